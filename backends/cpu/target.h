@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// CPUs as the emitter sees them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ferrite/emitter/target.h"
+
+namespace ferrite::cpu {
+
+/// Initialises LLVM's code generators once; any-thread.
+void initialise_llvm();
+
+/// "triple=... cpu=... features=+a,+b l1=... l2=... l3=...", as this machine has it.
+std::string describe_host();
+
+/// The target that a description names; what it leaves out has the defaults of the triple (without one: of this machine's
+/// architecture) and cpu. So "cpu=x86-64-v3" or "triple=aarch64-linux-gnu" are descriptions. Throws Failure on unknown
+/// keys, triples and cpus.
+emitter::Target parse_target(std::string_view description);
+
+}  // namespace ferrite::cpu

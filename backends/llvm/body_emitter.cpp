@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The order of evaluation and the index arithmetic of a body; memory is in body_memory.cpp, primitives in body_prims.cpp.
+#include "ferrite/emitter/body_emitter.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+namespace ferrite::emitter {
+
+index::Expr element_address(index::Pool& pool, const loop::Buffer& buffer,
+                            const std::vector<index::Expr>& index) {
+  std::vector<index::Term> terms;
+  for (size_t k = 0; k < index.size(); ++k) terms.push_back({index[k], buffer.strides[k]});
+  return pool.linear(buffer.offset, terms);
+}
+
+std::vector<bool> element_part(index::Pool& pool, const loop::Statement& statement) {
+  std::vector<bool> element(statement.ops.size());
+  auto reads = [&](const std::vector<index::Expr>& index, size_t before) {
+    for (auto expr : index) {
+      for (const auto& var : statement.vars)
+        if (var.kind == loop::VarKind::reduction && pool.depends_on(expr, var.symbol)) return true;
+      for (size_t j = 0; j < before; ++j)
+        if (statement.ops[j].code == FE_OP_INDIRECT && element[j] &&
+            pool.depends_on(expr, statement.ops[j].symbol))
+          return true;
+    }
+    return false;
+  };
+  for (size_t k = 0; k < statement.ops.size(); ++k) {
+    const auto& op = statement.ops[k];
+    auto depends = [&](loop::OpId id) { return id != loop::none && element[id]; };
+    element[k] =
+        op.code != FE_OP_REDUCED && (depends(op.a) || depends(op.b) || depends(op.c) || reads(op.index, k));
+  }
+  return element;
+}
+
+bool stores_elements(index::Pool& pool, const loop::Statement& statement, const loop::Store& store,
+                     const std::vector<bool>& element) {
+  if (element[store.value] || (store.mask != loop::none && element[store.mask])) return true;
+  for (auto expr : store.index) {
+    for (const auto& var : statement.vars)
+      if (var.kind == loop::VarKind::reduction && pool.depends_on(expr, var.symbol)) return true;
+    for (size_t k = 0; k < statement.ops.size(); ++k)
+      if (element[k] && statement.ops[k].code == FE_OP_INDIRECT &&
+          pool.depends_on(expr, statement.ops[k].symbol))
+        return true;
+  }
+  return false;
+}
+
+BodyEmitter::BodyEmitter(KernelContext& context, const loop::Statement& statement)
+    : context_(context), builder_(context.builder), statement_(statement), pool_(context.kernel.pool) {
+  const auto& ops = statement.ops;
+  auto bound_by = [&](const std::vector<index::Expr>& index) {
+    std::vector<loop::OpId> result;
+    for (loop::OpId k = 0; k < ops.size(); ++k) {
+      if (ops[k].code != FE_OP_INDIRECT) continue;
+      for (auto expr : index)
+        if (pool_.depends_on(expr, ops[k].symbol)) {
+          result.push_back(k);
+          break;
+        }
+    }
+    return result;
+  };
+  for (const auto& op : ops) {
+    bool load = op.code == FE_OP_LOAD && !context.kernel.buffers[op.buffer].packing;
+    load_address_.push_back(load ? element_address(pool_, context.kernel.buffers[op.buffer], op.index)
+                                 : index::Expr{});
+    bindings_.push_back(op.index.empty() ? std::vector<loop::OpId>{} : bound_by(op.index));
+  }
+  auto element = element_part(pool_, statement);
+  for (size_t k = 0; k < statement.stores.size(); ++k) {
+    const auto& store = statement.stores[k];
+    store_address_.push_back(element_address(pool_, context.kernel.buffers[store.buffer], store.index));
+    store_bindings_.push_back(bound_by(store.index));
+    bool at_elements = stores_elements(pool_, statement, store, element);
+    (at_elements ? element_stores_ : finish_stores_).push_back(k);
+  }
+  reduced_.resize(statement.reductions.size());
+  carried_.resize(statement.carries.size());
+  start({});
+}
+
+void BodyEmitter::start(const Point& point) {
+  point_ = point;
+  values_.assign(statement_.ops.size(), nullptr);
+  std::fill(reduced_.begin(), reduced_.end(), nullptr);
+  std::fill(carried_.begin(), carried_.end(), nullptr);
+  indirect_.clear();
+  scalar_cache_.clear();
+}
+
+void BodyEmitter::bind_reduced(size_t number, llvm::Value* value) { reduced_[number] = value; }
+void BodyEmitter::bind_carried(size_t number, llvm::Value* value) { carried_[number] = value; }
+
+llvm::Value* BodyEmitter::spread(llvm::Value* value) { return context_.splat(value, point_.lanes); }
+
+llvm::Value* BodyEmitter::value(loop::OpId root) {
+  if (values_[root]) return values_[root];
+  // Operands have smaller numbers: mark what is needed downwards, emit upwards. No recursion, bodies may be long.
+  std::vector<bool> needed(root + 1);
+  needed[root] = true;
+  auto need = [&](loop::OpId id) {
+    if (id != loop::none && !values_[id]) needed[id] = true;
+  };
+  for (loop::OpId k = root + 1; k-- > 0;) {
+    if (!needed[k]) continue;
+    const auto& op = statement_.ops[k];
+    need(op.a), need(op.b), need(op.c);
+    for (auto id : bindings_[k]) need(id);
+  }
+  for (loop::OpId k = 0; k <= root; ++k)
+    if (needed[k]) emit(k);
+  return values_[root];
+}
+
+void BodyEmitter::emit(loop::OpId id) {
+  const auto& op = statement_.ops[id];
+  switch (op.code) {
+    case FE_OP_LOAD: values_[id] = emit_load(op, id); return;
+    case FE_OP_CONSTANT: values_[id] = constant(op.dtype, op.bits); return;
+    case FE_OP_INDEX: values_[id] = emit_index_op(op); return;
+    case FE_OP_INDIRECT: emit_indirect(op, id); return;
+    case FE_OP_REDUCED: values_[id] = reduced_[op.bits]; return;
+    case FE_OP_CARRIED: values_[id] = carried_[op.bits]; return;
+    default: values_[id] = emit_prim(op); return;
+  }
+}
+
+llvm::Constant* BodyEmitter::constant(DType dtype, uint64_t bits) {
+  auto* type = context_.value_type(dtype);
+  switch (dtype) {
+    case DType::bf16_: return llvm::ConstantFP::get(type, bf16_value(static_cast<uint16_t>(bits)));
+    case DType::f16_: return llvm::ConstantFP::get(type, f16_value(static_cast<uint16_t>(bits)));
+    case DType::f32_:
+      return llvm::ConstantFP::get(
+          type, llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, bits & 0xffffffffu)));
+    case DType::f64_:
+      return llvm::ConstantFP::get(type, llvm::APFloat(llvm::APFloat::IEEEdouble(), llvm::APInt(64, bits)));
+    default: return llvm::ConstantInt::get(type, llvm::APInt(64, bits).trunc(type->getIntegerBitWidth()));
+  }
+}
+
+llvm::Value* BodyEmitter::emit_index_op(const loop::BodyOp& op) {
+  auto* value = index(op.index[0]);
+  auto* type = context_.value_type(op.dtype, value->getType()->isVectorTy() ? point_.lanes : 1);
+  if (is_float(op.dtype)) return round_to(builder_.CreateSIToFP(value, type), op.dtype);
+  if (op.dtype == boolean)
+    return builder_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+  return builder_.CreateSExtOrTrunc(value, type);
+}
+
+void BodyEmitter::emit_indirect(const loop::BodyOp& op, loop::OpId id) {
+  auto* given = value(op.a);
+  auto* type = given->getType()->getWithNewType(builder_.getInt64Ty());
+  DType dtype = statement_.ops[op.a].dtype;
+  auto* position = is_signed(dtype) ? builder_.CreateSExt(given, type) : builder_.CreateZExt(given, type);
+  auto* zero = llvm::Constant::getNullValue(type);
+  auto* extent = llvm::ConstantInt::getSigned(type, static_cast<int64_t>(op.bits));
+  auto* last = llvm::ConstantInt::getSigned(type, static_cast<int64_t>(op.bits) - 1);
+  if (op.flags == FE_INDIRECT_WRAP)
+    position = builder_.CreateSelect(builder_.CreateICmpSLT(position, zero),
+                                     builder_.CreateAdd(position, extent), position);
+  if (op.flags == FE_INDIRECT_WRAP || op.flags == FE_INDIRECT_CHECK) {
+    llvm::Value* outside = builder_.CreateICmpUGE(position, extent);
+    if (outside->getType()->isVectorTy()) {
+      if (point_.mask) outside = builder_.CreateAnd(outside, point_.mask);
+      outside = builder_.CreateOrReduce(outside);
+    }
+    int64_t code = static_cast<int64_t>(id) + 1;
+    context_.when(outside, "index.error", [&] {
+      auto* words = context_.error;
+      auto put = [&](int64_t word, int64_t number) {
+        auto* at =
+            builder_.CreateConstInBoundsGEP1_64(builder_.getInt64Ty(), words, static_cast<uint64_t>(word));
+        builder_.CreateStore(context_.i64(number), at)->setAtomic(llvm::AtomicOrdering::Monotonic);
+      };
+      put(0, 1);
+      put(1, code);
+    });
+  }
+  if (op.flags != FE_INDIRECT_ASSUME)
+    position = builder_.CreateBinaryIntrinsic(
+        llvm::Intrinsic::smax, zero, builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, position, last));
+  indirect_.emplace_back(op.symbol, position);
+  values_[id] = position;
+}
+
+bool BodyEmitter::varies(index::Expr expr) {
+  if (point_.lanes == 1) return false;
+  if (point_.vector != Point::no_symbol && pool_.depends_on(expr, point_.vector)) return true;
+  for (const auto& [symbol, bound] : indirect_)
+    if (bound->getType()->isVectorTy() && pool_.depends_on(expr, symbol)) return true;
+  return false;
+}
+
+llvm::Value* BodyEmitter::index(index::Expr expr) {
+  if (!varies(expr)) return scalar_index(expr);
+  auto place = address(expr);
+  auto* base = context_.splat(place.base, point_.lanes);
+  return builder_.CreateAdd(base, place.lane);
+}
+
+BodyEmitter::Address BodyEmitter::address(index::Expr expr) {
+  Address result;
+  if (!varies(expr)) {
+    result.base = scalar_index(expr);
+    result.step = 0;
+    return result;
+  }
+  auto affine = pool_.affine(expr);
+  std::vector<index::Term> uniform, varying;
+  int64_t step = 0;
+  auto sort = [&](index::Expr part, int64_t coefficient) {
+    (varies(part) ? varying : uniform).push_back({part, coefficient});
+  };
+  for (const auto& [symbol, coefficient] : affine.terms) {
+    if (symbol == point_.vector) {
+      step = coefficient;
+      uniform.push_back({pool_.symbol(symbol), coefficient});
+    } else {
+      sort(pool_.symbol(symbol), coefficient);
+    }
+  }
+  for (const auto& [part, coefficient] : affine.rest) sort(part, coefficient);
+  result.base = scalar_index(pool_.linear(affine.constant, uniform));
+  auto* word = builder_.getInt64Ty();
+  if (varying.empty()) {
+    result.step = step;
+    result.lane = context_.iota(word, point_.lanes, step);
+    return result;
+  }
+  auto lanes = pool_.linear(0, varying);
+  // 32-bit lanes where every intermediate value fits; a tail's lanes reach past the extent by less than a vector.
+  constexpr int64_t limit = int64_t{1} << 30;
+  const index::Expr roots[] = {lanes};
+  auto small = [&](index::Expr part) {
+    auto range = pool_.range(part);
+    return range.lo > -limit && range.hi < limit;
+  };
+  auto nodes = pool_.post_order(roots);
+  auto* type = std::all_of(nodes.begin(), nodes.end(), small) ? builder_.getInt32Ty() : word;
+  auto* value = lane_index(lanes, type);
+  if (step != 0) value = builder_.CreateAdd(value, context_.iota(type, point_.lanes, step));
+  result.lane = builder_.CreateSExt(value, llvm::FixedVectorType::get(word, point_.lanes));
+  return result;
+}
+
+namespace {
+
+/// Emits an expression over values of one integer type, scalar or vector.
+struct IndexArithmetic {
+  llvm::IRBuilder<>& builder;
+  index::Pool& pool;
+  llvm::Type* type;
+  std::function<llvm::Value*(index::Expr)> operand;
+  std::function<llvm::Value*(index::Symbol)> variable;
+
+  llvm::Value* number(int64_t value) { return llvm::ConstantInt::getSigned(type, value); }
+
+  llvm::Value* constant(int64_t value) { return number(value); }
+  llvm::Value* symbol(index::Symbol symbol) { return variable(symbol); }
+  llvm::Value* sum(int64_t constant, std::span<const index::Term> given) {
+    std::vector<index::Term> terms(given.begin(), given.end());
+    llvm::Value* total = nullptr;
+    for (const auto& term : terms) {
+      auto* value = operand(term.expr);
+      if (term.coefficient != 1) value = builder.CreateMul(value, number(term.coefficient));
+      total = total ? builder.CreateAdd(total, value) : value;
+    }
+    if (!total) return number(constant);
+    return constant == 0 ? total : builder.CreateAdd(total, number(constant));
+  }
+  llvm::Value* mul(index::Expr a, index::Expr b) { return builder.CreateMul(operand(a), operand(b)); }
+  llvm::Value* min(index::Expr a, index::Expr b) {
+    return builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, operand(a), operand(b));
+  }
+  llvm::Value* max(index::Expr a, index::Expr b) {
+    return builder.CreateBinaryIntrinsic(llvm::Intrinsic::smax, operand(a), operand(b));
+  }
+  bool plain(index::Expr a, index::Expr b) const { return pool.range(a).lo >= 0 && pool.range(b).lo > 0; }
+  llvm::Value* floordiv(index::Expr a, index::Expr b) {
+    auto *x = operand(a), *d = operand(b);
+    if (plain(a, b)) return builder.CreateUDiv(x, d);
+    auto* quotient = builder.CreateSDiv(x, d);
+    return builder.CreateAdd(quotient, builder.CreateSExt(inexact(x, d), type));
+  }
+  llvm::Value* mod(index::Expr a, index::Expr b) {
+    auto *x = operand(a), *d = operand(b);
+    if (plain(a, b)) return builder.CreateURem(x, d);
+    auto* rest = builder.CreateSRem(x, d);
+    return builder.CreateSelect(inexact(x, d), builder.CreateAdd(rest, d), rest);
+  }
+  /// Whether the truncated quotient lies above the real one.
+  llvm::Value* inexact(llvm::Value* x, llvm::Value* d) {
+    auto* rest = builder.CreateSRem(x, d);
+    auto* zero = llvm::Constant::getNullValue(type);
+    return builder.CreateAnd(builder.CreateICmpNE(rest, zero),
+                             builder.CreateICmpSLT(builder.CreateXor(rest, d), zero));
+  }
+};
+
+}  // namespace
+
+llvm::Value* BodyEmitter::scalar_index(index::Expr root) {
+  auto known = [&](index::Expr expr) -> llvm::Value* {
+    for (const auto& [cached, value] : scalar_cache_)
+      if (cached == expr) return value;
+    return nullptr;
+  };
+  if (auto* value = known(root)) return value;
+  IndexArithmetic arithmetic{builder_, pool_, builder_.getInt64Ty(), known,
+                             [&](index::Symbol symbol) -> llvm::Value* {
+                               for (const auto& [name, value] : point_.symbols)
+                                 if (name == symbol) return value;
+                               for (const auto& [name, value] : indirect_)
+                                 if (name == symbol) return value;
+                               return nullptr;
+                             }};
+  const index::Expr roots[] = {root};
+  for (auto expr : pool_.post_order(roots))
+    if (!known(expr)) scalar_cache_.emplace_back(expr, pool_.visit(expr, arithmetic));
+  return known(root);
+}
+
+llvm::Value* BodyEmitter::lane_index(index::Expr root, llvm::Type* integer) {
+  auto* type = llvm::FixedVectorType::get(integer, point_.lanes);
+  std::vector<std::pair<index::Expr, llvm::Value*>> cache;
+  auto known = [&](index::Expr expr) -> llvm::Value* {
+    for (const auto& [cached, value] : cache)
+      if (cached == expr) return value;
+    return nullptr;
+  };
+  auto uniform = [&](llvm::Value* value) {
+    return context_.splat(builder_.CreateTrunc(value, integer), point_.lanes);
+  };
+  IndexArithmetic arithmetic{
+      builder_, pool_, type, known, [&](index::Symbol symbol) -> llvm::Value* {
+        for (const auto& [name, value] : indirect_)
+          if (name == symbol)
+            return value->getType()->isVectorTy() ? builder_.CreateTrunc(value, type) : uniform(value);
+        auto* first = scalar_index(pool_.symbol(symbol));
+        if (symbol != point_.vector) return uniform(first);
+        return builder_.CreateAdd(uniform(first), context_.iota(integer, point_.lanes));
+      }};
+  const index::Expr roots[] = {root};
+  for (auto expr : pool_.post_order(roots))
+    cache.emplace_back(expr, varies(expr) ? pool_.visit(expr, arithmetic) : uniform(scalar_index(expr)));
+  return known(root);
+}
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <array>
+#include <numeric>
+#include <optional>
+
+#include "contract_micro.h"
+#include "contract_pack.h"
+#include "contract_plan.h"
+#include "contract_statement.h"
+#include "ferrite/emitter/contract.h"
+
+namespace ferrite::emitter {
+namespace {
+
+/// The loops around the micro-kernel: tasks, panels of columns, blocks of rows, and what follows the sum in
+/// each block.
+class ContractEmitter {
+ public:
+  ContractEmitter(KernelContext& context, const ContractPlan& plan)
+      : context_(context),
+        builder_(context.builder),
+        plan_(plan),
+        group_(context.kernel.pool.new_symbol(
+            {0, std::max<int64_t>(0, (plan.columns.extent - 1) / plan.lanes)})),
+        lane_(context.kernel.pool.new_symbol({0, plan.lanes - 1})),
+        finish_(finish_statement()),
+        body_(context, finish_) {}
+
+  void emit() {
+    make_tile();
+    make_blocks();
+    make_micro_kernels();
+    context_.loop(context_.begin, context_.end, 1, "task", [&](llvm::Value* task) { emit_task(task); });
+  }
+
+ private:
+  /// The part after the sum, over the flat coordinates; a column is lanes * group + lane.
+  loop::Statement finish_statement() {
+    auto& pool = context_.kernel.pool;
+    auto kept =
+        keep_operations(plan_.statement, stored_operations(plan_.statement, pool, plan_.forwards), true);
+    kept.vars = {{plan_.batch.symbol, plan_.batch.extent, loop::VarKind::parallel},
+                 {plan_.rows.symbol, plan_.rows.extent, loop::VarKind::parallel},
+                 {plan_.columns.symbol, plan_.columns.extent, loop::VarKind::parallel},
+                 {group_, (plan_.columns.extent + plan_.lanes - 1) / plan_.lanes, loop::VarKind::parallel},
+                 {lane_, plan_.lanes, loop::VarKind::parallel}};
+    Replacements flat;
+    for (const auto* axis : {&plan_.batch, &plan_.rows, &plan_.columns})
+      if (axis->vars.size() != 1) expand_axis(pool, *axis, pool.symbol(axis->symbol), flat);
+    substitute(kept, pool, flat);
+    auto column = pool.add(pool.mul(pool.symbol(group_), plan_.lanes), pool.symbol(lane_));
+    substitute(kept, pool, {{plan_.columns.symbol, column}});
+    return kept;
+  }
+
+  llvm::Type* accumulator() { return context_.value_type(plan_.accumulator); }
+  int64_t accumulator_bytes() const { return bits_of(plan_.accumulator) / 8; }
+
+  void make_tile() {
+    auto* type =
+        llvm::ArrayType::get(accumulator(), static_cast<uint64_t>(plan_.block_rows * plan_.block_columns()));
+    auto* slot = context_.slot(type, "tile");
+    slot->setAlignment(llvm::Align(64));
+    tile_ = slot;
+  }
+
+  /// Workspace for the operands that each task packs, with room for the whole vectors that packing writes.
+  void make_blocks() {
+    auto padded = [&](int64_t count) { return (count + plan_.lanes - 1) / plan_.lanes * plan_.lanes; };
+    // Rows of a multiple of a page would all fall into the same few sets of the first-level cache.
+    auto row_of = [&](int64_t count) {
+      const int64_t row = padded(count) + plan_.lanes;
+      return row * accumulator_bytes() % 2048 == 0 ? row + plan_.lanes : row;
+    };
+    if (plan_.column.access == Access::block) {
+      column_row_ = row_of(plan_.tile_columns);
+      column_block_ = context_.take_workspace((padded(plan_.depth.extent) * column_row_ + plan_.lanes) *
+                                              accumulator_bytes());
+      if (!plan_.column.transposed)
+        column_packer_.emplace(context_, plan_, plan_.column, plan_.depth, plan_.columns);
+    }
+    if (plan_.row.access == Access::block) {
+      const bool inside = plan_.row.depth_inside;
+      row_row_ = row_of(inside ? plan_.depth.extent : plan_.tile_rows);
+      const int64_t outer = inside ? plan_.tile_rows : plan_.depth.extent;
+      row_block_ = context_.take_workspace((outer * row_row_ + plan_.lanes) * accumulator_bytes());
+      row_packer_.emplace(context_, plan_, plan_.row, inside ? plan_.rows : plan_.depth,
+                          inside ? plan_.depth : plan_.rows);
+    }
+  }
+
+  /// One for each combination of whole and last block of rows and panel of columns that occurs.
+  void make_micro_kernels() {
+    MicroShape shape;
+    shape.lanes = plan_.lanes;
+    shape.depth = plan_.depth.extent;
+    shape.fused = context_.target.fused_multiply_add;
+    shape.accumulator = accumulator();
+    shape.row_type = context_.storage_type(plan_.row.dtype);
+    shape.column_type = context_.storage_type(plan_.column.dtype);
+    shape.tile_stride = plan_.block_columns();
+    if (plan_.row.access == Access::block) {
+      shape.row_stride = plan_.row.depth_inside ? row_row_ : 1;
+      shape.row_step = plan_.row.depth_inside ? 1 : row_row_;
+    } else {
+      shape.row_stride = plan_.row.stride;
+      shape.row_step = plan_.row.step;
+    }
+    shape.column_step = plan_.column.access == Access::block      ? column_row_
+                        : plan_.column.access == Access::constant ? plan_.block_columns()
+                                                                  : plan_.column.step;
+    const auto attributes = llvm::AttributeList::get(
+        context_.module.getContext(), llvm::AttributeList::FunctionIndex,
+        llvm::AttrBuilder(context_.module.getContext(), context_.function->getAttributes().getFnAttrs()));
+    const int64_t rest_rows = plan_.rows.extent % plan_.block_rows;
+    const int64_t rest_columns = plan_.columns.extent % plan_.block_columns();
+    for (int last_rows = 0; last_rows < 2; ++last_rows)
+      for (int last_columns = 0; last_columns < 2; ++last_columns) {
+        auto*& micro = micro_[last_rows][last_columns];
+        if ((last_rows && !rest_rows) || (last_columns && !rest_columns)) {
+          micro = last_rows && !rest_rows ? micro_[0][last_columns] : micro_[last_rows][0];
+          continue;
+        }
+        if ((!last_rows && plan_.rows.extent < plan_.block_rows) ||
+            (!last_columns && plan_.columns.extent < plan_.block_columns()))
+          continue;
+        shape.rows = last_rows ? static_cast<int>(rest_rows) : plan_.block_rows;
+        shape.vectors = plan_.block_vectors;
+        shape.tail_lanes = 0;
+        if (last_columns) {
+          shape.vectors = static_cast<int>((rest_columns + plan_.lanes - 1) / plan_.lanes);
+          if (plan_.column.access == Access::direct)
+            shape.tail_lanes = static_cast<int>(rest_columns % plan_.lanes);
+          const bool same = shape.vectors == plan_.block_vectors && shape.tail_lanes == 0;
+          if (same && micro_[last_rows][0]) {
+            micro = micro_[last_rows][0];
+            continue;
+          }
+        }
+        micro = emit_micro_kernel(context_.module,
+                                  context_.function->getName() + ".micro" + llvm::Twine(shape.rows) + "x" +
+                                      llvm::Twine(shape.vectors),
+                                  shape, attributes);
+      }
+  }
+
+  llvm::Value* smaller(llvm::Value* a, llvm::Value* b) {
+    return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+  }
+  llvm::Value* times(llvm::Value* a, int64_t b) { return builder_.CreateMul(a, context_.i64(b)); }
+  llvm::Value* at(llvm::Type* type, llvm::Value* base, llvm::Value* element) {
+    return builder_.CreateInBoundsGEP(type, base, element);
+  }
+
+  Point point_at(llvm::Value* row, llvm::Value* column) {
+    Point point;
+    point.set(plan_.batch.symbol, batch_);
+    point.set(plan_.rows.symbol, row);
+    point.set(plan_.columns.symbol, column);
+    point.set(plan_.depth.symbol, context_.i64(0));
+    point.set(group_, builder_.CreateUDiv(column, context_.i64(plan_.lanes)));
+    point.set(lane_, context_.i64(0));
+    return point;
+  }
+
+  void emit_task(llvm::Value* task) {
+    const int64_t inner_tiles = plan_.columns_first ? plan_.column_tiles : plan_.row_tiles;
+    const int64_t outer_tiles = plan_.columns_first ? plan_.row_tiles : plan_.column_tiles;
+    auto* inner = builder_.CreateURem(task, context_.i64(std::max<int64_t>(1, inner_tiles)));
+    auto* rest = builder_.CreateUDiv(task, context_.i64(std::max<int64_t>(1, inner_tiles)));
+    auto* outer = builder_.CreateURem(rest, context_.i64(std::max<int64_t>(1, outer_tiles)));
+    batch_ = builder_.CreateUDiv(rest, context_.i64(std::max<int64_t>(1, outer_tiles)));
+    row_from_ = times(plan_.columns_first ? outer : inner, plan_.tile_rows);
+    row_to_ = smaller(builder_.CreateAdd(row_from_, context_.i64(plan_.tile_rows)),
+                      context_.i64(plan_.rows.extent));
+    column_from_ = times(plan_.columns_first ? inner : outer, plan_.tile_columns);
+    column_to_ = smaller(builder_.CreateAdd(column_from_, context_.i64(plan_.tile_columns)),
+                         context_.i64(plan_.columns.extent));
+
+    // Neighbouring tasks share the block of the outer tile: it is packed where a worker first meets it.
+    auto* first = builder_.CreateOr(builder_.CreateICmpEQ(task, context_.begin),
+                                    builder_.CreateICmpEQ(inner, context_.i64(0)));
+    if (plan_.depth.extent > 0) {
+      if (column_block_)
+        context_.when(plan_.columns_first ? builder_.getTrue() : first, "columns", [&] { pack_columns(); });
+      if (row_block_)
+        context_.when(plan_.columns_first ? first : builder_.getTrue(), "rows", [&] { pack_rows(); });
+    }
+    context_.loop(column_from_, column_to_, plan_.block_columns(), "panel", [&](llvm::Value* column) {
+      auto* columns = column_pointer(column);
+      context_.loop(row_from_, row_to_, plan_.block_rows, "block",
+                    [&](llvm::Value* row) { emit_block(row, column, columns); });
+    });
+  }
+
+  void pack_columns() {
+    PackedBlock block;
+    block.data = column_block_;
+    block.row = column_row_;
+    block.outer_from = context_.i64(0);
+    block.outer_count = context_.i64(plan_.depth.extent);
+    block.inner_from = column_from_;
+    block.inner_count = builder_.CreateSub(column_to_, column_from_);
+    block.pad = plan_.columns.extent % plan_.lanes != 0;
+    if (column_packer_) return column_packer_->emit(batch_, block);
+    pack_transposed(context_, plan_, direct_pointer(plan_.column, context_.i64(0), column_from_),
+                    load_dtype(plan_.column), block);
+  }
+
+  void pack_rows() {
+    PackedBlock block;
+    block.data = row_block_;
+    block.row = row_row_;
+    auto* count = builder_.CreateSub(row_to_, row_from_);
+    auto *zero = context_.i64(0), *depth = context_.i64(plan_.depth.extent);
+    const bool inside = plan_.row.depth_inside;
+    block.outer_from = inside ? row_from_ : zero;
+    block.outer_count = inside ? count : depth;
+    block.inner_from = inside ? zero : row_from_;
+    block.inner_count = inside ? depth : count;
+    row_packer_->emit(batch_, block);
+  }
+
+  loop::BufferId buffer_of(const Operand& operand) const { return plan_.statement.ops[operand.load].buffer; }
+  DType load_dtype(const Operand& operand) const { return plan_.statement.ops[operand.load].dtype; }
+
+  /// The element at (row, column, depth 0) of an operand with even strides.
+  llvm::Value* direct_pointer(const Operand& operand, llvm::Value* row, llvm::Value* column) {
+    body_.start(point_at(row, column));
+    auto* element = body_.index(operand.address);
+    const int64_t offset = context_.kernel.buffers[buffer_of(operand)].offset;
+    return at(context_.storage_type(load_dtype(operand)), context_.base(buffer_of(operand)),
+              builder_.CreateAdd(element, context_.i64(offset)));
+  }
+
+  llvm::Value* batch_number(const Operand& operand, llvm::Value* row, llvm::Value* column) {
+    body_.start(point_at(row, column));
+    return body_.index(operand.batch_number);
+  }
+
+  llvm::Value* column_pointer(llvm::Value* column) {
+    const auto& operand = plan_.column;
+    auto* zero = context_.i64(0);
+    switch (operand.access) {
+      case Access::direct: return direct_pointer(operand, zero, column);
+      case Access::block: return at(accumulator(), column_block_, builder_.CreateSub(column, column_from_));
+      case Access::constant: break;
+    }
+    const int64_t width = plan_.block_columns(), panels = (plan_.columns.extent + width - 1) / width;
+    auto* panel = builder_.CreateAdd(times(batch_number(operand, zero, column), panels),
+                                     builder_.CreateUDiv(column, context_.i64(width)));
+    return at(context_.storage_type(operand.dtype), context_.base(buffer_of(operand)),
+              times(panel, plan_.depth.extent * width));
+  }
+
+  llvm::Value* row_pointer(llvm::Value* row) {
+    const auto& operand = plan_.row;
+    auto* zero = context_.i64(0);
+    switch (operand.access) {
+      case Access::direct: return direct_pointer(operand, row, zero);
+      case Access::block:
+        return at(accumulator(), row_block_,
+                  times(builder_.CreateSub(row, row_from_), operand.depth_inside ? row_row_ : 1));
+      case Access::constant: break;
+    }
+    auto* number = builder_.CreateAdd(times(batch_number(operand, row, zero), plan_.rows.extent), row);
+    return at(context_.storage_type(operand.dtype), context_.base(buffer_of(operand)),
+              times(number, plan_.depth.extent));
+  }
+
+  /// The micro-kernel for the block at (row, column), chosen by what is left.
+  llvm::Value* micro_at(llvm::Value* row, llvm::Value* column) {
+    auto among = [&](llvm::Value* whole, llvm::Value* last, llvm::Value* position, int64_t size,
+                     int64_t extent) {
+      if (whole == last || !last) return whole;
+      if (!whole) return last;
+      auto* fits = builder_.CreateICmpSLE(position, context_.i64(extent - size));
+      return builder_.CreateSelect(fits, whole, last);
+    };
+    auto by_rows = [&](int last_columns) {
+      return among(micro_[0][last_columns], micro_[1][last_columns], row, plan_.block_rows,
+                   plan_.rows.extent);
+    };
+    return among(by_rows(0), by_rows(1), column, plan_.block_columns(), plan_.columns.extent);
+  }
+
+  void emit_block(llvm::Value* row, llvm::Value* column, llvm::Value* columns) {
+    auto* rows = row_pointer(row);
+    auto* type = llvm::FunctionType::get(
+        builder_.getVoidTy(), {builder_.getPtrTy(), builder_.getPtrTy(), builder_.getPtrTy()}, false);
+    builder_.CreateCall(type, micro_at(row, column), {rows, columns, tile_});
+    auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), row_to_);
+    auto* column_end = smaller(builder_.CreateAdd(column, context_.i64(plan_.block_columns())), column_to_);
+    // Down the rows first: what depends on the columns alone is then the same for the whole inner loop.
+    const auto lanes = static_cast<unsigned>(plan_.lanes);
+    context_.loop(column, column_end, lanes, "vector", [&](llvm::Value* c) {
+      llvm::Value* mask = nullptr;
+      if (plan_.columns.extent % lanes != 0)
+        mask = context_.lane_mask(builder_.CreateSub(column_end, c), lanes);
+      auto* tile_column = at(accumulator(), tile_, builder_.CreateSub(c, column));
+      context_.loop(row, row_end, 1, "row", [&](llvm::Value* r) {
+        auto* offset = times(builder_.CreateSub(r, row), plan_.block_columns());
+        emit_finish(r, c, at(accumulator(), tile_column, offset), mask);
+      });
+    });
+  }
+
+  /// What follows the sum, for one vector of columns.
+  void emit_finish(llvm::Value* row, llvm::Value* column, llvm::Value* sums, llvm::Value* mask) {
+    auto point = point_at(row, column);
+    point.vector = lane_;
+    point.lanes = static_cast<unsigned>(plan_.lanes);
+    point.mask = mask;
+    body_.start(point);
+    auto* vector = llvm::FixedVectorType::get(accumulator(), point.lanes);
+    body_.bind_reduced(
+        0, builder_.CreateAlignedLoad(vector, sums,
+                                      llvm::Align(static_cast<uint64_t>(plan_.lanes * accumulator_bytes()))));
+    for (const auto& forward : plan_.forwards)
+      body_.bind(forward.load, body_.round_to(body_.lanes_of(forward.source), forward.dtype));
+    std::vector<size_t> stores(finish_.stores.size());
+    std::iota(stores.begin(), stores.end(), size_t{0});
+    body_.store(stores);
+  }
+
+  KernelContext& context_;
+  llvm::IRBuilder<>& builder_;
+  const ContractPlan& plan_;
+  index::Symbol group_, lane_;
+  loop::Statement finish_;
+  BodyEmitter body_;
+  std::optional<BlockPacker> column_packer_, row_packer_;
+
+  llvm::Value* tile_ = nullptr;
+  llvm::Value *column_block_ = nullptr, *row_block_ = nullptr;
+  int64_t column_row_ = 0, row_row_ = 0;  // elements from one outer coordinate of a block to the next
+  llvm::Function* micro_[2][2] = {};      // [last rows][last columns]
+  llvm::Value *batch_ = nullptr, *row_from_ = nullptr, *row_to_ = nullptr, *column_from_ = nullptr,
+              *column_to_ = nullptr;
+};
+
+}  // namespace
+
+bool can_emit_contract(const Target& target, const loop::Kernel& kernel) {
+  auto copy = kernel;
+  return plan_contract(target, copy, false).has_value();
+}
+
+ContractShape emit_contract(KernelContext& context) {
+  auto plan = plan_contract(context.target, context.kernel, false);
+  ContractEmitter(context, *plan).emit();
+  return {plan->tasks(), 1};
+}
+
+}  // namespace ferrite::emitter

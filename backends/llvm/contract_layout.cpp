@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "contract_plan.h"
+#include "contract_statement.h"
+#include "ferrite/emitter/contract.h"
+
+namespace ferrite::emitter {
+namespace {
+
+/// The packed coordinates in place of the variables, columns past the last one included: whatever those hold
+/// is never stored.
+OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& statement, index::Pool& pool,
+                        bool columns) {
+  const auto& operand = columns ? plan.column : plan.row;
+  OperandLayout layout;
+  layout.buffer = statement.ops[operand.load].buffer;
+  layout.dims = packed_dims(plan, columns);
+
+  std::vector<index::Symbol> packed;
+  for (int64_t dim : layout.dims) packed.push_back(pool.new_symbol({0, dim > 0 ? dim - 1 : 0}));
+  Replacements replacements;
+  expand_axis(pool, operand.batch, pool.symbol(packed[0]), replacements);
+  expand_axis(pool, plan.depth, pool.symbol(packed[2]), replacements);
+  if (columns) {
+    auto column = pool.add(pool.mul(pool.symbol(packed[1]), plan.block_columns()), pool.symbol(packed[3]));
+    expand_axis(pool, plan.columns, column, replacements);
+  } else {
+    expand_axis(pool, plan.rows, pool.symbol(packed[1]), replacements);
+  }
+
+  // A pool of the packed coordinates alone: its symbol k is coordinate k.
+  index::Pool fresh;
+  for (int64_t dim : layout.dims) fresh.new_symbol({0, dim > 0 ? dim - 1 : 0});
+  std::vector<index::Expr> logical;
+  for (auto expr : statement.ops[operand.load].index)
+    logical.push_back(fresh.import(pool, pool.substitute(expr, replacements), [&](index::Symbol symbol) {
+      for (index::Symbol k = 0; k < packed.size(); ++k)
+        if (packed[k] == symbol) return fresh.symbol(k);
+      return fresh.constant(0);
+    }));
+  std::vector<index::Record> records;
+  layout.unpack = fresh.write_records(logical, records);
+  for (const auto& record : records)
+    layout.exprs.push_back({static_cast<uint32_t>(record.op), 0, record.value, record.lhs, record.rhs});
+  return layout;
+}
+
+}  // namespace
+
+std::vector<OperandLayout> propose_contract_layouts(const Target& target, const loop::Kernel& kernel) {
+  auto copy = kernel;
+  const auto plan = plan_contract(target, copy, true);
+  std::vector<OperandLayout> layouts;
+  if (!plan) return layouts;
+  for (bool columns : {false, true})
+    if ((columns ? plan->column : plan->row).access == Access::constant)
+      layouts.push_back(layout_of(*plan, kernel.statements[0], copy.pool, columns));
+  return layouts;
+}
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <llvm/IR/Function.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <cstdint>
+
+namespace ferrite::emitter {
+
+/// One register block of a contraction: tile[r][c] = sum over k of rows[r, k] * columns[k, c], accumulated in
+/// registers. Strides and steps are in elements and known when the kernel is emitted, so that rows are
+/// reached by displacements from one moving pointer.
+struct MicroShape {
+  int rows = 1;        ///< rows of the block
+  int vectors = 1;     ///< vectors of columns
+  int lanes = 1;       ///< elements of a vector
+  int tail_lanes = 0;  ///< > 0: only this many lanes of the last vector may be read
+  int64_t depth = 0;   ///< extent of k
+  bool fused = true;   ///< the target has a fused multiply-add
+  llvm::Type* accumulator = nullptr;
+  llvm::Type* row_type = nullptr;        ///< as stored: f16, f32, f64, or i16 for bf16
+  int64_t row_stride = 0, row_step = 0;  ///< from row to row, from k to k + 1
+  llvm::Type* column_type = nullptr;
+  int64_t column_step = 0;  ///< from k to k + 1; columns of one k are contiguous
+  int64_t tile_stride = 0;  ///< from row to row of the tile, in accumulators
+};
+
+/// A loaded scalar or vector as `accumulator`, f32 or f64, without loss. i16 holds bf16.
+llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::Type* accumulator);
+
+/// Emits `internal void name(ptr rows, ptr columns, ptr tile)`. The tile is aligned to its vectors.
+llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
+                                  const llvm::AttributeList& attributes);
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "contract_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "contract_statement.h"
+
+namespace ferrite::emitter {
+namespace {
+
+using loop::none;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Finds the plan step by step; each step returns false when the kernel is not ours.
+class Planner {
+ public:
+  Planner(const Target& target, loop::Kernel& kernel, bool assume_packed)
+      : target_(target), kernel_(kernel), pool_(kernel.pool), assume_packed_(assume_packed) {}
+
+  std::optional<ContractPlan> plan() {
+    auto merged = merge_statements(kernel_);
+    if (!merged) return std::nullopt;
+    plan_.statement = std::move(merged->statement);
+    plan_.forwards = std::move(merged->forwards);
+    if (!find_product() || !find_stores() || !classify()) return std::nullopt;
+    make_axes();
+    if (!reach_rows() || !reach_columns()) return std::nullopt;
+    choose_block();
+    choose_tiles();
+    if (!packings_match()) return std::nullopt;
+    flatten_buffers(kernel_);
+    return std::move(plan_);
+  }
+
+ private:
+  const loop::BodyOp& op(loop::OpId id) const { return plan_.statement.ops[id]; }
+
+  /// The element is a product of two float values whose sum is kept in f32 or f64.
+  bool find_product() {
+    const auto& reduction = plan_.statement.reductions[0];
+    if (reduction.kind != FE_REDUCE_SUM || reduction.element == none) return false;
+    const auto& product = op(reduction.element);
+    if (!product.is_prim() || product.prim() != Prim::mul_ || !is_float(product.dtype)) return false;
+    plan_.accumulator =
+        reduction.accumulator == DType::none ? compute_type(product.dtype) : reduction.accumulator;
+    if (plan_.accumulator != f32 && plan_.accumulator != f64) return false;
+    if (bits_of(compute_type(product.dtype)) > bits_of(plan_.accumulator)) return false;
+    sides_[0].operand.value = product.a;
+    sides_[1].operand.value = product.b;
+    for (auto& side : sides_) {
+      const std::array roots{side.operand.value};
+      side.needed = needed_operations(plan_.statement, pool_, roots);
+      for (size_t k = 0; k < plan_.statement.ops.size(); ++k)
+        if (side.needed[k] && op(static_cast<loop::OpId>(k)).code == FE_OP_REDUCED) return false;
+      side.operand.load = plain_load(side.operand.value);
+    }
+    plan_.lanes = static_cast<int>(target_.lanes(static_cast<unsigned>(bits_of(plan_.accumulator)) / 8));
+    return true;
+  }
+
+  /// The load that `value` is when only casts to wider floats lie between and nothing masks it.
+  loop::OpId plain_load(loop::OpId value) const {
+    while (op(value).is_prim() && op(value).prim() == Prim::cast_) {
+      const auto& source = op(op(value).a);
+      if (!is_float(op(value).dtype) || !is_float(source.dtype)) return none;
+      if (bits_of(op(value).dtype) <= bits_of(source.dtype)) return none;
+      value = op(value).a;
+    }
+    const auto& load = op(value);
+    if (load.dtype == f16 && !target_.half_conversion) return none;
+    const bool known = load.dtype == f16 || load.dtype == bf16 || load.dtype == f32 || load.dtype == f64;
+    return load.code == FE_OP_LOAD && load.a == none && known ? value : none;
+  }
+
+  /// Everything that is stored follows the reduction.
+  bool find_stores() {
+    const auto& stores = plan_.statement.stores;
+    if (stores.empty()) return false;
+    auto needed = stored_operations(plan_.statement, pool_, plan_.forwards);
+    for (const auto& var : plan_.statement.vars) {
+      if (var.kind == loop::VarKind::parallel) continue;
+      if (depends_on(plan_.statement, pool_, needed, var.symbol)) return false;
+      for (const auto& store : stores)
+        for (auto expr : store.index)
+          if (pool_.depends_on(expr, var.symbol)) return false;
+    }
+    return true;
+  }
+
+  index::Expr store_address() const { return plan_.statement.stores[0].index[0]; }
+
+  bool classify() {
+    for (const auto& var : plan_.statement.vars) {
+      if (var.kind == loop::VarKind::serial || (var.kind == loop::VarKind::parallel && var.extent == 0))
+        return false;
+      if (var.extent == 1) continue;
+      const bool in_first = depends_on(plan_.statement, pool_, sides_[0].needed, var.symbol);
+      const bool in_second = depends_on(plan_.statement, pool_, sides_[1].needed, var.symbol);
+      if (var.kind == loop::VarKind::reduction) {
+        depth_.push_back(var);
+      } else if (in_first != in_second) {
+        sides_[in_first ? 0 : 1].vars.push_back(var);
+      } else {
+        batch_.push_back(var);
+      }
+    }
+    if (sides_[0].vars.empty() && sides_[1].vars.empty()) return false;
+    for (auto& side : sides_) sort_by_store(side.vars);
+    if (!second_has_columns()) std::swap(sides_[0], sides_[1]);
+    return true;
+  }
+
+  /// Puts the variable that moves the first store least last.
+  void sort_by_store(std::vector<loop::Var>& vars) const {
+    for (const auto& var : vars)
+      if (!pool_.coefficient(store_address(), var.symbol)) return;
+    std::stable_sort(vars.begin(), vars.end(), [&](const auto& a, const auto& b) {
+      return std::abs(*pool_.coefficient(store_address(), a.symbol)) >
+             std::abs(*pool_.coefficient(store_address(), b.symbol));
+    });
+  }
+
+  /// The columns are the side along which the output is contiguous.
+  bool second_has_columns() const {
+    if (sides_[0].vars.empty() || sides_[1].vars.empty()) return !sides_[1].vars.empty();
+    auto contiguous = [&](const Side& side) {
+      return pool_.coefficient(store_address(), side.vars.back().symbol) == 1;
+    };
+    return contiguous(sides_[1]) || !contiguous(sides_[0]);
+  }
+
+  index::Expr flatten(index::Expr expr, std::span<const loop::Var> vars, index::Expr flat) const {
+    if (vars.size() == 1 && pool_.symbol(vars[0].symbol) == flat) return expr;
+    Axis axis;
+    axis.vars.assign(vars.begin(), vars.end());
+    Replacements replacements;
+    expand_axis(pool_, axis, flat, replacements);
+    return pool_.substitute(expr, replacements);
+  }
+
+  void make_axes() {
+    plan_.depth = make_axis(pool_, depth_);
+    auto& columns = sides_[1].vars;
+    keep_suffix(columns, column_start(columns));
+    plan_.columns = make_axis(pool_, columns);
+    auto& rows = sides_[0].vars;
+    keep_suffix(rows, row_start(rows));
+    plan_.rows = make_axis(pool_, rows);
+    std::ranges::stable_sort(batch_, {}, [&](const loop::Var& var) {
+      return std::ranges::find(plan_.statement.vars, var.symbol, &loop::Var::symbol) -
+             plan_.statement.vars.begin();
+    });
+    plan_.batch = make_axis(pool_, batch_);
+  }
+
+  void keep_suffix(std::vector<loop::Var>& vars, size_t start) {
+    batch_.insert(batch_.end(), vars.begin(), vars.begin() + static_cast<std::ptrdiff_t>(start));
+    vars.erase(vars.begin(), vars.begin() + static_cast<std::ptrdiff_t>(start));
+  }
+
+  /// The first variable from which on the columns of one vector are stored evenly spaced.
+  size_t column_start(const std::vector<loop::Var>& vars) {
+    for (size_t start = 0; start + 1 < vars.size(); ++start) {
+      std::span suffix(vars.begin() + static_cast<std::ptrdiff_t>(start), vars.end());
+      const int64_t extent = extent_of(suffix);
+      auto group = pool_.new_symbol({0, std::max<int64_t>(0, ceil_div(extent, plan_.lanes) - 1)});
+      auto lane = pool_.new_symbol({0, plan_.lanes - 1});
+      auto flat = pool_.new_symbol({0, std::max<int64_t>(0, extent - 1)});
+      auto address = flatten(store_address(), suffix, pool_.symbol(flat));
+      if (pool_.coefficient(address, flat)) return start;
+      auto split = pool_.add(pool_.mul(pool_.symbol(group), plan_.lanes), pool_.symbol(lane));
+      const std::pair<index::Symbol, index::Expr> replacement{flat, split};
+      if (pool_.coefficient(pool_.substitute(address, {&replacement, 1}), lane)) return start;
+    }
+    return vars.empty() ? 0 : vars.size() - 1;
+  }
+
+  /// The first variable from which on the rows, and each row's depth, are evenly spaced in memory, if enough
+  /// rows remain; else all are kept.
+  size_t row_start(const std::vector<loop::Var>& vars) {
+    if (sides_[0].operand.load == none) return 0;
+    const auto& load = op(sides_[0].operand.load);
+    if (kernel_.buffers[load.buffer].packing || load.index.size() != 1) return 0;
+    if (!pool_.coefficient(flatten(load.index[0], depth_, pool_.symbol(plan_.depth.symbol)),
+                           plan_.depth.symbol))
+      return 0;
+    for (size_t start = 0; start < vars.size(); ++start) {
+      std::span suffix(vars.begin() + static_cast<std::ptrdiff_t>(start), vars.end());
+      if (start > 0 && extent_of(suffix) < 16) break;
+      auto flat = pool_.new_symbol({0, std::max<int64_t>(0, extent_of(suffix) - 1)});
+      if (pool_.coefficient(flatten(load.index[0], suffix, pool_.symbol(flat)), flat)) return start;
+    }
+    return 0;
+  }
+
+  static int64_t extent_of(std::span<const loop::Var> vars) {
+    int64_t extent = 1;
+    for (const auto& var : vars) extent *= var.extent;
+    return extent;
+  }
+
+  bool is_constant(const Operand& operand) const {
+    if (operand.load == none) return false;
+    const auto& buffer = kernel_.buffers[op(operand.load).buffer];
+    return buffer.kind == FE_BUFFER_CONSTANT && (buffer.packing || assume_packed_);
+  }
+  bool is_packed(const Operand& operand) const {
+    return operand.load != none && kernel_.buffers[op(operand.load).buffer].packing.has_value();
+  }
+
+  /// The address by flat coordinates and how it moves along `across` and the depth; false when unevenly.
+  bool find_strides(Operand& operand, const Axis& across) {
+    if (operand.load == none || is_packed(operand)) return false;
+    Replacements replacements;
+    for (const auto* axis : {&plan_.batch, &plan_.rows, &plan_.columns, &plan_.depth})
+      if (axis->vars.size() != 1) expand_axis(pool_, *axis, pool_.symbol(axis->symbol), replacements);
+    operand.address = pool_.substitute(op(operand.load).index[0], replacements);
+    auto stride =
+        across.extent <= 1 ? std::optional<int64_t>(1) : pool_.coefficient(operand.address, across.symbol);
+    auto step = plan_.depth.extent <= 1 ? std::optional<int64_t>(0)
+                                        : pool_.coefficient(operand.address, plan_.depth.symbol);
+    if (!stride || !step) return false;
+    operand.stride = *stride;
+    operand.step = *step;
+    return true;
+  }
+
+  void use_constant(Operand& operand) {
+    operand.access = Access::constant;
+    operand.dtype = op(operand.load).dtype;
+    std::vector<loop::Var> vars;
+    const std::array roots{operand.load};
+    auto needed = needed_operations(plan_.statement, pool_, roots);
+    for (const auto& var : plan_.batch.vars)
+      if (depends_on(plan_.statement, pool_, needed, var.symbol)) vars.push_back(var);
+    operand.batch = make_axis(pool_, vars);
+    index::Expr number = pool_.constant(0);
+    for (const auto& var : vars) number = pool_.add(pool_.mul(number, var.extent), pool_.symbol(var.symbol));
+    Replacements replacements;
+    if (plan_.batch.vars.size() != 1)
+      expand_axis(pool_, plan_.batch, pool_.symbol(plan_.batch.symbol), replacements);
+    operand.batch_number = pool_.substitute(number, replacements);
+  }
+
+  bool reach_rows() {
+    auto& row = plan_.row = sides_[0].operand;
+    if (find_strides(row, plan_.rows)) {
+      row.access = Access::direct;
+      row.dtype = op(row.load).dtype;
+    } else if (is_constant(row)) {
+      use_constant(row);
+      row.stride = plan_.depth.extent;
+      row.step = 1;
+    } else {
+      row.access = Access::block;
+      row.dtype = plan_.accumulator;
+      const bool across = moves_by_one(row, plan_.rows);
+      row.depth_inside = moves_by_one(row, plan_.depth) &&
+                         (!across || plan_.depth.vars.back().extent >= plan_.rows.vars.back().extent);
+    }
+    return true;
+  }
+
+  /// Whether neighbours along the axis' last variable are neighbours in memory.
+  bool moves_by_one(const Operand& operand, const Axis& axis) const {
+    if (axis.vars.empty()) return false;
+    for (size_t k = 0; k < plan_.statement.ops.size(); ++k) {
+      const auto& load = op(static_cast<loop::OpId>(k));
+      if (load.code != FE_OP_LOAD || load.index.size() != 1) continue;
+      const std::array roots{operand.value};
+      if (!needed_operations(plan_.statement, pool_, roots)[k]) continue;
+      return pool_.coefficient(load.index[0], axis.vars.back().symbol) == 1;
+    }
+    return false;
+  }
+
+  bool reach_columns() {
+    auto& column = plan_.column = sides_[1].operand;
+    const bool even = find_strides(column, plan_.columns);
+    if (is_constant(column)) {
+      use_constant(column);
+    } else if (even && column.stride == 1) {
+      column.access = Access::direct;
+      column.dtype = op(column.load).dtype;
+    } else {
+      // One row gives nothing to repay the packing; a plain reduction reads each element once.
+      if (plan_.rows.extent == 1) return false;
+      column.access = Access::block;
+      column.transposed = even && column.step == 1;
+      column.dtype = plan_.accumulator;
+    }
+    return true;
+  }
+
+  /// The register block with the least estimated time: the fused multiply-adds or the loads, whichever take
+  /// longer, with the latency of a chain of sums as the floor; edges count as they are.
+  void choose_block() {
+    const int registers = static_cast<int>(target_.vector_registers);
+    const int64_t rows = plan_.rows.extent, vectors = ceil_div(plan_.columns.extent, plan_.lanes);
+    auto time = [&](int64_t r, int64_t v) {
+      const double sums = static_cast<double>(r * v) * 0.5, loads = static_cast<double>(r + v) * 0.5;
+      return std::max({sums, loads, 4.0}) + 0.012 * static_cast<double>(r + v * 16) +
+             8.0 * static_cast<double>(r * v) / 512.0;
+    };
+    double best = std::numeric_limits<double>::max();
+    for (int64_t v = 1; v <= std::min<int64_t>(8, std::max<int64_t>(1, vectors)); ++v)
+      for (int64_t r = 1; r <= std::max<int64_t>(1, rows) && r * v + v + (v > 1) <= registers; ++r) {
+        const int64_t full_rows = rows / r, rest_rows = rows % r, full = vectors / v, rest = vectors % v;
+        double total = static_cast<double>(full_rows * full) * time(r, v);
+        if (rest_rows) total += static_cast<double>(full) * time(rest_rows, v);
+        if (rest) total += static_cast<double>(full_rows) * time(r, rest);
+        if (rest_rows && rest) total += time(rest_rows, rest);
+        // Each further micro-kernel takes time to compile.
+        total *= 1.0 + 0.015 * ((rest_rows ? 2 : 1) * (rest ? 2 : 1) - 1);
+        if (total < best) {
+          best = total;
+          plan_.block_rows = static_cast<int>(r);
+          plan_.block_vectors = static_cast<int>(v);
+        }
+      }
+  }
+
+  /// Tiles small enough that what a task reads again stays in the second-level cache, and enough tasks to
+  /// balance many workers, as long as each is worth its hand-over.
+  void choose_tiles() {
+    const int64_t blocks = ceil_div(std::max<int64_t>(1, plan_.rows.extent), plan_.block_rows);
+    const int64_t panels = ceil_div(std::max<int64_t>(1, plan_.columns.extent), plan_.block_columns());
+    const int64_t depth_bytes = std::max<int64_t>(1, plan_.depth.extent) * bits_of(plan_.accumulator) / 8;
+    const int64_t budget = target_.l2_bytes / 2;
+    const int64_t row_limit = std::max<int64_t>(1, budget / (depth_bytes * plan_.block_rows));
+    const int64_t panel_limit = std::max<int64_t>(1, budget / (depth_bytes * plan_.block_columns()));
+    // Few rows are bound by memory: they count as if they were enough to keep the arithmetic busy.
+    const double work = static_cast<double>(plan_.batch.extent) *
+                        static_cast<double>(std::max<int64_t>(16, plan_.rows.extent)) *
+                        static_cast<double>(plan_.columns.extent) * static_cast<double>(plan_.depth.extent);
+    // Eight tasks as soon as each is worth its hand-over, more only when they are long enough to repay
+    // smaller tiles.
+    const auto wanted = static_cast<int64_t>(
+        std::max(std::clamp(work / (1 << 20), 1.0, 8.0), std::min(work / (1 << 22), 64.0)));
+    const int64_t each =
+        ceil_div(wanted, std::max<int64_t>(1, plan_.batch.extent));  // tasks of one batch entry
+
+    int64_t row_tiles = 1, column_tiles = 1;
+    if (plan_.column.access == Access::block) {
+      // What a task packs serves all its rows.
+      column_tiles = std::max(ceil_div(panels, panel_limit), std::min(panels, each));
+      row_tiles = std::min({blocks, ceil_div(std::min<int64_t>(each, 16), column_tiles)});
+      if (plan_.row.access == Access::block) row_tiles = std::max(row_tiles, ceil_div(blocks, row_limit));
+    } else {
+      row_tiles = ceil_div(blocks, row_limit);
+      plan_.columns_first = plan_.row.access == Access::block;
+      if (plan_.columns_first) {
+        row_tiles = std::max(row_tiles, std::min(blocks, each));
+        column_tiles = std::min(panels, ceil_div(std::min<int64_t>(each, 16), row_tiles));
+      } else {
+        column_tiles = std::min(panels, ceil_div(each, row_tiles));
+        row_tiles = std::max(row_tiles, std::min(blocks, ceil_div(each, column_tiles)));
+      }
+    }
+    const int64_t row_blocks = ceil_div(blocks, row_tiles), column_panels = ceil_div(panels, column_tiles);
+    plan_.tile_rows = row_blocks * plan_.block_rows;
+    plan_.tile_columns = column_panels * plan_.block_columns();
+    plan_.row_tiles = plan_.rows.extent == 0 ? 0 : ceil_div(blocks, row_blocks);
+    plan_.column_tiles = plan_.columns.extent == 0 ? 0 : ceil_div(panels, column_panels);
+  }
+
+  /// A packed buffer must be the constant operand it was packed for, in the layout that this plan would
+  /// propose.
+  bool packings_match() const {
+    for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
+      if (!kernel_.buffers[b].packing) continue;
+      bool used = false;
+      for (bool columns : {false, true}) {
+        const auto& operand = columns ? plan_.column : plan_.row;
+        if (operand.load == none || op(operand.load).buffer != b) continue;
+        if (operand.access != Access::constant) return false;
+        if (kernel_.buffers[b].packing->dims != packed_dims(plan_, columns)) return false;
+        used = true;
+      }
+      size_t loads = 0;
+      for (const auto& load : plan_.statement.ops) loads += load.code == FE_OP_LOAD && load.buffer == b;
+      if (!used || loads != 1) return false;
+    }
+    return true;
+  }
+
+  struct Side {
+    Operand operand;
+    std::vector<bool> needed;
+    std::vector<loop::Var> vars;
+  };
+
+  const Target& target_;
+  loop::Kernel& kernel_;
+  index::Pool& pool_;
+  bool assume_packed_;
+  ContractPlan plan_;
+  Side sides_[2];  // rows, columns
+  std::vector<loop::Var> batch_, depth_;
+};
+
+}  // namespace
+
+std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed) {
+  return Planner(target, kernel, assume_packed).plan();
+}
+
+std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns) {
+  if (!columns) return {plan.row.batch.extent, plan.rows.extent, plan.depth.extent};
+  return {plan.column.batch.extent, ceil_div(plan.columns.extent, plan.block_columns()), plan.depth.extent,
+          plan.block_columns()};
+}
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How a contraction is computed: which variables are rows, columns, depth and batch, how each operand is
+// reached, and the sizes of the register block and of a task's tile. Everything is decided from the kernel
+// and the target alone, so that proposing, packing and emitting agree.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ferrite/emitter/target.h"
+#include "ferrite/loop.hpp"
+
+namespace ferrite::emitter {
+
+/// Some variables of the statement seen as one: the last varies fastest.
+struct Axis {
+  std::vector<loop::Var> vars;
+  int64_t extent = 1;
+  index::Symbol symbol = 0;  ///< the flat coordinate
+};
+
+/// How the micro-kernel reaches an operand.
+enum class Access {
+  direct,    ///< in place, by constant strides along row or column and depth
+  constant,  ///< in the layout that was proposed, packed once when the program is loaded
+  block      ///< packed by each task into its workspace
+};
+
+struct Operand {
+  loop::OpId value = loop::none;  ///< the factor of the product
+  loop::OpId load =
+      loop::none;  ///< the load that it is, when nothing but widening casts is between; else none
+  Access access = Access::block;
+  DType dtype = DType::none;  ///< of the elements that the micro-kernel reads
+  index::Expr address;        ///< direct: element number by the flat coordinates
+  int64_t stride = 0;         ///< from row to row (columns: 1), in elements
+  int64_t step = 0;           ///< from k to k + 1, in elements
+  Axis batch;                 ///< constant: the batch variables that the operand depends on
+  index::Expr batch_number;   ///< constant: its coordinate by the flat batch coordinate
+  bool depth_inside = false;  ///< block: rows are packed with k varying fastest
+  /// block: columns are contiguous along k; `address`, `stride` and `step` are the source's
+  bool transposed = false;
+};
+
+struct ContractPlan {
+  loop::Statement statement;  ///< all statements as one, with addresses in place of indices
+  /// Loads that get the value of an earlier operation, rounded as memory of `dtype` would round it.
+  struct Forward {
+    loop::OpId load, source;
+    DType dtype;
+  };
+  std::vector<Forward> forwards;
+
+  Axis batch, rows, columns, depth;
+  Operand row, column;
+  DType accumulator = DType::none;
+
+  int lanes = 1;
+  int block_rows = 1, block_vectors = 1;    ///< of the register block
+  int64_t tile_rows = 1, tile_columns = 1;  ///< of a task; multiples of the register block
+  int64_t row_tiles = 1, column_tiles = 1;
+  bool columns_first = false;  ///< neighbouring tasks share their rows, not their columns
+
+  int64_t block_columns() const { return static_cast<int64_t>(block_vectors) * lanes; }
+  int64_t tasks() const { return batch.extent * row_tiles * column_tiles; }
+};
+
+/// The plan, or nothing when the kernel is not a contraction that this emitter handles. `assume_packed` plans
+/// as if each layout that propose_contract_layouts names were granted. Turns the kernel's strided buffers
+/// into one-dimensional ones.
+std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed);
+
+/// Stored dims of a constant operand: [batch][panel][k][column] for columns, [batch][row][k] for rows.
+std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns);
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Emits a statement's body at one point of its loop variables, or at `lanes` neighbouring points along one of them.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ferrite/emitter/kernel_context.h"
+
+namespace ferrite::emitter {
+
+/// Where a body is evaluated.
+struct Point {
+  static constexpr index::Symbol no_symbol = ~index::Symbol{0};
+
+  std::vector<std::pair<index::Symbol, llvm::Value*>> symbols;  ///< i64 value of each loop variable
+  index::Symbol vector = no_symbol;                             ///< lane k is at (value of this variable) + k
+  unsigned lanes = 1;
+  llvm::Value* mask = nullptr;  ///< <lanes x i1>: the lanes that exist; null = all. At least one lane exists.
+
+  void set(index::Symbol symbol, llvm::Value* value) {
+    for (auto& [known, old] : symbols)
+      if (known == symbol) {
+        old = value;
+        return;
+      }
+    symbols.emplace_back(symbol, value);
+  }
+};
+
+/// The element number of an access: the buffer's offset + the sum of index * stride.
+index::Expr element_address(index::Pool& pool, const loop::Buffer& buffer,
+                            const std::vector<index::Expr>& index);
+
+/// For each operation, whether it varies over the reduction variables without passing through a reduction's result.
+std::vector<bool> element_part(index::Pool& pool, const loop::Statement& statement);
+
+/// Whether a store happens at every point of the reduction variables; `element` as element_part gives it.
+bool stores_elements(index::Pool& pool, const loop::Statement& statement, const loop::Store& store,
+                     const std::vector<bool>& element);
+
+/// Values are in `value_type` of their dtype: a scalar where all lanes agree, else a vector of `lanes`. Operations are
+/// emitted when first asked for and remembered until the next start(); so a point is emitted in blocks that its first
+/// block dominates. Nothing outside the mask is read or written.
+class BodyEmitter {
+ public:
+  /// Keeps references. Adds the addresses of the statement's accesses to the kernel's index pool.
+  BodyEmitter(KernelContext& context, const loop::Statement& statement);
+
+  /// Begins a point: forgets all values and bindings.
+  void start(const Point& point);
+  const Point& point() const { return point_; }
+
+  /// Gives FE_OP_REDUCED (or FE_OP_CARRIED) number `number` its value, a scalar or a vector of `lanes`.
+  void bind_reduced(size_t number, llvm::Value* value);
+  void bind_carried(size_t number, llvm::Value* value);
+  /// Gives an operation its value instead of emitting it.
+  void bind(loop::OpId op, llvm::Value* value) { values_[op] = value; }
+
+  /// The value of an operation, emitting what it needs.
+  llvm::Value* value(loop::OpId op);
+  /// The same as a vector of `lanes` (a scalar when lanes is 1).
+  llvm::Value* lanes_of(loop::OpId op) { return spread(value(op)); }
+  llvm::Value* spread(llvm::Value* value);
+
+  /// An index expression: all lanes' value when it does not vary, else a vector of i64.
+  llvm::Value* index(index::Expr expr);
+
+  /// Emits the stores whose numbers are given: all values, masks and addresses first, then the writes in order.
+  void store(const std::vector<size_t>& numbers);
+
+  /// Store numbers of the finish part (once for each point of the parallel variables) and of the element part.
+  const std::vector<size_t>& finish_stores() const { return finish_stores_; }
+  const std::vector<size_t>& element_stores() const { return element_stores_; }
+
+  /// The linear element address (offset included) of a load operation or of a store.
+  index::Expr load_address(loop::OpId op) const { return load_address_[op]; }
+  index::Expr store_address(size_t store) const { return store_address_[store]; }
+
+  /// The value of a constant's bits.
+  llvm::Constant* constant(DType dtype, uint64_t bits);
+
+  /// A primitive on values of one shape; `dtype` is the operands' (for casts: see cast()).
+  llvm::Value* prim(Prim prim, DType dtype, const std::vector<llvm::Value*>& operands);
+  llvm::Value* cast(llvm::Value* value, DType from, DType to);
+
+  /// A value of a dtype's value_type rounded as a store and a reload would round it.
+  llvm::Value* round_to(llvm::Value* value, DType dtype);
+
+ private:
+  struct Address {
+    llvm::Value* base = nullptr;  // i64 element number, uniform
+    llvm::Value* lane = nullptr;  // <lanes x i64> to add, or null
+    std::optional<int64_t> step;  // elements between neighbouring lanes, where constant
+  };
+
+  void emit(loop::OpId op);
+  llvm::Value* emit_load(const loop::BodyOp& op, loop::OpId id);
+  llvm::Value* emit_prim(const loop::BodyOp& op);
+  llvm::Value* compare_indices(const loop::BodyOp& op);
+  llvm::Value* integer_prim(Prim prim, DType dtype, const std::vector<llvm::Value*>& operands);
+  llvm::Value* float_prim(Prim prim, const std::vector<llvm::Value*>& operands);
+  llvm::Value* integer_power(DType dtype, llvm::Value* base, llvm::Value* exponent);
+  llvm::Value* emit_index_op(const loop::BodyOp& op);
+  void emit_indirect(const loop::BodyOp& op, loop::OpId id);
+
+  Address address(index::Expr expr);
+  llvm::Value* pointer(loop::BufferId buffer, llvm::Value* element);
+  llvm::Value* element_mask(llvm::Value* mask);
+  llvm::Value* load_lanes(loop::BufferId buffer, const Address& address, llvm::Value* mask);
+  llvm::Value* load_scalar(loop::BufferId buffer, llvm::Value* element, llvm::Value* condition);
+  void store_lanes(loop::BufferId buffer, const Address& address, llvm::Value* value, llvm::Value* mask);
+  llvm::Value* widen(llvm::Value* stored, DType dtype);
+  llvm::Value* narrow(llvm::Value* value, DType dtype);
+  llvm::Value* combine(uint32_t mode, llvm::Value* old, llvm::Value* value, DType dtype);
+
+  llvm::Value* scalar_index(index::Expr expr);
+  llvm::Value* lane_index(index::Expr expr, llvm::Type* integer);
+  bool varies(index::Expr expr);
+
+  KernelContext& context_;
+  llvm::IRBuilder<>& builder_;
+  const loop::Statement& statement_;
+  index::Pool& pool_;
+  Point point_;
+
+  std::vector<index::Expr> load_address_, store_address_;
+  std::vector<std::vector<loop::OpId>> bindings_;  // by operation: the INDIRECT operations its index needs
+  std::vector<std::vector<loop::OpId>> store_bindings_;
+  std::vector<size_t> finish_stores_, element_stores_;
+
+  std::vector<llvm::Value*> values_;  // by operation
+  std::vector<llvm::Value*> reduced_, carried_;
+  std::vector<std::pair<index::Symbol, llvm::Value*>> indirect_;  // bound symbols: scalar or vector of i64
+  std::vector<std::pair<index::Expr, llvm::Value*>> scalar_cache_;
+};
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The state that every part of one kernel's emission shares: the function being built, its buffers, small helpers.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <vector>
+
+#include "ferrite/emitter/target.h"
+#include "ferrite/emitter/vector_math.h"
+#include "ferrite/loop.hpp"
+
+namespace ferrite::emitter {
+
+/// `void entry(void* const* buffers, i64 begin, i64 end, i64 worker, char* workspace, i64* error)`: runs the tasks
+/// [begin, end). `buffers` has a pointer for each non-local buffer in the kernel's order; `workspace` is this worker's slice.
+class KernelContext {
+ public:
+  KernelContext(llvm::Module& module, const Target& target, loop::Kernel& kernel, std::string_view entry);
+
+  llvm::Module& module;
+  const Target& target;
+  loop::Kernel& kernel;
+  llvm::IRBuilder<> builder;
+  VectorMath math;
+
+  llvm::Function* function = nullptr;
+  llvm::Value* begin = nullptr;
+  llvm::Value* end = nullptr;
+  llvm::Value* workspace = nullptr;
+  llvm::Value* error = nullptr;
+  int64_t workspace_bytes = 0;  ///< taken so far, per worker
+
+  /// What memory of a dtype holds: i8 for bool, i16 for bf16, half for f16, otherwise the type itself.
+  llvm::Type* storage_type(DType dtype);
+  /// What the body computes in: i1 for bool, float for f16 and bf16, otherwise the type itself.
+  llvm::Type* value_type(DType dtype);
+  llvm::Type* value_type(DType dtype, unsigned lanes);
+  static unsigned storage_bytes(DType dtype) { return static_cast<unsigned>(bits_of(dtype)) / 8; }
+
+  /// Pointer to the start of a buffer (its `offset` not added). A LOCAL of few bytes is a stack slot that becomes a
+  /// register, a larger one lies in the workspace.
+  llvm::Value* base(loop::BufferId buffer) const { return bases_[buffer]; }
+  /// Marks a load or store of a buffer as apart from the other buffers'. Buffers may share memory only where each
+  /// point reads what it overwrites.
+  void mark(llvm::Instruction* access, loop::BufferId buffer);
+
+  /// A slot in the entry block, promoted to a register by the pipeline.
+  llvm::AllocaInst* slot(llvm::Type* type, const llvm::Twine& name = "");
+  /// Bytes of the worker's workspace, 64-byte aligned.
+  llvm::Value* take_workspace(int64_t bytes);
+
+  llvm::Value* i64(int64_t value) { return builder.getInt64(static_cast<uint64_t>(value)); }
+  llvm::BasicBlock* block(const llvm::Twine& name);
+  /// `for (i = from; i < to; i += step) body(i)`; the builder ends after the loop. The body may add blocks.
+  void loop(llvm::Value* from, llvm::Value* to, int64_t step, const llvm::Twine& name,
+            const std::function<void(llvm::Value*)>& body);
+  /// `if (condition) body()`.
+  void when(llvm::Value* condition, const llvm::Twine& name, const std::function<void()>& body);
+  /// <lanes x i1>, lane k set where k < count (an i64).
+  llvm::Value* lane_mask(llvm::Value* count, unsigned lanes);
+  /// <0, 1, 2, ...> of an integer type.
+  llvm::Constant* iota(llvm::Type* integer, unsigned lanes, int64_t step = 1);
+  /// f16 <-> f32 where the machine has no instruction for it, too.
+  llvm::Value* widen_half(llvm::Value* half);
+  llvm::Value* narrow_half(llvm::Value* value);
+  /// Memory that may be read in place of an element that does not exist.
+  llvm::Value* nowhere();
+  llvm::Value* splat(llvm::Value* value, unsigned lanes);
+
+ private:
+  llvm::AllocaInst* nowhere_ = nullptr;
+  std::vector<llvm::Value*> bases_;
+  std::vector<llvm::MDNode*> scope_, others_;  // alias scopes by buffer
+};
+
+}  // namespace ferrite::emitter

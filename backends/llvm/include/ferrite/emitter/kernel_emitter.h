@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A kernel as an LLVM module with one entry function (its signature: KernelContext).
+#pragma once
+
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "ferrite/emitter/target.h"
+#include "ferrite/loop.hpp"
+
+namespace ferrite::emitter {
+
+struct EmitResult {
+  std::unique_ptr<llvm::Module> module;
+  int64_t tasks = 1;            ///< the entry is called for ranges that cover [0, tasks)
+  int64_t grain = 1;            ///< tasks that are worth a worker's while
+  int64_t workspace_bytes = 0;  ///< per worker
+};
+
+/// Emits all statements of `kernel`. Declines (throws Failure, FE_EUNSUPPORTED) what it cannot express: calls, element
+/// types below a byte, packed operands outside a contraction. Thread-safe for different contexts.
+EmitResult emit_kernel(llvm::LLVMContext& context, const Target& target, loop::Kernel kernel,
+                       std::string_view entry);
+
+/// Whether emit_kernel would decline, and why; empty = it would not.
+std::string unsupported_reason(const Target& target, const loop::Kernel& kernel);
+
+/// Estimated seconds of one launch on one core.
+double estimate_seconds(const Target& target, loop::Kernel kernel);
+
+}  // namespace ferrite::emitter

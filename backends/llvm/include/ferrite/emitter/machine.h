@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From a module to machine code.
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+#include <string>
+
+#include "ferrite/emitter/target.h"
+
+namespace ferrite::emitter {
+
+/// One LLVM target machine. For one thread at a time; make one for each compilation. The LLVM target must have been
+/// initialised by the backend.
+class Machine {
+ public:
+  /// Throws Failure when LLVM does not know the triple.
+  explicit Machine(const Target& target);
+
+  /// Runs the short pipeline: what explicit-vector IR gains from, in a few milliseconds.
+  void optimise(llvm::Module& module);
+  /// Relocatable ELF.
+  std::string object(llvm::Module& module);
+  std::string assembly(llvm::Module& module);
+
+ private:
+  std::string generate(llvm::Module& module, llvm::CodeGenFileType type);
+  std::unique_ptr<llvm::TargetMachine> machine_;
+};
+
+/// The module's text.
+std::string listing_of(const llvm::Module& module);
+
+}  // namespace ferrite::emitter

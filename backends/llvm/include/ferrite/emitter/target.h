@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the emitter asks of a machine. One instance per machine, made by the backend's target.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ferrite::emitter {
+
+struct Target {
+  std::string triple;
+  std::string cpu;
+  std::string features;  ///< LLVM's form: "+avx2,+fma"
+
+  unsigned vector_bytes = 16;      ///< of one vector register
+  unsigned vector_registers = 16;  ///< architectural
+  bool masks = false;              ///< predicated loads and stores cost about what plain ones do
+  bool gathers = false;            ///< a gather is cheaper than one load a lane
+  bool fused_multiply_add = false;
+  bool half_conversion = false;  ///< f16 <-> f32 in hardware
+  bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
+
+  int64_t l1_bytes = 32 << 10;
+  int64_t l2_bytes = 1 << 20;
+  int64_t l3_bytes_per_core = 1 << 20;
+
+  /// Lanes of a full vector of elements of `bytes`.
+  unsigned lanes(unsigned bytes) const { return vector_bytes / bytes; }
+};
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ferrite/emitter/kernel_context.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <utility>
+
+namespace ferrite::emitter {
+
+namespace {
+
+llvm::StringRef view(std::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+KernelContext::KernelContext(llvm::Module& module_, const Target& target_, loop::Kernel& kernel_,
+                             std::string_view entry)
+    : module(module_), target(target_), kernel(kernel_), builder(module_.getContext()), math(builder) {
+  auto& context = module.getContext();
+  auto* pointer = builder.getPtrTy();
+  auto* word = builder.getInt64Ty();
+  auto* type =
+      llvm::FunctionType::get(builder.getVoidTy(), {pointer, word, word, word, pointer, pointer}, false);
+  function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, view(entry), module);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  if (!target.cpu.empty()) function->addFnAttr("target-cpu", target.cpu);
+  if (!target.features.empty()) function->addFnAttr("target-features", target.features);
+  function->addFnAttr("prefer-vector-width", std::to_string(target.vector_bytes * 8));
+  const char* names[] = {"buffers", "begin", "end", "worker", "workspace", "error"};
+  for (unsigned k = 0; k < 6; ++k) function->getArg(k)->setName(names[k]);
+  begin = function->getArg(1);
+  end = function->getArg(2);
+  workspace = function->getArg(4);
+  error = function->getArg(5);
+  builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+
+  llvm::MDBuilder metadata(context);
+  auto* domain = metadata.createAnonymousAliasScopeDomain(view(entry));
+  std::vector<llvm::Metadata*> scopes;
+  for (size_t k = 0; k < kernel.buffers.size(); ++k)
+    scopes.push_back(metadata.createAnonymousAliasScope(domain));
+  for (size_t k = 0; k < scopes.size(); ++k) {
+    scope_.push_back(llvm::MDNode::get(context, {scopes[k]}));
+    auto rest = scopes;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(k));
+    others_.push_back(llvm::MDNode::get(context, rest));
+  }
+
+  auto* invariant = llvm::MDNode::get(context, {});
+  unsigned argument = 0;
+  for (size_t k = 0; k < kernel.buffers.size(); ++k) {
+    const auto& buffer = kernel.buffers[k];
+    if (buffer.kind == FE_BUFFER_LOCAL) {
+      if (buffer.extent() <= 1) {
+        bases_.push_back(slot(storage_type(buffer.dtype), "local" + std::to_string(k)));
+      } else {
+        bases_.push_back(take_workspace(buffer.bytes()));
+      }
+      continue;
+    }
+    auto* address = builder.CreateConstInBoundsGEP1_64(pointer, function->getArg(0), argument++);
+    auto* base = builder.CreateLoad(pointer, address, "b" + std::to_string(k));
+    base->setMetadata(llvm::LLVMContext::MD_invariant_load, invariant);
+    bases_.push_back(base);
+  }
+}
+
+llvm::Type* KernelContext::storage_type(DType dtype) {
+  switch (dtype) {
+    case DType::f16_: return builder.getHalfTy();
+    case DType::f32_: return builder.getFloatTy();
+    case DType::f64_: return builder.getDoubleTy();
+    default: return builder.getIntNTy(static_cast<unsigned>(bits_of(dtype)));
+  }
+}
+
+llvm::Type* KernelContext::value_type(DType dtype) {
+  if (dtype == boolean) return builder.getInt1Ty();
+  if (dtype == f16 || dtype == bf16) return builder.getFloatTy();
+  return storage_type(dtype);
+}
+
+llvm::Type* KernelContext::value_type(DType dtype, unsigned lanes) {
+  auto* scalar = value_type(dtype);
+  return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, lanes);
+}
+
+void KernelContext::mark(llvm::Instruction* access, loop::BufferId buffer) {
+  access->setMetadata(llvm::LLVMContext::MD_alias_scope, scope_[buffer]);
+  if (others_[buffer]->getNumOperands() != 0)
+    access->setMetadata(llvm::LLVMContext::MD_noalias, others_[buffer]);
+}
+
+llvm::AllocaInst* KernelContext::slot(llvm::Type* type, const llvm::Twine& name) {
+  auto& entry = function->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  return at_entry.CreateAlloca(type, nullptr, name);
+}
+
+llvm::Value* KernelContext::take_workspace(int64_t bytes) {
+  int64_t offset = workspace_bytes;
+  workspace_bytes += (bytes + 63) / 64 * 64;
+  return builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), workspace, static_cast<uint64_t>(offset));
+}
+
+llvm::BasicBlock* KernelContext::block(const llvm::Twine& name) {
+  return llvm::BasicBlock::Create(module.getContext(), name, function);
+}
+
+void KernelContext::loop(llvm::Value* from, llvm::Value* to, int64_t step, const llvm::Twine& name,
+                         const std::function<void(llvm::Value*)>& body) {
+  auto* first = llvm::dyn_cast<llvm::ConstantInt>(from);
+  auto* last = llvm::dyn_cast<llvm::ConstantInt>(to);
+  if (first && last) {
+    if (first->getSExtValue() >= last->getSExtValue()) return;
+    if (first->getSExtValue() + step >= last->getSExtValue()) {
+      auto* straight = block(name);
+      builder.CreateBr(straight);
+      builder.SetInsertPoint(straight);
+      return body(from);
+    }
+  }
+  auto* exit = block(name + ".end");
+  auto* before = builder.GetInsertBlock();
+  auto* head = block(name);
+  if (first && last) {
+    builder.CreateBr(head);
+  } else {
+    builder.CreateCondBr(builder.CreateICmpSLT(from, to), head, exit);
+  }
+  builder.SetInsertPoint(head);
+  auto* value = builder.CreatePHI(builder.getInt64Ty(), 2, "i");
+  value->addIncoming(from, before);
+  body(value);
+  auto* next = builder.CreateNSWAdd(value, i64(step));
+  value->addIncoming(next, builder.GetInsertBlock());
+  builder.CreateCondBr(builder.CreateICmpSLT(next, to), head, exit);
+  builder.SetInsertPoint(exit);
+}
+
+void KernelContext::when(llvm::Value* condition, const llvm::Twine& name, const std::function<void()>& body) {
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
+    if (known->isOne()) body();
+    return;
+  }
+  auto* taken = block(name);
+  auto* exit = block(name + ".end");
+  builder.CreateCondBr(condition, taken, exit);
+  builder.SetInsertPoint(taken);
+  body();
+  builder.CreateBr(exit);
+  builder.SetInsertPoint(exit);
+}
+
+llvm::Value* KernelContext::lane_mask(llvm::Value* count, unsigned lanes) {
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(count)) {
+    std::vector<llvm::Constant*> bits;
+    for (unsigned k = 0; k < lanes; ++k) bits.push_back(builder.getInt1(k < known->getZExtValue()));
+    return llvm::ConstantVector::get(bits);
+  }
+  auto* narrow = builder.getInt32Ty();
+  auto* limit = builder.CreateTrunc(count, narrow);
+  return builder.CreateICmpULT(iota(narrow, lanes), builder.CreateVectorSplat(lanes, limit), "lanes");
+}
+
+llvm::Constant* KernelContext::iota(llvm::Type* integer, unsigned lanes, int64_t step) {
+  std::vector<llvm::Constant*> values;
+  for (unsigned k = 0; k < lanes; ++k)
+    values.push_back(llvm::ConstantInt::getSigned(integer, static_cast<int64_t>(k) * step));
+  return llvm::ConstantVector::get(values);
+}
+
+llvm::Value* KernelContext::nowhere() {
+  if (!nowhere_) {
+    auto* widest = llvm::ArrayType::get(builder.getInt64Ty(), 2);
+    nowhere_ = slot(widest, "nowhere");
+    llvm::IRBuilder<> after(nowhere_->getNextNode());
+    after.CreateStore(llvm::Constant::getNullValue(widest), nowhere_);
+  }
+  return nowhere_;
+}
+
+llvm::Value* KernelContext::widen_half(llvm::Value* half) {
+  if (target.half_conversion) return math.widen_f16(half);
+  auto* type = half->getType()->getWithNewType(builder.getInt32Ty());
+  auto* float_type = type->getWithNewType(builder.getFloatTy());
+  auto number = [&](uint32_t value) { return llvm::ConstantInt::get(type, value); };
+  auto* bits = builder.CreateZExt(
+      builder.CreateBitCast(half, half->getType()->getWithNewType(builder.getInt16Ty())), type);
+  auto* magnitude = builder.CreateAnd(bits, number(0x7fff));
+  auto* sign = builder.CreateShl(builder.CreateAnd(bits, number(0x8000)), number(16));
+  auto* shifted = builder.CreateShl(magnitude, number(13));
+  // Rebias the exponent by 112; infinities and NaN, whose exponent is full, once more.
+  auto* normal = builder.CreateAdd(shifted, number(112u << 23));
+  auto* full = builder.CreateICmpUGE(magnitude, number(0x7c00));
+  normal = builder.CreateSelect(full, builder.CreateAdd(shifted, number(224u << 23)), normal);
+  auto* tiny = builder.CreateFMul(builder.CreateUIToFP(magnitude, float_type),
+                                  llvm::ConstantFP::get(float_type, 0x1p-24));
+  auto* subnormal = builder.CreateICmpULT(magnitude, number(0x400));
+  auto* result = builder.CreateSelect(subnormal, builder.CreateBitCast(tiny, type), normal);
+  return builder.CreateBitCast(builder.CreateOr(result, sign), float_type);
+}
+
+llvm::Value* KernelContext::narrow_half(llvm::Value* value) {
+  if (target.half_conversion) return math.narrow_f16(value);
+  auto* type = value->getType()->getWithNewType(builder.getInt32Ty());
+  auto number = [&](uint32_t bits) { return llvm::ConstantInt::get(type, bits); };
+  auto* bits = builder.CreateBitCast(value, type);
+  auto* magnitude = builder.CreateAnd(bits, number(0x7fffffff));
+  auto* sign = builder.CreateAnd(builder.CreateLShr(bits, number(16)), number(0x8000));
+  // Half an ulp less one, plus the kept part's last bit.
+  auto* last = builder.CreateAnd(builder.CreateLShr(magnitude, number(13)), number(1));
+  auto* rounded = builder.CreateAdd(builder.CreateAdd(magnitude, number(0xfff)), last);
+  auto* normal = builder.CreateLShr(builder.CreateSub(rounded, number(112u << 23)), number(13));
+  // Added to 0.5, whose ulp is the smallest subnormal half, the value is rounded by the addition.
+  auto* half = llvm::ConstantFP::get(value->getType(), 0.5);
+  auto* sum = builder.CreateFAdd(builder.CreateBitCast(magnitude, value->getType()), half);
+  auto* subnormal = builder.CreateSub(builder.CreateBitCast(sum, type), number(0x3f000000));
+  auto* result =
+      builder.CreateSelect(builder.CreateICmpULT(magnitude, number(0x38800000)), subnormal, normal);
+  result = builder.CreateSelect(builder.CreateICmpUGE(magnitude, number(0x477ff000)), number(0x7c00), result);
+  result = builder.CreateSelect(builder.CreateICmpUGT(magnitude, number(0x7f800000)), number(0x7e00), result);
+  auto* narrow =
+      builder.CreateTrunc(builder.CreateOr(result, sign), type->getWithNewType(builder.getInt16Ty()));
+  return builder.CreateBitCast(narrow, value->getType()->getWithNewType(builder.getHalfTy()));
+}
+
+llvm::Value* KernelContext::splat(llvm::Value* value, unsigned lanes) {
+  if (lanes == 1 || value->getType()->isVectorTy()) return value;
+  return builder.CreateVectorSplat(lanes, value);
+}
+
+}  // namespace ferrite::emitter

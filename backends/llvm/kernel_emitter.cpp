@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The entry function: a range of tasks, each some points of the outer loops, and the statements inside them.
+#include "ferrite/emitter/kernel_emitter.h"
+
+#include <algorithm>
+
+#include "ferrite/emitter/contract.h"
+#include "ferrite/error.hpp"
+#include "statement_emitter.h"
+
+namespace ferrite::emitter {
+
+namespace {
+
+using loop::VarKind;
+
+// A task should outlast its own start many times, a worker's share the waking of the worker.
+constexpr double cycles_of_task = 4000, cycles_of_share = 8000;
+constexpr double cycles_per_second = 2.5e9;
+
+bool known_dtype(DType dtype) { return dtype >= DType::bool_ && dtype <= DType::f64_; }
+
+double points_of(const StatementPlan& plan) {
+  double points = 1;
+  for (size_t k = plan.fixed; k < plan.statement.vars.size(); ++k)
+    if (plan.statement.vars[k].kind != VarKind::reduction)
+      points *= static_cast<double>(plan.statement.vars[k].extent);
+  return points;
+}
+
+bool is_empty(const loop::Statement& statement) {
+  return std::any_of(statement.vars.begin(), statement.vars.end(),
+                     [](const loop::Var& var) { return var.extent == 0 && var.kind != VarKind::reduction; });
+}
+
+/// Whether workers may run different values of variable `var` at the same time.
+bool independent(index::Pool& pool, const loop::Statement& statement, size_t var) {
+  bool accumulates = std::any_of(statement.stores.begin(), statement.stores.end(),
+                                 [](const loop::Store& store) { return store.mode != FE_STORE_SET; });
+  bool ordered = statement.kind == FE_STATEMENT_SCATTER || statement.has(VarKind::serial) || accumulates;
+  return !ordered || stores_apart(pool, statement, var);
+}
+
+/// One statement alone: leading loops become tasks as far as tasks stay long enough, the next one is cut into blocks.
+class SingleStatement {
+ public:
+  SingleStatement(const Target& target, loop::Kernel& kernel)
+      : plan_(plan_statement(target, kernel, kernel.statements[0], 0)) {
+    const auto& original = kernel.statements[0];
+    bool all = true;
+    for (size_t k = 0; k < original.parallel_count(); ++k)
+      all = all && (original.vars[k].extent == 1 || independent(kernel.pool, original, k));
+    auto order = plan_.outer;
+    if (plan_.vector_is_parallel()) order.push_back(*plan_.vector);
+    double inside = points_of(plan_) * plan_.cycles;
+    for (size_t var : order) {
+      auto extent = plan_.statement.vars[var].extent;
+      bool allowed = all || independent(kernel.pool, plan_.statement, var);
+      if (extent == 0 || inside <= 2 * cycles_of_task || !allowed) break;
+      double after = inside / static_cast<double>(extent);
+      if (after >= cycles_of_task && var != plan_.vector) {
+        cuts_.push_back({var, 1, extent});
+        inside = after;
+        continue;
+      }
+      auto block = static_cast<int64_t>(cycles_of_task / after) + 1;
+      int64_t unit = var == plan_.vector ? int64_t{plan_.lanes} * plan_.unroll : 1;
+      block = (block + unit - 1) / unit * unit;
+      int64_t count = (extent + block - 1) / block;
+      if (count > 1) {
+        cuts_.push_back({var, block, count});
+        inside = after * static_cast<double>(block);
+      }
+      break;
+    }
+    cycles_ = inside;
+  }
+
+  void emit(KernelContext& context, EmitResult& result) {
+    result.tasks = is_empty(plan_.statement) ? 0 : 1;
+    for (const auto& cut : cuts_) result.tasks *= cut.count;
+    result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_share / std::max(cycles_, 1.0)));
+    if (result.tasks == 0) return;
+    StatementEmitter statement(context, plan_);
+    auto& builder = context.builder;
+    context.loop(context.begin, context.end, 1, "task", [&](llvm::Value* task) {
+      Point point;
+      size_t skip = 0;
+      std::optional<StatementEmitter::Range> range;
+      std::vector<llvm::Value*> numbers(cuts_.size(), task);
+      for (size_t k = cuts_.size(); k-- > 1;) {
+        auto* count = context.i64(cuts_[k].count);
+        numbers[k] = builder.CreateURem(task, count);
+        task = builder.CreateUDiv(task, count);
+        numbers[k - 1] = task;
+      }
+      for (size_t k = 0; k < cuts_.size(); ++k) {
+        const auto& var = plan_.statement.vars[cuts_[k].var];
+        if (cuts_[k].block == 1 && cuts_[k].var != plan_.vector) {
+          point.set(var.symbol, numbers[k]);
+          ++skip;
+          continue;
+        }
+        auto* from = builder.CreateNSWMul(numbers[k], context.i64(cuts_[k].block));
+        llvm::Value* to = builder.CreateNSWAdd(from, context.i64(cuts_[k].block));
+        if (var.extent % cuts_[k].block != 0)
+          to = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, context.i64(var.extent));
+        range = {cuts_[k].var, from, to};
+      }
+      statement.emit(point, skip, range);
+    });
+  }
+
+ private:
+  struct Cut {
+    size_t var;
+    int64_t block, count;
+  };
+  StatementPlan plan_;
+  std::vector<Cut> cuts_;
+  double cycles_ = 0;
+};
+
+/// Statements one after the other inside the points of the shared variables.
+void emit_rows(KernelContext& context, const Target& target, EmitResult& result) {
+  auto& kernel = context.kernel;
+  auto& builder = context.builder;
+  const auto& shared = kernel.statements[0].vars;
+  std::vector<StatementPlan> plans;
+  double cycles = 20;
+  bool apart = true;
+  for (const auto& statement : kernel.statements) {
+    for (size_t k = 0; k < kernel.shared; ++k)
+      apart = apart && (statement.vars[k].extent == 1 || independent(kernel.pool, statement, k));
+    plans.push_back(plan_statement(target, kernel, statement, kernel.shared));
+    cycles += points_of(plans.back()) * plans.back().cycles;
+  }
+  int64_t rows = 1;
+  for (size_t k = 0; k < kernel.shared; ++k) rows *= shared[k].extent;
+  result.tasks = apart ? rows : std::min<int64_t>(rows, 1);
+  result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_share / cycles));
+  if (rows == 0) return;
+  auto* from = apart ? context.begin : context.i64(0);
+  auto* to = apart ? context.end : context.i64(rows);
+  context.loop(from, to, 1, "row", [&](llvm::Value* row) {
+    std::vector<llvm::Value*> coordinates(kernel.shared);
+    for (size_t k = kernel.shared; k-- > 0;) {
+      if (shared[k].extent == 1) {
+        coordinates[k] = context.i64(0);
+      } else if (k == 0) {
+        coordinates[k] = row;
+      } else {
+        coordinates[k] = builder.CreateURem(row, context.i64(shared[k].extent));
+        row = builder.CreateUDiv(row, context.i64(shared[k].extent));
+      }
+    }
+    for (const auto& plan : plans) {
+      if (is_empty(plan.statement)) continue;
+      Point point;
+      for (size_t k = 0; k < kernel.shared; ++k) point.set(plan.statement.vars[k].symbol, coordinates[k]);
+      StatementEmitter(context, plan).emit(point, 0, std::nullopt);
+    }
+  });
+}
+
+}  // namespace
+
+std::string unsupported_reason(const Target& target, const loop::Kernel& kernel) {
+  if (kernel.statements.empty()) return "the kernel has no statement";
+  for (const auto& buffer : kernel.buffers)
+    if (!known_dtype(buffer.dtype))
+      return "element type " + std::string(name_of(buffer.dtype)) + " has no code here";
+  if (can_emit_contract(target, kernel)) return "";
+  for (const auto& statement : kernel.statements) {
+    if (statement.kind == FE_STATEMENT_CALL) return "a call is no code";
+    if (statement.has(VarKind::serial) &&
+        (!statement.reductions.empty() || statement.has(VarKind::reduction)))
+      return "a serial statement with a reduction";
+    if (statement.vars.size() < kernel.shared) return "a statement lacks shared variables";
+    for (const auto& op : statement.ops) {
+      if (op.code == FE_OP_LOAD && kernel.buffers[op.buffer].packing)
+        return "a packed operand outside a contraction";
+      if (op.code != FE_OP_INDIRECT && !known_dtype(op.dtype))
+        return "a value of type " + std::string(name_of(op.dtype)) + " has no code here";
+    }
+    for (const auto& store : statement.stores)
+      if (kernel.buffers[store.buffer].packing) return "a store to a packed buffer";
+  }
+  return "";
+}
+
+double estimate_seconds(const Target& target, loop::Kernel kernel) {
+  double cycles = 0;
+  for (const auto& statement : kernel.statements) {
+    auto plan = plan_statement(target, kernel, statement, 0);
+    cycles += points_of(plan) * plan.cycles;
+  }
+  return cycles / cycles_per_second;
+}
+
+EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,
+                       std::string_view entry) {
+  if (auto reason = unsupported_reason(target, kernel); !reason.empty()) decline(reason);
+  EmitResult result;
+  result.module = std::make_unique<llvm::Module>(llvm::StringRef(entry.data(), entry.size()), llvm_context);
+  llvm::Triple triple(target.triple);
+  result.module->setDataLayout(triple.computeDataLayout());
+  result.module->setTargetTriple(triple);
+  bool contract = can_emit_contract(target, kernel);
+  KernelContext context(*result.module, target, kernel, entry);
+  if (contract) {
+    auto shape = emit_contract(context);
+    result.tasks = shape.tasks;
+    result.grain = shape.grain;
+  } else {
+    bool local = std::any_of(kernel.buffers.begin(), kernel.buffers.end(),
+                             [](const loop::Buffer& buffer) { return buffer.kind == FE_BUFFER_LOCAL; });
+    if (kernel.statements.size() == 1 && !local) {
+      SingleStatement(target, kernel).emit(context, result);
+    } else {
+      emit_rows(context, target, result);
+    }
+  }
+  context.builder.CreateRetVoid();
+  result.workspace_bytes = context.workspace_bytes;
+  return result;
+}
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ferrite/emitter/machine.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/PassManager.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/Mem2Reg.h>
+
+#include "ferrite/error.hpp"
+
+namespace ferrite::emitter {
+
+Machine::Machine(const Target& target) {
+  std::string error;
+  llvm::Triple triple(target.triple);
+  const auto* found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!found) fail("FE-K40", "no code generator for '", target.triple, "': ", error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  machine_.reset(found->createTargetMachine(triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+                                            std::nullopt, llvm::CodeGenOptLevel::Default, true));
+  if (!machine_) fail("FE-K40", "no code generator for '", target.triple, "' with cpu '", target.cpu, "'");
+}
+
+void Machine::optimise(llvm::Module& module) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder passes(machine_.get());
+  passes.registerModuleAnalyses(modules);
+  passes.registerCGSCCAnalyses(graphs);
+  passes.registerFunctionAnalyses(functions);
+  passes.registerLoopAnalyses(loops);
+  passes.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::FunctionPassManager pipeline;
+  pipeline.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
+  pipeline.addPass(llvm::EarlyCSEPass());
+  pipeline.addPass(llvm::InstCombinePass());
+  pipeline.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  pipeline.addPass(llvm::SimplifyCFGPass());
+  for (auto& function : module)
+    if (!function.isDeclaration()) pipeline.run(function, functions);
+}
+
+std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine_->addPassesToEmitFile(passes, stream, nullptr, type))
+    fail("FE-K41", "the code generator cannot write this kind of file");
+  passes.run(module);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string Machine::object(llvm::Module& module) {
+  return generate(module, llvm::CodeGenFileType::ObjectFile);
+}
+std::string Machine::assembly(llvm::Module& module) {
+  return generate(module, llvm::CodeGenFileType::AssemblyFile);
+}
+
+std::string listing_of(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
+}  // namespace ferrite::emitter

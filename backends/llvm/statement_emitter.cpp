@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "statement_emitter.h"
+
+#include <algorithm>
+
+#include "reduction_state.h"
+
+namespace ferrite::emitter {
+
+using loop::VarKind;
+
+StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& plan)
+    : context_(context), plan_(plan), statement_(plan.statement), body_(context, plan.statement) {}
+
+std::pair<llvm::Value*, llvm::Value*> StatementEmitter::bounds(size_t var) {
+  if (range_ && range_->var == var) return {range_->from, range_->to};
+  return {context_.i64(0), context_.i64(statement_.vars[var].extent)};
+}
+
+void StatementEmitter::emit(Point point, size_t skip, const std::optional<Range>& range) {
+  range_ = range;
+  walk_outer(point, skip);
+}
+
+void StatementEmitter::walk_outer(const Point& point, size_t level) {
+  if (level < plan_.outer.size()) {
+    size_t var = plan_.outer[level];
+    auto [from, to] = bounds(var);
+    context_.loop(from, to, 1, "outer", [&](llvm::Value* value) {
+      auto inner = point;
+      inner.set(statement_.vars[var].symbol, value);
+      walk_outer(inner, level + 1);
+    });
+    return;
+  }
+  if (!plan_.vector_is_parallel()) return at({point});
+  if (!plan_.inside)
+    return walk_vector(point, [&](const std::vector<Point>& points) { at(points); }, plan_.unroll);
+  walk_vector(
+      point,
+      [&](const std::vector<Point>& points) {
+        auto [from, to] = bounds(*plan_.inside);
+        context_.loop(from, to, 1, "inside", [&](llvm::Value* value) {
+          auto inner = points;
+          for (auto& each : inner) each.set(statement_.vars[*plan_.inside].symbol, value);
+          at(inner);
+        });
+      },
+      1);
+}
+
+/// The vector main loop, `unroll` vectors at a time, then single vectors, then a masked tail.
+void StatementEmitter::walk_vector(const Point& point, const Lanes& body, unsigned unroll) {
+  auto& builder = context_.builder;
+  const auto& var = statement_.vars[*plan_.vector];
+  const auto lanes = static_cast<int64_t>(plan_.lanes);
+  auto points_at = [&](llvm::Value* first, unsigned count, llvm::Value* mask) {
+    std::vector<Point> points;
+    for (unsigned k = 0; k < count; ++k) {
+      auto each = point;
+      each.vector = var.symbol;
+      each.lanes = plan_.lanes;
+      each.mask = mask;
+      each.set(var.symbol, k == 0 ? first : builder.CreateNSWAdd(first, context_.i64(k * lanes)));
+      points.push_back(std::move(each));
+    }
+    return points;
+  };
+  auto [from, to] = bounds(*plan_.vector);
+  auto* count = builder.CreateNSWSub(to, from);
+  auto round_down = [&](int64_t step) {
+    return builder.CreateNSWAdd(from, builder.CreateAnd(count, context_.i64(-step)));
+  };
+  auto* full_end = round_down(lanes);
+  auto* start = from;
+  if (unroll > 1) {
+    auto* unrolled_end = round_down(lanes * unroll);
+    context_.loop(from, unrolled_end, lanes * unroll, "vector.body",
+                  [&](llvm::Value* first) { body(points_at(first, unroll, nullptr)); });
+    start = unrolled_end;
+  }
+  context_.loop(start, full_end, lanes, unroll > 1 ? "vector.rest" : "vector.body",
+                [&](llvm::Value* first) { body(points_at(first, 1, nullptr)); });
+  context_.when(builder.CreateICmpSLT(full_end, to), "vector.tail", [&] {
+    auto* left = builder.CreateNSWSub(to, full_end);
+    if (llvm::isa<llvm::ConstantInt>(left)) {
+      auto* tail = context_.block("vector.tail");
+      builder.CreateBr(tail);
+      builder.SetInsertPoint(tail);
+    }
+    body(points_at(full_end, 1, context_.lane_mask(left, plan_.lanes)));
+  });
+}
+
+void StatementEmitter::at(const std::vector<Point>& points) {
+  if (statement_.has(VarKind::serial)) {
+    for (const auto& point : points) serial(point);
+    return;
+  }
+  if (!statement_.reductions.empty() || statement_.has(VarKind::reduction)) {
+    if (plan_.vector && !plan_.vector_is_parallel()) return reduce_along_vector(points[0]);
+    return reduce(points);
+  }
+  for (const auto& point : points) {
+    body_.start(point);
+    body_.store(body_.finish_stores());
+  }
+}
+
+void StatementEmitter::walk_reductions(const std::vector<Point>& points, size_t level, const Lanes& body) {
+  if (level == plan_.reductions.size()) return body(points);
+  const auto& var = statement_.vars[plan_.reductions[level]];
+  auto step = [&](llvm::Value* value) {
+    auto inner = points;
+    for (auto& each : inner) each.set(var.symbol, value);
+    walk_reductions(inner, level + 1, body);
+  };
+  if (plan_.unroll_reduction) {
+    for (int64_t k = 0; k < var.extent; ++k) step(context_.i64(k));
+  } else {
+    context_.loop(context_.i64(0), context_.i64(var.extent), 1, "reduce", step);
+  }
+}
+
+/// Lanes along a parallel variable (or one point): one state for each vector, kept in registers over the reduction.
+void StatementEmitter::reduce(const std::vector<Point>& points) {
+  std::vector<std::vector<ReductionState>> states(points.size());
+  for (auto& vector : states)
+    for (size_t k = 0; k < statement_.reductions.size(); ++k) {
+      vector.emplace_back(context_, body_, statement_, k, points[0].lanes);
+      vector.back().reset();
+    }
+  walk_reductions(points, 0, [&](const std::vector<Point>& inner) {
+    for (size_t u = 0; u < inner.size(); ++u) {
+      body_.start(inner[u]);
+      for (auto& state : states[u]) state.take(nullptr);
+      body_.store(body_.element_stores());
+    }
+  });
+  for (size_t u = 0; u < points.size(); ++u) {
+    body_.start(points[u]);
+    for (size_t k = 0; k < states[u].size(); ++k)
+      body_.bind_reduced(k, states[u][k].result(states[u][k].values()));
+    body_.store(body_.finish_stores());
+  }
+}
+
+/// Lanes along a reduction variable: `unroll` states side by side, combined at the end.
+void StatementEmitter::reduce_along_vector(const Point& point) {
+  std::vector<std::vector<ReductionState>> states(plan_.unroll);
+  for (auto& vector : states)
+    for (size_t k = 0; k < statement_.reductions.size(); ++k) {
+      vector.emplace_back(context_, body_, statement_, k, plan_.lanes);
+      vector.back().reset();
+    }
+  walk_reductions({point}, 0, [&](const std::vector<Point>& outer) {
+    walk_vector(
+        outer[0],
+        [&](const std::vector<Point>& inner) {
+          for (size_t u = 0; u < inner.size(); ++u) {
+            body_.start(inner[u]);
+            for (auto& state : states[u]) state.take(inner[u].mask);
+            body_.store(body_.element_stores());
+          }
+        },
+        plan_.unroll);
+  });
+  std::vector<llvm::Value*> results;
+  for (size_t k = 0; k < statement_.reductions.size(); ++k) {
+    std::vector<ReductionState::Values> parts;
+    for (auto& vector : states) parts.push_back(vector[k].values());
+    for (; parts.size() > 1; parts.resize(parts.size() / 2))
+      for (size_t u = 0; u < parts.size() / 2; ++u)
+        parts[u] = states[0][k].combine(parts[u], parts[u + parts.size() / 2]);
+    results.push_back(states[0][k].result(states[0][k].across(parts[0])));
+  }
+  body_.start(point);
+  for (size_t k = 0; k < results.size(); ++k) body_.bind_reduced(k, results[k]);
+  body_.store(body_.finish_stores());
+}
+
+void StatementEmitter::serial(const Point& point) {
+  auto& builder = context_.builder;
+  std::vector<llvm::AllocaInst*> slots;
+  for (const auto& carry : statement_.carries) {
+    slots.push_back(context_.slot(context_.value_type(carry.dtype, point.lanes), "carried"));
+    builder.CreateStore(context_.splat(body_.constant(carry.dtype, carry.init_bits), point.lanes),
+                        slots.back());
+  }
+  std::vector<size_t> stores(statement_.stores.size());
+  for (size_t k = 0; k < stores.size(); ++k) stores[k] = k;
+  std::function<void(const Point&, size_t)> walk = [&](const Point& at_point, size_t var) {
+    if (var < statement_.vars.size()) {
+      context_.loop(context_.i64(0), context_.i64(statement_.vars[var].extent), 1, "serial",
+                    [&](llvm::Value* value) {
+                      auto inner = at_point;
+                      inner.set(statement_.vars[var].symbol, value);
+                      walk(inner, var + 1);
+                    });
+      return;
+    }
+    body_.start(at_point);
+    for (size_t k = 0; k < slots.size(); ++k)
+      body_.bind_carried(k, builder.CreateLoad(slots[k]->getAllocatedType(), slots[k]));
+    std::vector<llvm::Value*> next;
+    for (const auto& carry : statement_.carries) next.push_back(body_.lanes_of(carry.next));
+    body_.store(stores);
+    for (size_t k = 0; k < slots.size(); ++k) builder.CreateStore(next[k], slots[k]);
+  };
+  size_t first = 0;
+  while (first < statement_.vars.size() && statement_.vars[first].kind != VarKind::serial) ++first;
+  walk(point, first);
+}
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "statement_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "ferrite/emitter/body_emitter.h"
+
+namespace ferrite::emitter {
+
+namespace {
+
+using loop::VarKind;
+
+/// Calls visit(expr, buffer, is_store) for the address of each access, and (expr, none, false) for each index value.
+template <class Visit>
+void each_expression(index::Pool& pool, const loop::Kernel& kernel, const loop::Statement& statement,
+                     Visit&& visit) {
+  for (const auto& op : statement.ops) {
+    if (op.code == FE_OP_LOAD)
+      visit(element_address(pool, kernel.buffers[op.buffer], op.index), op.buffer, false);
+    if (op.code == FE_OP_INDEX) visit(op.index[0], loop::none, false);
+  }
+  for (const auto& store : statement.stores)
+    visit(element_address(pool, kernel.buffers[store.buffer], store.index), store.buffer, true);
+}
+
+void substitute(index::Pool& pool, loop::Statement& statement,
+                std::span<const std::pair<index::Symbol, index::Expr>> replacements) {
+  for (auto& op : statement.ops)
+    for (auto& expr : op.index) expr = pool.substitute(expr, replacements);
+  for (auto& store : statement.stores)
+    for (auto& expr : store.index) expr = pool.substitute(expr, replacements);
+}
+
+/// Drops the variables of one value beyond the first `fixed`.
+void drop_unit_variables(index::Pool& pool, loop::Statement& statement, size_t fixed) {
+  for (size_t k = statement.vars.size(); k-- > fixed;) {
+    if (statement.vars[k].extent != 1 || statement.vars[k].kind == VarKind::serial) continue;
+    const std::pair<index::Symbol, index::Expr> zero[] = {{statement.vars[k].symbol, pool.constant(0)}};
+    substitute(pool, statement, zero);
+    statement.vars.erase(statement.vars.begin() + static_cast<std::ptrdiff_t>(k));
+  }
+}
+
+/// Turn variables i (of n) and j (of m), neighbours of one kind, into one q of n*m with i = q // m, j = q mod m, where
+/// every address and index value stays affine in q.
+bool merge(loop::Kernel& kernel, loop::Statement& statement, size_t first) {
+  auto& pool = kernel.pool;
+  const auto a = statement.vars[first], b = statement.vars[first + 1];
+  if (a.kind != b.kind || a.kind == VarKind::serial || a.extent == 0 || b.extent == 0) return false;
+  // The coefficients of most pairs decide already.
+  bool possible = true;
+  each_expression(pool, kernel, statement, [&](index::Expr expr, loop::BufferId, bool) {
+    auto outer = pool.coefficient(expr, a.symbol), inner = pool.coefficient(expr, b.symbol);
+    if (outer && inner && *outer != *inner * b.extent) possible = false;
+  });
+  if (!possible) return false;
+  auto merged = pool.new_symbol({0, a.extent * b.extent - 1});
+  auto q = pool.symbol(merged);
+  const std::pair<index::Symbol, index::Expr> replacements[] = {{a.symbol, pool.floordiv(q, b.extent)},
+                                                                {b.symbol, pool.mod(q, b.extent)}};
+  auto candidate = statement;
+  substitute(pool, candidate, replacements);
+  each_expression(pool, kernel, candidate, [&](index::Expr expr, loop::BufferId, bool) {
+    if (!pool.coefficient(expr, merged)) possible = false;
+  });
+  if (!possible) return false;
+  candidate.vars[first] = {merged, a.extent * b.extent, a.kind};
+  candidate.vars.erase(candidate.vars.begin() + static_cast<std::ptrdiff_t>(first) + 1);
+  statement = std::move(candidate);
+  return true;
+}
+
+/// Bytes of the widest type that the data flows through; values that only make indices and masks do not count.
+unsigned widest(const loop::Kernel& kernel, const loop::Statement& statement) {
+  unsigned bytes = 1;
+  std::vector<bool> data(statement.ops.size());
+  auto mark = [&](loop::OpId id) {
+    if (id != loop::none) data[id] = true;
+  };
+  for (const auto& store : statement.stores) {
+    mark(store.value);
+    bytes =
+        std::max(bytes, static_cast<unsigned>(bits_of(compute_type(kernel.buffers[store.buffer].dtype))) / 8);
+  }
+  for (const auto& reduction : statement.reductions) mark(reduction.element);
+  for (const auto& carry : statement.carries) mark(carry.next);
+  for (size_t k = statement.ops.size(); k-- > 0;) {
+    const auto& op = statement.ops[k];
+    if (!data[k] || op.code == FE_OP_INDEX || op.code == FE_OP_INDIRECT) continue;
+    if (op.code != FE_OP_CONSTANT)
+      bytes = std::max(bytes, static_cast<unsigned>(bits_of(compute_type(op.dtype))) / 8);
+    if (op.code == FE_OP_LOAD) {
+      mark(op.b);
+    } else if (op.is_prim()) {
+      bool choice = op.prim() == Prim::where_, comparison = info_of(op.prim()).gives_bool;
+      if (!choice && !comparison) mark(op.a);
+      if (!comparison) mark(op.b), mark(op.c);
+      if (comparison && op.a != loop::none && statement.ops[op.a].code == FE_OP_LOAD) mark(op.a);
+    }
+  }
+  return bytes;
+}
+
+double operation_cost(const loop::BodyOp& op) {
+  if (!op.is_prim()) return op.code == FE_OP_INDEX ? 1 : 0.1;
+  switch (op.prim()) {
+    case Prim::div_:
+    case Prim::mod_:
+    case Prim::rem_: return is_float(op.dtype) ? 4 : 30;
+    case Prim::sqrt_:
+    case Prim::rsqrt_:
+    case Prim::reciprocal_: return 5;
+    case Prim::pow_:
+    case Prim::atan2_:
+    case Prim::erf_: return 30;
+    default: return op.prim() >= Prim::exp_ && op.prim() <= Prim::atanh_ ? 12 : 0.6;
+  }
+}
+
+/// Estimated cycles of a statement's parts: what is done at every point, and what once for each point of the parallel
+/// variables (the finish part and what the reduction variables leave alone).
+struct Cost {
+  const Target& target;
+  loop::Kernel& kernel;
+  const loop::Statement& statement;
+  std::vector<bool> element;
+  bool reduces;
+
+  Cost(const Target& target_, loop::Kernel& kernel_, const loop::Statement& statement_)
+      : target(target_),
+        kernel(kernel_),
+        statement(statement_),
+        element(element_part(kernel_.pool, statement_)),
+        reduces(statement_.has(VarKind::reduction)) {}
+
+  bool at_elements(size_t op) const { return !reduces || element[op]; }
+  bool at_elements(const loop::Store& store) const {
+    return !reduces || stores_elements(kernel.pool, statement, store, element);
+  }
+  double access(loop::BufferId buffer, const std::vector<index::Expr>& index, const loop::Var* along,
+                unsigned lanes, bool is_store) const {
+    if (!along) return 0.7;
+    auto step =
+        kernel.pool.coefficient(element_address(kernel.pool, kernel.buffers[buffer], index), along->symbol);
+    if (step == 0) return is_store ? lanes * 2.0 : 0.5;
+    if (step == 1) return 1;
+    if (step == -1) return 1.6;
+    if (step == 2 && !is_store) return 2.5;
+    return lanes * (is_store ? 1.5 : target.gathers ? 0.7 : 1.2);
+  }
+  /// Of one vector along a variable, or (null) of one point.
+  double part(bool elements, const loop::Var* along, unsigned lanes) const {
+    double cycles = 0.3;
+    for (size_t k = 0; k < statement.ops.size(); ++k) {
+      const auto& op = statement.ops[k];
+      if (at_elements(k) != elements) continue;
+      cycles += operation_cost(op);
+      if (op.code == FE_OP_LOAD) cycles += access(op.buffer, op.index, along, lanes, false);
+    }
+    for (const auto& store : statement.stores)
+      if (at_elements(store) == elements) cycles += access(store.buffer, store.index, along, lanes, true);
+    if (elements) cycles += 0.5 * static_cast<double>(statement.reductions.size());
+    return cycles;
+  }
+};
+
+/// Whether the lanes along `var` may be computed together.
+bool may_vectorise(loop::Kernel& kernel, const loop::Statement& statement, size_t index) {
+  const auto& var = statement.vars[index];
+  auto& pool = kernel.pool;
+  if (var.kind == VarKind::serial || var.extent < 2) return false;
+  if (statement.kind == FE_STATEMENT_SCATTER)
+    return var.kind == VarKind::parallel && stores_apart(pool, statement, index);
+  for (const auto& store : statement.stores) {
+    auto address = element_address(pool, kernel.buffers[store.buffer], store.index);
+    if (store.mode != FE_STORE_SET &&
+        (var.kind != VarKind::parallel || !stores_apart(pool, statement, index)))
+      return false;
+    if (var.kind == VarKind::parallel && !pool.depends_on(address, var.symbol)) {
+      bool indirect = false;
+      for (const auto& op : statement.ops)
+        indirect = indirect || (op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol));
+      if (!indirect) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool stores_apart(index::Pool& pool, const loop::Statement& statement, size_t var) {
+  auto symbol = statement.vars[var].symbol;
+  return std::all_of(statement.stores.begin(), statement.stores.end(), [&](const loop::Store& store) {
+    return std::any_of(store.index.begin(), store.index.end(), [&](index::Expr expr) {
+      auto affine = pool.affine(expr);
+      return affine.rest.empty() && affine.terms.size() == 1 && affine.terms[0].first == symbol;
+    });
+  });
+}
+
+StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const loop::Statement& statement,
+                             size_t fixed) {
+  StatementPlan plan;
+  plan.statement = statement;
+  plan.fixed = fixed;
+  auto& work = plan.statement;
+  drop_unit_variables(kernel.pool, work, fixed);
+  if (work.kind != FE_STATEMENT_SCATTER) {
+    for (size_t k = work.vars.size() < 2 ? 0 : work.vars.size() - 1; k-- > fixed;)
+      if (k + 1 < work.vars.size()) merge(kernel, work, k);
+  }
+
+  // The cheapest variable to vectorise along, per point of the whole domain; ties go to the innermost.
+  const unsigned bytes = widest(kernel, work);
+  const unsigned most = std::max(1u, std::min(64u, target.lanes(bytes)));
+  double reduced = 1;
+  for (size_t k = fixed; k < work.vars.size(); ++k)
+    if (work.vars[k].kind == VarKind::reduction)
+      reduced *= static_cast<double>(std::max<int64_t>(1, work.vars[k].extent));
+  const Cost cost(target, kernel, work);
+  const double finish = cost.reduces ? cost.part(false, nullptr, 1) : 0;
+  double best = cost.part(true, nullptr, 1) + finish / reduced;
+  for (size_t k = work.vars.size(); k-- > fixed;) {
+    const auto& var = work.vars[k];
+    if (most < 2 || !may_vectorise(kernel, work, k)) continue;
+    auto lanes =
+        static_cast<unsigned>(std::min<uint64_t>(most, std::bit_ceil(static_cast<uint64_t>(var.extent))));
+    const double steps = std::ceil(static_cast<double>(var.extent) / lanes),
+                 extent = static_cast<double>(var.extent);
+    const double tail = var.extent % lanes != 0 && !target.masks ? lanes : 0;
+    double cycles = (steps * cost.part(true, &var, lanes) + tail) / extent;
+    if (var.kind == VarKind::reduction) {
+      cycles += (finish + 3 * std::log2(lanes) * static_cast<double>(work.reductions.size())) / reduced;
+    } else if (finish != 0) {
+      cycles += steps * cost.part(false, &var, lanes) / extent / reduced;
+    }
+    if (cycles < best * 0.999) best = cycles, plan.vector = k, plan.lanes = lanes;
+  }
+  plan.cycles = best * reduced;
+
+  for (size_t k = fixed; k < work.vars.size(); ++k) {
+    if (k == plan.vector) continue;
+    if (work.vars[k].kind == VarKind::parallel) plan.outer.push_back(k);
+    if (work.vars[k].kind == VarKind::reduction) plan.reductions.push_back(k);
+  }
+  if (!plan.vector) return plan;
+
+  const auto& var = work.vars[*plan.vector];
+  const auto vectors = static_cast<unsigned>(std::min<int64_t>(8, var.extent / plan.lanes));
+  bool wide_state =
+      std::any_of(work.reductions.begin(), work.reductions.end(), [](const loop::Reduction& reduction) {
+        return reduction.kind == FE_REDUCE_ARGMAX || reduction.kind == FE_REDUCE_ARGMIN;
+      });
+  double element_ops = 0;
+  for (size_t k = 0; k < work.ops.size(); ++k)
+    element_ops += cost.at_elements(k) ? operation_cost(work.ops[k]) + 1 : 0;
+  if (cost.reduces && vectors >= 2) {
+    plan.unroll = std::bit_floor(
+        std::min(vectors, wide_state || work.reductions.size() > 2 || element_ops > 10 ? 2u : 4u));
+  } else if (vectors >= 4 && element_ops <= 12 && work.kind == FE_STATEMENT_MAP) {
+    plan.unroll = 2;
+  }
+  if (plan.vector_is_parallel()) {
+    double straight = 1;
+    for (size_t k : plan.reductions) straight *= static_cast<double>(work.vars[k].extent);
+    if (!plan.reductions.empty() && straight > 0 && straight <= 32 && straight * element_ops <= 500) {
+      plan.unroll_reduction = true;
+      if (straight * element_ops * plan.unroll > 160) plan.unroll = 1;
+    }
+    if (work.kind == FE_STATEMENT_MAP) {
+      // A gathered read walks its contiguous variable next, so that each cache line is used while it is near.
+      each_expression(kernel.pool, kernel, work, [&](index::Expr expr, loop::BufferId buffer, bool is_store) {
+        if (buffer == loop::none || is_store || plan.inside) return;
+        auto along = kernel.pool.coefficient(expr, var.symbol);
+        if (!along || *along == 0 || std::abs(*along) <= 2) return;
+        for (size_t k : plan.outer)
+          if (kernel.pool.coefficient(expr, work.vars[k].symbol) == 1) plan.inside = k;
+      });
+      if (plan.inside) {
+        plan.outer.erase(std::find(plan.outer.begin(), plan.outer.end(), *plan.inside));
+        plan.unroll = 1;
+      }
+    }
+  }
+  return plan;
+}
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How one statement's loop nest is walked: merged variables, the vector variable, the order, the unrolling.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ferrite/emitter/target.h"
+#include "ferrite/loop.hpp"
+
+namespace ferrite::emitter {
+
+struct StatementPlan {
+  loop::Statement statement;       ///< with neighbouring variables merged where every access allows it
+  size_t fixed = 0;                ///< leading variables whose values are given from outside
+  std::vector<size_t> outer;       ///< parallel variables walked one by one, outermost first
+  std::optional<size_t> vector;    ///< variable whose neighbouring points are lanes; parallel or reduction
+  std::optional<size_t> inside;    ///< parallel variable walked inside the vector loop (transposed reads)
+  std::vector<size_t> reductions;  ///< reduction variables walked one by one, outermost first
+  unsigned lanes = 1;
+  unsigned unroll = 1;            ///< vectors at a time along the vector variable
+  bool unroll_reduction = false;  ///< the reduction variables are few small constants: straight-line code
+  double cycles = 0;              ///< estimate for one point of the parallel variables beyond `fixed`
+
+  bool vector_is_parallel() const {
+    return vector && statement.vars[*vector].kind == loop::VarKind::parallel;
+  }
+};
+
+/// Plans the variables beyond the first `fixed`; those are neither merged nor reordered.
+StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const loop::Statement& statement,
+                             size_t fixed);
+
+/// Whether different values of parallel variable `var` never store to the same element.
+bool stores_apart(index::Pool& pool, const loop::Statement& statement, size_t var);
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The functions that are an instruction or a few: roots, rounding, extrema, conversions.
+#include "ferrite/emitter/vector_math.h"
+
+#include "vector_math_lanes.h"
+
+namespace ferrite::emitter {
+
+llvm::Value* VectorMath::sqrt(Value* x) {
+  const MathScope lanes(builder_);
+  return square_root(lanes(x));
+}
+
+llvm::Value* VectorMath::rsqrt(Value* x) {
+  const MathScope lanes(builder_);
+  return 1.0 / square_root(lanes(x));
+}
+
+llvm::Value* VectorMath::reciprocal(Value* x) {
+  const MathScope lanes(builder_);
+  return 1.0 / lanes(x);
+}
+
+llvm::Value* VectorMath::floor(Value* x) {
+  const MathScope lanes(builder_);
+  return lanes(x).call(llvm::Intrinsic::floor);
+}
+
+llvm::Value* VectorMath::ceil(Value* x) {
+  const MathScope lanes(builder_);
+  return lanes(x).call(llvm::Intrinsic::ceil);
+}
+
+llvm::Value* VectorMath::round_even(Value* x) {
+  const MathScope lanes(builder_);
+  return lanes(x).call(llvm::Intrinsic::roundeven);
+}
+
+llvm::Value* VectorMath::trunc(Value* x) {
+  const MathScope lanes(builder_);
+  return lanes(x).call(llvm::Intrinsic::trunc);
+}
+
+llvm::Value* VectorMath::abs(Value* x) {
+  const MathScope lanes(builder_);
+  return absolute(lanes(x));
+}
+
+llvm::Value* VectorMath::sign(Value* operand) {
+  const MathScope lanes(builder_);
+  const Lanes x = lanes(operand);
+  return select((x < 0.0) | (x > 0.0), copy_sign(x.constant(1.0), x), x);
+}
+
+llvm::Value* VectorMath::fmod(Value* x, Value* y) {
+  const MathScope lanes(builder_);
+  return builder_.CreateFRem(lanes(x), lanes(y));
+}
+
+llvm::Value* VectorMath::min_nan(Value* a, Value* b) {
+  const MathScope lanes(builder_);
+  return builder_.CreateMinimum(lanes(a), lanes(b));
+}
+
+llvm::Value* VectorMath::max_nan(Value* a, Value* b) {
+  const MathScope lanes(builder_);
+  return builder_.CreateMaximum(lanes(a), lanes(b));
+}
+
+llvm::Value* VectorMath::float_to_int_saturating(Value* operand, llvm::IntegerType* integer, bool is_signed) {
+  const MathScope lanes(builder_);
+  const Lanes x = lanes(operand);
+  llvm::Type* result = x.type()->getWithNewType(integer);
+  const llvm::Intrinsic::ID convert = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+  return builder_.CreateIntrinsic(convert, {result, x.type()}, {x});
+}
+
+llvm::Value* VectorMath::widen_bf16(Value* bits) {
+  assert(bits->getType()->getScalarType()->isIntegerTy(16));
+  const Lanes wide(builder_,
+                   builder_.CreateZExt(bits, bits->getType()->getWithNewType(builder_.getInt32Ty())));
+  return (wide << 16).as_float();
+}
+
+llvm::Value* VectorMath::narrow_bf16(Value* operand) {
+  const MathScope lanes(builder_);
+  const Lanes x = lanes(operand);
+  assert(x.is_f32());
+  const Lanes bits = x.bits();
+  const Lanes kept = bits >> 16;
+  // Half an ulp less one, plus the kept part's last bit: carries for more than half, and for half onto an odd
+  // one.
+  const Lanes rounded = (bits + x.integer(0x7fff) + (kept & x.integer(1))) >> 16;
+  // A NaN's payload may lie in the lost bits only: set the quiet bit.
+  const Lanes chosen = select(unordered(x, x), kept | x.integer(0x40), rounded);
+  return builder_.CreateTrunc(chosen, x.type()->getWithNewType(builder_.getInt16Ty()));
+}
+
+llvm::Value* VectorMath::widen_f16(Value* x) {
+  const MathScope off(builder_);
+  assert(x->getType()->getScalarType()->isHalfTy());
+  return builder_.CreateFPExt(x, x->getType()->getWithNewType(builder_.getFloatTy()));
+}
+
+llvm::Value* VectorMath::narrow_f16(Value* x) {
+  const MathScope lanes(builder_);
+  return builder_.CreateFPTrunc(lanes(x), x->getType()->getWithNewType(builder_.getHalfTy()));
+}
+
+}  // namespace ferrite::emitter

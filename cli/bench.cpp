@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// ferrite bench: how long a run takes.
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "cli/inputs.h"
+#include "cli/running.h"
+
+namespace ferrite::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string model;
+  PipelineOptions pipeline;
+  DeviceOptions device;
+  InputOptions inputs;
+  int64_t repeat = 20;
+  bool json = false;
+};
+
+constexpr int warm_up_runs = 2;
+
+double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+Result<void> bench(const Options& options) {
+  Progress progress("loading " + options.model);
+  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model));
+  FE_TRY(auto inputs, make_inputs(*opened.model, options.inputs));
+  progress.update("compiling " + options.model);
+  FE_TRY(auto runner, Runner::make(opened, inputs));
+  auto first = Clock::now();
+  FE_CHECK(runner.run(inputs));
+  const double first_ms = milliseconds_since(first);
+  for (int k = 1; k < warm_up_runs; ++k) FE_CHECK(runner.run(inputs));
+  std::vector<double> times;
+  auto shown = Clock::now();
+  for (int64_t k = 0; k < options.repeat; ++k) {
+    // Between runs, and seldom, so that it costs nothing that is measured.
+    if (milliseconds_since(shown) > 500) {
+      progress.update(fmt::format("run {} of {}", k + 1, options.repeat));
+      shown = Clock::now();
+    }
+    auto start = Clock::now();
+    FE_CHECK(runner.run(inputs));
+    times.push_back(milliseconds_since(start));
+  }
+  progress.update("");
+  std::sort(times.begin(), times.end());
+  const size_t middle = times.size() / 2;
+  const double median = times.size() % 2 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+  const auto& stats = runner.program().compilation.stats;
+  if (options.json) {
+    nlohmann::ordered_json figures{{"median_ms", median}, {"min_ms", times.front()}, {"max_ms", times.back()}, {"first_ms", first_ms},
+                                   {"compile_ms", stats.compile_ms}, {"init_ms", stats.init_ms}, {"load_ms", stats.load_ms},
+                                   {"nodes", stats.nodes}, {"statements", stats.statements}, {"kernels", stats.kernels},
+                                   {"unique_kernels", stats.unique_kernels}, {"threads", runner.threads()},
+                                   {"repeat", options.repeat}, {"device", opened.compile.device}, {"model", options.model}};
+    fmt::print("{}\n", figures.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return {};
+  }
+  fmt::print("median {:.3f} ms, min {:.3f}, max {:.3f}, first {:.3f} ({} runs on {} threads)\n", median, times.front(), times.back(),
+             first_ms, options.repeat, runner.threads());
+  fmt::print("{}, prepared constants in {:.1f} ms, loaded in {:.1f} ms\n", stats_text(stats), stats.init_ms, stats.load_ms);
+  return {};
+}
+
+}  // namespace
+
+Run add_bench(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  command.add_option("model", options->model, "The model's file (.onnx, .fe)")->required()->type_name("MODEL");
+  command.add_option("--repeat", options->repeat, "Runs that are timed, after two that are not")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
+  command.add_flag("--json", options->json, "One line of JSON instead of text");
+  options->inputs.add_to(command);
+  options->device.add_to(command);
+  options->pipeline.add_to(command);
+  return [options] {
+    auto done = bench(*options);
+    return done ? 0 : report(done.error());
+  };
+}
+
+}  // namespace ferrite::cli

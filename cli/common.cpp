@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "cli/common.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace ferrite::cli {
+
+int exit_status(const Error& error) {
+  if (error.code.starts_with("FE-C0")) return exit_usage;
+  switch (error.status) {
+    case FE_EUNSUPPORTED: return exit_unsupported;
+    case FE_EINVALID: return error.code.starts_with("FE-D") ? exit_device : exit_bad_input;
+    case FE_ENOMEM:
+    case FE_EDEVICE: return exit_device;
+    default: return exit_internal;
+  }
+}
+
+int report(const Error& error) {
+  std::fprintf(stderr, "ferrite: %s\n", error.message().c_str());
+  return exit_status(error);
+}
+
+void PipelineOptions::add_to(CLI::App& command) {
+  command.add_option("--manifest", manifest, "Pipeline manifest (TOML); without it the default pipeline")->type_name("FILE");
+  command.add_option("--plugin", plugins, "Also load this plugin: a library, a descriptor or a folder of descriptors")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
+  command
+      .add_option("--log", log,
+                  "Show diagnostics: a comma-separated list of graph, loops, schedule, kernels, output_code, plugins, passes, "
+                  "lowering, run (also FERRITE_LOG)")
+      ->type_name("CHANNELS");
+}
+
+Result<core::plugin::Pipeline> PipelineOptions::read() const {
+  FE_CHECK(core::log::enable(log));
+  return core::plugin::read_pipeline({manifest, plugins});
+}
+
+void DeviceOptions::add_to(CLI::App& command) {
+  command.add_option("--device", device, "cpu, interpreter, or another runtime's id; see 'ferrite targets'")->type_name("NAME");
+  command.add_option("--threads", threads, "Worker threads; 0: as many as the machine has processors")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{0}, int64_t{4096}));
+  command.add_flag("--no-fuse", no_fuse, "Make every statement a kernel of its own");
+}
+
+core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline& pipeline) const {
+  core::CompileOptions options;
+  options.device = !device.empty() ? device : pipeline.device.value_or(options.device);
+  options.threads = threads > 0 ? threads : pipeline.threads.value_or(0);
+  options.fuse = !no_fuse && pipeline.fuse.value_or(true);
+  options.listings = core::log::enabled("output_code");
+  return options;
+}
+
+Progress::Progress(std::string_view text) { update(text); }
+
+void Progress::update(std::string_view text) {
+  static const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (!terminal) return;
+  shown_ = true;
+  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(std::min<size_t>(text.size(), 200)), text.data());
+  std::fflush(stderr);
+}
+
+Progress::~Progress() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+}
+
+std::string type_text(DType dtype, std::span<const int64_t> dims) {
+  return fmt::format("{}[{}]", name_of(dtype), fmt::join(dims, ","));
+}
+
+std::string port_text(const core::ModelPort& port) {
+  if (!port.ranked) return fmt::format("{}[...]", name_of(port.dtype));
+  std::vector<std::string> dims;
+  for (size_t d = 0; d < port.dims.size(); ++d)
+    dims.push_back(port.dims[d] >= 0 ? std::to_string(port.dims[d]) : port.dim_names[d].empty() ? "?" : port.dim_names[d]);
+  return fmt::format("{}[{}]", name_of(port.dtype), fmt::join(dims, ","));
+}
+
+}  // namespace ferrite::cli

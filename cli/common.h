@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the commands share: options, errors and exit statuses, progress.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/session.h"
+
+namespace ferrite::cli {
+
+using core::Error;
+using core::error;
+using core::Result;
+
+// Exit statuses beside 0.
+inline constexpr int exit_wrong = 1;  ///< a result is wrong, a test failed
+inline constexpr int exit_usage = 2;
+inline constexpr int exit_bad_input = 3;
+inline constexpr int exit_unsupported = 4;
+inline constexpr int exit_device = 5;
+inline constexpr int exit_internal = 70;
+
+int exit_status(const Error& error);
+/// Writes "ferrite: FE-X04 where: text" to standard error and gives the exit status.
+int report(const Error& error);
+
+/// Which plugins are loaded: every command that needs a session has these.
+struct PipelineOptions {
+  std::string manifest;
+  std::vector<std::string> plugins;
+  std::string log;
+
+  void add_to(CLI::App& command);
+  Result<core::plugin::Pipeline> read() const;
+};
+
+/// How programs are compiled and run.
+struct DeviceOptions {
+  std::string device;
+  int64_t threads = 0;
+  bool no_fuse = false;
+
+  void add_to(CLI::App& command);
+  /// The manifest's settings, the command line's over them.
+  core::CompileOptions compile_options(const core::plugin::Pipeline& pipeline) const;
+};
+
+/// One line on standard error while something takes long; nothing where that is no terminal. Gone when this goes.
+class Progress {
+ public:
+  explicit Progress(std::string_view text);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  void update(std::string_view text);
+
+ private:
+  bool shown_ = false;
+};
+
+/// "f32[1,3,224,224]"
+std::string type_text(DType dtype, std::span<const int64_t> dims);
+/// "f32[batch,3,?,?]"
+std::string port_text(const core::ModelPort& port);
+
+/// A command: adds itself to the program; what it returns runs it and gives the exit status.
+using Run = std::function<int()>;
+Run add_run(CLI::App& command);
+Run add_bench(CLI::App& command);
+Run add_opt(CLI::App& command);
+Run add_explain(CLI::App& command);
+Run add_onnx_test(CLI::App& command);
+Run add_onnx_case(CLI::App& command);  ///< one directory in this process: what onnx-test starts
+Run add_ops(CLI::App& command);
+Run add_targets(CLI::App& command);
+Run add_plugin(CLI::App& command);
+Run add_version(CLI::App& command);
+
+}  // namespace ferrite::cli

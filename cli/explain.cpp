@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// ferrite explain: the decision ledger of a compilation.
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/inputs.h"
+#include "cli/running.h"
+#include "core/support/suggest.h"
+
+namespace ferrite::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::vector<std::string> why_not;  // two nodes, or nothing
+  bool json = false;
+  PipelineOptions pipeline;
+  DeviceOptions device;
+  InputOptions inputs;
+};
+
+/// Whether a list of node names, "Conv_3, Relu_4", has this one.
+bool names_node(std::string_view list, std::string_view node) {
+  for (size_t start = 0; start <= list.size();) {
+    auto end = std::min(list.find(',', start), list.size());
+    auto name = list.substr(start, end - start);
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    if (name == node) return true;
+    start = end + 1;
+  }
+  return false;
+}
+
+void collect_names(std::string_view list, std::vector<std::string>& names) {
+  while (!list.empty()) {
+    auto name = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), name.size() + 1));
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+  }
+}
+
+std::string line_of(const core::LedgerRecord& record) {
+  std::string text = record.outcome;
+  if (!record.category.empty()) text += " (" + record.category + ")";
+  if (!record.subject.empty()) text += "  " + record.subject;
+  if (!record.object.empty()) text += "  <-  " + record.object;
+  if (!record.text.empty()) text += ": " + record.text;
+  if (record.score != 0) text += fmt::format("  [{:.6g}]", record.score);
+  return text;
+}
+
+/// Fusion decisions about two nodes, in either order, and the kernels that hold both.
+Result<void> explain_pair(const std::vector<core::LedgerRecord>& records, const std::vector<std::string>& pair) {
+  std::vector<std::string> names;
+  for (const auto& record : records) {
+    if (record.kind != "fusion" && record.kind != "inline" && record.kind != "kernel") continue;
+    collect_names(record.subject, names);
+    collect_names(record.object, names);
+  }
+  for (const auto& node : pair)
+    if (std::find(names.begin(), names.end(), node) == names.end()) {
+      std::vector<std::string_view> views(names.begin(), names.end());
+      return core::at("--why-not", error(FE_EINVALID, "FE-C08", "no statement comes from a node '{}'{}; it was folded, removed or never there",
+                                         node, core::did_you_mean(node, views)));
+    }
+  size_t found = 0;
+  for (const auto& record : records) {
+    const bool both_in_one = record.kind == "kernel" && names_node(record.subject, pair[0]) && names_node(record.subject, pair[1]);
+    const bool about_them = (record.kind == "fusion" || record.kind == "inline") &&
+                            ((names_node(record.subject, pair[0]) && names_node(record.object, pair[1])) ||
+                             (names_node(record.subject, pair[1]) && names_node(record.object, pair[0])));
+    if (!both_in_one && !about_them) continue;
+    ++found;
+    fmt::print("{}: {}\n", record.kind, both_in_one ? "one kernel holds both: " + line_of(record) : line_of(record));
+  }
+  if (found == 0)
+    fmt::print("no fusion of {} and {} was considered: neither reads what the other writes, and they are in different kernels\n", pair[0],
+               pair[1]);
+  return {};
+}
+
+void print_all(const std::vector<core::LedgerRecord>& records) {
+  std::vector<std::string> kinds;
+  for (const auto& record : records)
+    if (std::find(kinds.begin(), kinds.end(), record.kind) == kinds.end()) kinds.push_back(record.kind);
+  for (const auto& kind : kinds) {
+    std::map<std::string, size_t> counts;
+    for (const auto& record : records)
+      if (record.kind == kind) ++counts[record.category.empty() ? record.outcome : record.outcome + ", " + record.category];
+    std::vector<std::string> parts;
+    for (const auto& [outcome, count] : counts) parts.push_back(fmt::format("{} {}", count, outcome));
+    fmt::print("{}: {}\n", kind, fmt::join(parts, "; "));
+    for (const auto& record : records)
+      if (record.kind == kind) fmt::print("  {}\n", line_of(record));
+  }
+}
+
+Result<void> explain(const Options& options) {
+  Progress progress("compiling " + options.model);
+  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model));
+  FE_TRY(auto dims, resolve_dims(*opened.model, options.inputs));
+  FE_TRY(auto program, opened.model->program(dims, opened.compile));
+  progress.update("");
+  const auto& stats = program->compilation.stats;
+  if (!options.why_not.empty()) return explain_pair(program->ledger.records(), options.why_not);
+  if (options.json) {
+    fmt::print("{}\n", core::ledger_json(program->ledger));
+    return {};
+  }
+  print_all(program->ledger.records());
+  fmt::print("{}\n", stats_text(stats));
+  return {};
+}
+
+}  // namespace
+
+Run add_explain(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  command.add_option("model", options->model, "The model's file (.onnx, .fe)")->required()->type_name("MODEL");
+  command.add_option("--why-not", options->why_not, "Only what was decided about fusing these two nodes of the model")
+      ->type_name("NODE_A NODE_B")
+      ->expected(2);
+  command.add_flag("--json", options->json, "The whole ledger as a JSON list");
+  options->inputs.add_to(command);
+  options->device.add_to(command);
+  options->pipeline.add_to(command);
+  return [options] {
+    auto done = explain(*options);
+    return done ? 0 : report(done.error());
+  };
+}
+
+}  // namespace ferrite::cli

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// ferrite ops: the registered ops, and which ops of other formats the importers read.
+#include <nlohmann/json.hpp>
+
+#include "cli/common.h"
+#include "core/plugin/call.h"
+
+namespace ferrite::cli {
+namespace {
+
+struct Options {
+  PipelineOptions pipeline;
+  bool json = false;
+};
+
+struct Coverage {
+  std::string op, versions, state;
+};
+
+Result<std::vector<Coverage>> coverage_of(const fe_importer& importer) {
+  std::vector<Coverage> result;
+  if (!importer.coverage) return result;
+  core::plugin::HostCall call;
+  core::plugin::Collector<> text;
+  auto args = core::plugin::make_sized<fe_none>();
+  auto sink = text.sink();
+  int32_t status = importer.coverage(importer.self, call.get(), &args, &sink);
+  if (status != FE_OK) return call.error(status, "FE-I20", "the importer does not say what it covers");
+  std::string_view rest = text.bytes();
+  while (!rest.empty()) {
+    auto line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (line.empty()) continue;
+    auto first = std::min(line.find('\t'), line.size());
+    auto second = std::min(line.find('\t', std::min(first + 1, line.size())), line.size());
+    result.push_back({std::string(line.substr(0, first)), std::string(line.substr(std::min(first + 1, line.size()), second - std::min(first + 1, second))),
+                      std::string(line.substr(std::min(second + 1, line.size())))});
+  }
+  return result;
+}
+
+std::string signature(const core::graph::OpInfo& op) {
+  std::vector<std::string> operands, attributes;
+  for (const auto& operand : op.operands)
+    operands.push_back(operand.name + (operand.variadic ? "..." : operand.optional ? "?" : ""));
+  for (const auto& attribute : op.attributes) attributes.push_back(attribute.value.name + (attribute.required ? "" : "?"));
+  auto text = fmt::format("{}({})", op.name, fmt::join(operands, ", "));
+  return attributes.empty() ? text : fmt::format("{} {{{}}}", text, fmt::join(attributes, ", "));
+}
+
+std::string_view how(const core::graph::OpInfo& op) {
+  if (op.def.lower) return "lowered";
+  return op.def.decompose ? "decomposed" : "neither lowered nor decomposed";
+}
+
+Result<void> ops(const Options& options) {
+  FE_TRY(auto pipeline, options.pipeline.read());
+  FE_TRY(auto session, core::Session::open(pipeline));
+  const auto& registry = session->registry();
+  nlohmann::ordered_json report{{"ops", nlohmann::ordered_json::array()}, {"importers", nlohmann::ordered_json::array()}};
+  for (const auto* op : registry.ops().all()) {
+    if (options.json)
+      report["ops"].push_back({{"name", op->name}, {"plugin", op->plugin}, {"signature", signature(*op)}, {"how", how(*op)}, {"doc", op->doc}});
+    else
+      fmt::print("{:<60} {:<11} {}\n", signature(*op), how(*op), op->plugin);
+  }
+  for (const auto& importer : registry.importers()) {
+    FE_TRY(auto coverage, coverage_of(*importer.table));
+    auto id = std::string(core::plugin::text_of(importer.table->id));
+    size_t supported = 0;
+    auto list = nlohmann::ordered_json::array();
+    if (!options.json) fmt::print("\n{} ({}):\n", id, core::plugin::text_of(importer.table->extensions));
+    for (const auto& entry : coverage) {
+      supported += entry.state == "supported";
+      list.push_back({{"op", entry.op}, {"versions", entry.versions}, {"state", entry.state}});
+      if (!options.json) fmt::print("  {:<32} {:<24} {}\n", entry.op, entry.versions, entry.state);
+    }
+    report["importers"].push_back({{"id", id}, {"coverage", list}});
+    if (!options.json) fmt::print("{} of {} ops supported\n", supported, coverage.size());
+  }
+  if (options.json) fmt::print("{}\n", report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return {};
+}
+
+}  // namespace
+
+Run add_ops(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  command.add_flag("--json", options->json, "JSON instead of text");
+  options->pipeline.add_to(command);
+  return [options] {
+    auto done = ops(*options);
+    return done ? 0 : report(done.error());
+  };
+}
+
+}  // namespace ferrite::cli

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "cli/running.h"
+
+namespace ferrite::cli {
+
+Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device, const std::string& path) {
+  OpenModel opened;
+  FE_TRY(auto read, pipeline.read());
+  opened.compile = device.compile_options(read);
+  FE_TRY(opened.session, core::Session::open(read));
+  FE_TRY(opened.model, core::Model::open(*opened.session, path));
+  return opened;
+}
+
+Result<Runner> Runner::make(OpenModel& opened, std::span<const Tensor> inputs) {
+  std::vector<std::vector<int64_t>> dims;
+  for (const auto& input : inputs) dims.push_back(input.dims);
+  Runner runner;
+  FE_TRY(runner.program_, opened.model->program(dims, opened.compile));
+  if (runner.program_->compilation.executable)
+    runner.context_ = std::make_unique<core::run::Executable::Context>(*runner.program_->compilation.executable);
+  runner.ports_ = runner.program_->outputs();
+  for (const auto& port : runner.ports_) {
+    FE_TRY(auto tensor, Tensor::make(port.dtype, port.dims));
+    runner.outputs_.push_back(std::move(tensor));
+  }
+  return runner;
+}
+
+Result<void> Runner::run(std::span<const Tensor> inputs) {
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (const auto& input : inputs) in.push_back(input.data());
+  for (auto& output : outputs_) out.push_back(output.data());
+  return program_->run(context_.get(), in, out);
+}
+
+int64_t Runner::threads() const {
+  const auto& executable = program_->compilation.executable;
+  return executable ? executable->workers : 1;
+}
+
+std::string stats_text(const core::CompileStats& stats) {
+  return fmt::format("{} nodes, {} statements, {} kernels, compiled in {:.1f} ms", stats.nodes, stats.statements, stats.kernels,
+                     stats.compile_ms);
+}
+
+}  // namespace ferrite::cli

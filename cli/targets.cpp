@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// ferrite targets: devices that are here, and what can be compiled for.
+#include "cli/common.h"
+#include "core/plugin/call.h"
+#include "core/run/pool.h"
+
+namespace ferrite::cli {
+namespace {
+
+using core::plugin::HostCall;
+using core::plugin::make_sized;
+using core::plugin::text_of;
+
+struct Options {
+  PipelineOptions pipeline;
+};
+
+void print_devices(const fe_runtime& runtime) {
+  HostCall call;
+  auto none = make_sized<fe_none>();
+  auto count = make_sized<fe_device_count_out>();
+  count.count = 1;
+  if (runtime.device_count) {
+    int32_t status = runtime.device_count(runtime.self, call.get(), &none, &count);
+    if (status != FE_OK) {
+      fmt::print("  {}: {}\n", text_of(runtime.id), call.error(status, "FE-D05", "its devices cannot be counted").message());
+      return;
+    }
+  }
+  if (count.count == 0) fmt::print("  {}: no device here\n", text_of(runtime.id));
+  for (uint32_t k = 0; k < count.count; ++k) {
+    core::plugin::Collector<> name, description;
+    auto args = make_sized<fe_device_args>();
+    args.device = k;
+    auto out = make_sized<fe_describe_out>();
+    out.name = name.sink();
+    out.description = description.sink();
+    HostCall describe;
+    int32_t status = runtime.describe(runtime.self, describe.get(), &args, &out);
+    if (status != FE_OK) {
+      fmt::print("  {}:{}: {}\n", text_of(runtime.id), k, describe.error(status, "FE-D05", "the device cannot be described").message());
+      continue;
+    }
+    fmt::print("  {}:{}  {}", text_of(runtime.id), k, name.bytes());
+    if (out.capacity > 0) fmt::print(", {:.1f} GiB", static_cast<double>(out.capacity) / (1 << 30));
+    fmt::print("\n");
+  }
+}
+
+Result<void> targets(const Options& options) {
+  FE_TRY(auto pipeline, options.pipeline.read());
+  FE_TRY(auto session, core::Session::open(pipeline));
+  fmt::print("devices:\n");
+  for (const auto& runtime : session->registry().runtimes()) print_devices(*runtime.table);
+  fmt::print("  interpreter  exact and slow, for comparison\n");
+  fmt::print("compiled for:\n");
+  for (const auto& provider : session->registry().providers())
+    fmt::print("  {}  by {} ({})\n", text_of(provider.table->device_kind), text_of(provider.table->id), provider.plugin->id);
+  fmt::print("threads: {}\n", core::run::Pool::process().workers());
+  return {};
+}
+
+}  // namespace
+
+Run add_targets(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  options->pipeline.add_to(command);
+  return [options] {
+    auto done = targets(*options);
+    return done ? 0 : report(done.error());
+  };
+}
+
+}  // namespace ferrite::cli

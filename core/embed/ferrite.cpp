@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The embedding API of ferrite.h over sessions and models.
+#include "ferrite/ferrite.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "core/embed/tensors.h"
+#include "core/session.h"
+
+using namespace ferrite::core;
+
+namespace {
+
+using Contexts = std::vector<std::unique_ptr<run::Executable::Context>>;
+
+/// Names and dims of a port where C can see them.
+struct PortText {
+  std::string dtype_name;
+  std::vector<const char*> dim_names;
+};
+
+thread_local Error last_error;
+
+int32_t fail(Error error) {
+  last_error = std::move(error);
+  if (last_error.status == FERRITE_OK) last_error.status = FERRITE_EINTERNAL;
+  // Classes of the plugin ABI that mean nothing to a program: cancelled, stale.
+  if (last_error.status > FERRITE_EDEVICE) last_error.status = FERRITE_EINTERNAL;
+  return last_error.status;
+}
+
+/// Runs `body`, which returns a Result<void>; no exception gets out.
+template <class Body>
+int32_t guarded(Body&& body) noexcept {
+  try {
+    Result<void> done = body();
+    return done ? FERRITE_OK : fail(std::move(done.error()));
+  } catch (const std::bad_alloc&) {
+    return fail(Error{FERRITE_ENOMEM, "FE-X36", "out of memory", {}});
+  } catch (const std::exception& exception) {
+    return fail(Error{FERRITE_EINTERNAL, "FE-X37", exception.what(), {}});
+  }
+}
+
+Error null_argument(std::string_view function, std::string_view argument) {
+  return at(std::string(function), error(FE_EINVALID, "FE-X30", "'{}' is null or has no size", argument));
+}
+
+/// Writes what the caller's struct has room for; its `size` stays.
+template <class T>
+void give(T* out, const T& value) {
+  constexpr size_t head = sizeof(uint64_t);
+  if (out->size <= head) return;
+  std::memcpy(reinterpret_cast<char*>(out) + head, reinterpret_cast<const char*>(&value) + head,
+              std::min<size_t>(out->size, sizeof(T)) - head);
+}
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+struct ferrite_session {
+  std::unique_ptr<Session> session;
+  CompileOptions options;
+};
+
+struct ferrite_model {
+  ferrite_session* session = nullptr;
+  std::unique_ptr<Model> model;
+  std::vector<PortText> input_texts, output_texts;
+
+  mutable std::mutex mutex;  // guards what follows
+  std::shared_ptr<Program> last;
+  double run_ms = 0;
+  std::map<const Program*, Contexts> idle;  // programs live as long as the model
+
+  std::unique_ptr<run::Executable::Context> take(const Program& program) {
+    if (!program.compilation.executable) return nullptr;
+    std::lock_guard lock(mutex);
+    auto& contexts = idle[&program];
+    if (contexts.empty()) return std::make_unique<run::Executable::Context>(*program.compilation.executable);
+    auto context = std::move(contexts.back());
+    contexts.pop_back();
+    return context;
+  }
+  void put_back(const Program& program, std::unique_ptr<run::Executable::Context> context) {
+    if (!context) return;
+    std::lock_guard lock(mutex);
+    idle[&program].push_back(std::move(context));
+  }
+  Result<std::shared_ptr<Program>> prepare(std::span<const embed::BoundTensor> inputs);
+  Result<void> run(Program& program, std::span<const embed::BoundTensor> inputs, std::span<void* const> outputs);
+};
+
+Result<std::shared_ptr<Program>> ferrite_model::prepare(std::span<const embed::BoundTensor> inputs) {
+  std::vector<std::vector<int64_t>> dims;
+  for (const auto& input : inputs) dims.push_back(input.dims);
+  FE_TRY(auto program, model->program(dims, session->options));
+  std::lock_guard lock(mutex);
+  if (last != program) run_ms = 0;
+  last = program;
+  return program;
+}
+
+Result<void> ferrite_model::run(Program& program, std::span<const embed::BoundTensor> inputs, std::span<void* const> outputs) {
+  std::vector<const void*> data;
+  for (const auto& input : inputs) data.push_back(input.data);
+  auto context = take(program);
+  auto start = std::chrono::steady_clock::now();
+  auto done = program.run(context.get(), data, outputs);
+  double taken = milliseconds_since(start);
+  put_back(program, std::move(context));
+  FE_CHECK(std::move(done));
+  std::lock_guard lock(mutex);
+  run_ms = taken;
+  return {};
+}
+
+const char* ferrite_version(void) { return FERRITE_VERSION; }
+
+void ferrite_last_error(ferrite_error* out) {
+  if (!out) return;
+  ferrite_error value{sizeof value, last_error.status, 0, last_error.code.c_str(), last_error.text.c_str(), last_error.where.c_str()};
+  if (last_error.code.empty()) value.status = FERRITE_OK;
+  give(out, value);
+}
+
+int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_session** out) {
+  return guarded([&]() -> Result<void> {
+    if (!out) return null_argument("ferrite_session_open", "out");
+    ferrite_session_options options{};
+    if (given) std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
+    if (options.log) FE_CHECK(log::enable(options.log));
+    plugin::PipelineRequest request;
+    if (options.manifest) request.manifest = options.manifest;
+    for (uint64_t k = 0; options.plugins && k < options.plugin_count; ++k) {
+      if (!options.plugins[k]) return null_argument("ferrite_session_open", "plugins");
+      request.plugins.emplace_back(options.plugins[k]);
+    }
+    FE_TRY(auto pipeline, plugin::read_pipeline(request));
+    auto session = std::make_unique<ferrite_session>();
+    if (options.device) pipeline.device = options.device;
+    if (options.threads > 0) pipeline.threads = options.threads;
+    session->options.device = pipeline.device.value_or(session->options.device);
+    session->options.threads = pipeline.threads.value_or(0);
+    session->options.fuse = pipeline.fuse.value_or(true);
+    FE_TRY(session->session, Session::open(pipeline));
+    *out = session.release();
+    return {};
+  });
+}
+
+void ferrite_session_close(ferrite_session* session) { delete session; }
+
+int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out) {
+  return guarded([&]() -> Result<void> {
+    if (!session) return null_argument("ferrite_model_load", "session");
+    if (!path) return null_argument("ferrite_model_load", "path");
+    if (!out) return null_argument("ferrite_model_load", "out");
+    auto model = std::make_unique<ferrite_model>();
+    model->session = session;
+    FE_TRY(model->model, Model::open(*session->session, path));
+    auto texts = [](const std::vector<ModelPort>& ports) {
+      std::vector<PortText> result;
+      for (const auto& port : ports) {
+        auto& text = result.emplace_back(PortText{std::string(ferrite::name_of(port.dtype)), {}});
+        for (const auto& name : port.dim_names) text.dim_names.push_back(name.c_str());
+      }
+      return result;
+    };
+    model->input_texts = texts(model->model->inputs());
+    model->output_texts = texts(model->model->outputs());
+    *out = model.release();
+    return {};
+  });
+}
+
+void ferrite_model_free(ferrite_model* model) { delete model; }
+
+uint64_t ferrite_model_input_count(const ferrite_model* model) { return model ? model->model->inputs().size() : 0; }
+uint64_t ferrite_model_output_count(const ferrite_model* model) { return model ? model->model->outputs().size() : 0; }
+
+namespace {
+
+Result<void> give_port(std::string_view function, const std::vector<ModelPort>& ports, const std::vector<PortText>& texts,
+                       uint64_t index, ferrite_port* out) {
+  if (!out || out->size == 0) return null_argument(function, "out");
+  if (index >= ports.size())
+    return at(std::string(function), error(FE_EINVALID, "FE-X30", "index {} of {} ports", index, ports.size()));
+  const auto& port = ports[index];
+  ferrite_port value{};
+  value.name = port.name.c_str();
+  value.dtype_name = texts[index].dtype_name.c_str();
+  value.dtype = embed::data_type_of(port.dtype);
+  value.rank = port.ranked ? static_cast<int32_t>(port.dims.size()) : -1;
+  value.dims = port.dims.data();
+  value.dim_names = texts[index].dim_names.data();
+  give(out, value);
+  return {};
+}
+
+}  // namespace
+
+int32_t ferrite_model_input(const ferrite_model* model, uint64_t index, ferrite_port* out) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_input", "model");
+    return give_port("ferrite_model_input", model->model->inputs(), model->input_texts, index, out);
+  });
+}
+
+int32_t ferrite_model_output(const ferrite_model* model, uint64_t index, ferrite_port* out) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_output", "model");
+    return give_port("ferrite_model_output", model->model->outputs(), model->output_texts, index, out);
+  });
+}
+
+int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count, DLTensor* const* outputs,
+                    uint64_t output_count) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_run", "model");
+    FE_TRY(auto bound, embed::bind_inputs(*model->model, inputs, input_count, true));
+    FE_TRY(auto program, model->prepare(bound));
+    FE_TRY(auto targets, embed::bind_outputs(program->outputs(), outputs, output_count));
+    return model->run(*program, bound, targets);
+  });
+}
+
+int32_t ferrite_run_alloc(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
+                          DLManagedTensorVersioned** outputs, uint64_t output_count) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_run_alloc", "model");
+    FE_TRY(auto bound, embed::bind_inputs(*model->model, inputs, input_count, true));
+    FE_TRY(auto program, model->prepare(bound));
+    auto ports = program->outputs();
+    if (output_count != ports.size())
+      return at("ferrite_run_alloc", error(FE_EINVALID, "FE-X01", "the model has {} outputs, {} were given", ports.size(), output_count));
+    if (!outputs && output_count > 0) return null_argument("ferrite_run_alloc", "outputs");
+    std::vector<embed::OwnedTensor> made;
+    std::vector<void*> targets;
+    for (const auto& port : ports) {
+      FE_TRY(auto tensor, embed::make_tensor(port));
+      targets.push_back(tensor->dl_tensor.data);
+      made.push_back(std::move(tensor));
+    }
+    FE_CHECK(model->run(*program, bound, targets));
+    for (size_t k = 0; k < made.size(); ++k) outputs[k] = made[k].release();
+    return {};
+  });
+}
+
+int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_compile", "model");
+    FE_TRY(auto bound, embed::bind_inputs(*model->model, inputs, input_count, false));
+    FE_TRY(auto program, model->prepare(bound));
+    return {};
+  });
+}
+
+int32_t ferrite_model_stats(const ferrite_model* model, ferrite_stats* out) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_stats", "model");
+    if (!out || out->size == 0) return null_argument("ferrite_model_stats", "out");
+    std::lock_guard lock(model->mutex);
+    if (!model->last) return at("ferrite_model_stats", error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
+    const auto& stats = model->last->compilation.stats;
+    give(out, ferrite_stats{sizeof(ferrite_stats), stats.nodes, stats.statements, stats.kernels, stats.compile_ms, stats.init_ms,
+                            stats.load_ms, model->run_ms});
+    return {};
+  });
+}
+
+int32_t ferrite_model_ledger(const ferrite_model* model, void* context,
+                             void (*write)(void* context, const char* text, uint64_t bytes)) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_ledger", "model");
+    if (!write) return null_argument("ferrite_model_ledger", "write");
+    std::shared_ptr<Program> program;
+    {
+      std::lock_guard lock(model->mutex);
+      program = model->last;
+    }
+    if (!program) return at("ferrite_model_ledger", error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
+    auto text = ledger_json(program->ledger);
+    write(context, text.data(), text.size());
+    return {};
+  });
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The host's side of fe_graph_api: what passes, rules, decompositions and importers read and edit a graph through.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
+#include "ferrite/abi/graph.h"
+
+namespace ferrite::core::graph {
+
+/// One graph as a plugin sees it. Types are inferred at each edit; an edit that fails leaves the graph as it was.
+/// Views live until the next edit. One thread at a time; graph and registry outlive it.
+class GraphApi {
+ public:
+  using Evaluate = std::function<Result<ValueId>(Graph&, ValueId)>;
+
+  GraphApi(Graph& graph, const OpRegistry& registry);
+  GraphApi(const GraphApi&) = delete;
+  GraphApi& operator=(const GraphApi&) = delete;
+
+  const fe_graph_api* api() const { return &api_; }
+  Graph& graph() { return graph_; }
+  /// The pass or rule that new nodes are said to be made by.
+  void set_made_by(std::string made_by) { made_by_ = std::move(made_by); }
+  /// What `evaluate` calls; without it the slot answers FE_EUNSUPPORTED.
+  void set_evaluate(Evaluate evaluate) { evaluate_ = std::move(evaluate); }
+
+ private:
+  struct NodeScratch {
+    std::vector<fe_attr> attributes;
+    std::vector<std::vector<fe_string>> strings;
+  };
+  /// What views point into; dropped at the first read after an edit.
+  struct Scratch {
+    uint64_t revision = 0;
+    bool has_view = false;
+    std::vector<NodeId> nodes;
+    std::vector<ValueId> inputs, outputs;
+    std::unordered_map<uint64_t, NodeScratch> node_views;
+    std::unordered_map<uint64_t, std::vector<NodeId>> users;
+  };
+
+  Scratch& scratch();
+  Result<void> view(const fe_none& args, fe_graph_view& out);
+  Result<void> node(const fe_node_args& args, fe_node_view& out);
+  Result<void> value(const fe_value_args& args, fe_value_view& out);
+  Result<void> make(const fe_make_args& args, fe_make_out& out);
+  Result<void> literal(const fe_literal_args& args, fe_handle_out& out);
+  Result<void> weight(const fe_weight_args& args, fe_handle_out& out);
+  Result<void> input(const fe_input_args& args, fe_handle_out& out);
+  Result<void> output(const fe_output_args& args, fe_none& out);
+  Result<void> replace_uses(const fe_replace_args& args, fe_none& out);
+  Result<void> erase(const fe_node_args& args, fe_none& out);
+  Result<void> set_operand(const fe_operand_args& args, fe_none& out);
+  Result<void> set_attr(const fe_attr_args& args, fe_none& out);
+  Result<void> evaluate(const fe_value_args& args, fe_handle_out& out);
+  Result<void> users(const fe_value_args& args, fe_users_out& out);
+
+  template <auto Method, class Args, class Out>
+  static int32_t slot(void* self, fe_call* call, const Args* args, Out* out);
+
+  Graph& graph_;
+  const OpRegistry& registry_;
+  fe_graph_api api_{};
+  std::string made_by_;
+  Evaluate evaluate_;
+  Scratch scratch_;
+};
+
+}  // namespace ferrite::core::graph

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/graph/infer.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/support/abi.h"
+#include "core/text/lexer.h"
+
+namespace ferrite::core::graph {
+
+fe_tensor_type view_of(const TensorType& type) {
+  auto view = abi::sized<fe_tensor_type>();
+  view.dtype = static_cast<fe_dtype>(type.dtype);
+  view.layout = type.layout.kind;
+  view.rank = static_cast<uint32_t>(type.rank());
+  view.dims = type.dims.data();
+  view.strides = type.layout.kind == FE_LAYOUT_STRIDED ? type.layout.strides.data() : nullptr;
+  view.offset = type.layout.offset;
+  view.alignment = type.layout.alignment;
+  view.device = type.device;
+  return view;
+}
+
+fe_attr view_of(const Attribute& attribute, std::vector<fe_string>& strings) {
+  auto view = abi::sized<fe_attr>();
+  view.name = abi::string(std::string_view(attribute.name));
+  view.kind = attribute.kind();
+  struct Visitor {
+    fe_attr& view;
+    std::vector<fe_string>& strings;
+    void operator()(int64_t v) const { view.i = v; }
+    void operator()(double v) const { view.f = v; }
+    void operator()(const std::string& v) const { view.s = abi::string(std::string_view(v)); }
+    void operator()(DType v) const { view.i = static_cast<int64_t>(v); }
+    void operator()(bool v) const { view.i = v; }
+    void operator()(const std::vector<int64_t>& v) const { view.list = abi::array(v.data(), v.size()); }
+    void operator()(const std::vector<double>& v) const { view.list = abi::array(v.data(), v.size()); }
+    void operator()(const std::vector<std::string>& v) const {
+      strings.clear();
+      for (const std::string& s : v) strings.push_back(abi::string(std::string_view(s)));
+      view.list = abi::array(strings.data(), strings.size());
+    }
+  };
+  std::visit(Visitor{view, strings}, attribute.value);
+  return view;
+}
+
+fe_value_view view_of(const Graph& graph, ValueId id) {
+  auto view = abi::sized<fe_value_view>();
+  view.type = abi::sized<fe_tensor_type>();
+  const Value* value = graph.find(id);
+  if (!value) return view;
+  view.handle = id.bits;
+  view.producer = value->producer.bits;
+  view.result = value->kind == ValueKind::result ? value->result : 0;
+  view.use_count = static_cast<uint32_t>(value->uses.size());
+  view.is_output = graph.is_output(id);
+  view.is_input = value->kind == ValueKind::input;
+  view.name = abi::string(std::string_view(value->name));
+  view.type = view_of(value->type);
+  if (value->constant) {
+    view.constant = value->constant->kind;
+    // A file that cannot be mapped is an error where the bytes are needed, not where the value is looked at.
+    if (const auto bytes = graph.constant_bytes(id); bytes && view.constant != FE_CONSTANT_PARAMETER) {
+      view.data = bytes->data();
+      view.data_bytes = bytes->size();
+    }
+  }
+  return view;
+}
+
+Result<TensorType> read_type(const fe_tensor_type& given) {
+  const fe_tensor_type view = abi::read(&given);
+  constexpr uint32_t max_rank = 64;
+  if (view.rank > max_rank || (view.rank != 0 && !view.dims)) {
+    return error(FE_EINVALID, "FE-G06", "a tensor type of rank {} {}", view.rank,
+                 view.rank > max_rank ? "(at most 64 is allowed)" : "without its dimensions");
+  }
+  TensorType type;
+  type.dtype = static_cast<DType>(view.dtype);
+  type.dims.assign(view.dims, view.dims + view.rank);
+  type.device = view.device;
+  type.layout.kind = view.layout;
+  if (view.layout == FE_LAYOUT_STRIDED) {
+    if (view.rank != 0 && !view.strides)
+      return error(FE_EINVALID, "FE-G06", "a strided layout without its strides");
+    if (view.rank != 0) type.layout.strides.assign(view.strides, view.strides + view.rank);
+    type.layout.offset = view.offset;
+    type.layout.alignment = view.alignment;
+  } else if (view.layout != FE_LAYOUT_ANY) {
+    return error(FE_EINVALID, "FE-G06", "layout {} cannot be given in a tensor type", view.layout);
+  }
+  return type;
+}
+
+InstanceView::InstanceView(const Graph& graph, NodeId node, std::string_view device) : device_(device) {
+  const Node& n = graph.node(node);
+  for (const ValueId result : n.results) results_.push_back(view_of(graph, result));
+  fill(graph, graph.find(node) ? graph.op(node) : "", n.operands, n.attributes);
+}
+
+InstanceView::InstanceView(const Graph& graph, std::string_view op, std::span<const ValueId> operands,
+                           std::span<const Attribute> attributes) {
+  fill(graph, op, operands, attributes);
+}
+
+void InstanceView::fill(const Graph& graph, std::string_view op, std::span<const ValueId> operands,
+                        std::span<const Attribute> attributes) {
+  op_ = op;
+  for (const ValueId operand : operands) operands_.push_back(view_of(graph, operand));
+  for (const Attribute& attribute : attributes)
+    attributes_.push_back(view_of(attribute, strings_.emplace_back()));
+  instance_ = abi::sized<fe_instance>();
+  instance_.op = abi::string(std::string_view(op_));
+  instance_.operands = abi::array(operands_.data(), operands_.size());
+  instance_.results = abi::array(results_.data(), results_.size());
+  instance_.attrs = abi::array(attributes_.data(), attributes_.size());
+  instance_.device = abi::string(std::string_view(device_));
+}
+
+Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
+                               std::vector<ValueId>& operands, std::vector<Attribute>& attributes) {
+  const OpInfo* info = registry.find(op);
+  if (!info) {
+    return error(FE_EUNSUPPORTED, "FE-G13",
+                 "no enabled plugin defines op '{}'; `ferrite ops` lists those that are there", op);
+  }
+  while (!operands.empty() && !operands.back() && operands.size() > info->least_operands() &&
+         !info->variadic()) {
+    operands.pop_back();
+  }
+  const size_t least = info->least_operands(), most = info->operands.size();
+  if (operands.size() < least || (operands.size() > most && !info->variadic())) {
+    return error(FE_EINVALID, "FE-G14", "op '{}' takes {}{} operands, not {}", op, least,
+                 info->variadic() ? " or more"
+                 : most > least   ? fmt::format(" to {}", most)
+                                  : "",
+                 operands.size());
+  }
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const OpInfo::Operand& operand = info->operands[std::min(k, most - 1)];
+    if (!operands[k] && !operand.optional) {
+      return error(FE_EINVALID, "FE-G14", "op '{}' needs its operand {} ('{}')", op, k, operand.name);
+    }
+  }
+  for (Attribute& attribute : attributes) {
+    const auto* def = info->find(attribute.name);
+    if (!def) return error(FE_EINVALID, "FE-G15", "op '{}' has no attribute '{}'", op, attribute.name);
+    const uint32_t wanted = def->value.kind();
+    if (wanted == FE_ATTR_FLOAT && attribute.kind() == FE_ATTR_INT) {
+      attribute.value = static_cast<double>(std::get<int64_t>(attribute.value));
+    } else if (attribute.kind() != wanted) {
+      return error(FE_EINVALID, "FE-G15", "attribute '{}' of op '{}' is {}, not {}", attribute.name, op,
+                   attribute_kind_name(wanted), attribute_kind_name(attribute.kind()));
+    }
+  }
+  const size_t given = attributes.size();
+  for (const auto& def : info->attributes) {
+    const auto end = attributes.begin() + static_cast<std::ptrdiff_t>(given);
+    if (std::any_of(attributes.begin(), end, [&](const Attribute& a) { return a.name == def.value.name; }))
+      continue;
+    if (def.required) return error(FE_EINVALID, "FE-G15", "op '{}' needs attribute '{}'", op, def.value.name);
+    attributes.push_back(def.value);
+  }
+  std::sort(attributes.begin(), attributes.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return info;
+}
+
+Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op,
+                                            std::span<const ValueId> operands,
+                                            std::span<const Attribute> attributes) {
+  struct Collected {
+    const Graph& graph;
+    std::vector<TensorType> types;
+    std::optional<Error> fault;
+  } collected{graph, {}, {}};
+  auto out = abi::sized<fe_infer_out>();
+  out.host = &collected;
+  out.add = [](void* host, const fe_tensor_type* given) -> int32_t {
+    auto& to = *static_cast<Collected*>(host);
+    constexpr size_t max_results = 4096;
+    if (!given || to.types.size() == max_results) {
+      to.fault = error(FE_EINTERNAL, "FE-G16", "{}", given ? "more than 4096 results" : "a null type");
+      return FE_EINVALID;
+    }
+    auto type = read_type(*given);
+    const bool negative = type && std::any_of(type->dims.begin(), type->dims.end(),
+                                              [&](Dim dim) { return !to.graph.symbols().valid(dim); });
+    if (!type || negative || type->dtype == DType::none) {
+      to.fault = type ? error(FE_EINTERNAL, "FE-G16",
+                              "a result with a negative dimension or without an element type")
+                      : std::move(type.error());
+      return FE_EINVALID;
+    }
+    to.types.push_back(std::move(*type));
+    return FE_OK;
+  };
+
+  const InstanceView view(graph, op.name, operands, attributes);
+  auto args = abi::sized<fe_infer_args>();
+  args.op = view.get();
+  abi::Call call;
+  const int32_t status = op.def.infer(op.def.self, call.get(), &args, &out);
+  FE_CHECK(
+      call.check(status, "FE-G16", fmt::format("the shape rule of '{}' failed without saying why", op.name)));
+  if (collected.fault) {
+    collected.fault->text = fmt::format("the shape rule of '{}' (plugin '{}') gave {}", op.name, op.plugin,
+                                        collected.fault->text);
+    return std::move(*collected.fault);
+  }
+  if (op.def.results != 0 && collected.types.size() != op.def.results) {
+    return error(FE_EINTERNAL, "FE-G16", "the shape rule of '{}' (plugin '{}') gave {} results instead of {}",
+                 op.name, op.plugin, collected.types.size(), op.def.results);
+  }
+  return std::move(collected.types);
+}
+
+namespace {
+
+Error with_place(Error fault, std::string_view op, std::string_view origin) {
+  return at(
+      origin.empty() ? fmt::format("op '{}'", op) : fmt::format("op '{}' from {}", op, text::quote(origin)),
+      std::move(fault));
+}
+
+}  // namespace
+
+Result<NodeId> make_inferred(Graph& graph, const OpRegistry& registry, NodeSpec spec) {
+  for (const ValueId operand : spec.operands) {
+    if (operand && !graph.find(operand)) {
+      return error(FE_ESTALE, "FE-G03", "an operand of '{}' was erased, or is of another graph", spec.op);
+    }
+  }
+  auto info = complete(registry, spec.op, spec.operands, spec.attributes);
+  if (!info) return with_place(std::move(info.error()), spec.op, spec.origin);
+  auto types = infer_types(graph, **info, spec.operands, spec.attributes);
+  if (!types) return with_place(std::move(types.error()), spec.op, spec.origin);
+  spec.types = std::move(*types);
+  return graph.make(std::move(spec));
+}
+
+Result<void> reinfer(Graph& graph, const OpRegistry& registry, NodeId first) {
+  const Mark before = graph.mark();
+  // Producers before users, so that each node is inferred after all that it depends on.
+  const auto earlier = [&graph](NodeId a, NodeId b) { return graph.comes_before(a, b); };
+  std::map<NodeId, bool, decltype(earlier)> pending(earlier);
+  pending.emplace(first, true);
+  while (!pending.empty()) {
+    const NodeId id = pending.begin()->first;
+    pending.erase(pending.begin());
+    const Node* node = graph.find(id);
+    if (!node) return error(FE_ESTALE, "FE-G03", "the node was erased, or is of another graph");
+    const std::string op(graph.op(id)), origin = node->origin;
+    const auto fail = [&](Error fault) -> Result<void> {
+      FE_CHECK(graph.rollback(before));
+      return with_place(std::move(fault), op, origin);
+    };
+    auto operands = node->operands;
+    auto attributes = node->attributes;
+    auto info = complete(registry, op, operands, attributes);
+    if (!info) return fail(std::move(info.error()));
+    auto types = infer_types(graph, **info, operands, attributes);
+    if (!types) return fail(std::move(types.error()));
+    const std::vector<ValueId> results = graph.node(id).results;
+    if (types->size() != results.size()) {
+      return fail(error(FE_EINVALID, "FE-G16",
+                        "the edit changes the number of results from {} to {}; make a new node instead",
+                        results.size(), types->size()));
+    }
+    for (size_t k = 0; k < results.size(); ++k) {
+      if (graph.type(results[k]).same_shape((*types)[k])) continue;
+      (*types)[k].device = graph.type(results[k]).device;
+      auto set = graph.set_type(results[k], std::move((*types)[k]));
+      if (!set) return fail(std::move(set.error()));
+      for (const NodeId user : graph.users(results[k])) {
+        if (graph.comes_before(id, user)) pending.emplace(user, true);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace ferrite::core::graph

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/lower/lower.h"
+
+#include "core/graph/infer.h"
+#include "core/loop/record.h"
+#include "core/plugin/call.h"
+
+namespace ferrite::core::lower {
+namespace {
+
+using plugin::HostCall;
+using plugin::make_sized;
+
+class Lowerer {
+ public:
+  Lowerer(const graph::Graph& graph, const plugin::Registry& registry, std::string_view device, Ledger& ledger)
+      : graph_(graph), registry_(registry), device_(device), ledger_(ledger), recorder_(program_) {}
+
+  Result<loop::LoopProgram> run() {
+    for (const auto& input : graph_.inputs()) {
+      FE_TRY(loop::BufferId id, add_buffer(input.value, loop::Role::input));
+      program_.buffers[id].number = static_cast<uint32_t>(program_.inputs.size());
+      program_.inputs.push_back(id);
+    }
+    for (graph::NodeId id = graph_.first(); id; id = graph_.next(id)) FE_CHECK(lower_node(id));
+    for (const auto& output : graph_.outputs()) {
+      FE_TRY(loop::BufferId id, buffer_of(output.value));
+      // The first output that a value becomes owns its memory; the run copies what is asked for again.
+      auto& storage = program_.buffers[program_.storage(id)];
+      if (storage.role == loop::Role::temporary) {
+        storage.role = loop::Role::output;
+        storage.number = static_cast<uint32_t>(program_.outputs.size());
+      }
+      program_.outputs.push_back(id);
+    }
+    return std::move(program_);
+  }
+
+ private:
+  Result<loop::BufferId> add_buffer(graph::ValueId value, loop::Role role) {
+    const auto& v = graph_.value(value);
+    loop::ProgramBuffer buffer;
+    buffer.dtype = v.type.dtype;
+    for (auto dim : v.type.dims) {
+      if (!graph::is_static(dim))
+        return error(FE_EINVALID, "FE-G27", "a dimension of '{}' is not known; give it with --dim", v.name);
+      buffer.dims.push_back(dim);
+    }
+    buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
+    buffer.kind = role == loop::Role::constant ? FE_BUFFER_CONSTANT
+                  : role == loop::Role::input  ? FE_BUFFER_INPUT
+                                               : FE_BUFFER_OUTPUT;
+    buffer.role = role;
+    buffer.name = v.name;
+    program_.buffers.push_back(std::move(buffer));
+    auto id = static_cast<loop::BufferId>(program_.buffers.size() - 1);
+    buffers_[value] = id;
+    return id;
+  }
+
+  Result<loop::BufferId> buffer_of(graph::ValueId value) {
+    if (auto found = buffers_.find(value); found != buffers_.end()) return found->second;
+    const auto& v = graph_.value(value);
+    FE_TRY(auto bytes, graph_.constant_bytes(value));
+    FE_TRY(loop::BufferId id, add_buffer(value, loop::Role::constant));
+    program_.buffers[id].number = static_cast<uint32_t>(program_.constants.size());
+    loop::Constant constant;
+    constant.data = bytes.data();
+    constant.bytes = bytes.size();
+    if (v.constant->memory) {
+      // The memory outlives the graph through this reference.
+      constant.owned = std::shared_ptr<const std::vector<std::byte>>(v.constant->memory, nullptr);
+    }
+    if (v.constant->kind != FE_CONSTANT_LITERAL && !v.constant->file.empty()) {
+      FE_TRY(auto identity, graph_.weight_identity(value));
+      constant.id = fmt::format("{}:{}:{}:{}:{}+{}", identity.device, identity.inode, identity.file_bytes,
+                                identity.modified_ns, identity.offset, identity.bytes);
+    }
+    program_.constants.push_back(std::move(constant));
+    return id;
+  }
+
+  Result<void> lower_node(graph::NodeId id) {
+    const auto& node = graph_.node(id);
+    std::vector<loop::BufferId> operands, results;
+    for (auto operand : node.operands) {
+      if (!operand) {
+        operands.push_back(loop::none);
+        continue;
+      }
+      FE_TRY(loop::BufferId buffer, buffer_of(operand));
+      operands.push_back(buffer);
+    }
+    for (auto result : node.results) {
+      FE_TRY(loop::BufferId buffer, add_buffer(result, loop::Role::temporary));
+      results.push_back(buffer);
+    }
+
+    std::string op_name(graph_.op(id));
+    graph::InstanceView instance(graph_, id, device_);
+    auto args = make_sized<fe_lowering_args>();
+    args.op = instance.get();
+    auto out = make_sized<fe_none>();
+    std::string declined;
+    auto attempt = [&](auto slot, void* self, const std::string& owner) -> Result<bool> {
+      recorder_.bind(operands, results, {id.bits, op_name, node.origin});
+      args.lower = recorder_.api();
+      HostCall call;
+      int32_t status = slot(self, call.get(), &args, &out);
+      if (status == FE_EUNSUPPORTED) {
+        recorder_.cancel();
+        auto reason = call.error(status, "FE-K10", "declined");
+        ledger_.add({"lowering", graph_.describe(id), owner, "declined", {}, reason.text, 0});
+        declined += fmt::format("{}{}: {}", declined.empty() ? "" : "; ", owner, reason.text);
+        return false;
+      }
+      if (status != FE_OK) {
+        auto recorded = recorder_.error();
+        recorder_.cancel();
+        return at(graph_.describe(id), recorded ? *recorded : call.error(status, "FE-K10", "its lowering failed"));
+      }
+      auto versions = recorder_.finish();
+      if (!versions) return at(graph_.describe(id), std::move(versions.error()));
+      for (size_t k = 0; k < node.results.size(); ++k) buffers_[node.results[k]] = (*versions)[k];
+      return true;
+    };
+    for (const auto& lowering : registry_.lowerings(op_name, device_)) {
+      FE_TRY(bool done, attempt(lowering.table->lower, lowering.table->self, lowering.plugin->id));
+      if (!done) continue;
+      ledger_.add({"lowering", graph_.describe(id), lowering.plugin->id, "overridden", {}, {}, 0});
+      return {};
+    }
+    const auto* op = registry_.ops().find(op_name);
+    if (op && op->def.lower) {
+      FE_TRY(bool done, attempt(op->def.lower, op->def.self, op->plugin));
+      if (done) return {};
+    }
+    return at(graph_.describe(id),
+              error(FE_EUNSUPPORTED, "FE-K10", "no lowering for device '{}'{}{}", device_, declined.empty() ? "" : ": ", declined));
+  }
+
+  const graph::Graph& graph_;
+  const plugin::Registry& registry_;
+  std::string device_;
+  Ledger& ledger_;
+  loop::LoopProgram program_;
+  loop::Recorder recorder_;
+  std::map<graph::ValueId, loop::BufferId> buffers_;
+};
+
+}  // namespace
+
+Result<loop::LoopProgram> lower(const graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
+                                Ledger& ledger) {
+  return Lowerer(graph, registry, device, ledger).run();
+}
+
+}  // namespace ferrite::core::lower

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From graph to loops: decomposition of composite ops, lowering of the rest, and evaluation of constant parts.
+#pragma once
+
+#include <map>
+#include <string_view>
+
+#include "core/graph/api.h"
+#include "core/graph/graph.h"
+#include "core/loop/program.h"
+#include "core/plugin/registry.h"
+#include "core/support/ledger.h"
+
+namespace ferrite::core::lower {
+
+/// Replaces composite ops by what their decomposition gives, until none is left that has no lowering for `device`
+/// (`only_early`: those marked early, whatever lowerings they have). FE-G25 where an op has neither, or decomposes for ever.
+Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, std::string_view device, bool only_early,
+                       Ledger& ledger);
+
+/// One op after the other through its lowering: overrides for the device first, the latest registered one first, then the op's
+/// own; one that declines falls through. The graph is static by now. FE-K10 where all declined, with their reasons.
+Result<loop::LoopProgram> lower(const graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
+                                Ledger& ledger);
+
+/// Folds values that depend on constants only, through the interpreter. Keeps what it has evaluated, so that a chain of shape
+/// arithmetic is computed once. One graph, one thread.
+class Evaluator {
+ public:
+  explicit Evaluator(const plugin::Registry& registry) : registry_(registry) {}
+
+  static constexpr int64_t most_bytes = 64 << 10;  ///< of a result
+  static constexpr size_t most_nodes = 512;        ///< that one result may depend on
+
+  /// The value as a constant of the graph. FE_EUNSUPPORTED (FE-G26) where it depends on an input or is too large.
+  Result<graph::ValueId> evaluate(graph::Graph& graph, graph::ValueId value);
+
+ private:
+  const plugin::Registry& registry_;
+  std::map<graph::ValueId, graph::ValueId> known_;
+};
+
+}  // namespace ferrite::core::lower

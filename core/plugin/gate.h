@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass gate: the one function through which every pass of every hook runs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/plugin/registry.h"
+#include "core/schedule/schedule.h"
+#include "core/support/ledger.h"
+
+namespace ferrite::core::plugin {
+
+struct GateOptions {
+  std::vector<std::string> only_passes;  ///< not empty: others are skipped
+};
+
+/// Runs the passes of a phase over the graph in their order. Each is timed, its edits are journalled and verified, and a pass
+/// that fails, throws or leaves the graph invalid is rolled back and named: fatal (FE-P10 and the pass's own code in the text),
+/// or skipped where the manifest says on_error = "skip". Every pass leaves a ledger record with nodes before and after.
+Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Registry& registry, const GateOptions& options,
+                       Ledger& ledger);
+/// pre_fusion: passes see the loop program and ask for or forbid fusions.
+Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& registry, const GateOptions& options,
+                            schedule::FusionRequests& requests, Ledger& ledger);
+/// post_fusion: passes see the groups and may split them.
+Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& registry, const GateOptions& options,
+                             Ledger& ledger);
+
+}  // namespace ferrite::core::plugin

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A pipeline's manifest: which plugins are enabled, from where and with what settings, over the default pipeline.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/plugin/registry.h"
+#include "core/support/error.h"
+
+namespace ferrite::core::plugin {
+
+/// What [pass."name"] says of a pass or a rule.
+struct PassOverride {
+  std::string name;
+  std::optional<bool> enabled;
+  std::vector<std::string> after, before;
+  std::string where;
+};
+
+/// A manifest with everything that it extends, resolved to files.
+struct Pipeline {
+  std::vector<PluginRequest> plugins;   ///< in the order in which they are loaded: what is required comes first
+  std::vector<PassOverride> passes;     ///< later ones win
+  std::vector<std::string> search;      ///< folders that were searched, in order
+  std::vector<std::string> manifests;   ///< the files that were read, the outermost first
+  std::optional<std::string> device;    ///< [pipeline] device
+  std::optional<int64_t> threads;       ///< [pipeline] threads
+  std::optional<bool> fuse;             ///< [pipeline] fuse
+};
+
+/// What names a pipeline on a command line or in the embedding API.
+struct PipelineRequest {
+  std::string manifest;              ///< a file; empty: the default
+  std::vector<std::string> plugins;  ///< libraries, descriptors or folders of descriptors; each is also enabled
+};
+
+/// Reads the manifest and what it extends, finds each plugin that is enabled and reads its descriptor.
+///
+///     schema = 0
+///     extends = "default"            # or "none", or a manifest relative to this one
+///     enable = ["acme.fuse"]         # added to what is extended
+///     disable = ["ferrite.onnx"]
+///     search = ["plugins"]           # folders relative to this file
+///     [plugin."acme.fuse"]
+///     library = "libacme.so"         # optional; relative to this file and below it, or absolute
+///     on_error = "fail"              # or "skip"
+///     config = { limit = 3, tile = { m = 4 } }
+///     [pass."acme.drop"]
+///     enabled = false
+///     after = ["passes.cse"]
+///     before = []
+///     [pipeline]
+///     fuse = true
+///     device = "cpu"
+///     threads = 2
+///
+/// Plugins are searched in PipelineRequest::plugins, FERRITE_PLUGIN_PATH (folders separated by ':'; ignored in programs
+/// that run with another user's rights), the manifests' folders of `search`, the built-in folder.
+/// Errors, at file:line:col: FE-M01 syntax, FE-M02 unknown key, FE-M03 wrong type or missing key, FE-M04 newer schema,
+/// FE-M05 unknown plugin, FE-M06 missing library or rule file, FE-M07 a path leaves its folder, FE-M08 an id given twice,
+/// FE-M12 a requirement is not met, FE-M13 bad version, FE-M14 a file cannot be read, FE-M15 manifests extend each other,
+/// FE-M16 another ABI or platform.
+Result<Pipeline> read_pipeline(const PipelineRequest& request);
+
+/// The same for text that stands at `path` without being read from there.
+Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& path, const PipelineRequest& request);
+
+/// Puts the overrides of [pass] into the registered passes. FE-M11 for a pass that no loaded plugin has.
+Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry>& passes);
+
+/// Where this build's own files lie: share/ferrite and the built-in plugins, the same in a build tree and installed.
+struct InstalledFiles {
+  std::string default_manifest, plugin_folder;
+};
+InstalledFiles installed_files();
+
+}  // namespace ferrite::core::plugin

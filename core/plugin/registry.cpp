@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/plugin/registry.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/dll/shared_library.hpp>
+#include <deque>
+#include <filesystem>
+
+#include "core/graph/infer.h"
+#include "core/plugin/call.h"
+
+namespace ferrite::core::plugin {
+namespace {
+
+constexpr std::array<std::string_view, 9> phase_names = {"pre_grad",       "joint_pre",  "joint_post",
+                                                         "post_grad_pre",  "post_grad",  "post_grad_post",
+                                                         "pre_lower",      "pre_fusion", "post_fusion"};
+
+std::vector<std::string> strings(const fe_array& array) {
+  std::vector<std::string> result;
+  for (size_t k = 0; k < array.count; ++k) result.emplace_back(text_of(element_of<fe_string>(array, k)));
+  return result;
+}
+
+/// A table that the plugin gave: at least as long as the first version of it.
+template <class Table>
+Result<const Table*> table_of(const fe_contribution& contribution, std::string_view what) {
+  const auto* table = static_cast<const Table*>(contribution.table);
+  if (!table) return error(FE_EINVALID, "FE-P07", "its {} table is null", what);
+  if (table->size < sizeof(Table))
+    return error(FE_EINVALID, "FE-P07", "its {} table has {} bytes, the ABI's first version has {}", what, table->size,
+                 sizeof(Table));
+  return table;
+}
+
+Error null_slot(std::string_view what, std::string_view slot) {
+  return error(FE_EINVALID, "FE-P07", "its {} table has no '{}' function", what, slot);
+}
+
+}  // namespace
+
+std::span<const std::string_view> phases() { return phase_names; }
+
+Registry::Registry(const fe_host& host) : host_(host) {}
+
+Registry::~Registry() {
+  for (auto plugin = plugins_.rbegin(); plugin != plugins_.rend(); ++plugin) {
+    const auto* description = (*plugin)->description;
+    if (!description || !description->destroy || !(*plugin)->instance) continue;
+    HostCall call;
+    auto args = make_sized<fe_destroy_args>();
+    args.instance = (*plugin)->instance;
+    auto out = make_sized<fe_none>();
+    description->destroy(description->self, call.get(), &args, &out);
+  }
+}
+
+Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
+  auto plugin = std::make_unique<LoadedPlugin>();
+  plugin->id = request.id;
+  plugin->library = request.library;
+  plugin->why = request.why;
+  plugin->on_error = request.on_error;
+  auto place = request.library.empty() ? request.id : request.library;
+
+  std::vector<fe_contribution> contributions;
+  if (!request.library.empty()) {
+    if (!std::filesystem::exists(request.library))
+      return at(place, error(FE_EINVALID, "FE-P01", "there is no such library; build it, or correct 'library' or the search path"));
+    boost::dll::fs::error_code failed;
+    boost::dll::shared_library library(request.library, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, failed);
+    if (failed) {
+      const char* reason = dlerror();
+      return at(place, error(FE_EINVALID, "FE-P02", "the library does not load: {}", reason ? reason : failed.message()));
+    }
+    auto entry = library.has(FE_PLUGIN_ENTRY) ? &library.get<const fe_plugin_v0*(uint32_t)>(FE_PLUGIN_ENTRY) : nullptr;
+    // Nothing is unloaded before the process ends: handles, tables and code of a plugin stay valid.
+    [[maybe_unused]] static auto& kept = *new std::vector<boost::dll::shared_library>();
+    kept.push_back(library);
+    if (!entry)
+      return at(place, error(FE_EINVALID, "FE-P03", "it exports no '{}'; is it a Ferrite plugin of ABI version {}?",
+                             FE_PLUGIN_ENTRY, FE_ABI_MAJOR));
+    const fe_plugin_v0* description = entry(FE_ABI_MINOR);
+    if (!description || description->size < sizeof(fe_plugin_v0))
+      return at(place, error(FE_EINVALID, "FE-P07", "its description is missing or too short"));
+    if (description->major != FE_ABI_MAJOR || description->minor != FE_ABI_MINOR)
+      return at(place, error(FE_EINVALID, "FE-P04", "it was built for ABI {}.{}, this is {}.{}; rebuild it with this SDK",
+                             description->major, description->minor, FE_ABI_MAJOR, FE_ABI_MINOR));
+    std::string id(text_of(description->id));
+    if (!plugin->id.empty() && plugin->id != id)
+      return at(place, error(FE_EINVALID, "FE-P05", "it calls itself '{}', the manifest or descriptor says '{}'", id, plugin->id));
+    plugin->id = id;
+    plugin->version = text_of(description->version);
+    plugin->description = description;
+  }
+  for (const auto& other : plugins_)
+    if (other->id == plugin->id)
+      return at(place, error(FE_EINVALID, "FE-P08", "plugin '{}' is already loaded from {}", plugin->id, other->library));
+
+  if (plugin->description) {
+    if (!plugin->description->create) return at(place, null_slot("plugin", "create"));
+    std::vector<fe_attr> config;
+    std::deque<std::vector<fe_string>> strings;
+    for (const auto& setting : request.config) config.push_back(graph::view_of(setting, strings.emplace_back()));
+    HostCall call;
+    auto args = make_sized<fe_create_args>();
+    args.host = &host_;
+    args.config = array_of(config);
+    auto out = make_sized<fe_create_out>();
+    int32_t status = plugin->description->create(plugin->description->self, call.get(), &args, &out);
+    if (status != FE_OK) return at(place, call.error(status, "FE-P06", "the plugin could not be created"));
+    plugin->instance = out.instance;
+    for (size_t k = 0; k < out.contributions.count; ++k)
+      contributions.push_back(element_of<fe_contribution>(out.contributions, k));
+  }
+  plugins_.push_back(std::move(plugin));
+  const LoadedPlugin& loaded = *plugins_.back();
+  for (const auto& contribution : contributions)
+    if (auto added = add(loaded, contribution); !added) return at(loaded.id, std::move(added.error()));
+  for (const auto& [path, text] : request.rule_files) rule_sets_.push_back({text, path, {}, &loaded});
+  log::print("plugins", "{} {} from {} ({}): {} contributions", loaded.id, loaded.version,
+             loaded.library.empty() ? "rule files" : loaded.library, loaded.why, contributions.size());
+  return &loaded;
+}
+
+Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& contribution) {
+  switch (contribution.kind) {
+    case FE_CONTRIBUTION_OP: {
+      FE_TRY(const auto* table, table_of<fe_op_def>(contribution, "op"));
+      if (!table->infer) return null_slot("op", "infer");
+      return ops_.add(*table, plugin.id);
+    }
+    case FE_CONTRIBUTION_LOWERING: {
+      FE_TRY(const auto* table, table_of<fe_lowering>(contribution, "lowering"));
+      if (!table->lower) return null_slot("lowering", "lower");
+      for (const auto& other : lowerings_)
+        if (other.plugin == &plugin && text_of(other.table->op) == text_of(table->op) &&
+            text_of(other.table->device) == text_of(table->device))
+          return error(FE_EINVALID, "FE-P08", "it gives two lowerings of '{}' for device '{}'", text_of(table->op),
+                       text_of(table->device));
+      lowerings_.push_back({table, &plugin});
+      return {};
+    }
+    case FE_CONTRIBUTION_RULES: {
+      FE_TRY(const auto* table, table_of<fe_rule_set>(contribution, "rules"));
+      std::string file(text_of(table->file));
+      if (file.empty()) file = plugin.id + ".rules";
+      if (table->predicates.count > 0 && table->predicates.stride != sizeof(fe_predicate))
+        return error(FE_EINVALID, "FE-P07", "its predicates have a stride of {} bytes", table->predicates.stride);
+      rule_sets_.push_back({std::string(text_of(table->text)), file,
+                            {static_cast<const fe_predicate*>(table->predicates.data), table->predicates.count}, &plugin});
+      return {};
+    }
+    case FE_CONTRIBUTION_PASS: {
+      FE_TRY(const auto* table, table_of<fe_pass>(contribution, "pass"));
+      if (!table->run) return null_slot("pass", "run");
+      PassEntry entry{std::string(text_of(table->name)), std::string(text_of(table->phase)), strings(table->after),
+                      strings(table->before), &plugin, table, 0, true};
+      if (std::find(phase_names.begin(), phase_names.end(), entry.phase) == phase_names.end())
+        return error(FE_EINVALID, "FE-M09", "pass '{}' is for phase '{}', which does not exist; the phases are {}", entry.name,
+                     entry.phase, fmt::join(phase_names, ", "));
+      for (const auto& other : passes_)
+        if (other.name == entry.name)
+          return error(FE_EINVALID, "FE-P08", "pass '{}' is already defined by {}", entry.name, other.plugin->id);
+      passes_.push_back(std::move(entry));
+      return {};
+    }
+    case FE_CONTRIBUTION_PROVIDER: {
+      FE_TRY(const auto* table, table_of<fe_provider>(contribution, "provider"));
+      if (!table->open_target) return null_slot("provider", "open_target");
+      providers_.push_back({table, &plugin});
+      return {};
+    }
+    case FE_CONTRIBUTION_RUNTIME: {
+      FE_TRY(const auto* table, table_of<fe_runtime>(contribution, "runtime"));
+      for (auto [slot, name] : {std::pair{reinterpret_cast<const void*>(table->describe), "describe"},
+                                {reinterpret_cast<const void*>(table->alloc), "alloc"},
+                                {reinterpret_cast<const void*>(table->launch), "launch"}})
+        if (!slot) return null_slot("runtime", name);
+      runtimes_.push_back({table, &plugin});
+      return {};
+    }
+    case FE_CONTRIBUTION_IMPORTER: {
+      FE_TRY(const auto* table, table_of<fe_importer>(contribution, "importer"));
+      if (!table->model_open || !table->signature || !table->build) return null_slot("importer", "model_open, signature or build");
+      importers_.push_back({table, &plugin});
+      return {};
+    }
+    default:
+      return error(FE_EUNSUPPORTED, "FE-P07", "it contributes something of kind {}, which this host does not know",
+                   contribution.kind);
+  }
+}
+
+Result<void> Registry::compile_rules() {
+  for (size_t k = compiled_rules_.size(); k < rule_sets_.size(); ++k) {
+    const auto& set = rule_sets_[k];
+    auto compiled = rewrite::compile_rules(set.text, set.file, set.predicates, ops_);
+    if (!compiled) return at(set.plugin->id, std::move(compiled.error()));
+    for (const auto& phase : compiled->phases()) {
+      if (std::find(phase_names.begin(), phase_names.end(), phase) == phase_names.end())
+        return at(set.file, error(FE_EINVALID, "FE-M09", "rules for phase '{}', which does not exist; the phases are {}", phase,
+                                  fmt::join(phase_names, ", ")));
+      PassEntry entry;
+      entry.name = set.file;
+      entry.phase = phase;
+      entry.plugin = set.plugin;
+      entry.rule_set = k;
+      passes_.push_back(std::move(entry));
+    }
+    compiled_rules_.push_back(std::move(*compiled));
+  }
+  return {};
+}
+
+std::vector<Contributed<fe_lowering>> Registry::lowerings(std::string_view op, std::string_view device) const {
+  std::vector<Contributed<fe_lowering>> result;
+  for (auto lowering = lowerings_.rbegin(); lowering != lowerings_.rend(); ++lowering) {
+    auto kind = text_of(lowering->table->device);
+    if (text_of(lowering->table->op) == op && (kind.empty() || kind == device)) result.push_back(*lowering);
+  }
+  return result;
+}
+
+}  // namespace ferrite::core::plugin

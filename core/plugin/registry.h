@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is loaded and what it contributes: plugins by id, ops, lowerings, rule sets, passes, providers, runtimes, importers.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op_registry.h"
+#include "core/rewrite/apply.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
+#include "ferrite/abi/plugin.h"
+
+namespace ferrite::core::plugin {
+
+enum class OnError : uint8_t { fail, skip };
+
+/// What the manifest says of one plugin.
+struct PluginRequest {
+  std::string id;
+  std::string library;   ///< absolute path
+  std::string why;       ///< "share/ferrite/default.toml:4:3", "--plugin"
+  OnError on_error = OnError::fail;
+  std::vector<graph::Attribute> config;
+  std::vector<std::pair<std::string, std::string>> rule_files;  ///< path, text
+};
+
+struct LoadedPlugin {
+  std::string id, version, library, why;
+  OnError on_error = OnError::fail;
+  const fe_plugin_v0* description = nullptr;  ///< null for a plugin of rule files only
+  void* instance = nullptr;
+};
+
+template <class Table>
+struct Contributed {
+  const Table* table;
+  const LoadedPlugin* plugin;
+};
+
+/// A pass or the rules of one set at one phase, before ordering.
+struct PassEntry {
+  std::string name, phase;
+  std::vector<std::string> after, before;
+  const LoadedPlugin* plugin = nullptr;
+  const fe_pass* pass = nullptr;  ///< null for rules
+  size_t rule_set = 0;            ///< index into Registry::rule_sets()
+  bool enabled = true;
+};
+
+struct RuleSetEntry {
+  std::string text, file;
+  std::span<const fe_predicate> predicates;
+  const LoadedPlugin* plugin = nullptr;
+};
+
+/// Loads plugins and holds their contributions. Immutable after the last load(); then any-thread.
+class Registry {
+ public:
+  explicit Registry(const fe_host& host);
+  ~Registry();
+  Registry(const Registry&) = delete;
+
+  /// Opens the library, checks entry, version and id, creates the plugin and registers everything it contributes, or nothing.
+  /// Codes: FE-P01 no such library, FE-P02 it does not load, FE-P03 no entry symbol, FE-P04 another ABI version, FE-P05 its id is
+  /// not the one expected, FE-P06 create failed, FE-P07 a contribution is malformed, FE-P08 an id or op is taken.
+  Result<const LoadedPlugin*> load(const PluginRequest& request);
+
+  const std::vector<std::unique_ptr<LoadedPlugin>>& plugins() const { return plugins_; }
+  const graph::OpRegistry& ops() const { return ops_; }
+  /// Lowerings for an op on a device kind, the latest registered first.
+  std::vector<Contributed<fe_lowering>> lowerings(std::string_view op, std::string_view device) const;
+  const std::vector<PassEntry>& passes() const { return passes_; }
+  std::vector<PassEntry>& passes() { return passes_; }
+  const std::vector<RuleSetEntry>& rule_sets() const { return rule_sets_; }
+  /// Reads all rules, once every op is known, and adds a pass for each phase of each set. Call after the last load().
+  Result<void> compile_rules();
+  const rewrite::CompiledRules& compiled_rules(size_t rule_set) const { return compiled_rules_[rule_set]; }
+  const std::vector<Contributed<fe_provider>>& providers() const { return providers_; }
+  const std::vector<Contributed<fe_runtime>>& runtimes() const { return runtimes_; }
+  const std::vector<Contributed<fe_importer>>& importers() const { return importers_; }
+
+ private:
+  Result<void> add(const LoadedPlugin& plugin, const fe_contribution& contribution);
+
+  const fe_host& host_;
+  std::vector<std::unique_ptr<LoadedPlugin>> plugins_;
+  graph::OpRegistry ops_;
+  std::vector<Contributed<fe_lowering>> lowerings_;
+  std::vector<PassEntry> passes_;
+  std::vector<RuleSetEntry> rule_sets_;
+  std::vector<rewrite::CompiledRules> compiled_rules_;
+  std::vector<Contributed<fe_provider>> providers_;
+  std::vector<Contributed<fe_runtime>> runtimes_;
+  std::vector<Contributed<fe_importer>> importers_;
+};
+
+/// The order in which passes of one phase run: a topological sort of after and before, ties by plugin id and name. FE-M10 for a
+/// cycle, with its edges.
+Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>& passes, std::string_view phase);
+
+/// The phases that exist.
+std::span<const std::string_view> phases();
+
+}  // namespace ferrite::core::plugin

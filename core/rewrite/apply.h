@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Rule sets: compiled from text once, applied to graphs at a phase.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
+#include "core/rewrite/rule.h"
+#include "core/support/error.h"
+#include "core/support/ledger.h"
+#include "ferrite/abi/contrib.h"
+
+namespace ferrite::core::rewrite {
+
+/// Checked rules in the order of the text. Immutable; any-thread as far as its predicates are.
+struct CompiledRules {
+  std::vector<Rule> rules;
+  std::map<std::string, fe_predicate, std::less<>> predicates;  ///< by name; `self` is borrowed
+
+  /// The phases that the rules are for, each once, in the order of the text.
+  std::vector<std::string> phases() const;
+};
+
+/// Reads rules and checks them against the ops that there are. Errors are FE-R01 to FE-R15 at file:line:column.
+/// What the predicates point to outlives the result.
+Result<CompiledRules> compile_rules(std::string_view text, std::string file,
+                                    std::span<const fe_predicate> predicates,
+                                    const graph::OpRegistry& registry);
+
+struct ApplyOptions {
+  size_t max_rewrites = 100'000;  ///< of one rule, in one call
+  /// What fe_graph_api.evaluate does when a predicate calls it.
+  std::function<Result<graph::ValueId>(graph::Graph&, graph::ValueId)> evaluate;
+  /// Where not null: applications are added to it by rule name; rules that were never applied are there with 0.
+  std::map<std::string, size_t, std::less<>>* counts = nullptr;
+};
+
+/// Applies the rules of a phase until none applies any more; gives the number of applications. Where several rules
+/// match a node, the first of the text is applied.
+///
+/// Each application is one step of the journal: where the replacement cannot be made, or its type is not that of what
+/// it replaces, it is undone and noted in the ledger ("refused", with the reason as category), and the rest goes on.
+/// An error leaves the graph as it was: FE-R16 a predicate failed, FE-R17 a predicate edited the graph, FE-R18 a rule
+/// was applied more than max_rewrites times.
+Result<size_t> apply_rules(const CompiledRules& rules, std::string_view phase, graph::Graph& graph,
+                           const graph::OpRegistry& registry, Ledger& ledger, std::string_view plugin_id,
+                           const ApplyOptions& options);
+
+}  // namespace ferrite::core::rewrite

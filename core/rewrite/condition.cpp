@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a condition is for a match.
+#include "core/rewrite/condition.h"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+namespace ferrite::core::rewrite {
+namespace {
+
+using graph::Dim;
+using Kind = Expression::Kind;
+
+struct Undefined {};
+/// The size of a symbolic dim: equal to itself, otherwise unknown.
+struct Symbolic {
+  Dim dim;
+};
+struct Dims {
+  std::vector<Dim> dims;
+};
+using Item = std::variant<Undefined, bool, int64_t, double, DType, std::string, std::vector<int64_t>,
+                          std::vector<double>, std::vector<std::string>, Symbolic, Dims>;
+
+bool undefined(const Item& item) { return std::holds_alternative<Undefined>(item); }
+std::optional<double> number_of(const Item& item) {
+  if (const auto* integer = std::get_if<int64_t>(&item)) return static_cast<double>(*integer);
+  if (const auto* number = std::get_if<double>(&item)) return *number;
+  return std::nullopt;
+}
+Item item_of(const graph::AttributeValue& value) {
+  return std::visit([](const auto& v) { return Item(v); }, value);
+}
+Item item_of(Dim dim) { return graph::is_static(dim) ? Item(int64_t{dim}) : Item(Symbolic{dim}); }
+
+/// Whether two shapes are equal; none where it depends on symbols.
+std::optional<bool> equal_dims(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+  if (a.size() != b.size()) return false;
+  bool unknown = false;
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (a[k] == b[k]) continue;
+    if (graph::is_static(a[k]) && graph::is_static(b[k])) return false;
+    unknown = true;
+  }
+  if (unknown) return std::nullopt;
+  return true;
+}
+/// A shape against a list of sizes, none of which may stand for a symbolic dim.
+std::optional<bool> equal_sizes(const std::vector<Dim>& dims, const std::vector<int64_t>& sizes) {
+  if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; })) return false;
+  return equal_dims(dims, sizes);
+}
+
+std::optional<bool> equal(const Item& a, const Item& b) {
+  if (const auto x = number_of(a), y = number_of(b); x && y) {
+    const auto *i = std::get_if<int64_t>(&a), *j = std::get_if<int64_t>(&b);
+    return i && j ? *i == *j : *x == *y;
+  }
+  if (const auto *x = std::get_if<Symbolic>(&a), *y = std::get_if<Symbolic>(&b); x && y) {
+    return x->dim == y->dim ? std::optional(true) : std::nullopt;
+  }
+  if (std::holds_alternative<Symbolic>(a) || std::holds_alternative<Symbolic>(b)) return std::nullopt;
+  if (const auto* x = std::get_if<Dims>(&a)) {
+    if (const auto* y = std::get_if<Dims>(&b)) return equal_dims(x->dims, y->dims);
+    if (const auto* y = std::get_if<std::vector<int64_t>>(&b)) return equal_sizes(x->dims, *y);
+    return false;
+  }
+  if (std::holds_alternative<Dims>(b)) return equal(b, a);
+  if (a.index() != b.index()) return false;
+  return std::visit(
+      [&](const auto& x) -> std::optional<bool> {
+        using T = std::decay_t<decltype(x)>;
+        if constexpr (std::is_same_v<T, Undefined> || std::is_same_v<T, Symbolic> ||
+                      std::is_same_v<T, Dims>) {
+          return std::nullopt;
+        } else {
+          return x == std::get<T>(b);
+        }
+      },
+      a);
+}
+
+template <class T>
+bool compare(Kind kind, T x, T y) {
+  switch (kind) {
+    case Kind::less: return x < y;
+    case Kind::less_equal: return x <= y;
+    case Kind::greater: return x > y;
+    default: return x >= y;
+  }
+}
+
+Item arithmetic(Kind kind, const Item& a, const Item& b) {
+  const auto *i = std::get_if<int64_t>(&a), *j = std::get_if<int64_t>(&b);
+  if (i && j) {
+    int64_t result = 0;
+    const bool overflow = kind == Kind::add        ? __builtin_add_overflow(*i, *j, &result)
+                          : kind == Kind::subtract ? __builtin_sub_overflow(*i, *j, &result)
+                                                   : __builtin_mul_overflow(*i, *j, &result);
+    return overflow ? Item() : Item(result);
+  }
+  const auto x = number_of(a), y = number_of(b);
+  if (!x || !y) return {};
+  return kind == Kind::add ? *x + *y : kind == Kind::subtract ? *x - *y : *x * *y;
+}
+
+class Evaluator {
+ public:
+  Evaluator(const graph::Graph& graph, SplatCache& splats, Bindings& bindings)
+      : graph_(graph), splats_(splats), bindings_(bindings) {}
+
+  Result<Item> evaluate(const Expression& e) {
+    switch (e.kind) {
+      case Kind::integer:
+      case Kind::number:
+      case Kind::boolean:
+      case Kind::dtype:
+      case Kind::string:
+      case Kind::list: return item_of(e.literal);
+      case Kind::attribute: {
+        const graph::AttributeValue* value = bindings_.attribute(e.index);
+        return value ? item_of(*value) : Item();
+      }
+      case Kind::predicate: {
+        FE_TRY(const bool accepted, bindings_.predicate(e.index));
+        return Item(accepted);
+      }
+      case Kind::logical_not:
+      case Kind::negate: {
+        FE_TRY(const Item operand, evaluate(e.children[0]));
+        if (e.kind == Kind::negate) return arithmetic(Kind::subtract, int64_t{0}, operand);
+        const bool* holds = std::get_if<bool>(&operand);
+        return holds ? Item(!*holds) : Item();
+      }
+      case Kind::logical_and:
+      case Kind::logical_or: return logical(e);
+      case Kind::add:
+      case Kind::subtract:
+      case Kind::multiply: {
+        FE_TRY(const Item left, evaluate(e.children[0]));
+        FE_TRY(const Item right, evaluate(e.children[1]));
+        return arithmetic(e.kind, left, right);
+      }
+      case Kind::equal:
+      case Kind::not_equal:
+      case Kind::less:
+      case Kind::less_equal:
+      case Kind::greater:
+      case Kind::greater_equal: return comparison(e);
+      default: return property(e);
+    }
+  }
+
+ private:
+  Result<Item> logical(const Expression& e) {
+    const bool decisive = e.kind == Kind::logical_or;
+    FE_TRY(const Item left, evaluate(e.children[0]));
+    const bool* first = std::get_if<bool>(&left);
+    if (first && *first == decisive) return left;
+    FE_TRY(const Item right, evaluate(e.children[1]));
+    const bool* second = std::get_if<bool>(&right);
+    if (second && *second == decisive) return right;
+    return first && second ? Item(!decisive) : Item();
+  }
+
+  Result<Item> comparison(const Expression& e) {
+    FE_TRY(const Item left, evaluate(e.children[0]));
+    FE_TRY(const Item right, evaluate(e.children[1]));
+    if (undefined(left) || undefined(right)) return Item();
+    if (e.kind == Kind::equal || e.kind == Kind::not_equal) {
+      const auto same = equal(left, right);
+      return same ? Item(*same == (e.kind == Kind::equal)) : Item();
+    }
+    const auto *i = std::get_if<int64_t>(&left), *j = std::get_if<int64_t>(&right);
+    if (i && j) return Item(compare(e.kind, *i, *j));
+    const auto x = number_of(left), y = number_of(right);
+    return x && y ? Item(compare(e.kind, *x, *y)) : Item();
+  }
+
+  Result<Item> property(const Expression& e) {
+    const graph::ValueId id = bindings_.value(e.value);
+    const graph::Value* value = graph_.find(id);
+    if (!value) return Item();
+    const graph::TensorType& type = value->type;
+    switch (e.kind) {
+      case Kind::dtype_of: return Item(type.dtype);
+      case Kind::rank_of: return Item(static_cast<int64_t>(type.rank()));
+      case Kind::shape_of: return Item(Dims{type.dims});
+      case Kind::uses_of: return Item(static_cast<int64_t>(value->uses.size()));
+      case Kind::constant_of: return Item(value->constant && value->constant->kind != FE_CONSTANT_PARAMETER);
+      case Kind::elements_of: {
+        const auto count = type.elements();
+        return count ? Item(*count) : Item();
+      }
+      case Kind::value_of: {
+        const auto number = splats_.number(graph_, id);
+        if (!number) return Item();
+        return number->integer ? Item(*number->integer) : Item(number->value);
+      }
+      case Kind::dim_of: {
+        const auto rank = static_cast<int64_t>(type.rank());
+        const std::vector<Dim> dims = type.dims;
+        FE_TRY(const Item index, evaluate(e.children[0]));
+        const auto* k = std::get_if<int64_t>(&index);
+        if (!k || *k < -rank || *k >= rank) return Item();
+        return item_of(dims[static_cast<size_t>(*k < 0 ? *k + rank : *k)]);
+      }
+      default: return Item();
+    }
+  }
+
+  const graph::Graph& graph_;
+  SplatCache& splats_;
+  Bindings& bindings_;
+};
+
+}  // namespace
+
+Result<bool> holds(const graph::Graph& graph, SplatCache& splats, const Expression& expression,
+                   Bindings& bindings) {
+  FE_TRY(const Item item, Evaluator(graph, splats, bindings).evaluate(expression));
+  const bool* result = std::get_if<bool>(&item);
+  return result && *result;
+}
+
+}  // namespace ferrite::core::rewrite

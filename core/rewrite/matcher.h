@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Finding where a rule applies: backtracking over the operands of commutative ops and over what is looked through.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/rewrite/rule.h"
+#include "core/rewrite/splat.h"
+#include "core/support/error.h"
+
+namespace ferrite::core::rewrite {
+
+/// What a rule's names stand for. Complete once match() has given true.
+struct Match {
+  std::vector<graph::ValueId> captures;  ///< as Rule::captures
+  std::vector<graph::NodeId> nodes;      ///< as Rule::terms
+  std::vector<graph::NodeId> looked_through;
+  std::vector<graph::AttributeValue> attributes;  ///< as Rule::attributes
+
+  graph::ValueId value(const graph::Graph& graph, const Operand& operand) const;
+};
+
+/// The rules of one phase over one graph, which may be edited between calls. Keeps what it read of constants.
+class Matcher {
+ public:
+  /// Asks a predicate about a match whose values are known, its attributes not yet.
+  using Predicate = std::function<Result<bool>(const Rule&, uint32_t predicate, const Match&)>;
+  enum class Outcome : uint8_t { none, found, too_many_ways };
+
+  /// `rules` outlive it.
+  Matcher(std::vector<const Rule*> rules, Predicate predicate);
+
+  /// Those whose first root is this op, in the order given: indices for match().
+  const std::vector<uint32_t>& candidates(const graph::Graph& graph, graph::NodeId root);
+  /// The first way in which the rule matches with `root` as its first root, such that every condition holds and a
+  /// replaced value is used. Gives up after max_steps.
+  Result<Outcome> match(const graph::Graph& graph, uint32_t rule, graph::NodeId root, Match& match);
+  /// Whether any rule looks through this node.
+  bool looks_through(const graph::Graph& graph, graph::NodeId node);
+  /// The longest way from a root of a rule down to its deepest term, in terms.
+  size_t depth() const { return depth_; }
+  const Rule& rule(uint32_t index) const { return *prepared_[index].rule; }
+
+  static constexpr size_t max_steps = 50'000;
+
+ private:
+  friend class Search;
+  static constexpr uint32_t unnamed = UINT32_MAX;
+  /// Ops as numbers, so that a term is compared with a node without comparing names.
+  struct Prepared {
+    const Rule* rule;
+    std::vector<uint32_t> ops;
+    std::vector<std::vector<uint32_t>> through;
+  };
+  uint32_t number(std::string_view op);
+  uint32_t op_of(const graph::Graph& graph, graph::NodeId node);
+  bool plausible(const graph::Graph& graph, const Prepared& prepared, graph::NodeId root);
+
+  std::vector<Prepared> prepared_;
+  Predicate predicate_;
+  std::unordered_map<std::string_view, uint32_t> numbers_;  // of the ops that rules name
+  std::vector<uint32_t> of_graph_;                          // by the graph's own number
+  std::vector<std::vector<uint32_t>> by_root_;              // by number of the first root's op
+  std::vector<bool> through_;                               // by number
+  std::vector<uint32_t> no_rules_;
+  SplatCache splats_;
+  size_t depth_ = 0;
+};
+
+}  // namespace ferrite::core::rewrite

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/rewrite/parse.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "core/graph/parse.h"
+#include "core/rewrite/condition.h"
+#include "core/rewrite/print.h"
+#include "core/support/suggest.h"
+
+namespace ferrite::core::rewrite {
+namespace {
+
+using text::Cursor;
+using text::Position;
+using text::Token;
+using text::TokenKind;
+using Kind = Operand::Kind;
+
+/// The phases at which a graph is rewritten.
+constexpr auto graph_phases = std::to_array<std::string_view>(
+    {"pre_grad", "joint_pre", "joint_post", "post_grad_pre", "post_grad", "post_grad_post", "pre_lower"});
+
+/// One rule, from `rule` to its closing brace.
+class RuleParser final : public NameScope {
+ public:
+  RuleParser(Cursor& cursor, const std::string& file) : cursor_(cursor) { rule_.file = file; }
+
+  Result<Rule> read() {
+    FE_CHECK(cursor_.expect("rule"));
+    rule_.position = cursor_.peek().position;
+    FE_TRY(rule_.name, graph::parse_word(cursor_, "the rule's name, as acme.mul_add"));
+    FE_CHECK(cursor_.expect("at"));
+    const Position phase = cursor_.peek().position;
+    FE_TRY(rule_.phase, graph::parse_word(cursor_, "the phase that the rule is for"));
+    if (std::find(graph_phases.begin(), graph_phases.end(), rule_.phase) == graph_phases.end()) {
+      return fault(phase, "FE-R02",
+                   fmt::format("rules are for no phase '{}'{} (they are for {})", rule_.phase,
+                               did_you_mean(rule_.phase, graph_phases), fmt::join(graph_phases, ", ")));
+    }
+    FE_CHECK(cursor_.expect("{"));
+    FE_CHECK(match());
+    if (cursor_.accept("where")) FE_CHECK(where());
+    FE_CHECK(yield());
+    FE_CHECK(cursor_.expect("}"));
+    return std::move(rule_);
+  }
+
+  Result<Operand> value(const Token& token) const override {
+    const auto found = matched_.find(token.text);
+    if (found == matched_.end()) return unknown_value(token);
+    return found->second;
+  }
+  Result<uint32_t> attribute(const Token& token) const override {
+    const auto found = std::find(rule_.attributes.begin(), rule_.attributes.end(), token.text);
+    if (found == rule_.attributes.end()) {
+      const std::vector<std::string_view> names(rule_.attributes.begin(), rule_.attributes.end());
+      return fault(
+          token.position, "FE-R07",
+          fmt::format("the match captures no attribute ${}{}", token.text, did_you_mean(token.text, names)));
+    }
+    return static_cast<uint32_t>(found - rule_.attributes.begin());
+  }
+
+ private:
+  Error fault(Position place, const char* code, std::string what) const {
+    return {FE_EINVALID, code, std::move(what), cursor_.where(place)};
+  }
+  Error unknown_value(const Token& token) const {
+    std::vector<std::string_view> names;
+    for (const auto& [name, operand] : matched_) names.push_back(name);
+    for (const auto& [name, operand] : made_) names.push_back(name);
+    return fault(token.position, "FE-R07",
+                 fmt::format("the match has no value %{}{}", token.text, did_you_mean(token.text, names)));
+  }
+
+  // match { %m = mul(%x, %y) once   %r = add(%m, %z) }
+
+  Result<void> match() {
+    FE_CHECK(cursor_.expect("match"));
+    FE_CHECK(cursor_.expect("{"));
+    const Position place = cursor_.peek().position;
+    while (!cursor_.accept("}")) {
+      if (rule_.terms.size() == max_terms) return too_large(cursor_.peek().position);
+      FE_TRY(std::vector<Token> names, results());
+      FE_TRY(OpTerm term, op_term(true));
+      const auto index = static_cast<uint32_t>(rule_.terms.size());
+      for (uint32_t k = 0; k < names.size(); ++k) {
+        const auto [found, added] = matched_.try_emplace(std::string(names[k].text));
+        if (!added) {
+          return fault(names[k].position, "FE-R08",
+                       fmt::format("%{} is already a name; a term goes before those that read it, and "
+                                   "each name is given once",
+                                   names[k].text));
+        }
+        found->second.kind = Kind::matched;
+        found->second.index = index;
+        found->second.result = k;
+        term.results.emplace_back(names[k].text);
+      }
+      rule_.terms.push_back(std::move(term));
+    }
+    if (rule_.terms.empty())
+      return fault(place, "FE-R01", "the match is empty; it needs a term, as %r = add(%x, %y)");
+    return find_roots();
+  }
+
+  /// The last term, and whatever else no term reads. Each needs an operand that is bound before it.
+  Result<void> find_roots() {
+    const size_t count = rule_.terms.size();
+    std::vector<bool> read(count), bound(count), captured(rule_.captures.size());
+    for (const OpTerm& term : rule_.terms) {
+      for (const Operand& operand : term.operands) {
+        if (operand.kind == Kind::matched) read[operand.index] = true;
+      }
+    }
+    const auto bind = [&](uint32_t root) {
+      std::vector<uint32_t> pending{root};
+      while (!pending.empty()) {
+        const uint32_t term = pending.back();
+        pending.pop_back();
+        if (bound[term]) continue;
+        bound[term] = true;
+        for (const Operand& operand : rule_.terms[term].operands) {
+          if (operand.kind == Kind::matched) pending.push_back(operand.index);
+          if (operand.kind == Kind::capture) captured[operand.index] = true;
+        }
+      }
+    };
+    rule_.roots.push_back({static_cast<uint32_t>(count - 1), 0});
+    bind(rule_.roots[0].term);
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (uint32_t term = 0; term < count; ++term) {
+        if (read[term] || bound[term]) continue;
+        const auto& operands = rule_.terms[term].operands;
+        const auto anchor = std::find_if(operands.begin(), operands.end(), [&](const Operand& operand) {
+          return (operand.kind == Kind::capture && captured[operand.index]) ||
+                 (operand.kind == Kind::matched && bound[operand.index]);
+        });
+        if (anchor == operands.end()) continue;
+        rule_.roots.push_back({term, static_cast<uint32_t>(anchor - operands.begin())});
+        bind(term);
+        progress = true;
+      }
+    }
+    const auto lost = std::find(bound.begin(), bound.end(), false) - bound.begin();
+    if (static_cast<size_t>(lost) == count) return {};
+    const OpTerm& term = rule_.terms[static_cast<size_t>(lost)];
+    return fault(term.position, "FE-R09",
+                 fmt::format("%{} is read by no later term and shares no operand with the rest of the match; "
+                             "the last term must read it, or an operand of it must be one of theirs",
+                             term.results[0]));
+  }
+
+  Error too_large(Position place) const {
+    return fault(place, "FE-R15",
+                 fmt::format("the rule is too large (at most {} terms, {} operands); split it", max_terms,
+                             max_operands));
+  }
+
+  /// `%a, %b =`
+  Result<std::vector<Token>> results() {
+    std::vector<Token> names;
+    do {
+      FE_TRY(const Token name, cursor_.expect(TokenKind::value, "a result's name, as %r"));
+      names.push_back(name);
+    } while (cursor_.accept(","));
+    FE_CHECK(cursor_.expect("="));
+    return names;
+  }
+
+  /// `op(operands) {attributes} once through(ops)`, the last three in any order, the last two only in a match.
+  Result<OpTerm> op_term(bool matching) {
+    OpTerm term;
+    term.position = cursor_.peek().position;
+    FE_TRY(term.op,
+           graph::parse_word(cursor_, matching ? "the name of an op" : "the name of an op or a value"));
+    FE_CHECK(cursor_.expect("("));
+    while (!cursor_.accept(")")) {
+      if (!term.operands.empty()) FE_CHECK(cursor_.expect(","));
+      if (++operands_ > max_operands) return too_large(cursor_.peek().position);
+      FE_TRY(Operand operand, matching ? match_operand() : yield_operand());
+      term.operands.push_back(std::move(operand));
+    }
+    for (bool attributes = false;;) {
+      if (cursor_.is("{")) {
+        if (attributes) return cursor_.unexpected("the next term (attributes are given once)");
+        attributes = true;
+        FE_TRY(term.attributes, attribute_terms(matching));
+      } else if (cursor_.is("once") || cursor_.is("through")) {
+        const bool once = cursor_.is("once");
+        if (!matching) return cursor_.unexpected("the next term ('once' and 'through' are for the match)");
+        if (once ? term.once : !term.through.empty()) {
+          return cursor_.unexpected(fmt::format("the next term ('{}' is given once)", cursor_.peek().text));
+        }
+        cursor_.next();
+        if (once) {
+          term.once = true;
+          continue;
+        }
+        FE_CHECK(cursor_.expect("("));
+        do {
+          FE_TRY(term.through.emplace_back(), graph::parse_word(cursor_, "the name of an op"));
+        } while (cursor_.accept(","));
+        FE_CHECK(cursor_.expect(")"));
+      } else {
+        return term;
+      }
+    }
+  }
+
+  Result<std::vector<AttributeTerm>> attribute_terms(bool matching) {
+    std::vector<AttributeTerm> attributes;
+    FE_CHECK(cursor_.expect("{"));
+    while (!cursor_.accept("}")) {
+      if (!attributes.empty()) FE_CHECK(cursor_.expect(","));
+      AttributeTerm term;
+      term.position = cursor_.peek().position;
+      FE_TRY(term.name, graph::parse_word(cursor_, "the name of an attribute"));
+      for (const AttributeTerm& other : attributes) {
+        if (other.name == term.name)
+          return fault(term.position, "FE-R08", fmt::format("attribute '{}' is given twice", term.name));
+      }
+      FE_CHECK(cursor_.expect("="));
+      if (cursor_.peek().kind == TokenKind::symbol) {
+        const Token token = cursor_.next();
+        const auto known = std::find(rule_.attributes.begin(), rule_.attributes.end(), token.text);
+        if (matching && known == rule_.attributes.end()) {
+          rule_.attributes.emplace_back(token.text);
+          term.capture = static_cast<uint32_t>(rule_.attributes.size() - 1);
+        } else {
+          FE_TRY(term.capture, attribute(token));
+        }
+      } else {
+        FE_TRY(term.literal, graph::parse_attribute_value(cursor_));
+      }
+      attributes.push_back(std::move(term));
+    }
+    return attributes;
+  }
+
+  Result<Operand> match_operand() {
+    Operand operand;
+    operand.position = cursor_.peek().position;
+    if (cursor_.peek().kind == TokenKind::value) {
+      const Token token = cursor_.next();
+      const auto [found, added] = matched_.try_emplace(std::string(token.text));
+      if (added) {
+        found->second.kind = Kind::capture;
+        found->second.index = static_cast<uint32_t>(rule_.captures.size());
+        rule_.captures.emplace_back(token.text);
+      }
+      const Position place = operand.position;
+      operand = found->second;
+      operand.position = place;
+      return operand;
+    }
+    if (cursor_.accept("_")) return operand;
+    return constant_operand(
+        std::move(operand),
+        "an operand: %name, a number, '_' or 'none' (give a nested op a term of its own)");
+  }
+
+  Result<Operand> constant_operand(Operand operand, std::string_view expected) {
+    if (cursor_.accept("none")) {
+      operand.kind = Kind::none;
+      return operand;
+    }
+    operand.kind = Kind::number;
+    if (cursor_.is("true") || cursor_.is("false")) {
+      operand.number.integer = cursor_.next().text == "true";
+      operand.number.value = static_cast<double>(*operand.number.integer);
+      return operand;
+    }
+    const size_t sign = cursor_.is("-") || cursor_.is("+");
+    if (cursor_.peek(sign).kind == TokenKind::integer) {
+      FE_TRY(operand.number.integer, cursor_.expect_integer(expected));
+      operand.number.value = static_cast<double>(*operand.number.integer);
+      return operand;
+    }
+    FE_TRY(operand.number.value, cursor_.expect_number(expected));
+    return operand;
+  }
+
+  // where { dtype(%x) != f64, rank(%x) == 2 }
+
+  Result<void> where() {
+    FE_CHECK(cursor_.expect("{"));
+    while (!cursor_.accept("}")) {
+      if (rule_.conditions.size() == max_terms) return too_large(cursor_.peek().position);
+      Condition condition;
+      condition.position = cursor_.peek().position;
+      FE_TRY(condition.expression, parse_condition(cursor_, *this, rule_.predicates));
+      condition.text = print(rule_, condition.expression);
+      rule_.conditions.push_back(std::move(condition));
+      cursor_.accept(",");
+    }
+    return {};
+  }
+
+  // yield { %t = acme.fma(%x, %y, %z) {axis = $k}   %r = %t }
+
+  Result<void> yield() {
+    FE_CHECK(cursor_.expect("yield"));
+    const Position place = cursor_.peek().position;
+    FE_CHECK(cursor_.expect("{"));
+    while (!cursor_.accept("}")) {
+      if (rule_.yields.size() == max_terms) return too_large(cursor_.peek().position);
+      FE_TRY(const std::vector<Token> names, results());
+      if (cursor_.peek().kind == TokenKind::value) {
+        FE_CHECK(yield_value(names));
+      } else if (cursor_.peek().kind == TokenKind::integer || cursor_.peek().kind == TokenKind::number ||
+                 cursor_.is("-")) {
+        return fault(cursor_.peek().position, "FE-R13",
+                     "a number cannot be a result by itself; yield an op that makes it, or a value "
+                     "of the match");
+      } else {
+        FE_TRY(OpTerm term, op_term(false));
+        const auto index = static_cast<uint32_t>(rule_.yields.size());
+        for (uint32_t k = 0; k < names.size(); ++k) {
+          term.results.emplace_back(names[k].text);
+          Operand made;
+          made.kind = Kind::made;
+          made.index = index;
+          made.result = k;
+          made.position = names[k].position;
+          FE_CHECK(assign(names[k], made));
+        }
+        rule_.yields.push_back(std::move(term));
+      }
+    }
+    return check_yield(place);
+  }
+
+  Result<void> yield_value(const std::vector<Token>& names) {
+    FE_TRY(const Operand by, yield_operand());
+    if (names.size() != 1 || !matched_.contains(names[0].text)) {
+      return fault(
+          names[0].position, "FE-R12",
+          fmt::format("%{} = %value replaces one result of the match, and this is none", names[0].text));
+    }
+    return assign(names[0], by);
+  }
+
+  /// A new name, or a result of the match that is replaced.
+  Result<void> assign(const Token& name, const Operand& by) {
+    if (const auto found = matched_.find(name.text); found != matched_.end()) {
+      if (found->second.kind == Kind::capture) {
+        return fault(
+            name.position, "FE-R12",
+            fmt::format("%{} is captured, not made by a matched op, and cannot be replaced", name.text));
+      }
+      Operand from = found->second;
+      from.position = name.position;
+      rule_.replacements.push_back({from, by});
+    }
+    if (!made_.try_emplace(std::string(name.text), by).second) {
+      return fault(name.position, "FE-R08", fmt::format("the yield gives %{} twice", name.text));
+    }
+    return {};
+  }
+
+  Result<Operand> yield_operand() {
+    if (cursor_.peek().kind == TokenKind::value) {
+      const Token token = cursor_.next();
+      Operand operand;
+      if (const auto found = made_.find(token.text); found != made_.end()) {
+        operand = found->second;
+      } else {
+        FE_TRY(operand, value(token));
+        if (operand.kind == Kind::matched) old_reads_.push_back({operand, token.position});
+      }
+      operand.position = token.position;
+      return operand;
+    }
+    Operand operand;
+    operand.position = cursor_.peek().position;
+    return constant_operand(std::move(operand), "an operand: %name, a number or 'none'");
+  }
+
+  Result<void> check_yield(Position place) {
+    if (rule_.replacements.empty()) {
+      return fault(place, "FE-R12",
+                   fmt::format("the yield replaces no result of the match; give it %{}",
+                               rule_.terms.back().results[0]));
+    }
+    for (const auto& [operand, position] : old_reads_) {
+      for (const Replacement& replacement : rule_.replacements) {
+        if (replacement.from.index != operand.index || replacement.from.result != operand.result) continue;
+        return fault(position, "FE-R12",
+                     fmt::format("%{} is replaced by this yield and cannot be read by what replaces it",
+                                 rule_.terms[operand.index].results[operand.result]));
+      }
+    }
+    std::vector<bool> read(rule_.yields.size());
+    const auto mark = [&](const Operand& operand) {
+      if (operand.kind == Kind::made) read[operand.index] = true;
+    };
+    for (const OpTerm& term : rule_.yields) std::for_each(term.operands.begin(), term.operands.end(), mark);
+    for (const Replacement& replacement : rule_.replacements) mark(replacement.to);
+    const auto unread = static_cast<size_t>(std::find(read.begin(), read.end(), false) - read.begin());
+    if (unread == read.size()) return {};
+    return fault(rule_.yields[unread].position, "FE-R12",
+                 fmt::format("%{} is neither a result of the match nor read by another term",
+                             rule_.yields[unread].results[0]));
+  }
+
+  Cursor& cursor_;
+  Rule rule_;
+  std::map<std::string, Operand, std::less<>> matched_;  // captures and matched results by name
+  std::map<std::string, Operand, std::less<>> made_;     // what a name stands for once the yield has given it
+  std::vector<std::pair<Operand, Position>> old_reads_;
+  size_t operands_ = 0;
+};
+
+Result<std::vector<Rule>> read(std::string_view text, const std::string& file) {
+  FE_TRY(const text::TokenList tokens, text::TokenList::read(text, file));
+  Cursor cursor(tokens);
+  if (cursor.accept("ferrite")) {
+    FE_CHECK(cursor.expect("rules"));
+    const Error version = cursor.unexpected("version 0, the only one that this build reads");
+    FE_TRY(const int64_t number, cursor.expect_integer("the version of the text form"));
+    if (number != 0) return version;
+  }
+  std::vector<Rule> rules;
+  std::set<std::string> names;
+  while (!cursor.at_end()) {
+    if (!cursor.is("rule")) return cursor.unexpected("a rule, as `rule acme.mul_add at post_grad_pre {`");
+    FE_TRY(Rule rule, RuleParser(cursor, file).read());
+    if (!names.insert(rule.name).second) {
+      return at(rule.where(rule.position),
+                error(FE_EINVALID, "FE-R03", "there are two rules '{}'; rename one", rule.name));
+    }
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+}  // namespace
+
+Result<std::vector<Rule>> parse_rules(std::string_view text, const std::string& file) {
+  auto rules = read(text, file);
+  // The lexer and the cursor speak for all text forms; in this one what they find is a rule's grammar.
+  if (!rules && (rules.error().code == "FE-G01" || rules.error().code == "FE-G02"))
+    rules.error().code = "FE-R01";
+  return rules;
+}
+
+}  // namespace ferrite::core::rewrite

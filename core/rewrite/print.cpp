@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/rewrite/print.h"
+
+#include "core/graph/print.h"
+
+namespace ferrite::core::rewrite {
+namespace {
+
+using text::sigil_name;
+
+/// A name where an identifier is expected: quoted where it is none.
+std::string word(const std::string& name) {
+  const bool digit = !name.empty() && name[0] >= '0' && name[0] <= '9';
+  return digit ? text::quote(name) : sigil_name('%', name).substr(1);
+}
+
+/// How tightly what is around an expression binds.
+enum Level : int { or_level, and_level, not_level, comparison_level, sum_level, product_level, atom_level };
+
+class Printer {
+ public:
+  explicit Printer(const Rule& rule) : rule_(rule) {}
+
+  std::string whole() const {
+    std::string text = "rule " + word(rule_.name) + " at " + rule_.phase + " {\n  match {\n";
+    for (const OpTerm& term : rule_.terms) text += "    " + results(term) + " = " + op(term) + "\n";
+    text += "  }\n";
+    if (!rule_.conditions.empty()) {
+      text += "  where {\n";
+      for (const Condition& condition : rule_.conditions) text += "    " + condition.text + ",\n";
+      text += "  }\n";
+    }
+    text += "  yield {\n";
+    for (const OpTerm& term : rule_.yields) text += "    " + results(term) + " = " + op(term) + "\n";
+    for (const Replacement& replacement : rule_.replacements) {
+      const std::string from = operand(replacement.from), to = operand(replacement.to);
+      if (from != to)
+        text += "    " + from + " = " + to + "\n";  // else the op term has the replaced name itself
+    }
+    return text + "  }\n}\n";
+  }
+
+  std::string expression(const Expression& e, int around) const {
+    using Kind = Expression::Kind;
+    const auto wrap = [&](std::string text, int level) { return around > level ? "(" + text + ")" : text; };
+    const auto binary = [&](const char* between, int level, int left, int right) {
+      return wrap(expression(e.children[0], left) + between + expression(e.children[1], right), level);
+    };
+    const auto call = [&](const char* function) { return function + ("(" + operand(e.value) + ")"); };
+    const auto compare = [&](const char* sign) {
+      return binary(sign, comparison_level, sum_level, sum_level);
+    };
+    switch (e.kind) {
+      case Kind::integer:
+      case Kind::number:
+      case Kind::boolean:
+      case Kind::dtype:
+      case Kind::string:
+      case Kind::list: return graph::print_attribute_value(e.literal);
+      case Kind::attribute: return sigil_name('$', rule_.attributes[e.index]);
+      case Kind::dtype_of: return call("dtype");
+      case Kind::rank_of: return call("rank");
+      case Kind::dim_of: return "dim(" + operand(e.value) + ", " + expression(e.children[0], or_level) + ")";
+      case Kind::shape_of: return call("shape");
+      case Kind::elements_of: return call("elements");
+      case Kind::uses_of: return call("uses");
+      case Kind::constant_of: return call("constant");
+      case Kind::value_of: return call("value");
+      case Kind::predicate: return "predicate(" + text::quote(rule_.predicates[e.index]) + ")";
+      case Kind::add: return binary(" + ", sum_level, sum_level, product_level);
+      case Kind::subtract: return binary(" - ", sum_level, sum_level, product_level);
+      case Kind::multiply: return binary(" * ", product_level, product_level, atom_level);
+      case Kind::negate: return "-(" + expression(e.children[0], or_level) + ")";
+      case Kind::equal: return compare(" == ");
+      case Kind::not_equal: return compare(" != ");
+      case Kind::less: return compare(" < ");
+      case Kind::less_equal: return compare(" <= ");
+      case Kind::greater: return compare(" > ");
+      case Kind::greater_equal: return compare(" >= ");
+      case Kind::logical_not: return wrap("not " + expression(e.children[0], not_level), not_level);
+      case Kind::logical_and: return binary(" and ", and_level, and_level, not_level);
+      case Kind::logical_or: return binary(" or ", or_level, or_level, and_level);
+    }
+    return {};
+  }
+
+ private:
+  std::string operand(const Operand& o) const {
+    switch (o.kind) {
+      case Operand::Kind::capture: return sigil_name('%', rule_.captures[o.index]);
+      case Operand::Kind::matched: return sigil_name('%', rule_.terms[o.index].results[o.result]);
+      case Operand::Kind::made: return sigil_name('%', rule_.yields[o.index].results[o.result]);
+      case Operand::Kind::number:
+        return o.number.integer ? std::to_string(*o.number.integer) : text::format_number(o.number.value);
+      case Operand::Kind::any: return "_";
+      case Operand::Kind::none: return "none";
+    }
+    return {};
+  }
+
+  static std::string results(const OpTerm& term) {
+    std::string text;
+    for (const std::string& name : term.results) text += (text.empty() ? "" : ", ") + sigil_name('%', name);
+    return text;
+  }
+
+  std::string op(const OpTerm& term) const {
+    std::string operands, attributes, through;
+    for (const Operand& o : term.operands) operands += (operands.empty() ? "" : ", ") + operand(o);
+    for (const AttributeTerm& a : term.attributes) {
+      attributes += (attributes.empty() ? "" : ", ") + word(a.name) + " = ";
+      attributes +=
+          a.capture ? sigil_name('$', rule_.attributes[*a.capture]) : graph::print_attribute_value(a.literal);
+    }
+    for (const std::string& name : term.through) through += (through.empty() ? "" : ", ") + word(name);
+    std::string text = word(term.op) + "(" + operands + ")";
+    if (!attributes.empty()) text += " {" + attributes + "}";
+    if (term.once) text += " once";
+    if (!through.empty()) text += " through(" + through + ")";
+    return text;
+  }
+
+  const Rule& rule_;
+};
+
+}  // namespace
+
+std::string print(const Rule& rule) { return Printer(rule).whole(); }
+std::string print(const Rule& rule, const Expression& expression) {
+  return Printer(rule).expression(expression, or_level);
+}
+
+}  // namespace ferrite::core::rewrite

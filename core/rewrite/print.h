@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Rules as text; what is printed reads back as the same rule.
+#pragma once
+
+#include <string>
+
+#include "core/rewrite/rule.h"
+
+namespace ferrite::core::rewrite {
+
+std::string print(const Rule& rule);
+std::string print(const Rule& rule, const Expression& expression);
+
+}  // namespace ferrite::core::rewrite

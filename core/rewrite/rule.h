@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A rewrite rule as data: what the text of the rule language (docs/text.md, "rules") says, names resolved to numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/graph/types.h"
+#include "core/text/lexer.h"
+
+namespace ferrite::core::rewrite {
+
+/// Limits of one rule, so that matching one cannot exhaust the stack.
+inline constexpr size_t max_terms = 256, max_operands = 1024, max_nesting = 64;
+
+/// A number as written: `integer` where it is one, so that 64-bit values stay exact.
+struct Number {
+  double value = 0;
+  std::optional<int64_t> integer;
+};
+
+/// What stands for a value.
+struct Operand {
+  enum class Kind : uint8_t {
+    capture,  ///< Rule::captures[index]; bound where first met, the same value everywhere
+    matched,  ///< result `result` of Rule::terms[index]
+    made,     ///< result `result` of Rule::yields[index]
+    number,   ///< a constant whose every element equals it, rounded to the dtype; in a yield a scalar literal
+    any,      ///< any value
+    none,     ///< an absent optional operand
+  };
+  Kind kind = Kind::any;
+  uint32_t index = 0, result = 0;
+  Number number;
+  text::Position position;
+};
+
+struct AttributeTerm {
+  std::string name;
+  graph::AttributeValue literal;    ///< where there is no capture
+  std::optional<uint32_t> capture;  ///< Rule::attributes
+  /// In a match: what a node without the attribute has. None where the op requires it.
+  std::optional<graph::AttributeValue> fallback;
+  text::Position position;
+};
+
+/// One op of a match or a yield.
+struct OpTerm {
+  std::string op;
+  std::vector<std::string> results;  ///< their names; a match may name fewer than the op has
+  std::vector<Operand> operands;     ///< trailing ones that are not given are absent
+  std::vector<AttributeTerm> attributes;
+  bool once = false;  ///< match: each named result has exactly one use
+  std::vector<std::string>
+      through;  ///< match: ops that may stand between a result and the term that reads it
+  bool commutative = false;
+  text::Position position;
+};
+
+/// A node of a condition's tree.
+struct Expression {
+  enum class Kind : uint8_t {
+    integer,
+    number,
+    boolean,
+    dtype,
+    string,
+    list,       // literal
+    attribute,  // index
+    dtype_of,
+    rank_of,
+    dim_of,
+    shape_of,
+    elements_of,
+    uses_of,
+    constant_of,
+    value_of,   // value; dim_of: children[0]
+    predicate,  // index into Rule::predicates
+    add,
+    subtract,
+    multiply,
+    negate,
+    equal,
+    not_equal,
+    less,
+    less_equal,
+    greater,
+    greater_equal,
+    logical_not,
+    logical_and,
+    logical_or,
+  };
+  Kind kind = Kind::boolean;
+  graph::AttributeValue literal;
+  Operand value;
+  uint32_t index = 0;
+  std::vector<Expression> children;
+  text::Position position;
+};
+
+/// Conditions are evaluated one by one, in the order of the text, so that the first one that fails can be named.
+struct Condition {
+  Expression expression;
+  std::string text;  ///< canonical spelling
+  text::Position position;
+};
+
+/// A term of the match that no other term reads. The first root of a rule is its last term, where matching starts; each
+/// further one is looked for among the users of its operand `anchor`, which is bound by then.
+struct Root {
+  uint32_t term = 0;
+  uint32_t anchor = 0;
+};
+
+/// A matched value gives way to another.
+struct Replacement {
+  Operand from;  ///< matched
+  Operand to;    ///< capture, matched or made
+};
+
+struct Rule {
+  std::string name, phase, file;
+  text::Position position;
+  std::vector<std::string> captures;    ///< names of values, without sigil
+  std::vector<std::string> attributes;  ///< names of captured attributes, without sigil
+  std::vector<std::string> predicates;
+  std::vector<OpTerm> terms;  ///< operands before the terms that read them
+  std::vector<Root> roots;
+  std::vector<Condition> conditions;
+  std::vector<OpTerm> yields;
+  std::vector<Replacement> replacements;
+
+  /// "file:line:column"
+  std::string where(text::Position place) const {
+    return fmt::format("{}:{}:{}", file, place.line, place.column);
+  }
+};
+
+}  // namespace ferrite::core::rewrite

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/run/build.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <numeric>
+
+#include "core/kernel/flatten.h"
+#include "core/kernel/legalise.h"
+#include "core/loop/print.h"
+#include "core/plugin/call.h"
+#include "core/run/pack.h"
+#include "core/run/pool.h"
+#include "core/schedule/plan.h"
+
+namespace ferrite::core::run {
+namespace {
+
+using loop::BufferId;
+using plugin::HostCall;
+using plugin::make_sized;
+using schedule::Schedule;
+
+/// Puts together one executable.
+class Builder {
+ public:
+  Builder(const Schedule& schedule, const Device& device, const BuildOptions& options, Ledger& ledger)
+      : schedule_(schedule), program_(schedule.program), device_(device), options_(options), ledger_(ledger) {}
+
+  Result<std::shared_ptr<Executable>> run() {
+    executable_ = std::make_shared<Executable>();
+    executable_->runtime = device_.runtime;
+    executable_->device = device_.number;
+    executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
+    executable_->constants = program_.constants;
+    find_init_groups();
+    for (size_t g = 0; g < schedule_.groups.size(); ++g) FE_CHECK(add_group(g));
+    FE_CHECK(select());
+    FE_CHECK(emit());
+    plan();
+    link_launches();
+    describe_ports();
+    FE_CHECK(executable_->load(blobs_));
+    return std::move(executable_);
+  }
+
+ private:
+  struct GroupState {
+    bool init = false;
+    bool call = false;
+    std::vector<BufferId> arguments;  // storages
+    size_t unit = 0;
+  };
+
+  /// A group that reads constants only, and what such groups make, runs once, at load.
+  void find_init_groups() {
+    groups_.resize(schedule_.groups.size());
+    std::map<BufferId, size_t> writers;
+    for (const auto& group : schedule_.groups)
+      for (uint32_t s : group.statements) {
+        const auto& statement = program_.statements[s];
+        for (const auto& store : statement.stores) ++writers[program_.storage(store.buffer)];
+        for (BufferId b : statement.call.writes) ++writers[program_.storage(b)];
+      }
+    std::set<BufferId> outputs;
+    for (BufferId b : program_.outputs) outputs.insert(program_.storage(b));
+    for (size_t g = 0; g < schedule_.groups.size(); ++g) {
+      bool constant = true;
+      std::map<BufferId, size_t> written;
+      for (uint32_t s : schedule_.groups[g].statements) {
+        const auto& statement = program_.statements[s];
+        constant = constant && statement.kind != FE_STATEMENT_CALL;
+        for (const auto& store : statement.stores) {
+          ++written[program_.storage(store.buffer)];
+          constant = constant && store.mode == FE_STORE_SET;
+        }
+      }
+      for (uint32_t s : schedule_.groups[g].statements)
+        for (const auto& op : program_.statements[s].ops)
+          if (op.code == FE_OP_LOAD) {
+            BufferId b = program_.storage(op.buffer);
+            constant = constant && (program_.buffers[b].role == loop::Role::constant || persistent_of_.count(b) || written.count(b));
+          }
+      for (auto [b, count] : written) constant = constant && writers[b] == count && !outputs.count(b);
+      groups_[g].init = constant;
+      if (!constant) continue;
+      for (auto [b, count] : written) persistent_of_.emplace(b, add_persistent(program_.buffers[b].bytes()));
+    }
+  }
+
+  uint32_t add_persistent(int64_t bytes) {
+    executable_->persistent_bytes.push_back(bytes);
+    return static_cast<uint32_t>(executable_->persistent_bytes.size() - 1);
+  }
+
+  Result<void> add_group(size_t g) {
+    auto& state = groups_[g];
+    const auto& members = schedule_.groups[g].statements;
+    const auto& statement = program_.statements[members[0]];
+    if (statement.kind == FE_STATEMENT_CALL) {
+      state.call = true;
+      for (BufferId b : statement.call.reads) state.arguments.push_back(program_.storage(b));
+      for (BufferId b : statement.call.writes) state.arguments.push_back(program_.storage(b));
+      return {};
+    }
+    auto group = schedule::make_kernel(schedule_, g);
+    size_t argument = 0;
+    for (auto& buffer : group.kernel.buffers) {
+      if (buffer.kind == FE_BUFFER_LOCAL) continue;
+      BufferId b = group.arguments[argument++];
+      if (buffer.kind == FE_BUFFER_INPUT && persistent_of_.count(b)) buffer.kind = FE_BUFFER_CONSTANT;
+    }
+    std::string provenance;
+    for (uint32_t s : members)
+      provenance += (provenance.empty() ? "" : ", ") + schedule::origin_names(program_.statements[s]);
+    make_canonical(group);
+    state.arguments = group.arguments;
+    FE_TRY(state.unit, unit_of(std::move(group), std::move(provenance)));
+    return {};
+  }
+
+  /// Numbers buffers in the order of their first use, so that equal groups give equal bytes.
+  static void make_canonical(schedule::GroupKernel& group) {
+    std::vector<BufferId> old_argument(group.kernel.buffers.size(), loop::none), numbers, arguments;
+    size_t argument = 0;
+    for (BufferId b = 0; b < group.kernel.buffers.size(); ++b)
+      if (group.kernel.buffers[b].kind != FE_BUFFER_LOCAL) old_argument[b] = group.arguments[argument++];
+    group.kernel = kernel::canonical(group.kernel, numbers);
+    for (BufferId old : numbers)
+      if (old_argument[old] != loop::none) arguments.push_back(old_argument[old]);
+    group.arguments = std::move(arguments);
+  }
+
+  /// The unit of a kernel, one for all groups whose kernels are the same bytes.
+  Result<size_t> unit_of(schedule::GroupKernel group, std::string provenance) {
+    auto flat = at(provenance, kernel::flatten(group.kernel, provenance));
+    if (!flat) return std::move(flat.error());
+    auto [found, added] = unit_numbers_.emplace(flat->entry, units_.size());
+    if (added) {
+      Unit unit;
+      unit.group = std::move(group);
+      unit.bytes = std::move(flat->bytes);
+      unit.entry = flat->entry;
+      unit.provenance = std::move(provenance);
+      units_.push_back(std::move(unit));
+    }
+    return found->second;
+  }
+
+  template <class T>
+  static Result<T> at(const std::string& where, Result<T> result) {
+    if (!result) return core::at(where, std::move(result.error()));
+    return result;
+  }
+
+  /// Asks the provider for candidates and takes the cheapest; the layouts that it wants for constants become packing kernels.
+  Result<void> select() {
+    // Packing kernels are added behind the units they belong to and have no constants worth packing themselves.
+    size_t count = units_.size();
+    for (size_t u = 0; u < count; ++u) {
+      struct Best {
+        bool any = false;
+        fe_candidate candidate{};
+        std::string name;
+        std::vector<OperandLayout> layouts;
+      } best;
+      HostCall call;
+      auto args = make_sized<fe_propose_args>();
+      args.target = device_.target.target;
+      args.kernel = {units_[u].bytes.data(), units_[u].bytes.size(), 1};
+      auto out = make_sized<fe_propose_out>();
+      out.host = &best;
+      out.add = [](void* host, const fe_candidate* candidate) -> int32_t {
+        auto& best = *static_cast<Best*>(host);
+        if (!candidate) return FE_EINVALID;
+        if (best.any && best.candidate.cost <= candidate->cost) return FE_OK;
+        best.any = true;
+        best.candidate = *candidate;
+        best.name = plugin::text_of(candidate->name);
+        best.layouts.clear();
+        for (size_t k = 0; k < candidate->operand_layouts.count; ++k)
+          best.layouts.push_back(copy_layout(plugin::element_of<fe_operand_layout>(candidate->operand_layouts, k)));
+        return FE_OK;
+      };
+      int32_t status = device_.provider->propose(device_.provider->self, call.get(), &args, &out);
+      if (status != FE_OK || !best.any)
+        return core::at(units_[u].provenance, call.error(status == FE_OK ? FE_EUNSUPPORTED : status, "FE-K20",
+                                                        "the provider proposes nothing for this kernel"));
+      units_[u].candidate = best.candidate;
+      units_[u].candidate_name = best.name;
+      ledger_.add({"candidate", units_[u].provenance, best.name, "chosen", {}, units_[u].entry, best.candidate.cost});
+      for (const auto& layout : best.layouts) FE_CHECK(apply_layout(u, layout));
+    }
+    return {};
+  }
+
+  Result<void> apply_layout(size_t u, const OperandLayout& layout) {
+    auto& kernel = units_[u].group.kernel;
+    if (layout.buffer >= kernel.buffers.size() || kernel.buffers[layout.buffer].kind != FE_BUFFER_CONSTANT ||
+        layout.unpack.size() != kernel.buffers[layout.buffer].dims.size())
+      return core::at(units_[u].provenance, error(FE_EINTERNAL, "FE-K21", "the provider wants a layout for something that is "
+                                                                         "no constant operand"));
+    FE_TRY(auto packing, import_packing(layout, kernel.pool));
+    FE_TRY(auto pack, make_pack_kernel(kernel.buffers[layout.buffer], layout));
+    uint32_t argument = 0;
+    for (uint32_t b = 0; b < layout.buffer; ++b)
+      if (kernel.buffers[b].kind != FE_BUFFER_LOCAL) ++argument;
+    kernel.buffers[layout.buffer].packing = std::move(packing);
+    kernel.buffers[layout.buffer].strides.clear();
+    kernel.buffers[layout.buffer].offset = 0;
+    schedule::GroupKernel pack_group{std::move(pack), {0, 1}};
+    make_canonical(pack_group);
+    FE_TRY(size_t pack_unit, unit_of(std::move(pack_group), "packing for " + units_[u].provenance));
+    if (units_[pack_unit].candidate_name.empty()) units_[pack_unit].candidate_name = "pack";
+    packs_[u].push_back({argument, layout.buffer, pack_unit});
+    FE_TRY(auto flat, kernel::flatten(units_[u].group.kernel, units_[u].provenance));
+    units_[u].bytes = std::move(flat.bytes);
+    units_[u].entry = flat.entry;
+    return {};
+  }
+
+  /// Compiles every unit, in parallel.
+  Result<void> emit() {
+    struct Slot {
+      std::string blob, listing;
+      std::optional<Error> failed;
+      fe_compile_out out{};
+    };
+    std::vector<Slot> slots(units_.size());
+    struct Context {
+      Builder& builder;
+      std::vector<Slot>& slots;
+      std::vector<size_t> order;
+    } context{*this, slots, {}};
+    // The largest kernels first, so that the last ones to finish are small.
+    context.order.resize(units_.size());
+    std::iota(context.order.begin(), context.order.end(), size_t{0});
+    std::stable_sort(context.order.begin(), context.order.end(),
+                     [&](size_t a, size_t b) { return units_[a].bytes.size() > units_[b].bytes.size(); });
+    auto compile = [](void* opaque, int64_t begin, int64_t end, int64_t) {
+      auto& c = *static_cast<Context*>(opaque);
+      for (int64_t k = begin; k < end; ++k) {
+        size_t u = c.order[static_cast<size_t>(k)];
+        auto& slot = c.slots[u];
+        const auto& unit = c.builder.units_[u];
+        const auto& device = c.builder.device_;
+        plugin::Collector<> blob, listing;
+        HostCall call;
+        auto args = make_sized<fe_compile_args>();
+        args.target = device.target.target;
+        args.kernel = {unit.bytes.data(), unit.bytes.size(), 1};
+        args.candidate = unit.candidate.id;
+        args.entry = plugin::abi_of(unit.entry);
+        args.provenance = plugin::abi_of(unit.provenance);
+        slot.out = make_sized<fe_compile_out>();
+        slot.out.blob = blob.sink();
+        if (c.builder.options_.listings) slot.out.listing = listing.sink();
+        int32_t status = device.provider->compile(device.provider->self, call.get(), &args, &slot.out);
+        if (status != FE_OK)
+          slot.failed = core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
+        slot.blob = std::move(blob.bytes());
+        slot.listing = std::move(listing.bytes());
+      }
+    };
+    Pool::process().parallel_for(static_cast<int64_t>(units_.size()), 1, 0, &context, compile);
+    for (size_t u = 0; u < units_.size(); ++u) {
+      auto& slot = slots[u];
+      if (slot.failed) return std::move(*slot.failed);
+      CompiledKernel kernel;
+      kernel.entry = units_[u].entry;
+      kernel.provenance = units_[u].provenance;
+      kernel.candidate = units_[u].candidate_name;
+      kernel.tasks = slot.out.tasks;
+      kernel.grain = slot.out.grain;
+      kernel.workspace_bytes = slot.out.workspace_bytes;
+      kernel.registers = slot.out.registers;
+      kernel.spills = slot.out.spills;
+      if (log::enabled("kernels"))
+        log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance, loop::print(units_[u].group.kernel)));
+      if (!slot.listing.empty()) log::write("output_code", slot.listing);
+      ledger_.add({"kernel", kernel.entry, kernel.candidate, "compiled", {}, kernel.provenance, static_cast<double>(slot.blob.size())});
+      executable_->kernels.push_back(std::move(kernel));
+      blobs_.push_back(std::move(slot.blob));
+    }
+    return {};
+  }
+
+  bool lives_in_arena(BufferId b) const {
+    return program_.buffers[b].role == loop::Role::temporary && !persistent_of_.count(b);
+  }
+
+  void plan() {
+    std::map<BufferId, size_t> number;
+    std::vector<schedule::Lifetime> lifetimes;
+    std::vector<BufferId> buffers;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (BufferId b : groups_[g].arguments) {
+        if (!lives_in_arena(b)) continue;
+        auto [found, added] = number.emplace(b, lifetimes.size());
+        if (added) {
+          lifetimes.push_back({program_.buffers[b].bytes(), g, g});
+          buffers.push_back(b);
+        }
+        lifetimes[found->second].last = g;
+      }
+    auto memory = schedule::plan_memory(lifetimes, 64);
+    for (size_t k = 0; k < buffers.size(); ++k) arena_offset_[buffers[k]] = memory.offsets[k];
+    executable_->arena_bytes = memory.bytes;
+    log::print("schedule", "memory plan: {} buffers, {} bytes with reuse, {} without", buffers.size(), memory.bytes, memory.sum);
+  }
+
+  Place place_of(BufferId b) const {
+    const auto& buffer = program_.buffers[b];
+    Place place;
+    place.bytes = buffer.bytes();
+    place.number = buffer.number;
+    switch (buffer.role) {
+      case loop::Role::input: place.kind = Place::Kind::input; break;
+      case loop::Role::output: place.kind = Place::Kind::output; break;
+      case loop::Role::constant: place.kind = Place::Kind::constant; break;
+      case loop::Role::temporary:
+        if (auto found = persistent_of_.find(b); found != persistent_of_.end()) {
+          place.kind = Place::Kind::persistent;
+          place.number = found->second;
+        } else if (auto offset = arena_offset_.find(b); offset != arena_offset_.end()) {
+          place.offset = offset->second;
+        }
+        break;
+    }
+    return place;
+  }
+
+  void link_launches() {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const auto& state = groups_[g];
+      Launch launch;
+      for (BufferId b : state.arguments) launch.arguments.push_back(place_of(b));
+      if (state.call) {
+        launch.call = program_.statements[schedule_.groups[g].statements[0]].call;
+        for (BufferId b : state.arguments) launch.call_dims.push_back(program_.buffers[b].dims);
+        for (size_t k = 0; k < state.arguments.size(); ++k) {
+          auto type = make_sized<fe_tensor_type>();
+          type.dtype = static_cast<fe_dtype>(program_.buffers[state.arguments[k]].dtype);
+          type.rank = static_cast<uint32_t>(launch.call_dims[k].size());
+          type.dims = launch.call_dims[k].data();
+          launch.call_types.push_back(type);
+        }
+      } else {
+        launch.kernel = static_cast<uint32_t>(state.unit);
+        for (const auto& pack : packs_[state.unit]) {
+          auto key = std::pair{state.arguments[pack.argument], pack.unit};
+          auto found = packed_.find(key);
+          if (found == packed_.end()) {
+            Launch prepare;
+            prepare.kernel = static_cast<uint32_t>(pack.unit);
+            for (const auto& buffer : units_[pack.unit].group.kernel.buffers) {
+              if (buffer.kind == FE_BUFFER_OUTPUT) {
+                found = packed_.emplace(key, add_persistent(buffer.bytes())).first;
+                prepare.arguments.push_back({Place::Kind::persistent, found->second, 0, buffer.bytes()});
+              } else {
+                prepare.arguments.push_back(launch.arguments[pack.argument]);
+              }
+            }
+            executable_->init.push_back(std::move(prepare));
+          }
+          launch.arguments[pack.argument] = {Place::Kind::persistent, found->second, 0, 0};
+        }
+      }
+      (state.init ? executable_->init : executable_->steps).push_back(std::move(launch));
+    }
+  }
+
+  void describe_ports() {
+    executable_->inputs = run::describe_ports(program_, program_.inputs);
+    executable_->outputs = run::describe_ports(program_, program_.outputs);
+    for (BufferId b : program_.outputs) executable_->output_places.push_back(place_of(program_.storage(b)));
+  }
+
+  const Schedule& schedule_;
+  const loop::LoopProgram& program_;
+  const Device& device_;
+  const BuildOptions& options_;
+  Ledger& ledger_;
+  std::shared_ptr<Executable> executable_;
+  std::vector<GroupState> groups_;
+  std::map<BufferId, uint32_t> persistent_of_;
+  std::vector<Unit> units_;
+  std::map<std::string, size_t> unit_numbers_;
+  struct Pack {
+    uint32_t argument;
+    BufferId buffer;
+    size_t unit;
+  };
+  std::map<size_t, std::vector<Pack>> packs_;
+  std::map<std::pair<BufferId, size_t>, uint32_t> packed_;
+  std::map<BufferId, int64_t> arena_offset_;
+  std::vector<std::string> blobs_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry) {
+  auto colon = name.find(':');
+  std::string kind = name.substr(0, colon);
+  uint32_t number = 0;
+  if (colon != std::string::npos) {
+    char* end = nullptr;
+    auto value = std::strtoul(name.c_str() + colon + 1, &end, 10);
+    if (*end != '\0' || end == name.c_str() + colon + 1)
+      return error(FE_EINVALID, "FE-D01", "'{}' is no device: a kind and a number, as in 'cpu:0'", name);
+    number = static_cast<uint32_t>(value);
+  }
+  std::shared_ptr<Device> device(new Device());
+  std::string known;
+  for (const auto& runtime : registry.runtimes()) {
+    auto id = plugin::text_of(runtime.table->id);
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", id);
+    if (id == kind) device->runtime = runtime.table;
+  }
+  if (!device->runtime)
+    return error(FE_EDEVICE, "FE-D01", "there is no device '{}'; enabled plugins have: {}", name, known.empty() ? "none" : known);
+  for (const auto& provider : registry.providers())
+    if (plugin::text_of(provider.table->device_kind) == kind) device->provider = provider.table;
+  if (!device->provider || !device->provider->propose || !device->provider->compile)
+    return error(FE_EDEVICE, "FE-D01", "no enabled plugin compiles for device '{}'", kind);
+  device->kind = kind;
+  device->number = number;
+
+  plugin::Collector<> description, label;
+  HostCall describe_call;
+  auto describe_args = make_sized<fe_device_args>();
+  describe_args.device = number;
+  auto described = make_sized<fe_describe_out>();
+  described.description = description.sink();
+  described.name = label.sink();
+  int32_t status = device->runtime->describe(device->runtime->self, describe_call.get(), &describe_args, &described);
+  if (status != FE_OK) return core::at(name, describe_call.error(status, "FE-D01", "the device cannot be described"));
+  device->description = description.bytes();
+  device->name = label.bytes();
+
+  HostCall open_call;
+  auto open_args = make_sized<fe_open_target_args>();
+  open_args.description = {device->description.data(), device->description.size(), 1};
+  device->target = make_sized<fe_open_target_out>();
+  status = device->provider->open_target(device->provider->self, open_call.get(), &open_args, &device->target);
+  if (status != FE_OK) return core::at(name, open_call.error(status, "FE-D05", "the provider cannot compile for this device"));
+  return device;
+}
+
+Device::~Device() {
+  if (!provider || !provider->close_target || !target.target) return;
+  HostCall call;
+  auto out = make_sized<fe_none>();
+  provider->close_target(provider->self, call.get(), &target, &out);
+}
+
+Result<std::shared_ptr<Executable>> build(const Schedule& schedule, const Device& device, const BuildOptions& options,
+                                          Ledger& ledger) {
+  return Builder(schedule, device, options, ledger).run();
+}
+
+}  // namespace ferrite::core::run

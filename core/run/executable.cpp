@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/run/executable.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/plugin/call.h"
+
+namespace ferrite::core::run {
+
+using plugin::HostCall;
+using plugin::make_sized;
+
+std::vector<PortInfo> describe_ports(const loop::LoopProgram& program, std::span<const loop::BufferId> buffers) {
+  std::vector<PortInfo> ports;
+  for (loop::BufferId id : buffers) {
+    const auto& buffer = program.buffers[id];
+    ports.push_back({buffer.name, buffer.dtype, buffer.dims, bytes_of(buffer.dtype, buffer.elements())});
+  }
+  return ports;
+}
+
+Executable::~Executable() {
+  for (void* data : persistent_) free(data);
+  if (module_ && runtime && runtime->module_unload) {
+    HostCall call;
+    auto args = make_sized<fe_module_out>();
+    args.module = module_;
+    auto out = make_sized<fe_none>();
+    runtime->module_unload(runtime->self, call.get(), &args, &out);
+  }
+}
+
+void* Executable::alloc(int64_t bytes) const {
+  if (bytes <= 0) return nullptr;
+  HostCall call;
+  auto args = make_sized<fe_alloc_args>();
+  args.device = device;
+  args.bytes = static_cast<uint64_t>(bytes);
+  auto out = make_sized<fe_alloc_out>();
+  return runtime->alloc(runtime->self, call.get(), &args, &out) == FE_OK ? out.data : nullptr;
+}
+
+void Executable::free(void* data) const {
+  if (!data || !runtime->free) return;
+  HostCall call;
+  auto args = make_sized<fe_free_args>();
+  args.device = device;
+  args.data = data;
+  auto out = make_sized<fe_none>();
+  runtime->free(runtime->self, call.get(), &args, &out);
+}
+
+Executable::Context::Context(const Executable& executable)
+    : executable_(executable),
+      arena_(executable.alloc(executable.arena_bytes)),
+      workspace_(executable.alloc(executable.workspace_bytes_ * executable.workers)) {}
+
+Executable::Context::~Context() {
+  executable_.free(arena_);
+  executable_.free(workspace_);
+}
+
+Result<void> Executable::load(std::span<const std::string> blobs) {
+  if (!blobs.empty()) {
+    std::vector<fe_array> arrays;
+    for (const auto& blob : blobs) arrays.push_back({blob.data(), blob.size(), 1});
+    HostCall call;
+    auto args = make_sized<fe_module_args>();
+    args.device = device;
+    args.blobs = plugin::array_of(arrays);
+    auto out = make_sized<fe_module_out>();
+    int32_t status = runtime->module_load(runtime->self, call.get(), &args, &out);
+    if (status != FE_OK) return call.error(status, "FE-D02", "the kernels could not be loaded");
+    module_ = out.module;
+  }
+  for (auto& kernel : kernels) {
+    HostCall call;
+    auto args = make_sized<fe_function_args>();
+    args.module = module_;
+    args.entry = plugin::abi_of(kernel.entry);
+    auto out = make_sized<fe_function_out>();
+    int32_t status = runtime->function(runtime->self, call.get(), &args, &out);
+    if (status != FE_OK) return at(kernel.provenance, call.error(status, "FE-D02", "a kernel is not in the loaded module"));
+    kernel.function = out.function;
+    workspace_bytes_ = std::max(workspace_bytes_, kernel.workspace_bytes);
+  }
+  // Kernels may assume a buffer's alignment; a weight in a mapped file can lie anywhere.
+  constexpr uintptr_t alignment = 64;
+  aligned_constants_.resize(constants.size());
+  for (size_t k = 0; k < constants.size(); ++k) {
+    auto& constant = constants[k];
+    if (reinterpret_cast<uintptr_t>(constant.data) % alignment == 0) continue;
+    auto& copy = aligned_constants_[k];
+    copy.resize(constant.bytes + alignment);
+    auto start = (reinterpret_cast<uintptr_t>(copy.data()) + alignment - 1) / alignment * alignment;
+    std::memcpy(reinterpret_cast<void*>(start), constant.data, constant.bytes);
+    constant.data = reinterpret_cast<const std::byte*>(start);
+  }
+  for (int64_t bytes : persistent_bytes) {
+    void* data = alloc(std::max<int64_t>(bytes, 1));
+    if (!data) return error(FE_ENOMEM, "FE-D03", "no memory for {} bytes of prepared constants", bytes);
+    persistent_.push_back(data);
+  }
+  Context context(*this);
+  int64_t error_words[2] = {0, 0};
+  for (const auto& step : init)
+    FE_CHECK(launch(step, {}, {}, static_cast<char*>(context.arena_), static_cast<char*>(context.workspace_), error_words));
+  // Copies that only init read are not needed again.
+  std::vector<bool> used(constants.size());
+  for (const auto& step : steps)
+    for (const auto& place : step.arguments)
+      if (place.kind == Place::Kind::constant) used[place.number] = true;
+  for (const auto& place : output_places)
+    if (place.kind == Place::Kind::constant) used[place.number] = true;
+  for (size_t k = 0; k < constants.size(); ++k)
+    if (!used[k] && !aligned_constants_[k].empty()) {
+      std::vector<std::byte>().swap(aligned_constants_[k]);
+      constants[k].data = nullptr;
+    }
+  return {};
+}
+
+const void* Executable::address(const Place& place, std::span<const void* const> inputs, std::span<void* const> outputs,
+                                char* arena) const {
+  switch (place.kind) {
+    case Place::Kind::input: return inputs[place.number];
+    case Place::Kind::output: return outputs[place.number];
+    case Place::Kind::constant: return constants[place.number].data;
+    case Place::Kind::persistent: return persistent_[place.number];
+    case Place::Kind::arena: return arena + place.offset;
+  }
+  return nullptr;
+}
+
+Result<void> Executable::launch(const Launch& step, std::span<const void* const> inputs, std::span<void* const> outputs,
+                                char* arena, char* workspace, int64_t* error_words) const {
+  std::vector<void*> pointers(step.arguments.size());
+  for (size_t k = 0; k < pointers.size(); ++k)
+    pointers[k] = const_cast<void*>(address(step.arguments[k], inputs, outputs, arena));
+  HostCall call;
+  auto out = make_sized<fe_none>();
+  if (step.call.function) {
+    std::vector<fe_kernel_buffer> buffers;
+    for (size_t k = 0; k < pointers.size(); ++k) buffers.push_back({pointers[k], step.call_types[k]});
+    auto args = make_sized<fe_kernel_call_args>();
+    args.buffers = plugin::array_of(buffers);
+    args.self = step.call.self;
+    int32_t status = step.call.function(step.call.self, call.get(), &args, &out);
+    if (status != FE_OK) return at(step.call.name, call.error(status, "FE-X11", "the kernel that a plugin gave failed"));
+    return {};
+  }
+  const auto& kernel = kernels[step.kernel];
+  auto args = make_sized<fe_launch_args>();
+  args.function = kernel.function;
+  args.buffers = pointers.data();
+  args.buffer_count = pointers.size();
+  args.tasks = kernel.tasks;
+  args.grain = kernel.grain;
+  args.workspace = workspace;
+  args.workspace_bytes = kernel.workspace_bytes;
+  args.workers = workers;
+  args.error = error_words;
+  int32_t status = runtime->launch(runtime->self, call.get(), &args, &out);
+  if (status != FE_OK) return at(kernel.provenance, call.error(status, "FE-D04", "the launch failed"));
+  if (error_words[0] != 0)
+    return at(kernel.provenance, error(FE_EINVALID, "FE-X10", "an index that the inputs give is out of range"));
+  return {};
+}
+
+Result<void> Executable::run(Context& context, std::span<const void* const> input_data,
+                             std::span<void* const> output_data) const {
+  if ((arena_bytes > 0 && !context.arena_) || (workspace_bytes_ > 0 && !context.workspace_))
+    return error(FE_ENOMEM, "FE-D03", "no memory for an arena of {} bytes and {} bytes of workspace a worker", arena_bytes,
+                 workspace_bytes_);
+  int64_t error_words[2] = {0, 0};
+  for (const auto& step : steps)
+    FE_CHECK(launch(step, input_data, output_data, static_cast<char*>(context.arena_), static_cast<char*>(context.workspace_),
+                    error_words));
+  for (size_t k = 0; k < output_places.size(); ++k) {
+    const auto& place = output_places[k];
+    if (place.kind == Place::Kind::output && place.number == k) continue;
+    if (place.bytes > 0)
+      std::memcpy(output_data[k], address(place, input_data, output_data, static_cast<char*>(context.arena_)),
+                  static_cast<size_t>(place.bytes));
+  }
+  return {};
+}
+
+}  // namespace ferrite::core::run

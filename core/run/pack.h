@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operand layouts that a provider asks for, and the kernels that bring a constant into them.
+#pragma once
+
+#include <vector>
+
+#include "core/loop/program.h"
+#include "core/support/error.h"
+#include "ferrite/abi/provider.h"
+
+namespace ferrite::core::run {
+
+/// A provider's fe_operand_layout, copied.
+struct OperandLayout {
+  uint32_t buffer = 0;
+  std::vector<int64_t> dims;
+  std::vector<fe_flat_expr> exprs;
+  std::vector<uint32_t> unpack;  ///< one a logical dim
+};
+OperandLayout copy_layout(const fe_operand_layout& layout);
+
+/// The layout's expressions over new symbols of `pool`, one for each packed dim. FE-K21 for a malformed one.
+Result<ferrite::loop::Packing> import_packing(const OperandLayout& layout, index::Pool& pool);
+
+/// packed[p..] = source[logical(p..)] where that is inside, else 0. Buffer 0 is the source, buffer 1 the packed array.
+Result<loop::Kernel> make_pack_kernel(const loop::Buffer& source, const OperandLayout& layout);
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/run/pool.h"
+
+#include <algorithm>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace ferrite::core::run {
+namespace {
+
+// About 20 microseconds of spinning before a worker parks: longer than the gap between two kernels of a model.
+constexpr int spins_before_parking = 4000;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+thread_local bool inside_parallel_for = false;
+
+}  // namespace
+
+Pool& Pool::process() {
+  static Pool pool(std::max<int64_t>(1, std::thread::hardware_concurrency()));
+  return pool;
+}
+
+Pool::Pool(int64_t workers) { grow(workers); }
+
+Pool::~Pool() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+void Pool::grow(int64_t workers) {
+  std::lock_guard lock(callers_);
+  while (this->workers() < workers)
+    threads_.emplace_back([this, worker = this->workers()] { work(worker); });
+}
+
+void Pool::work(int64_t worker) {
+  inside_parallel_for = true;
+  uint64_t seen = 0;
+  // An odd generation is a running job, an even one none.
+  auto is_news = [&] {
+    uint64_t now = generation_.load();
+    return stopping_.load() || (now != seen && now % 2 == 1);
+  };
+  while (true) {
+    for (int spins = 0; !is_news(); ++spins) {
+      if (spins < spins_before_parking) {
+        pause();
+        continue;
+      }
+      std::unique_lock park(mutex_);
+      parked_.fetch_add(1);
+      wake_.wait(park, is_news);
+      parked_.fetch_sub(1);
+    }
+    if (stopping_.load()) return;
+    seen = generation_.load();
+    // Announce first, then look again: the caller ends the generation first, then waits for the announced. So a worker that
+    // comes late either is waited for or sees that it is late, and the job's fields change only while nobody reads them.
+    job_.active.fetch_add(1);
+    if (seen % 2 == 1 && generation_.load() == seen && worker < job_.limit) drain(worker);
+    job_.active.fetch_sub(1);
+  }
+}
+
+void Pool::drain(int64_t worker) {
+  while (true) {
+    int64_t begin = job_.next.fetch_add(job_.chunk);
+    if (begin >= job_.count) return;
+    job_.fn(job_.context, begin, std::min(begin + job_.chunk, job_.count), worker);
+  }
+}
+
+void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* context, Function fn) {
+  if (count <= 0) return;
+  grain = std::max<int64_t>(1, grain);
+  int64_t wanted = std::min(limit > 0 ? limit : workers(), (count + grain - 1) / grain);
+  if (wanted <= 1 || threads_.empty() || inside_parallel_for) {
+    fn(context, 0, count, 0);
+    return;
+  }
+  std::lock_guard lock(callers_);
+  inside_parallel_for = true;
+  job_.context = context;
+  job_.fn = fn;
+  job_.count = count;
+  // A few chunks for each worker even out what they cost, and other load on the machine.
+  job_.chunk = std::max(grain, (count + wanted * 4 - 1) / (wanted * 4));
+  job_.limit = wanted;
+  job_.next.store(0);
+  {
+    std::lock_guard park(mutex_);
+    generation_.fetch_add(1);
+  }
+  if (parked_.load() > 0) wake_.notify_all();
+  drain(0);
+  generation_.fetch_add(1);
+  while (job_.active.load() != 0) pause();
+  inside_parallel_for = false;
+}
+
+}  // namespace ferrite::core::run

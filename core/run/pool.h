@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The process's one thread pool: spin, then park. The caller is worker 0.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ferrite::core::run {
+
+/// parallel_for from several threads at once is served one after the other; a nested call runs on the caller alone.
+class Pool {
+ public:
+  using Function = void (*)(void* context, int64_t begin, int64_t end, int64_t worker);
+
+  /// The pool of this process, started with the machine's processors when first used.
+  static Pool& process();
+
+  explicit Pool(int64_t workers);
+  ~Pool();
+  Pool(const Pool&) = delete;
+
+  /// Workers that exist, the caller counted.
+  int64_t workers() const { return static_cast<int64_t>(threads_.size()) + 1; }
+  /// Starts threads until there are at least this many workers. Not while a parallel_for runs.
+  void grow(int64_t workers);
+
+  /// Calls fn for disjoint ranges that cover [0, count), on at most `limit` workers (0 = all); every range but the last has at
+  /// least `grain` items. Returns when all are done. `fn` must not throw.
+  void parallel_for(int64_t count, int64_t grain, int64_t limit, void* context, Function fn);
+
+ private:
+  struct alignas(64) Job {
+    void* context = nullptr;
+    Function fn = nullptr;
+    int64_t count = 0;
+    int64_t chunk = 1;
+    int64_t limit = 0;
+    std::atomic<int64_t> next{0};
+    std::atomic<int64_t> active{0};
+  };
+  void work(int64_t worker);
+  void drain(int64_t worker);
+
+  std::vector<std::thread> threads_;
+  std::mutex callers_;
+  Job job_;
+  std::atomic<uint64_t> generation_{0};
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<int64_t> parked_{0};
+};
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/schedule/api.h"
+
+#include <algorithm>
+
+#include "core/loop/print.h"
+#include "core/plugin/call.h"
+
+namespace ferrite::core::schedule {
+namespace {
+
+using plugin::abi_of;
+using plugin::array_of;
+
+int32_t refuse(fe_call* call, std::string_view code, const std::string& text) {
+  if (call && call->set_error) call->set_error(call->host, abi_of(code), abi_of(text));
+  return FE_EINVALID;
+}
+
+}  // namespace
+
+int32_t StatementViews::fill(fe_call* call, const fe_statement_args* args, const std::vector<Group>& groups,
+                             fe_statement_view* out) {
+  if (!args || !out || args->statement >= program_.statements.size())
+    return refuse(call, "FE-S01", "there is no such statement");
+  const auto& statement = program_.statements[args->statement];
+  auto& scratch = scratch_.emplace_back();
+  auto add = [](std::vector<uint32_t>& list, uint32_t id) {
+    if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+  };
+  for (const auto& var : statement.vars) scratch.extents.push_back(var.extent);
+  for (const auto& op : statement.ops)
+    if (op.code == FE_OP_LOAD) add(scratch.reads, program_.storage(op.buffer));
+  for (BufferId b : statement.call.reads) add(scratch.reads, program_.storage(b));
+  for (const auto& store : statement.stores) add(scratch.writes, program_.storage(store.buffer));
+  for (BufferId b : statement.call.writes) add(scratch.writes, program_.storage(b));
+  scratch.origin = origin_names(statement);
+  scratch.text = loop::print_statement(list_of(program_), args->statement);
+
+  fe_statement_view view{};
+  view.size = std::min<uint64_t>(out->size, sizeof view);
+  view.id = args->statement;
+  view.kind = statement.kind;
+  view.extents = array_of(scratch.extents);
+  view.parallel = static_cast<uint32_t>(statement.parallel_count());
+  view.group = FE_NONE32;
+  for (uint32_t g = 0; g < groups.size(); ++g)
+    if (std::binary_search(groups[g].statements.begin(), groups[g].statements.end(), args->statement)) view.group = g;
+  view.reads = array_of(scratch.reads);
+  view.writes = array_of(scratch.writes);
+  view.origin = abi_of(scratch.origin);
+  view.text = abi_of(scratch.text);
+  std::memcpy(out, &view, view.size);
+  return FE_OK;
+}
+
+LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
+    : program_(program), requests_(requests), views_(program) {
+  api_ = plugin::make_sized<fe_loop_api>();
+  api_.rev = 1;
+  api_.self = this;
+  api_.program = [](void* self, fe_call*, const fe_none*, fe_program_view* out) -> int32_t {
+    const auto& program = static_cast<LoopApi*>(self)->program_;
+    out->statement_count = static_cast<uint32_t>(program.statements.size());
+    out->buffer_count = static_cast<uint32_t>(program.buffers.size());
+    out->group_count = 0;
+    return FE_OK;
+  };
+  api_.statement = [](void* self, fe_call* call, const fe_statement_args* args, fe_statement_view* out) -> int32_t {
+    return static_cast<LoopApi*>(self)->views_.fill(call, args, {}, out);
+  };
+  api_.forbid_fusion = [](void* self, fe_call* call, const fe_pair_args* args, fe_none*) -> int32_t {
+    auto* api = static_cast<LoopApi*>(self);
+    size_t count = api->program_.statements.size();
+    if (!args || args->a >= count || args->b >= count || args->a == args->b)
+      return refuse(call, "FE-S01", "a pair needs two different statements of the program");
+    api->requests_.forbidden.insert({std::min(args->a, args->b), std::max(args->a, args->b)});
+    return FE_OK;
+  };
+  api_.force_fusion = [](void* self, fe_call* call, const fe_pair_args* args, fe_none*) -> int32_t {
+    auto* api = static_cast<LoopApi*>(self);
+    size_t count = api->program_.statements.size();
+    if (!args || args->a >= count || args->b >= count || args->a == args->b)
+      return refuse(call, "FE-S01", "a pair needs two different statements of the program");
+    api->requests_.forced.emplace_back(std::min(args->a, args->b), std::max(args->a, args->b));
+    return FE_OK;
+  };
+}
+
+ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(schedule.program) {
+  api_ = plugin::make_sized<fe_schedule_api>();
+  api_.rev = 1;
+  api_.self = this;
+  api_.program = [](void* self, fe_call*, const fe_none*, fe_program_view* out) -> int32_t {
+    const auto& schedule = static_cast<ScheduleApi*>(self)->schedule_;
+    out->statement_count = static_cast<uint32_t>(schedule.program.statements.size());
+    out->buffer_count = static_cast<uint32_t>(schedule.program.buffers.size());
+    out->group_count = static_cast<uint32_t>(schedule.groups.size());
+    return FE_OK;
+  };
+  api_.statement = [](void* self, fe_call* call, const fe_statement_args* args, fe_statement_view* out) -> int32_t {
+    auto* api = static_cast<ScheduleApi*>(self);
+    return api->views_.fill(call, args, api->schedule_.groups, out);
+  };
+  // The part from `at` on becomes a group of its own, behind the first part, where its inputs are ready.
+  api_.split_group = [](void* self, fe_call* call, const fe_group_args* args, fe_none*) -> int32_t {
+    auto& groups = static_cast<ScheduleApi*>(self)->schedule_.groups;
+    if (!args || args->group >= groups.size()) return refuse(call, "FE-S02", "there is no such group");
+    auto& members = groups[args->group].statements;
+    auto place = std::find(members.begin(), members.end(), args->at);
+    if (place == members.begin() || place == members.end())
+      return refuse(call, "FE-S02", "the statement is not inside the group, behind its first one");
+    Group rest{{place, members.end()}, groups[args->group].shared};
+    members.erase(place, members.end());
+    groups.insert(groups.begin() + args->group + 1, std::move(rest));
+    return FE_OK;
+  };
+}
+
+}  // namespace ferrite::core::schedule

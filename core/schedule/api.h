@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The host's side of fe_loop_api and fe_schedule_api: views of statements and groups, and the edits of the fusion hooks.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "core/schedule/schedule.h"
+#include "ferrite/abi/schedule.h"
+
+namespace ferrite::core::schedule {
+
+/// Views of one program; what a view points to lives as long as this.
+class StatementViews {
+ public:
+  explicit StatementViews(const LoopProgram& program) : program_(program) {}
+  /// FE-S01 for a statement that does not exist.
+  int32_t fill(fe_call* call, const fe_statement_args* args, const std::vector<Group>& groups, fe_statement_view* out);
+
+ private:
+  struct Scratch {
+    std::vector<int64_t> extents;
+    std::vector<uint32_t> reads, writes;
+    std::string origin, text;
+  };
+  const LoopProgram& program_;
+  std::deque<Scratch> scratch_;
+};
+
+class LoopApi {
+ public:
+  LoopApi(const LoopProgram& program, FusionRequests& requests);
+  LoopApi(const LoopApi&) = delete;
+  const fe_loop_api* api() const { return &api_; }
+
+ private:
+  const LoopProgram& program_;
+  FusionRequests& requests_;
+  StatementViews views_;
+  fe_loop_api api_{};
+};
+
+class ScheduleApi {
+ public:
+  explicit ScheduleApi(Schedule& schedule);
+  ScheduleApi(const ScheduleApi&) = delete;
+  const fe_schedule_api* api() const { return &api_; }
+
+ private:
+  Schedule& schedule_;
+  StatementViews views_;
+  fe_schedule_api api_{};
+};
+
+}  // namespace ferrite::core::schedule

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Building statement bodies out of other bodies: what inlining and merging share.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/loop/body_builder.h"
+
+namespace ferrite::core::schedule {
+
+using namespace ferrite::core::loop;
+
+using Substitution = std::vector<std::pair<index::Symbol, index::Expr>>;
+
+/// A body being put together.
+struct BodyWriter {
+  explicit BodyWriter(index::Pool& pool_) : pool(pool_), builder(pool_, ops) {}
+  BodyWriter(const BodyWriter&) = delete;
+
+  OpId prim(Prim prim, DType dtype, OpId a, OpId b = none, OpId c = none);
+
+  /// Appends `source` with its index symbols substituted, each load's mask joined with `mask` (an operation here, or none).
+  /// `replace` may give another operation for a load (its operands and index already translated). Returns the number here of
+  /// each source operation. Each INDIRECT binds a symbol of its own.
+  using Replace = std::function<std::optional<OpId>(const BodyOp& load)>;
+  std::vector<OpId> splice(const std::vector<BodyOp>& source, Substitution substitution, OpId mask, const Replace& replace);
+
+  index::Pool& pool;
+  std::vector<BodyOp> ops;
+  BodyBuilder builder;
+};
+
+/// Translates everything of `statement` that names operations after its body was rebuilt.
+void renumber(Statement& statement, const std::vector<OpId>& numbers);
+
+}  // namespace ferrite::core::schedule

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+namespace {
+
+void add_once(std::vector<uint32_t>& list, uint32_t item) {
+  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+}
+
+}  // namespace
+
+Dependencies Dependencies::of(const LoopProgram& program) {
+  Dependencies d;
+  size_t statements = program.statements.size(), buffers = program.buffers.size();
+  d.reads.resize(statements);
+  d.writes.resize(statements);
+  d.before.resize(statements);
+  d.after.resize(statements);
+  d.readers.resize(buffers);
+  d.writers.resize(buffers);
+  for (uint32_t s = 0; s < statements; ++s) {
+    const auto& statement = program.statements[s];
+    for (const auto& op : statement.ops)
+      if (op.code == FE_OP_LOAD) add_once(d.reads[s], program.storage(op.buffer));
+    for (BufferId b : statement.call.reads) add_once(d.reads[s], program.storage(b));
+    for (const auto& store : statement.stores) {
+      add_once(d.writes[s], program.storage(store.buffer));
+      // An accumulating store reads what is there.
+      if (store.mode != FE_STORE_SET) add_once(d.reads[s], program.storage(store.buffer));
+    }
+    for (BufferId b : statement.call.writes) add_once(d.writes[s], program.storage(b));
+
+    auto order = [&](uint32_t earlier) {
+      if (earlier == s) return;
+      add_once(d.before[s], earlier);
+      add_once(d.after[earlier], s);
+    };
+    for (BufferId b : d.reads[s])
+      for (uint32_t writer : d.writers[b]) order(writer);
+    for (BufferId b : d.writes[s]) {
+      for (uint32_t writer : d.writers[b]) order(writer);
+      for (uint32_t reader : d.readers[b]) order(reader);
+    }
+    for (BufferId b : d.reads[s]) add_once(d.readers[b], s);
+    for (BufferId b : d.writes[s]) add_once(d.writers[b], s);
+  }
+  return d;
+}
+
+std::string origin_names(const ProgramStatement& statement) {
+  std::string text;
+  for (const auto& origin : statement.origins) {
+    if (!text.empty()) text += ", ";
+    text += origin.names.empty() ? origin.op : origin.names;
+  }
+  return text.empty() ? "?" : text;
+}
+
+}  // namespace ferrite::core::schedule

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+
+#include "core/schedule/body.h"
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+namespace {
+
+constexpr size_t most_operations = 96;  // of a body that inlining makes
+constexpr size_t most_loads = 8;
+
+bool is_cheap(Prim prim) {
+  int cost = info_of(prim).max_ulp;
+  return cost == 0 && prim != Prim::div_ && prim != Prim::mod_ && prim != Prim::rem_;
+}
+
+struct BodyCost {
+  size_t prims = 0, expensive = 0, loads = 0, indirect = 0;
+  int64_t loaded_elements = 0;
+};
+
+BodyCost cost_of(const LoopProgram& program, const Statement& statement) {
+  BodyCost cost;
+  for (const auto& op : statement.ops) {
+    if (op.code == FE_OP_LOAD) {
+      ++cost.loads;
+      cost.loaded_elements += program.buffers[op.buffer].elements();
+    } else if (op.code == FE_OP_INDIRECT) {
+      ++cost.indirect;
+    } else if (op.is_prim()) {
+      ++cost.prims;
+      if (!is_cheap(op.prim())) ++cost.expensive;
+    }
+  }
+  return cost;
+}
+
+/// The producer's variables as coordinates of its result, when its one store covers the result at the identity.
+bool stores_identity(const LoopProgram& program, const Statement& statement) {
+  const auto& store = statement.stores[0];
+  const auto& buffer = program.buffers[store.buffer];
+  size_t next = 0;
+  for (size_t d = 0; d < store.index.size(); ++d) {
+    auto symbol = program.pool.as_symbol(store.index[d]);
+    if (symbol && next < statement.vars.size() && statement.vars[next].symbol == *symbol &&
+        statement.vars[next].extent == buffer.dims[d]) {
+      ++next;
+      continue;
+    }
+    auto constant = program.pool.as_constant(store.index[d]);
+    if (!constant || *constant != 0 || buffer.dims[d] != 1) return false;
+  }
+  return next == statement.vars.size();
+}
+
+class Inliner {
+ public:
+  Inliner(LoopProgram& program, Ledger& ledger)
+      : program_(program), ledger_(ledger), deps_(Dependencies::of(program)), dropped_(program.statements.size()) {
+    for (BufferId b : program.outputs) outputs_.insert(program.storage(b));
+    for (BufferId b = 0; b < program.buffers.size(); ++b)
+      if (program.buffers[b].base != none) versioned_.insert(program.buffers[b].base);
+  }
+
+  void run() {
+    // Consumers first: when a producer is looked at, what reads it has its final form.
+    for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;) consider(s);
+    std::vector<ProgramStatement> kept;
+    for (uint32_t s = 0; s < dropped_.size(); ++s)
+      if (!dropped_[s]) kept.push_back(std::move(program_.statements[s]));
+    program_.statements = std::move(kept);
+  }
+
+ private:
+  void consider(uint32_t s) {
+    auto& producer = program_.statements[s];
+    if (producer.kind == FE_STATEMENT_CALL || producer.stores.empty()) return;
+    bool needed = false;
+    for (const auto& store : producer.stores) {
+      BufferId storage = program_.storage(store.buffer);
+      needed = needed || outputs_.count(storage) || versioned_.count(storage) || !deps_.readers[storage].empty();
+    }
+    if (!needed) return drop(s);
+    if (producer.kind != FE_STATEMENT_MAP || producer.stores.size() != 1) return;
+    const auto& store = producer.stores[0];
+    BufferId storage = program_.storage(store.buffer);
+    if (outputs_.count(storage) || versioned_.count(storage) || deps_.writers[storage].size() != 1 ||
+        store.mask != none || store.mode != FE_STORE_SET || !stores_identity(program_, producer))
+      return;
+    if (!worth_it(s, storage)) return;
+    for (uint32_t reader : deps_.readers[storage]) splice_into(reader, s, storage);
+    ledger_.add({"inline", origin_names(producer), {}, "inlined", {}, {}, static_cast<double>(program_.buffers[storage].bytes())});
+    drop(s);
+  }
+
+  bool worth_it(uint32_t s, BufferId storage) const {
+    const auto& producer = program_.statements[s];
+    const auto& readers = deps_.readers[storage];
+    auto cost = cost_of(program_, producer);
+    const auto& value = producer.ops[producer.stores[0].value];
+    bool view = value.code == FE_OP_LOAD && cost.prims == 0 && cost.indirect == 0;
+    bool unmasked_view = view && value.a == none;
+    int64_t points = std::max<int64_t>(1, producer.points(VarKind::parallel));
+    // A read must not move behind a later write to what it reads.
+    for (BufferId b : deps_.reads[s])
+      for (uint32_t w : deps_.writers[b])
+        if (w > s) return false;
+    for (uint32_t r : readers) {
+      const auto& reader = program_.statements[r];
+      if (reader.kind == FE_STATEMENT_CALL) return false;
+      for (const auto& op : reader.ops) {
+        if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage && op.a != none && !unmasked_view &&
+            cost.indirect > 0)
+          return false;
+      }
+      for (const auto& st : reader.stores)
+        if (program_.storage(st.buffer) == storage) return false;
+      if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view) return false;
+      if (reader.ops.size() + producer.ops.size() > most_operations) return false;
+      auto reader_cost = cost_of(program_, reader);
+      if (!view && reader_cost.loads + cost.loads > most_loads) return false;
+      if (view) continue;
+      // How often the reader would compute each element.
+      int64_t reads = 0;
+      int64_t reader_points = 1;
+      for (const auto& var : reader.vars) reader_points *= std::max<int64_t>(1, var.extent);
+      for (const auto& op : reader.ops)
+        if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage) ++reads;
+      bool recomputed = reader_points * reads > points;
+      if (recomputed && (cost.expensive > 0 || cost.prims > 2 || cost.loads > 1 || cost.indirect > 0)) return false;
+      if (recomputed && reader_points * reads > 4 * points && cost.loads > 0 && cost.prims > 0) return false;
+    }
+    if (view || readers.size() == 1) return true;
+    if (cost.loads == 0 && cost.expensive == 0) return true;
+    // Several readers: only where reading the inputs instead costs no more than reading the result would.
+    bool small = cost.prims <= 2 && cost.expensive == 0 && cost.indirect == 0 && readers.size() <= 3;
+    return small && cost.loaded_elements * 10 <= points * 12 && !could_be_epilogue(s);
+  }
+
+  static bool reads_as_operand_op(const Statement& reader, OpId id) {
+    return id == reader.contract_a || id == reader.contract_b;
+  }
+  bool reads_as_operand(const Statement& reader, BufferId storage) const {
+    for (OpId id = 0; id < reader.ops.size(); ++id)
+      if (reader.ops[id].code == FE_OP_LOAD && program_.storage(reader.ops[id].buffer) == storage &&
+          reads_as_operand_op(reader, id))
+        return true;
+    return false;
+  }
+
+  /// Whether a reduction or contraction with the same parallel loops makes one of the inputs.
+  bool could_be_epilogue(uint32_t s) const {
+    const auto& statement = program_.statements[s];
+    for (BufferId b : deps_.reads[s])
+      for (uint32_t w : deps_.writers[b]) {
+        const auto& writer = program_.statements[w];
+        if (writer.kind == FE_STATEMENT_CONTRACT &&
+            writer.points(VarKind::parallel) == statement.points(VarKind::parallel))
+          return true;
+      }
+    return false;
+  }
+
+  void splice_into(uint32_t r, uint32_t s, BufferId storage) {
+    auto& reader = program_.statements[r];
+    const auto& producer = program_.statements[s];
+    const auto& store = producer.stores[0];
+    const auto& value = producer.ops[store.value];
+    BodyWriter body(program_.pool);
+    auto numbers = body.splice(reader.ops, {}, none, [&](const BodyOp& load) -> std::optional<OpId> {
+      if (program_.storage(load.buffer) != storage) return std::nullopt;
+      Substitution at;
+      size_t next = 0;
+      for (size_t d = 0; d < store.index.size() && next < producer.vars.size(); ++d)
+        if (program_.pool.as_symbol(store.index[d]) == producer.vars[next].symbol)
+          at.emplace_back(producer.vars[next++].symbol, load.index[d]);
+      if (value.code == FE_OP_LOAD && value.a == none && load.a != none && value_is_alone(producer)) {
+        BodyOp view = value;
+        for (auto& expr : view.index) expr = program_.pool.substitute(expr, at);
+        view.a = load.a;
+        view.b = load.b;
+        return body.builder.add(std::move(view));
+      }
+      auto inner = body.splice(producer.ops, at, load.a, nullptr);
+      OpId result = inner[store.value];
+      return load.a == none ? result : body.prim(Prim::where_, load.dtype, load.a, result, load.b);
+    });
+    reader.ops = std::move(body.ops);
+    renumber(reader, numbers);
+    remove_dead(program_.pool, reader);
+    for (const auto& origin : producer.origins)
+      if (std::find(reader.origins.begin(), reader.origins.end(), origin) == reader.origins.end())
+        reader.origins.insert(reader.origins.begin(), origin);
+    for (BufferId b : deps_.reads[s])
+      if (std::find(deps_.readers[b].begin(), deps_.readers[b].end(), r) == deps_.readers[b].end()) {
+        deps_.readers[b].push_back(r);
+        deps_.reads[r].push_back(b);
+      }
+    std::erase(deps_.reads[r], storage);
+  }
+
+  static bool value_is_alone(const Statement& producer) {
+    return std::none_of(producer.ops.begin(), producer.ops.end(),
+                        [](const BodyOp& op) { return op.code == FE_OP_INDIRECT; });
+  }
+
+  void drop(uint32_t s) {
+    dropped_[s] = true;
+    for (BufferId b : deps_.reads[s]) std::erase(deps_.readers[b], s);
+    for (BufferId b : deps_.writes[s]) std::erase(deps_.writers[b], s);
+  }
+
+  LoopProgram& program_;
+  Ledger& ledger_;
+  Dependencies deps_;
+  std::vector<bool> dropped_;
+  std::set<BufferId> outputs_, versioned_;
+};
+
+}  // namespace
+
+void inline_producers(LoopProgram& program, Ledger& ledger) { Inliner(program, ledger).run(); }
+
+}  // namespace ferrite::core::schedule

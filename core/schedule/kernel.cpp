@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+#include <map>
+
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+namespace {
+
+/// The dims of a buffer that the shared loops of its writer address: one coordinate each, the loop's own variable.
+std::vector<bool> shared_dims(const LoopProgram& program, const Statement& writer, const Store& store, uint32_t shared) {
+  std::vector<bool> result(store.index.size());
+  for (size_t d = 0; d < store.index.size(); ++d) {
+    auto symbol = program.pool.as_symbol(store.index[d]);
+    for (uint32_t k = 0; k < shared && symbol; ++k)
+      if (writer.vars[k].symbol == *symbol) result[d] = true;
+  }
+  return result;
+}
+
+}  // namespace
+
+GroupKernel make_kernel(const Schedule& schedule, size_t number) {
+  const auto& program = schedule.program;
+  const auto& group = schedule.groups[number];
+  GroupKernel result;
+  Kernel& kernel = result.kernel;
+  kernel.shared = group.statements.size() > 1
+                      ? group.shared
+                      : static_cast<uint32_t>(program.statements[group.statements[0]].parallel_count());
+
+  // A buffer that only this group touches lives inside one iteration of the shared loops.
+  std::set<uint32_t> members(group.statements.begin(), group.statements.end());
+  std::map<BufferId, std::pair<const Statement*, const Store*>> written;
+  std::set<BufferId> outside;
+  for (BufferId b : program.outputs) outside.insert(program.storage(b));
+  for (uint32_t s = 0; s < program.statements.size(); ++s) {
+    const auto& statement = program.statements[s];
+    for (const auto& store : statement.stores) {
+      BufferId storage = program.storage(store.buffer);
+      if (members.count(s)) written.emplace(storage, std::pair{&statement, &store});
+      else outside.insert(storage);
+    }
+    if (members.count(s)) continue;
+    for (const auto& op : statement.ops)
+      if (op.code == FE_OP_LOAD) outside.insert(program.storage(op.buffer));
+    for (BufferId b : statement.call.reads) outside.insert(program.storage(b));
+    for (BufferId b : statement.call.writes) outside.insert(program.storage(b));
+  }
+
+  std::map<BufferId, BufferId> buffer_of;
+  std::vector<BufferId> order;
+  auto use = [&](BufferId storage) {
+    if (buffer_of.count(storage)) return;
+    const auto& source = program.buffers[storage];
+    Buffer buffer = source;
+    auto store = written.find(storage);
+    if (store == written.end()) {
+      buffer.kind = source.role == Role::constant ? FE_BUFFER_CONSTANT : FE_BUFFER_INPUT;
+    } else if (outside.count(storage)) {
+      buffer.kind = FE_BUFFER_OUTPUT;
+    } else {
+      buffer.kind = FE_BUFFER_LOCAL;
+      auto shared = shared_dims(program, *store->second.first, *store->second.second, kernel.shared);
+      int64_t step = 1;
+      for (size_t d = buffer.dims.size(); d-- > 0;) {
+        buffer.strides[d] = shared[d] ? 0 : step;
+        if (!shared[d]) step *= std::max<int64_t>(1, buffer.dims[d]);
+      }
+    }
+    buffer_of.emplace(storage, static_cast<BufferId>(kernel.buffers.size()));
+    if (buffer.kind != FE_BUFFER_LOCAL) result.arguments.push_back(storage);
+    kernel.buffers.push_back(std::move(buffer));
+  };
+  for (uint32_t s : group.statements) {
+    for (const auto& op : program.statements[s].ops)
+      if (op.code == FE_OP_LOAD) use(program.storage(op.buffer));
+    for (const auto& store : program.statements[s].stores) use(program.storage(store.buffer));
+  }
+
+  std::map<index::Symbol, index::Expr> symbols;
+  auto import = [&](index::Expr& expr) {
+    expr = kernel.pool.import(program.pool, expr, [&](index::Symbol symbol) {
+      auto found = symbols.find(symbol);
+      if (found == symbols.end()) {
+        auto made = kernel.pool.new_symbol(program.pool.symbol_range(symbol), program.pool.symbol_divisor(symbol));
+        found = symbols.emplace(symbol, kernel.pool.symbol(made)).first;
+      }
+      return found->second;
+    });
+  };
+  auto declare = [&](index::Symbol& symbol) {
+    auto made = kernel.pool.new_symbol(program.pool.symbol_range(symbol), program.pool.symbol_divisor(symbol),
+                                       program.pool.symbol_name(symbol));
+    symbols[symbol] = kernel.pool.symbol(made);
+    symbol = made;
+  };
+  for (uint32_t s : group.statements) {
+    Statement statement = program.statements[s];
+    for (auto& var : statement.vars) declare(var.symbol);
+    for (auto& op : statement.ops) {
+      for (auto& expr : op.index) import(expr);
+      if (op.code == FE_OP_LOAD) op.buffer = buffer_of.at(program.storage(op.buffer));
+      if (op.code == FE_OP_INDIRECT) declare(op.symbol);
+    }
+    for (auto& store : statement.stores) {
+      for (auto& expr : store.index) import(expr);
+      store.buffer = buffer_of.at(program.storage(store.buffer));
+    }
+    kernel.statements.push_back(std::move(statement));
+  }
+  return result;
+}
+
+}  // namespace ferrite::core::schedule

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+
+#include "core/schedule/body.h"
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+namespace {
+
+/// Turn this: %0 = load @a[i]; store @b[i] = f(%0)   then   %0 = load @b[i]; store @c[i] = g(%0)
+/// into this: %0 = load @a[i]; %1 = f(%0); store @b[i] = %1; store @c[i] = g(%1)
+void append(LoopProgram& program, ProgramStatement& into, const ProgramStatement& map) {
+  Substitution same_loops;
+  for (size_t k = 0; k < map.vars.size(); ++k)
+    same_loops.emplace_back(map.vars[k].symbol, program.pool.symbol(into.vars[k].symbol));
+  BodyWriter body(program.pool);
+  auto old = body.splice(into.ops, {}, none, nullptr);
+  renumber(into, old);
+  auto numbers = body.splice(map.ops, same_loops, none, [&](const BodyOp& load) -> std::optional<OpId> {
+    for (const auto& store : into.stores)
+      if (program.storage(store.buffer) == program.storage(load.buffer))
+        return load.a == none ? store.value : body.prim(Prim::where_, load.dtype, load.a, store.value, load.b);
+    return std::nullopt;
+  });
+  for (auto store : map.stores) {
+    for (auto& expr : store.index) expr = program.pool.substitute(expr, same_loops);
+    store.value = numbers[store.value];
+    if (store.mask != none) store.mask = numbers[store.mask];
+    into.stores.push_back(std::move(store));
+  }
+  into.ops = std::move(body.ops);
+  for (const auto& origin : map.origins)
+    if (std::find(into.origins.begin(), into.origins.end(), origin) == into.origins.end()) into.origins.push_back(origin);
+}
+
+/// Whether `map` runs over the parallel loops of `into`, and whatever it reads of it lies at the same point.
+bool fits(const LoopProgram& program, const ProgramStatement& into, const ProgramStatement& map) {
+  if (map.kind != FE_STATEMENT_MAP || into.stores.empty()) return false;
+  if (into.kind != FE_STATEMENT_MAP && into.kind != FE_STATEMENT_REDUCE && into.kind != FE_STATEMENT_CONTRACT) return false;
+  if (into.parallel_count() != map.vars.size()) return false;
+  for (size_t k = 0; k < map.vars.size(); ++k)
+    if (into.vars[k].extent != map.vars[k].extent) return false;
+  for (const auto& store : into.stores)
+    for (const auto& op : map.ops) {
+      if (op.code != FE_OP_LOAD || program.storage(op.buffer) != program.storage(store.buffer)) continue;
+      if (op.buffer != store.buffer || store.mode != FE_STORE_SET || store.mask != none) return false;
+      for (size_t d = 0; d < op.index.size(); ++d) {
+        auto a = program.pool.as_symbol(store.index[d]), b = program.pool.as_symbol(op.index[d]);
+        auto position = [](const Statement& s, index::Symbol symbol) {
+          for (size_t k = 0; k < s.vars.size(); ++k)
+            if (s.vars[k].symbol == symbol) return k;
+          return s.vars.size();
+        };
+        if (a && b ? position(into, *a) != position(map, *b) || position(into, *a) >= map.vars.size()
+                   : program.pool.as_constant(store.index[d]) != program.pool.as_constant(op.index[d]) || a || b)
+          return false;
+      }
+    }
+  return true;
+}
+
+bool depends(const LoopProgram& program, const ProgramStatement& later, const ProgramStatement& earlier) {
+  auto reads = [&](const ProgramStatement& s, BufferId storage) {
+    return std::any_of(s.ops.begin(), s.ops.end(), [&](const BodyOp& op) {
+      return op.code == FE_OP_LOAD && program.storage(op.buffer) == storage;
+    });
+  };
+  for (const auto& store : earlier.stores)
+    if (reads(later, program.storage(store.buffer))) return true;
+  for (const auto& store : later.stores) {
+    if (reads(earlier, program.storage(store.buffer))) return true;
+    for (const auto& other : earlier.stores)
+      if (program.storage(other.buffer) == program.storage(store.buffer)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void merge_statements(Schedule& schedule) {
+  auto& program = schedule.program;
+  std::vector<uint32_t> remaining(program.statements.size(), 1);
+  for (auto& group : schedule.groups) {
+    auto& members = group.statements;
+    for (size_t j = 1; j < members.size(); ++j) {
+      const auto& map = program.statements[members[j]];
+      // The latest statement that it depends on, or the first that it fits into when it depends on none.
+      for (size_t i = j; i-- > 0;) {
+        auto& into = program.statements[members[i]];
+        if (fits(program, into, map)) {
+          append(program, into, map);
+          remaining[members[j]] = 0;
+          members.erase(members.begin() + static_cast<ptrdiff_t>(j--));
+          break;
+        }
+        if (depends(program, map, into)) break;
+      }
+    }
+  }
+
+  // A store that nobody outside the statement reads is dropped.
+  std::vector<size_t> loads(program.buffers.size(), 0);
+  for (const auto& group : schedule.groups)
+    for (uint32_t s : group.statements) {
+      for (const auto& op : program.statements[s].ops)
+        if (op.code == FE_OP_LOAD) ++loads[program.storage(op.buffer)];
+      for (BufferId b : program.statements[s].call.reads) ++loads[program.storage(b)];
+    }
+  for (BufferId b : program.outputs) ++loads[program.storage(b)];
+  for (const auto& group : schedule.groups)
+    for (uint32_t s : group.statements) {
+      auto& statement = program.statements[s];
+      if (statement.kind == FE_STATEMENT_CALL) continue;
+      std::erase_if(statement.stores, [&](const Store& store) { return loads[program.storage(store.buffer)] == 0; });
+      remove_dead(program.pool, statement);
+    }
+
+  // Numbers close up, group by group, so that the program stays in an order of execution.
+  std::vector<ProgramStatement> kept;
+  for (auto& group : schedule.groups)
+    for (auto& s : group.statements) {
+      kept.push_back(std::move(program.statements[s]));
+      s = static_cast<uint32_t>(kept.size() - 1);
+    }
+  program.statements = std::move(kept);
+}
+
+}  // namespace ferrite::core::schedule

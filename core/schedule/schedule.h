@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The schedule: which statements become one kernel, and in which order the kernels run.
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/loop/program.h"
+#include "core/support/ledger.h"
+
+namespace ferrite::core::schedule {
+
+using namespace ferrite::core::loop;
+
+/// Who reads and writes what, by storage; edges from every earlier access that must come first.
+struct Dependencies {
+  std::vector<std::vector<BufferId>> reads, writes;   ///< by statement: storages, each once
+  std::vector<std::vector<uint32_t>> readers, writers;  ///< by storage: statements, in order
+  std::vector<std::vector<uint32_t>> before, after;   ///< by statement: direct predecessors, successors
+
+  static Dependencies of(const LoopProgram& program);
+};
+
+/// A fused group: statements in order, the first `shared` variables of all of them being one loop nest.
+struct Group {
+  std::vector<uint32_t> statements;
+  uint32_t shared = 0;
+};
+
+struct Schedule {
+  LoopProgram program;
+  std::vector<Group> groups;  ///< in an order of execution
+};
+
+/// What passes of pre_fusion asked for; pairs of statement numbers with first < second.
+struct FusionRequests {
+  std::set<std::pair<uint32_t, uint32_t>> forbidden;
+  std::vector<std::pair<uint32_t, uint32_t>> forced;
+};
+
+/// Limits that the target gives (provider.open_target).
+struct FusionLimits {
+  int64_t local_bytes = 256 << 10;     ///< of buffers that live inside one iteration of the shared loops
+  int64_t least_shared_points = 8;     ///< fewer iterations than this leave workers idle
+  size_t most_operations = 256;        ///< of one statement's body
+  size_t most_statements = 48;         ///< of one group
+  bool fuse = true;                    ///< false: every statement is a kernel
+};
+
+/// Puts bodies of producers into their consumers where that saves more traffic than it recomputes: views always, maps with one
+/// reader, cheap maps whose inputs are no larger than their result. Statements that nobody reads any more are dropped.
+void inline_producers(LoopProgram& program, Ledger& ledger);
+
+/// Groups statements along producer-consumer pairs, the pair that shares most bytes first. Refusals go to the ledger with a
+/// category: "different loop order", "broadcast", "cost", "size limit", "cycle", "not a memory dependency".
+Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger);
+
+/// Inside each group, puts maps into the statement before them that has the same loops: an epilogue into a reduction's or a
+/// contraction's finish part, a map into a map. Run after post_fusion, because it changes statement numbers.
+void merge_statements(Schedule& schedule);
+
+/// The kernel of one group and, for each of its non-local buffers in order, the program's buffer.
+struct GroupKernel {
+  Kernel kernel;
+  std::vector<BufferId> arguments;
+};
+GroupKernel make_kernel(const Schedule& schedule, size_t group);
+
+/// Model nodes of a statement, for messages: "Conv_3, Relu_4".
+std::string origin_names(const ProgramStatement& statement);
+
+/// Text form: the loop program with its statements grouped (`ferrite schedule 0`).
+std::string print(const Schedule& schedule);
+
+}  // namespace ferrite::core::schedule

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/session.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include "core/graph/api.h"
+#include "core/graph/parse.h"
+#include "core/loop/eval.h"
+#include "core/lower/lower.h"
+#include "core/plugin/call.h"
+#include "core/run/pool.h"
+
+namespace ferrite::core {
+
+using plugin::HostCall;
+using plugin::make_sized;
+
+namespace {
+
+std::unique_ptr<fe_host> make_host() {
+  auto host = std::make_unique<fe_host>(make_sized<fe_host>());
+  host->rev = 1;
+  host->minor = FE_ABI_MINOR;
+  host->version = plugin::abi_of(FERRITE_VERSION);
+  host->log = [](void*, fe_call*, const fe_log_args* args, fe_none*) -> int32_t {
+    auto channel = plugin::text_of(args->channel);
+    if (args->level <= FE_LOG_WARNING || log::enabled(channel)) log::write(channel, plugin::text_of(args->text));
+    return FE_OK;
+  };
+  host->parallel_for = [](void*, fe_call*, const fe_parallel_args* args, fe_none*) -> int32_t {
+    run::Pool::process().parallel_for(args->count, args->grain, args->workers, args->context, args->fn);
+    return FE_OK;
+  };
+  host->workers = [](void*, fe_call*, const fe_none*, fe_workers_out* out) -> int32_t {
+    out->workers = run::Pool::process().workers();
+    return FE_OK;
+  };
+  return host;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline) {
+  std::unique_ptr<Session> session(new Session());
+  session->pipeline_ = pipeline;
+  session->host_ = make_host();
+  session->registry_ = std::make_unique<plugin::Registry>(*session->host_);
+  for (const auto& request : pipeline.plugins) {
+    auto loaded = session->registry_->load(request);
+    if (loaded) continue;
+    if (request.on_error != plugin::OnError::skip) return std::move(loaded.error());
+    log::print("plugins", "{} skipped: {}", request.id, loaded.error().message());
+  }
+  FE_CHECK(session->registry_->compile_rules());
+  FE_CHECK(plugin::apply_pass_settings(pipeline, session->registry_->passes()));
+  return session;
+}
+
+struct Model::State {
+  std::shared_ptr<const graph::MappedFile> file;
+  const fe_importer* importer = nullptr;
+  void* model = nullptr;
+  std::optional<graph::Graph> text_graph;
+};
+
+Model::Model(const Session& session) : session_(session) {}
+
+Model::~Model() {
+  if (!state_ || !state_->model || !state_->importer->model_close) return;
+  HostCall call;
+  auto args = make_sized<fe_model_args>();
+  args.model = state_->model;
+  auto out = make_sized<fe_none>();
+  state_->importer->model_close(state_->importer->self, call.get(), &args, &out);
+}
+
+Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::string& path) {
+  std::unique_ptr<Model> model(new Model(session));
+  model->path_ = path;
+  model->state_ = std::make_unique<State>();
+  auto& state = *model->state_;
+  FE_TRY(state.file, graph::MappedFile::open(path));
+  auto bytes = state.file->bytes();
+  std::filesystem::path file(path);
+  auto extension = file.extension().string();
+  if (extension == ".fe") {
+    graph::ParseOptions options;
+    options.file = path;
+    options.weight_folder = file.parent_path().string();
+    options.registry = &session.registry().ops();
+    FE_TRY(state.text_graph, graph::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options));
+    auto port_of = [&](const std::string& name, const graph::TensorType& type) {
+      ModelPort port{name, type.dtype, true, {}, {}};
+      for (auto dim : type.dims) {
+        port.dims.push_back(graph::is_static(dim) ? dim : -1);
+        std::string symbol;
+        if (!graph::is_static(dim))
+          if (auto s = state.text_graph->symbols().pool().as_symbol(graph::expression_of(dim)))
+            symbol = state.text_graph->symbols().pool().symbol_name(*s);
+        port.dim_names.push_back(symbol);
+      }
+      return port;
+    };
+    for (const auto& input : state.text_graph->inputs()) {
+      const auto& value = state.text_graph->value(input.value);
+      model->inputs_.push_back(port_of(value.name, value.type));
+    }
+    for (const auto& output : state.text_graph->outputs())
+      model->outputs_.push_back(port_of(output.name, state.text_graph->type(output.value)));
+    return model;
+  }
+
+  std::string known = ".fe";
+  for (const auto& importer : session.registry().importers()) {
+    std::string extensions(plugin::text_of(importer.table->extensions));
+    known += ", " + extensions;
+    if (("," + extensions + ",").find("," + extension + ",") != std::string::npos && !extension.empty())
+      state.importer = importer.table;
+  }
+  if (!state.importer)
+    return at(path, error(FE_EUNSUPPORTED, "FE-I02", "no enabled plugin imports '{}' files; known extensions: {}", extension, known));
+
+  HostCall open_call;
+  auto open_args = make_sized<fe_model_open_args>();
+  open_args.path = plugin::abi_of(model->path_);
+  open_args.bytes = {bytes.data(), bytes.size(), 1};
+  auto opened = make_sized<fe_model_open_out>();
+  int32_t status = state.importer->model_open(state.importer->self, open_call.get(), &open_args, &opened);
+  if (status != FE_OK) return at(path, open_call.error(status, "FE-I03", "the importer could not read the model"));
+  state.model = opened.model;
+
+  HostCall signature_call;
+  auto signature_args = make_sized<fe_model_args>();
+  signature_args.model = state.model;
+  auto signature = make_sized<fe_signature_out>();
+  status = state.importer->signature(state.importer->self, signature_call.get(), &signature_args, &signature);
+  if (status != FE_OK) return at(path, signature_call.error(status, "FE-I03", "the model's signature could not be read"));
+  auto read = [](const fe_array& array) {
+    std::vector<ModelPort> ports;
+    for (size_t k = 0; k < array.count; ++k) {
+      const auto& abi = plugin::element_of<fe_port>(array, k);
+      ModelPort port{std::string(plugin::text_of(abi.name)), static_cast<DType>(abi.dtype), abi.rank != FE_NONE32, {}, {}};
+      for (uint32_t d = 0; port.ranked && d < abi.rank; ++d) {
+        port.dims.push_back(abi.dims[d]);
+        port.dim_names.emplace_back(plugin::text_of(abi.dim_names[d]));
+      }
+      ports.push_back(std::move(port));
+    }
+    return ports;
+  };
+  model->inputs_ = read(signature.inputs);
+  model->outputs_ = read(signature.outputs);
+  return model;
+}
+
+Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_dims) const {
+  if (input_dims.size() != inputs_.size())
+    return at(path_, error(FE_EINVALID, "FE-X01", "the model has {} inputs, {} were given", inputs_.size(), input_dims.size()));
+  for (size_t k = 0; k < inputs_.size(); ++k) {
+    const auto& port = inputs_[k];
+    auto shape = [](const std::vector<int64_t>& dims) { return fmt::format("[{}]", fmt::join(dims, ",")); };
+    if (port.ranked && port.dims.size() != input_dims[k].size())
+      return at(path_, error(FE_EINVALID, "FE-X03", "input '{}' has rank {}, a tensor of shape {} was given", port.name,
+                             port.dims.size(), shape(input_dims[k])));
+    for (size_t d = 0; port.ranked && d < port.dims.size(); ++d)
+      if (input_dims[k][d] < 0 || (port.dims[d] >= 0 && port.dims[d] != input_dims[k][d]))
+        return at(path_, error(FE_EINVALID, "FE-X04", "input '{}' has shape {} (-1: any), a tensor of shape {} was given", port.name,
+                               shape(port.dims), shape(input_dims[k])));
+  }
+  if (state_->text_graph) {
+    std::vector<std::pair<std::string, int64_t>> bindings;
+    for (size_t k = 0; k < inputs_.size(); ++k)
+      for (size_t d = 0; d < inputs_[k].dims.size(); ++d) {
+        const auto& name = inputs_[k].dim_names[d];
+        if (inputs_[k].dims[d] >= 0 || name.empty()) continue;
+        bool bound = false;
+        for (const auto& [other, size] : bindings) {
+          if (other != name) continue;
+          bound = true;
+          if (size != input_dims[k][d])
+            return at(path_, error(FE_EINVALID, "FE-X04", "dimension '{}' is {} in one input and {} in another", name, size,
+                                   input_dims[k][d]));
+        }
+        if (!bound) bindings.emplace_back(name, input_dims[k][d]);
+      }
+    return graph::specialise(*state_->text_graph, bindings);
+  }
+  graph::Graph graph(std::filesystem::path(path_).stem().string(), std::filesystem::path(path_).parent_path().string());
+  lower::Evaluator evaluator(session_.registry());
+  graph::GraphApi api(graph, session_.registry().ops());
+  api.set_evaluate([&](graph::Graph& g, graph::ValueId value) { return evaluator.evaluate(g, value); });
+  std::vector<fe_tensor_type> types;
+  for (size_t k = 0; k < inputs_.size(); ++k) {
+    auto type = make_sized<fe_tensor_type>();
+    type.dtype = static_cast<fe_dtype>(inputs_[k].dtype);
+    type.rank = static_cast<uint32_t>(input_dims[k].size());
+    type.dims = input_dims[k].data();
+    types.push_back(type);
+  }
+  HostCall call;
+  auto args = make_sized<fe_build_args>();
+  args.model = state_->model;
+  args.graph = api.api();
+  args.input_types = plugin::array_of(types);
+  auto out = make_sized<fe_none>();
+  int32_t status = state_->importer->build(state_->importer->self, call.get(), &args, &out);
+  if (status != FE_OK) return at(path_, call.error(status, "FE-I04", "the model could not be imported"));
+  graph.commit();
+  return graph;
+}
+
+Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options) {
+  std::string key = fmt::format("{}/{}/{}", options.device, options.threads, options.fuse);
+  for (const auto& dims : input_dims) key += fmt::format(";{}", fmt::join(dims, ","));
+  std::lock_guard lock(mutex_);
+  if (auto found = programs_.find(key); found != programs_.end()) return found->second;
+  auto start = std::chrono::steady_clock::now();
+  FE_TRY(auto imported, graph(input_dims));
+  auto program = std::make_shared<Program>();
+  program->import_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  auto compiled = compile(std::move(imported), session_.registry(), options, program->ledger);
+  if (!compiled) return at(path_, std::move(compiled.error()));
+  program->compilation = std::move(*compiled);
+  program->compilation.stats.compile_ms += program->import_ms;
+  programs_.emplace(std::move(key), program);
+  return program;
+}
+
+std::vector<run::PortInfo> Program::inputs() const {
+  if (compilation.executable) return compilation.executable->inputs;
+  return run::describe_ports(*compilation.program, compilation.program->inputs);
+}
+
+std::vector<run::PortInfo> Program::outputs() const {
+  if (compilation.executable) return compilation.executable->outputs;
+  return run::describe_ports(*compilation.program, compilation.program->outputs);
+}
+
+Result<void> Program::run(run::Executable::Context* context, std::span<const void* const> inputs,
+                          std::span<void* const> outputs) const {
+  if (compilation.executable) return compilation.executable->run(*context, inputs, outputs);
+  const auto& program = *compilation.program;
+  std::vector<loop::ConstMemory> in;
+  std::vector<loop::Memory> out;
+  for (size_t k = 0; k < program.inputs.size(); ++k)
+    in.emplace_back(static_cast<const std::byte*>(inputs[k]), static_cast<size_t>(program.buffers[program.inputs[k]].bytes()));
+  for (size_t k = 0; k < program.outputs.size(); ++k)
+    out.emplace_back(static_cast<std::byte*>(outputs[k]), static_cast<size_t>(program.buffers[program.outputs[k]].bytes()));
+  return loop::evaluate(program, in, out);
+}
+
+}  // namespace ferrite::core

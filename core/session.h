@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a program that embeds Ferrite holds: a session (plugins, pipeline) and models (programs by shape).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/compile.h"
+#include "core/plugin/manifest.h"
+#include "core/support/error.h"
+
+namespace ferrite::core {
+
+/// Plugins loaded as a pipeline says. Any-thread after open.
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> open(const plugin::Pipeline& pipeline);
+  const plugin::Registry& registry() const { return *registry_; }
+  const plugin::Pipeline& pipeline() const { return pipeline_; }
+
+ private:
+  Session() = default;
+  plugin::Pipeline pipeline_;
+  std::unique_ptr<fe_host> host_;
+  std::unique_ptr<plugin::Registry> registry_;
+};
+
+/// An input or output of a model before shapes are known: -1 and a name ("" = anonymous) for a dim that is not fixed.
+struct ModelPort {
+  std::string name;
+  DType dtype = DType::none;
+  bool ranked = true;
+  std::vector<int64_t> dims;
+  std::vector<std::string> dim_names;
+};
+
+/// A program for one set of input shapes.
+struct Program {
+  Compilation compilation;
+  Ledger ledger;
+  double import_ms = 0;
+
+  /// Ports of the program: dtypes and dims are all known.
+  std::vector<run::PortInfo> inputs() const;
+  std::vector<run::PortInfo> outputs() const;
+  /// Contiguous elements in port order. `context` may be null for the interpreter.
+  Result<void> run(run::Executable::Context* context, std::span<const void* const> inputs,
+                   std::span<void* const> outputs) const;
+};
+
+/// A model file. Programs are kept per shape. Any-thread: compiling is serialised; run() of one program needs a Context each.
+class Model {
+ public:
+  /// By the file's extension: an importer's, or .fe for the graph's text form. FE-I codes.
+  static Result<std::unique_ptr<Model>> open(const Session& session, const std::string& path);
+  ~Model();
+
+  const std::vector<ModelPort>& inputs() const { return inputs_; }
+  const std::vector<ModelPort>& outputs() const { return outputs_; }
+
+  /// The imported graph for these input dims, nothing run on it yet. FE-X01.. where they do not fit the signature.
+  Result<graph::Graph> graph(std::span<const std::vector<int64_t>> input_dims) const;
+  /// The program for these input dims, compiled when first asked for.
+  Result<std::shared_ptr<Program>> program(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options);
+
+ private:
+  explicit Model(const Session& session);
+  const Session& session_;
+  std::string path_;
+  std::vector<ModelPort> inputs_, outputs_;
+  struct State;
+  std::unique_ptr<State> state_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Program>> programs_;
+};
+
+}  // namespace ferrite::core

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reading and writing the size-led structs of the plugin ABI: the shorter of the two sizes counts, the rest is zero.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "core/support/error.h"
+#include "ferrite/abi/base.h"
+
+namespace ferrite::core::abi {
+
+template <class T>
+concept SizeLed = std::is_trivially_copyable_v<T> && requires(T t) {
+  { t.size } -> std::same_as<uint64_t&>;
+};
+
+/// A zeroed struct with its size filled in.
+template <SizeLed T>
+T sized() {
+  T value{};
+  value.size = sizeof(T);
+  return value;
+}
+
+/// What a peer gave, at this side's size. Null gives a zeroed struct.
+template <SizeLed T>
+T read(const T* given) {
+  T value{};
+  if (given) std::memcpy(&value, given, std::min<uint64_t>(given->size, sizeof(T)));
+  value.size = sizeof(T);
+  return value;
+}
+
+/// Fills what a peer has room for; its `size` stays as it was.
+template <SizeLed T>
+void write(T* out, const T& value) {
+  if (!out || out->size <= sizeof(uint64_t)) return;
+  std::memcpy(reinterpret_cast<char*>(out) + sizeof(uint64_t),
+              reinterpret_cast<const char*>(&value) + sizeof(uint64_t),
+              std::min<uint64_t>(out->size, sizeof(T)) - sizeof(uint64_t));
+}
+
+inline std::string_view view(fe_string text) {
+  return text.data ? std::string_view(text.data, text.length) : "";
+}
+inline std::string string(fe_string text) { return std::string(view(text)); }
+inline fe_string string(std::string_view text) { return {text.data(), text.size()}; }
+
+/// Element k of an array: structs at this side's size, anything else as it is.
+template <class T>
+T element(const fe_array& array, uint64_t k) {
+  const char* at = static_cast<const char*>(array.data) + k * array.stride;
+  T value{};
+  if constexpr (SizeLed<T>) {
+    uint64_t size = 0;
+    std::memcpy(&size, at, sizeof(size));
+    std::memcpy(&value, at, std::min<uint64_t>({size, array.stride, sizeof(T)}));
+    value.size = sizeof(T);
+  } else {
+    std::memcpy(&value, at, std::min<uint64_t>(array.stride, sizeof(T)));
+  }
+  return value;
+}
+/// An array that can be read: data where there are elements, and a stride that is no smaller than the least element.
+inline bool readable(const fe_array& array, uint64_t least) {
+  return array.count == 0 || (array.data && array.stride >= least && array.count < uint64_t{1} << 32);
+}
+template <class T>
+fe_array array(const T* data, size_t count) {
+  return {data, count, sizeof(T)};
+}
+
+/// An fe_call whose error comes back as an Error.
+class Call {
+ public:
+  Call() {
+    call_.size = sizeof(call_);
+    call_.host = this;
+    call_.set_error = [](void* host, fe_string code, fe_string text) {
+      auto* self = static_cast<Call*>(host);
+      self->code_ = string(code);
+      self->text_ = string(text);
+    };
+    call_.cancelled = [](void*) { return int32_t{0}; };
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  fe_call* get() { return &call_; }
+
+  /// What a slot returned, as a result; `code` and `text` stand in where the callee set none.
+  Result<void> check(int32_t status, std::string_view code, std::string_view text) {
+    if (status == FE_OK) return {};
+    return Error{
+        status, code_.empty() ? std::string(code) : code_, text_.empty() ? std::string(text) : text_, {}};
+  }
+
+ private:
+  fe_call call_{};
+  std::string code_, text_;
+};
+
+/// Reports an Error through a call and gives its class, as a host slot returns it.
+inline int32_t report(fe_call* call, const Error& error) {
+  if (call && call->size >= offsetof(fe_call, cancelled) && call->set_error) {
+    const std::string text = error.where.empty() ? error.text : error.where + ": " + error.text;
+    call->set_error(call->host, string(std::string_view(error.code)), string(std::string_view(text)));
+  }
+  return error.status == FE_OK ? FE_EINTERNAL : error.status;
+}
+
+}  // namespace ferrite::core::abi

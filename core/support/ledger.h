@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The decision ledger: what was decided while compiling, and why. `explain`, metrics and reports read it.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace ferrite::core {
+
+/// One decision. `kind` is one of: rule, pass, plugin, inline, fusion, placement, candidate, kernel, lowering, fallback.
+struct LedgerRecord {
+  std::string kind;
+  std::string subject;   ///< what was decided about: a rule, a pass, a pair's first node
+  std::string object;    ///< the pair's second node, the plugin, the device
+  std::string outcome;   ///< "applied", "fused", "refused", "chosen", ...
+  std::string category;  ///< refusals: a category of feature 4; otherwise empty
+  std::string text;      ///< for people
+  double score = 0;      ///< bytes saved, seconds, matches: by kind
+};
+
+/// Any-thread.
+class Ledger {
+ public:
+  void add(LedgerRecord record) {
+    std::lock_guard lock(mutex_);
+    records_.push_back(std::move(record));
+  }
+  /// A copy, in the order of the decisions.
+  std::vector<LedgerRecord> records() const {
+    std::lock_guard lock(mutex_);
+    return records_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<LedgerRecord> records_;
+};
+
+/// A JSON list of records with their fields' names as keys.
+std::string ledger_json(const Ledger& ledger);
+
+}  // namespace ferrite::core

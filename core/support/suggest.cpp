@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/support/suggest.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace ferrite::core {
+namespace {
+
+// Longer names are not typed by hand; the bound keeps hostile ones cheap.
+constexpr size_t longest = 128;
+
+// Optimal string alignment distance: rows of the usual table, of which the last three are kept.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before, previous(b.size() + 1), current(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    current[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      current[j] = std::min({previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        current[j] = std::min(current[j], before[j - 2] + 1);
+    }
+    before = previous;
+    previous = current;
+  }
+  return previous[b.size()];
+}
+
+}  // namespace
+
+std::string suggest(std::string_view wrong, std::span<const std::string_view> known) {
+  if (wrong.empty() || wrong.size() > longest) return {};
+  std::string_view best;
+  size_t least = std::max<size_t>(1, wrong.size() / 3) + 1;
+  for (auto name : known) {
+    if (name.size() > longest) continue;
+    // Nothing is meant by a name of which no letter is left.
+    if (size_t d = distance(wrong, name); d < least && d < wrong.size()) {
+      least = d;
+      best = name;
+    }
+  }
+  return std::string(best);
+}
+
+std::string did_you_mean(std::string_view wrong, std::span<const std::string_view> known) {
+  auto name = suggest(wrong, known);
+  return name.empty() ? std::string() : "; did you mean '" + name + "'?";
+}
+
+}  // namespace ferrite::core

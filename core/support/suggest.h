@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// "did you mean": the known name nearest to a mistyped one.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ferrite::core {
+
+/// The known name that is nearest to `wrong` in insertions, deletions, replacements and swaps of neighbours, the first of
+/// equals; empty where none is near enough to be meant (more than a third of the letters differ).
+std::string suggest(std::string_view wrong, std::span<const std::string_view> known);
+
+/// "; did you mean 'x'?", or nothing: what an error text ends with.
+std::string did_you_mean(std::string_view wrong, std::span<const std::string_view> known);
+
+}  // namespace ferrite::core

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Names the type of files with Magika's model: a program on the embedding API alone.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ferrite/ferrite.hpp"
+#include "identify/files.h"
+#include "identify/labels.h"
+
+namespace {
+
+constexpr const char* usage =
+    "Usage: identify --model MODEL.onnx --config config.min.json [--manifest FILE.toml] [--threads N] FILE...\n"
+    "Prints one line a file: its path, its type and the model's probability of it.\n";
+
+struct Arguments {
+  std::string model, config;
+  ferrite::SessionOptions session;
+  std::vector<std::string> files;
+};
+
+/// False where the command line is not understood.
+bool parse(int argc, char** argv, Arguments& arguments) {
+  for (int k = 1; k < argc; ++k) {
+    const std::string argument = argv[k];
+    if (argument == "--") {
+      arguments.files.insert(arguments.files.end(), argv + k + 1, argv + argc);
+      break;
+    }
+    if (argument.rfind("--", 0) != 0) {
+      arguments.files.push_back(argument);
+      continue;
+    }
+    if (k + 1 == argc) return false;
+    const std::string value = argv[++k];
+    if (argument == "--model")
+      arguments.model = value;
+    else if (argument == "--config")
+      arguments.config = value;
+    else if (argument == "--manifest")
+      arguments.session.manifest = value;
+    else if (argument == "--threads")
+      arguments.session.threads = std::atol(value.c_str());
+    else
+      return false;
+  }
+  return !arguments.model.empty() && !arguments.config.empty() && !arguments.files.empty();
+}
+
+/// The model must be what the configuration describes: int32 [batch, tokens] -> f32 [batch, labels].
+void check_model(const ferrite::Model& model, const identify::Configuration& configuration) {
+  const auto inputs = model.inputs(), outputs = model.outputs();
+  const auto tokens = configuration.sizes().beginning + configuration.sizes().end;
+  const bool fits = inputs.size() == 1 && outputs.size() == 1 && inputs[0].dtype_name == "i32" && inputs[0].dims.size() == 2 &&
+                    inputs[0].dims[1] == tokens && outputs[0].dtype_name == "f32";
+  if (!fits) throw std::runtime_error("the model and the configuration do not belong together");
+}
+
+int identify_files(const Arguments& arguments) {
+  const identify::Configuration configuration(arguments.config);
+  ferrite::Session session(arguments.session);
+  ferrite::Model model(session, arguments.model);
+  check_model(model, configuration);
+
+  size_t width = 0;
+  for (const auto& path : arguments.files) width = std::max(width, path.size());
+  double run_ms = 0;
+  size_t runs = 0, failed = 0;
+  for (const auto& path : arguments.files) {
+    identify::Verdict verdict;
+    try {
+      const auto features = identify::read_features(path, configuration.sizes());
+      if (features.label) {
+        verdict.label = *features.label;
+      } else {
+        const auto count = static_cast<int64_t>(features.tokens.size());
+        const auto row = ferrite::Tensor::view<const int32_t>({1, count}, features.tokens);
+        const auto results = model.run({row});
+        const auto probabilities = results[0].elements<float>();
+        if (probabilities.size() != configuration.label_count())
+          throw std::runtime_error("the model gives another number of labels than the configuration names");
+        verdict = configuration.judge(probabilities);
+        run_ms += model.stats().run_ms;
+        ++runs;
+      }
+    } catch (const ferrite::Error&) {
+      throw;  // of the model, not of this file
+    } catch (const std::exception& fault) {
+      std::fprintf(stderr, "identify: %s: %s\n", path.c_str(), fault.what());
+      ++failed;
+      continue;
+    }
+    std::printf("%-*s  %-12s  %.4f\n", static_cast<int>(width), path.c_str(), verdict.label.c_str(), verdict.score);
+  }
+  if (runs > 0) {
+    const auto stats = model.stats();
+    std::printf("%llu nodes, %llu statements, %llu kernels, compiled in %.1f ms, %zu runs in %.2f ms\n",
+                static_cast<unsigned long long>(stats.nodes), static_cast<unsigned long long>(stats.statements),
+                static_cast<unsigned long long>(stats.kernels), stats.compile_ms, runs, run_ms);
+  }
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  if (argc == 2 && std::strcmp(argv[1], "--help") == 0) {
+    std::fputs(usage, stdout);
+    return 0;
+  }
+  if (!parse(argc, argv, arguments)) {
+    std::fputs(usage, stderr);
+    return 2;
+  }
+  try {
+    return identify_files(arguments);
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "identify: %s\n", fault.what());
+    return 3;
+  }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The standard passes as a plugin. Constants and common subexpressions are looked for twice: over composite
+// ops, and over the primitive ones that their decompositions leave.
+#include "passes.h"
+
+namespace {
+
+namespace passes = ferrite::passes;
+using ferrite::pass;
+
+void add_passes(ferrite::PluginBuilder& builder, const ferrite::PluginContext&) {
+  builder.add(passes::recognise_layer_norm());
+  builder.add(passes::recognise_gelu());
+
+  // Shape arithmetic becomes constant before anything is matched against constants.
+  builder.add(pass("pre_grad", "passes.fold_constants_early", passes::fold_constants));
+
+  builder.add(
+      pass("post_grad", "passes.fold_constants", passes::fold_constants).run_before("passes.simplify"));
+  builder.add(passes::simplify());
+  builder.add(pass("post_grad", "passes.compose_views", passes::compose_views).run_after("passes.simplify"));
+  // A bias or scale that was written apart goes in first, so that a batch norm behind it finds the
+  // convolution.
+  builder.add(pass("post_grad", "passes.fold_channel_affine", passes::fold_channel_affine)
+                  .run_after("passes.compose_views"));
+  builder.add(pass("post_grad", "passes.fold_batch_norm", passes::fold_batch_norm)
+                  .run_after("passes.fold_channel_affine"));
+  builder.add(pass("post_grad", "passes.cse", passes::merge_common).run_after("passes.fold_batch_norm"));
+  builder.add(pass("post_grad", "passes.dead_code", passes::drop_dead).run_after("passes.cse"));
+
+  builder.add(pass("pre_lower", "passes.fold_constants_late", passes::fold_constants));
+  builder.add(pass("pre_lower", "passes.compose_views_late", passes::compose_views)
+                  .run_after("passes.fold_constants_late"));
+  builder.add(
+      pass("pre_lower", "passes.cse_late", passes::merge_common).run_after("passes.compose_views_late"));
+  builder.add(pass("pre_lower", "passes.dead_code_late", passes::drop_dead).run_after("passes.cse_late"));
+}
+
+}  // namespace
+
+FERRITE_PLUGIN("ferrite.passes", "0.1.0", add_passes)

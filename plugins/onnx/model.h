@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// An opened ONNX model.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ferrite/provider.hpp"
+#include "proto.h"
+#include "tensors.h"
+#include "wire.h"
+
+namespace ferrite::from_onnx {
+
+class OnnxModel : public Model {
+ public:
+  /// Errors: those of slim_model, FE-I12 and FE-I13 for a message that is no model, FE-I14 for one that is not whole,
+  /// FE-I19 and FE-I24 for inputs or outputs that are no tensors of a supported type.
+  OnnxModel(std::string_view path, Bytes bytes);
+
+  std::vector<Port> inputs() override { return inputs_; }
+  std::vector<Port> outputs() override { return outputs_; }
+  void build(Graph& graph, std::span<const TensorType> input_types) override;
+
+ private:
+  void parse(Bytes bytes);
+  void read_opsets();
+  Port port_of(const onnx::ValueInfoProto& info) const;
+
+  ModelFile file_;
+  onnx::ModelProto proto_;
+  std::vector<RawRange> raw_;              ///< of the initializers of the main graph
+  std::map<std::string, int64_t> opsets_;  ///< by domain, "" = ai.onnx
+  std::vector<Port> inputs_, outputs_;
+};
+
+class OnnxImporter : public Importer {
+ public:
+  std::string id() const override { return "ferrite.onnx"; }
+  std::string extensions() const override { return ".onnx"; }
+  std::unique_ptr<Model> open(std::string_view path, Bytes bytes) override {
+    return std::make_unique<OnnxModel>(path, bytes);
+  }
+  std::string coverage() override;
+};
+
+}  // namespace ferrite::from_onnx

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Control flow. A branch that is known at import is put in place of the node; all else is refused.
+#include "helpers.h"
+
+namespace ferrite::from_onnx {
+namespace {
+
+void if_op(Context& c) {
+  auto condition = c.known(0);
+  if (!condition || condition->type().elements() != 1)
+    throw Failure(
+        FE_EUNSUPPORTED, "FE-I26",
+        c.where() +
+            ": the condition is computed from model inputs, and only branches on constants are supported; "
+            "export the model without the branch");
+  bool holds = numbers_of(*condition)[0] != 0;
+  auto outputs = c.subgraphs.inline_graph(
+      c.attribute(holds ? "then_branch" : "else_branch", onnx::AttributeProto::GRAPH).g());
+  for (size_t k = 0; k < outputs.size(); ++k) c.give(k, outputs[k]);
+}
+
+constexpr OpEntry entries[] = {
+    {"If", 1, newest, if_op},
+};
+
+}  // namespace
+
+std::span<const OpEntry> control_ops() { return entries; }
+
+}  // namespace ferrite::from_onnx

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The generated classes of the ONNX format. They are no warnings of ours.
+#pragma once
+
+#pragma GCC system_header
+#include <onnx/onnx_pb.h>

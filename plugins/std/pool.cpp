@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Pooling over 1 to 3 spatial dims: one reduction over the window, padding as a masked load.
+#include "window.h"
+
+namespace ferrite::standard {
+namespace {
+
+Window pool_window(const Instance& op) {
+  auto x = typed(op, 0, numeric);
+  need_rank(op, 0, x.rank(), 3, 5);
+  auto kernel = integers(op, "kernel", x.rank() - 2, 1, large >> 16);
+  element_count(op, kernel);
+  auto w = window_of(op, spatial_dims(x), std::move(kernel));
+  return w;
+}
+
+std::vector<TensorType> pool_type(const Instance& op) {
+  auto x = op.operand(0);
+  auto w = pool_window(op);
+  TensorType result{x.dtype, {x.dims[0], x.dims[1]}};
+  result.dims.insert(result.dims.end(), w.output.begin(), w.output.end());
+  return {result};
+}
+
+/// The nest of a pooling: the result's index, and the operand's for one element of the window.
+struct Pool {
+  Window window;
+  Indices result, operand;
+};
+Pool begin_pool(Lowering& l) {
+  Pool pool{pool_window(l.op), {}, {}};
+  auto vars = l.begin(l.result().type.dims, pool.window.kernel);
+  size_t rank = pool.window.rank();
+  pool.result.assign(vars.begin(), vars.begin() + static_cast<std::ptrdiff_t>(rank + 2));
+  pool.operand = {vars[0], vars[1]};
+  for (size_t d = 0; d < rank; ++d)
+    pool.operand.push_back(window_index(pool.window, d, vars[2 + d], vars[2 + rank + d]));
+  return pool;
+}
+void end_pool(Lowering& l, const Pool& pool, Val value) {
+  l.store(l.result(), pool.result, cast(value, l.result().type.dtype));
+  l.end();
+}
+
+void lower_max_pool(Lowering& l) {
+  auto pool = begin_pool(l);
+  auto x = l.operand(0);
+  Val element = load_window(l, x, pool.operand, 2, pool.window, [&] { return lowest(l, x.type.dtype); });
+  end_pool(l, pool, l.reduce(FE_REDUCE_MAX, widen(element)));
+}
+
+Val load_or_zero(Lowering& l, const Pool& pool) {
+  auto x = l.operand(0);
+  return widen(load_window(l, x, pool.operand, 2, pool.window, [&] { return l.constant(x.type.dtype, 0); }));
+}
+
+/// How many elements of the window at `at` lie in [low, high) of dim d.
+Idx count_inside(const Window& w, size_t d, Idx at, int64_t low, int64_t high) {
+  Idx start = at * w.strides[d] - w.low[d];
+  // The first element not before `low`, and the first not before `high`.
+  Idx first = max_index((start * -1 + (low + w.dilations[d] - 1)) / w.dilations[d], 0);
+  Idx last = min_index((start * -1 + (high + w.dilations[d] - 1)) / w.dilations[d], w.kernel[d]);
+  return last - first;
+}
+
+void lower_avg_pool(Lowering& l) {
+  auto pool = begin_pool(l);
+  const auto& w = pool.window;
+  bool padding_counts = l.op.attrs.boolean("count_include_pad");
+  Val sum = l.reduce(FE_REDUCE_SUM, load_or_zero(l, pool));
+  // The part of the divisor that is the same everywhere, then that of the dims where windows are cut off.
+  double fixed = 1;
+  Val divisor;
+  for (size_t d = 0; d < w.rank(); ++d) {
+    int64_t low = padding_counts ? -w.low[d] : 0, high = w.input[d] + (padding_counts ? w.high[d] : 0);
+    int64_t reach = (w.output[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] - w.low[d];
+    if (-w.low[d] >= low && reach < high) {
+      fixed *= static_cast<double>(w.kernel[d]);
+      continue;
+    }
+    Val count = cast(l.value(count_inside(w, d, pool.result[2 + d], low, high)), sum.dtype());
+    divisor = divisor.lowering() ? divisor * count : count;
+  }
+  Val all = divisor.lowering() ? divisor * fixed : l.constant(sum.dtype(), fixed);
+  end_pool(l, pool, sum / all);
+}
+
+void lower_lp_pool(Lowering& l) {
+  auto pool = begin_pool(l);
+  int64_t p = l.op.attrs.integer("p");
+  Val x = abs(load_or_zero(l, pool));
+  Val power = p == 1 ? x : p == 2 ? x * x : pow(x, l.constant(x.dtype(), static_cast<double>(p)));
+  Val sum = l.reduce(FE_REDUCE_SUM, power);
+  Val root = p == 1   ? sum
+             : p == 2 ? sqrt(sum)
+                      : pow(sum, l.constant(x.dtype(), 1.0 / static_cast<double>(p)));
+  end_pool(l, pool, root);
+}
+
+OpDef pool_def(const char* name, const char* doc) {
+  return op_def(name)
+      .doc(doc)
+      .operands("x")
+      .required(attr("kernel", Dims{}), "one number a spatial dim")
+      .attr(attr("strides", Dims{}), "empty: 1")
+      .attr(attr("pads_low", Dims{}), "empty: 0")
+      .attr(attr("pads_high", Dims{}), "empty: 0")
+      .attr(attr("dilations", Dims{}), "empty: 1")
+      .attr(attr("sizes", Dims{}), "the result's spatial dims; empty: as many windows as fit")
+      .infer(pool_type);
+}
+std::vector<std::string> pool_samples(const std::string& name, const std::string& more) {
+  return {sample("%x: f32[1,2,7,8]", name + "(%x) {kernel = [3, 2], strides = [2, 2]" + more + "}"),
+          sample("%x: f32[1,2,7,8]", name +
+                                         "(%x) {kernel = [3, 3], strides = [2, 2], pads_low = [1, 1], "
+                                         "pads_high = [1, 1], sizes = [4, 5]" +
+                                         more + "}"),
+          sample("%x: f32[1,2,9]", name + "(%x) {kernel = [3], dilations = [2], pads_low = [1]" + more + "}"),
+          sample("%x: bf16[1,2,4,4]", name + "(%x) {kernel = [2, 2]" + more + "}")};
+}
+
+}  // namespace
+
+void add_pool(PluginBuilder& builder, const PluginContext&) {
+  builder.add(pool_def("max_pool", "The maximum of each window; padding never wins.")
+                  .lower(lower_max_pool)
+                  .samples(pool_samples("max_pool", "")));
+  auto avg_samples = pool_samples("avg_pool", "");
+  avg_samples.push_back(pool_samples("avg_pool", ", count_include_pad = true")[1]);
+  builder.add(
+      pool_def("avg_pool",
+               "The mean of each window; padding counts only when told so, what lies beyond it never.")
+          .attr(attr("count_include_pad", false))
+          .infer([](const Instance& op) {
+            typed(op, 0, FE_PRIM_FLOAT);
+            return pool_type(op);
+          })
+          .lower(lower_avg_pool)
+          .samples(avg_samples));
+  builder.add(pool_def("lp_pool", "The p-norm of each window.")
+                  .attr(attr("p", 2))
+                  .infer([](const Instance& op) {
+                    typed(op, 0, FE_PRIM_FLOAT);
+                    int64_t p = op.attrs.integer("p");
+                    need_value(p > 0, op, "p", "is ", p, " and must be positive");
+                    return pool_type(op);
+                  })
+                  .lower(lower_lp_pool)
+                  .samples(pool_samples("lp_pool", ", p = 3")));
+}
+
+}  // namespace ferrite::standard

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# ferrite_add_plugin(NAME SOURCES file... [LIBRARIES target...] [DESCRIPTOR file])
+#   builds a plugin: a module that exports the one entry symbol and nothing else, against Ferrite::sdk alone.
+#   A descriptor (<id>.plugin.toml) is put beside the library.
+set(FERRITE_PLUGIN_EXPORTS ${CMAKE_CURRENT_LIST_DIR}/plugin.map)
+function(ferrite_add_plugin name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DESCRIPTOR" "SOURCES;LIBRARIES")
+  if(NOT arg_SOURCES)
+    message(FATAL_ERROR "ferrite_add_plugin(${name}): SOURCES is empty")
+  endif()
+  add_library(${name} MODULE ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE Ferrite::sdk ${arg_LIBRARIES})
+  if(TARGET ferrite_warnings)
+    target_link_libraries(${name} PRIVATE ferrite_warnings)
+  endif()
+  set_target_properties(${name} PROPERTIES PREFIX "" CXX_STANDARD 20 CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    LINK_DEPENDS ${FERRITE_PLUGIN_EXPORTS})
+  if(FERRITE_PLUGIN_DIRECTORY)
+    set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${FERRITE_PLUGIN_DIRECTORY})
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-gnu-unique>)
+  endif()
+  target_link_options(${name} PRIVATE -Wl,--exclude-libs,ALL -Wl,--version-script=${FERRITE_PLUGIN_EXPORTS})
+  # Sanitizer runtimes are resolved by the program, so a plugin built with one has undefined symbols.
+  if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    target_link_options(${name} PRIVATE -Wl,-z,defs)
+  endif()
+  if(arg_DESCRIPTOR)
+    get_target_property(directory ${name} LIBRARY_OUTPUT_DIRECTORY)
+    if(NOT directory)
+      set(directory ${CMAKE_CURRENT_BINARY_DIR})
+    endif()
+    configure_file(${arg_DESCRIPTOR} ${directory}/ COPYONLY)
+  endif()
+endfunction()

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The graph as a plugin sees it: plain-data views to read, a table of host functions to edit.
+#ifndef FERRITE_ABI_GRAPH_H
+#define FERRITE_ABI_GRAPH_H
+
+#include "ferrite/abi/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Handles are {index, generation}: one of an erased thing, or of another graph, is answered FE_ESTALE. 0 is none.
+typedef uint64_t fe_node;
+typedef uint64_t fe_value;
+
+#define FE_ATTR_INT 1u
+#define FE_ATTR_FLOAT 2u
+#define FE_ATTR_STRING 3u
+#define FE_ATTR_DTYPE 4u
+#define FE_ATTR_INTS 5u
+#define FE_ATTR_FLOATS 6u
+#define FE_ATTR_STRINGS 7u
+#define FE_ATTR_BOOL 8u
+
+typedef struct fe_attr {
+  uint64_t size;
+  fe_string name;
+  uint32_t kind;  // FE_ATTR_*
+  uint32_t reserved;
+  int64_t i;      // int, bool, dtype
+  double f;
+  fe_string s;
+  fe_array list;  // of int64_t, double or fe_string
+} fe_attr;
+
+#define FE_CONSTANT_NONE 0u
+#define FE_CONSTANT_LITERAL 1u    // <= 1 KiB, by value
+#define FE_CONSTANT_WEIGHT 2u     // in a mapped file; identity by file and offset
+#define FE_CONSTANT_PARAMETER 3u  // mutable, never folded
+
+typedef struct fe_value_view {
+  uint64_t size;
+  fe_value handle;
+  fe_node producer;      // 0 for graph inputs and constants
+  uint32_t result;       // which result of the producer
+  uint32_t use_count;    // operands that read it, graph outputs counted
+  uint32_t is_output;
+  uint32_t is_input;
+  uint32_t constant;     // FE_CONSTANT_*
+  uint32_t reserved;
+  fe_string name;
+  fe_tensor_type type;
+  const void* data;      // constants: contiguous elements, else null
+  uint64_t data_bytes;
+} fe_value_view;
+
+typedef struct fe_node_view {
+  uint64_t size;
+  fe_node handle;
+  fe_string op;
+  fe_array operands;  // of fe_value; an absent optional operand is 0
+  fe_array results;   // of fe_value
+  fe_array attrs;     // of fe_attr
+  fe_string origin;   // the model's own node names, comma separated
+  uint32_t flags;     // FE_OP_* bits of the op (contrib.h)
+  uint32_t reserved;
+} fe_node_view;
+
+// The whole graph in topological order. Valid until the next edit.
+typedef struct fe_graph_view {
+  uint64_t size;
+  fe_string name;
+  fe_array nodes;    // of fe_node
+  fe_array inputs;   // of fe_value
+  fe_array outputs;  // of fe_value
+  uint64_t revision; // grows with each edit
+} fe_graph_view;
+
+typedef struct fe_node_args { uint64_t size; fe_node node; } fe_node_args;
+typedef struct fe_value_args { uint64_t size; fe_value value; } fe_value_args;
+typedef struct fe_handle_out { uint64_t size; uint64_t handle; } fe_handle_out;
+
+// make: appends before `before` (0 = at the end). Types are inferred by the op's rule; `results` takes up to `capacity` handles.
+typedef struct fe_make_args {
+  uint64_t size;
+  fe_string op;
+  fe_array operands;  // of fe_value
+  fe_array attrs;     // of fe_attr
+  fe_node before;
+  fe_string origin;   // empty: inherited from the node given in `like`
+  fe_node like;       // provenance donor, 0 = none
+} fe_make_args;
+typedef struct fe_make_out {
+  uint64_t size;
+  fe_node node;
+  fe_value* results;
+  uint64_t capacity;
+  uint64_t count;
+} fe_make_out;
+
+typedef struct fe_literal_args {
+  uint64_t size;
+  fe_tensor_type type;
+  const void* data;
+  uint64_t bytes;
+} fe_literal_args;
+// A weight: bytes [offset, offset + bytes) of a file that the host maps, or of memory that outlives the graph (data != null).
+typedef struct fe_weight_args {
+  uint64_t size;
+  fe_string name;
+  fe_tensor_type type;
+  fe_string file;
+  uint64_t offset;
+  uint64_t bytes;
+  const void* data;
+} fe_weight_args;
+typedef struct fe_input_args {
+  uint64_t size;
+  fe_string name;
+  fe_tensor_type type;
+} fe_input_args;
+typedef struct fe_output_args {
+  uint64_t size;
+  fe_string name;
+  fe_value value;
+} fe_output_args;
+typedef struct fe_replace_args {
+  uint64_t size;
+  fe_value from;
+  fe_value to;
+} fe_replace_args;
+typedef struct fe_attr_args {
+  uint64_t size;
+  fe_node node;
+  fe_attr attr;
+} fe_attr_args;
+typedef struct fe_operand_args {
+  uint64_t size;
+  fe_node node;
+  uint32_t index;
+  uint32_t reserved;
+  fe_value value;
+} fe_operand_args;
+
+typedef struct fe_users_out {
+  uint64_t size;
+  fe_array nodes;  // of fe_node, valid until the next edit
+} fe_users_out;
+
+// Given to passes, rules, decompositions and importers. `self` is fe_graph_api.self.
+typedef struct fe_graph_api {
+  uint64_t size;
+  uint32_t rev;
+  uint32_t reserved;
+  void* self;
+  int32_t (*view)(void* self, fe_call*, const fe_none*, fe_graph_view* out);
+  int32_t (*node)(void* self, fe_call*, const fe_node_args*, fe_node_view* out);
+  int32_t (*value)(void* self, fe_call*, const fe_value_args*, fe_value_view* out);
+  int32_t (*make)(void* self, fe_call*, const fe_make_args*, fe_make_out* out);
+  int32_t (*literal)(void* self, fe_call*, const fe_literal_args*, fe_handle_out* out);
+  int32_t (*weight)(void* self, fe_call*, const fe_weight_args*, fe_handle_out* out);
+  int32_t (*input)(void* self, fe_call*, const fe_input_args*, fe_handle_out* out);
+  int32_t (*output)(void* self, fe_call*, const fe_output_args*, fe_none* out);
+  int32_t (*replace_uses)(void* self, fe_call*, const fe_replace_args*, fe_none* out);
+  int32_t (*erase)(void* self, fe_call*, const fe_node_args*, fe_none* out);
+  int32_t (*set_operand)(void* self, fe_call*, const fe_operand_args*, fe_none* out);
+  int32_t (*set_attr)(void* self, fe_call*, const fe_attr_args*, fe_none* out);
+  // Evaluates a value that depends on constants only (interpreter; results up to 64 KiB) and gives it as a literal or
+  // weight-like constant value. FE_EUNSUPPORTED when it depends on an input or is too large.
+  int32_t (*evaluate)(void* self, fe_call*, const fe_value_args*, fe_handle_out* out);
+  // Users of a value: handles of nodes, each once, in order.
+  int32_t (*users)(void* self, fe_call*, const fe_value_args*, fe_users_out* out);
+} fe_graph_api;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

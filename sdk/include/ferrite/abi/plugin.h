@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The entry of a plugin: one exported symbol that only describes; create() activates.
+#ifndef FERRITE_ABI_PLUGIN_H
+#define FERRITE_ABI_PLUGIN_H
+
+#include "ferrite/abi/base.h"
+#include "ferrite/abi/contrib.h"
+#include "ferrite/abi/importer.h"
+#include "ferrite/abi/provider.h"
+#include "ferrite/abi/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FE_LOG_ERROR 0u
+#define FE_LOG_WARNING 1u
+#define FE_LOG_INFO 2u
+#define FE_LOG_DEBUG 3u
+typedef struct fe_log_args { uint64_t size; uint32_t level; uint32_t reserved; fe_string channel; fe_string text; } fe_log_args;
+
+// fn(context, begin, end, worker) for disjoint ranges that cover [0, count); ranges hold at least `grain` items except the last.
+typedef struct fe_parallel_args {
+  uint64_t size;
+  int64_t count;
+  int64_t grain;
+  int64_t workers;  // at most this many; 0 = all
+  void* context;
+  void (*fn)(void* context, int64_t begin, int64_t end, int64_t worker);
+} fe_parallel_args;
+typedef struct fe_workers_out { uint64_t size; int64_t workers; } fe_workers_out;
+
+typedef struct fe_host {
+  uint64_t size;
+  uint32_t rev;
+  uint32_t minor;
+  void* self;
+  fe_string version;
+  int32_t (*log)(void* self, fe_call*, const fe_log_args*, fe_none*);
+  int32_t (*parallel_for)(void* self, fe_call*, const fe_parallel_args*, fe_none*);
+  int32_t (*workers)(void* self, fe_call*, const fe_none*, fe_workers_out*);
+} fe_host;
+
+#define FE_CONTRIBUTION_OP 1u         // fe_op_def
+#define FE_CONTRIBUTION_LOWERING 2u   // fe_lowering
+#define FE_CONTRIBUTION_RULES 3u      // fe_rule_set
+#define FE_CONTRIBUTION_PASS 4u       // fe_pass
+#define FE_CONTRIBUTION_PROVIDER 5u   // fe_provider
+#define FE_CONTRIBUTION_RUNTIME 6u    // fe_runtime
+#define FE_CONTRIBUTION_IMPORTER 7u   // fe_importer
+
+typedef struct fe_contribution {
+  uint32_t kind;
+  uint32_t reserved;
+  const void* table;  // lives until destroy
+} fe_contribution;
+
+// Config: the manifest's [plugin.<id>] table, flattened to attributes ("tile.m" for nested keys).
+typedef struct fe_create_args {
+  uint64_t size;
+  const fe_host* host;  // lives until destroy
+  fe_array config;      // of fe_attr
+} fe_create_args;
+typedef struct fe_create_out {
+  uint64_t size;
+  void* instance;
+  fe_array contributions;  // of fe_contribution, lives until destroy
+} fe_create_out;
+typedef struct fe_destroy_args { uint64_t size; void* instance; } fe_destroy_args;
+
+typedef struct fe_plugin_v0 {
+  uint64_t size;
+  uint32_t major;
+  uint32_t minor;
+  void* self;
+  fe_string id;
+  fe_string version;
+  int32_t (*create)(void* self, fe_call*, const fe_create_args*, fe_create_out*);
+  int32_t (*destroy)(void* self, fe_call*, const fe_destroy_args*, fe_none*);
+} fe_plugin_v0;
+
+typedef const fe_plugin_v0* (*fe_plugin_entry_v0_fn)(uint32_t host_minor);
+#define FE_PLUGIN_ENTRY "fe_plugin_entry_v0"
+
+#ifdef __cplusplus
+}
+#endif
+#endif

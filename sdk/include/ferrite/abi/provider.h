@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A provider turns kernels into blobs for a target. A codegen is the provider whose blob a runtime launches.
+#ifndef FERRITE_ABI_PROVIDER_H
+#define FERRITE_ABI_PROVIDER_H
+
+#include "ferrite/abi/base.h"
+#include "ferrite/abi/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fe_open_target_args {
+  uint64_t size;
+  fe_array description;  // bytes: what runtime.describe gave, or a file
+} fe_open_target_args;
+typedef struct fe_open_target_out {
+  uint64_t size;
+  void* target;  // given to every later slot; closed by close_target
+  fe_string name;
+  uint32_t vector_bytes;      // preferred contiguous run, a hint for the cost model
+  uint32_t buffer_alignment;  // bytes
+  int64_t local_bytes;        // budget of LOCAL buffers of one kernel, per outer iteration
+} fe_open_target_out;
+
+// The layout that a candidate wants for a constant operand: stored dims, and each logical coordinate as an expression (FLAT
+// encoding) of the packed coordinates p0, p1, ...; elements whose logical coordinate is out of range hold 0.
+typedef struct fe_operand_layout {
+  uint64_t size;
+  uint32_t buffer;       // of the kernel
+  uint32_t packed_rank;
+  const int64_t* packed_dims;
+  const fe_flat_expr* exprs;
+  uint64_t expr_count;
+  const uint32_t* unpack;  // [logical_rank], expression numbers; symbol k is packed coordinate k
+  uint32_t logical_rank;   // of the buffer
+  uint32_t reserved;
+} fe_operand_layout;
+
+typedef struct fe_candidate {
+  uint64_t size;
+  uint64_t id;               // given back to compile
+  fe_string name;
+  double cost;               // seconds, by the provider's model
+  int64_t workspace_bytes;   // per worker
+  fe_array operand_layouts;  // of fe_operand_layout
+  uint32_t covered;          // leading statements it covers; the rest becomes a kernel of its own
+  uint32_t flags;
+} fe_candidate;
+
+typedef struct fe_propose_args {
+  uint64_t size;
+  void* target;
+  fe_array kernel;  // bytes
+} fe_propose_args;
+// Each candidate is handed to `add`; the host copies it.
+typedef struct fe_propose_out {
+  uint64_t size;
+  void* host;
+  int32_t (*add)(void* host, const fe_candidate*);
+} fe_propose_out;
+
+typedef struct fe_compile_args {
+  uint64_t size;
+  void* target;
+  fe_array kernel;      // bytes, operand layouts of the candidate already in place
+  uint64_t candidate;   // id
+  fe_string entry;      // name of the entry, the kernel's hash
+  fe_array config;      // bytes; empty = the provider's own choice
+  fe_string provenance; // for listings
+} fe_compile_args;
+typedef struct fe_compile_out {
+  uint64_t size;
+  fe_sink blob;          // code
+  fe_sink listing;       // text, only when listing.write is not null
+  int64_t tasks;         // units of parallel work of one launch
+  int64_t grain;         // tasks that one worker should take at least
+  int64_t workspace_bytes;  // per worker
+  int64_t registers, spills, shared_bytes;  // -1 = unknown
+} fe_compile_out;
+
+typedef struct fe_provider {
+  uint64_t size;
+  uint32_t rev;
+  uint32_t thread_model;  // FE_THREADS_*
+  void* self;
+  fe_string id;
+  fe_string device_kind;  // runtime id whose devices it targets
+  uint32_t max_flat_revision;
+  uint32_t reserved;
+  uint64_t features;
+  int32_t (*open_target)(void* self, fe_call*, const fe_open_target_args*, fe_open_target_out*);
+  int32_t (*close_target)(void* self, fe_call*, const fe_open_target_out*, fe_none*);
+  int32_t (*propose)(void* self, fe_call*, const fe_propose_args*, fe_propose_out*);
+  int32_t (*compile)(void* self, fe_call*, const fe_compile_args*, fe_compile_out*);
+  int32_t (*fingerprint)(void* self, fe_call*, const fe_none*, fe_sink*);
+} fe_provider;
+
+#define FE_THREADS_SERIALISED 0u
+#define FE_THREADS_ANY 1u
+#define FE_THREADS_STREAM 2u
+
+#ifdef __cplusplus
+}
+#endif
+#endif

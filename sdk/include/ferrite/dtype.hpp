@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Element types and scalar primitives, generated from dtypes.def and prims.def.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "ferrite/abi/base.h"
+
+namespace ferrite::inline v0 {
+
+/// An element type. Open: a value that is not listed here is legal and has no descriptor.
+enum class DType : uint16_t {
+  none = 0,
+#define FE_DTYPE(name, code, ...) name##_ = code,
+#include "ferrite/dtypes.def"
+};
+
+// Short names for authors: ferrite::f32 and so on. `bool` is a keyword, so the boolean type is `boolean`.
+inline constexpr DType boolean = DType::bool_, i8 = DType::i8_, i16 = DType::i16_, i32 = DType::i32_, i64 = DType::i64_,
+                       u8 = DType::u8_, u16 = DType::u16_, u32 = DType::u32_, u64 = DType::u64_, f16 = DType::f16_,
+                       bf16 = DType::bf16_, f32 = DType::f32_, f64 = DType::f64_;
+
+struct DTypeInfo {
+  DType dtype;
+  std::string_view name;
+  int kind;  ///< FE_CLASS_*
+  int bits;
+  int exponent;
+  int mantissa;
+  int variant;  ///< 0 IEEE-like, 1 finite only, 2 fnuz
+};
+
+inline constexpr auto dtype_table = std::to_array<DTypeInfo>({
+#define FE_DTYPE(name, code, kind, bits, exponent, mantissa, variant) \
+  {DType::name##_, #name, kind, bits, exponent, mantissa, variant},
+#include "ferrite/dtypes.def"
+});
+
+/// The descriptor, or null for a code that this build does not know.
+constexpr const DTypeInfo* find_dtype(DType dtype) {
+  auto code = static_cast<size_t>(dtype);
+  return code >= 1 && code <= dtype_table.size() ? &dtype_table[code - 1] : nullptr;
+}
+constexpr const DTypeInfo* find_dtype(std::string_view name) {
+  for (const auto& info : dtype_table)
+    if (info.name == name) return &info;
+  return nullptr;
+}
+constexpr std::string_view name_of(DType dtype) {
+  const auto* info = find_dtype(dtype);
+  return info ? info->name : "?";
+}
+constexpr int bits_of(DType dtype) {
+  const auto* info = find_dtype(dtype);
+  return info ? info->bits : 0;
+}
+/// Bytes of `count` contiguous elements; sub-byte types are packed.
+constexpr int64_t bytes_of(DType dtype, int64_t count) { return (count * bits_of(dtype) + 7) / 8; }
+constexpr int class_of(DType dtype) {
+  const auto* info = find_dtype(dtype);
+  return info ? info->kind : -1;
+}
+constexpr bool is_float(DType dtype) { return class_of(dtype) == FE_CLASS_FLOAT; }
+constexpr bool is_integer(DType dtype) {
+  return class_of(dtype) == FE_CLASS_INT || class_of(dtype) == FE_CLASS_UINT;
+}
+constexpr bool is_signed(DType dtype) { return class_of(dtype) == FE_CLASS_INT; }
+/// The type that arithmetic on `dtype` is done in: f32 for the smaller floats, the type itself otherwise.
+constexpr DType compute_type(DType dtype) {
+  return is_float(dtype) && bits_of(dtype) < 32 ? DType::f32_ : dtype;
+}
+
+#define FE_PRIM_BOOL 1
+#define FE_PRIM_INT 2
+#define FE_PRIM_FLOAT 4
+
+/// A scalar primitive of the loop IR.
+enum class Prim : uint16_t {
+#define FE_PRIM(name, code, ...) name##_ = code,
+#include "ferrite/prims.def"
+};
+
+struct PrimInfo {
+  Prim prim;
+  std::string_view name;
+  int operands;
+  int classes;       ///< mask of FE_PRIM_BOOL, FE_PRIM_INT, FE_PRIM_FLOAT
+  bool gives_bool;   ///< the result is bool whatever the operands are
+  int max_ulp;       ///< bound on the f32 error of a backend
+};
+
+namespace detail {
+inline constexpr bool SAME = false, BOOL = true;
+}
+
+inline constexpr auto prim_table = std::to_array<PrimInfo>({
+#define FE_PRIM(name, code, operands, classes, result, ulp) \
+  {Prim::name##_, #name, operands, classes, detail::result, ulp},
+#include "ferrite/prims.def"
+});
+
+constexpr const PrimInfo* find_prim(uint32_t code) {
+  return code >= 1 && code <= prim_table.size() ? &prim_table[code - 1] : nullptr;
+}
+constexpr const PrimInfo& info_of(Prim prim) { return prim_table[static_cast<size_t>(prim) - 1]; }
+constexpr const PrimInfo* find_prim(std::string_view name) {
+  for (const auto& info : prim_table)
+    if (info.name == name) return &info;
+  return nullptr;
+}
+
+/// float -> bf16 bits, round to nearest even, NaN kept quiet.
+constexpr uint16_t bf16_bits(float value) {
+  auto bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
+  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+constexpr float bf16_value(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+/// float -> IEEE half bits, round to nearest even.
+constexpr uint16_t f16_bits(float value) {
+  auto bits = std::bit_cast<uint32_t>(value);
+  auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
+  uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x33000001u) return sign;
+  int exponent = static_cast<int>(magnitude >> 23) - 127;
+  uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+  int shift = exponent < -14 ? 13 + (-14 - exponent) : 13;
+  uint32_t kept = mantissa >> shift;
+  uint32_t rest = mantissa & ((1u << shift) - 1u);
+  uint32_t half = 1u << (shift - 1);
+  if (rest > half || (rest == half && (kept & 1u))) ++kept;
+  uint32_t result = exponent < -14 ? kept : kept + (static_cast<uint32_t>(exponent + 14) << 10);
+  return static_cast<uint16_t>(sign | result);
+}
+constexpr float f16_value(uint16_t bits) {
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+  uint32_t exponent = (bits >> 10) & 0x1fu;
+  uint32_t mantissa = bits & 0x3ffu;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent == 0) {
+    float value = static_cast<float>(mantissa) * (1.0f / 16777216.0f);
+    return sign ? -value : value;
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+}
+
+}  // namespace ferrite::inline v0

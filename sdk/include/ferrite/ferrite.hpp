@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The embedding API in C++: ferrite.h with owners, exceptions and typed tensors. Header only; link Ferrite::runtime.
+//
+//   ferrite::Session session;
+//   ferrite::Model model(session, "model.onnx");
+//   auto x = ferrite::Tensor::of<float>({1, 3, 224, 224}, pixels);
+//   std::vector<ferrite::Tensor> results = model.run({x});
+//   std::span<const float> scores = results[0].elements<float>();
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ferrite/ferrite.h"
+
+namespace ferrite::inline v0 {
+
+/// What a failed call throws: what() is "FE-X04 model.onnx: text".
+class Error : public std::exception {
+ public:
+  Error(int32_t status, std::string code, std::string text, std::string where)
+      : status_(status), code_(std::move(code)), text_(std::move(text)), where_(std::move(where)) {
+    message_ = code_ + (where_.empty() ? "" : " " + where_ + ":") + " " + text_;
+  }
+  const char* what() const noexcept override { return message_.c_str(); }
+  int32_t status() const { return status_; }  ///< FERRITE_E*
+  const std::string& code() const { return code_; }
+  const std::string& text() const { return text_; }
+  const std::string& where() const { return where_; }
+
+ private:
+  int32_t status_;
+  std::string code_, text_, where_, message_;
+};
+
+namespace detail {
+
+template <class T>
+T embedding_struct() {
+  T value{};
+  value.size = sizeof(T);
+  return value;
+}
+inline void check_call(int32_t status) {
+  if (status == FERRITE_OK) return;
+  auto error = embedding_struct<ferrite_error>();
+  ferrite_last_error(&error);
+  throw Error(status, error.code ? error.code : "", error.text ? error.text : "", error.where ? error.where : "");
+}
+/// DLPack's type of T.
+template <class T>
+constexpr DLDataType data_type() {
+  static_assert(std::is_arithmetic_v<T>, "an element is bool, an integer or a float");
+  constexpr auto bits = static_cast<uint8_t>(sizeof(T) * 8);
+  if (std::is_same_v<T, bool>) return {kDLBool, bits, 1};
+  if (std::is_floating_point_v<T>) return {kDLFloat, bits, 1};
+  return {static_cast<uint8_t>(std::is_signed_v<T> ? kDLInt : kDLUInt), bits, 1};
+}
+
+}  // namespace detail
+
+/// A tensor in host memory: owned, or a view of memory that outlives it. Copies share the elements.
+class Tensor {
+ public:
+  /// Takes over what a DLPack producer gave, or the library made; its deleter runs with the last copy.
+  static Tensor adopt(DLManagedTensorVersioned* managed) {
+    Tensor tensor;
+    tensor.tensor_ = managed->dl_tensor;
+    tensor.owner_ = std::shared_ptr<void>(managed, [](void* pointer) {
+      auto* owned = static_cast<DLManagedTensorVersioned*>(pointer);
+      if (owned->deleter) owned->deleter(owned);
+    });
+    tensor.shape_.assign(managed->dl_tensor.shape, managed->dl_tensor.shape + managed->dl_tensor.ndim);
+    return tensor;
+  }
+  /// A view of `elements`, which must be as many as `shape` says and outlive the tensor and its copies.
+  template <class T>
+  static Tensor view(std::vector<int64_t> shape, std::span<T> elements) {
+    using Element = std::remove_const_t<T>;
+    Tensor tensor(std::move(shape), detail::data_type<Element>(), const_cast<Element*>(elements.data()));
+    tensor.check_count(elements.size());
+    return tensor;
+  }
+  /// A tensor with a copy of `elements`.
+  template <class T>
+  static Tensor of(std::vector<int64_t> shape, std::span<const T> elements) {
+    // Not a vector<T>: that of bool has no elements to point to.
+    std::shared_ptr<T[]> copy(new T[elements.size() + 1]);
+    if (!elements.empty()) std::memcpy(copy.get(), elements.data(), elements.size_bytes());
+    Tensor tensor(std::move(shape), detail::data_type<T>(), copy.get());
+    tensor.check_count(elements.size());
+    tensor.owner_ = copy;
+    return tensor;
+  }
+
+  const std::vector<int64_t>& shape() const { return shape_; }
+  DLDataType dtype() const { return tensor_.dtype; }
+  int64_t count() const { return std::accumulate(shape_.begin(), shape_.end(), int64_t{1}, std::multiplies<>()); }
+  /// The elements, contiguous. Error FE-X31 where they are of another type than T.
+  template <class T>
+  std::span<const T> elements() const {
+    constexpr DLDataType wanted = detail::data_type<T>();
+    if (tensor_.dtype.code != wanted.code || tensor_.dtype.bits != wanted.bits || tensor_.dtype.lanes != 1)
+      throw Error(FERRITE_EINVALID, "FE-X31", "the elements are of another type than asked for", "Tensor::elements");
+    return {reinterpret_cast<const T*>(static_cast<const char*>(tensor_.data) + tensor_.byte_offset),
+            static_cast<size_t>(count())};
+  }
+  /// As DLPack; valid as long as this object.
+  DLTensor dlpack() const {
+    DLTensor result = tensor_;
+    result.shape = const_cast<int64_t*>(shape_.data());
+    return result;
+  }
+
+ private:
+  Tensor() = default;
+  Tensor(std::vector<int64_t> shape, DLDataType dtype, void* data) : shape_(std::move(shape)) {
+    tensor_.data = data;
+    tensor_.device = {kDLCPU, 0};
+    tensor_.ndim = static_cast<int32_t>(shape_.size());
+    tensor_.dtype = dtype;
+  }
+  void check_count(size_t given) const {
+    if (static_cast<size_t>(count()) != given)
+      throw Error(FERRITE_EINVALID, "FE-X32", "the shape holds another number of elements than were given", "Tensor");
+  }
+
+  DLTensor tensor_{};
+  std::vector<int64_t> shape_;
+  std::shared_ptr<void> owner_;
+};
+
+struct SessionOptions {
+  std::string manifest;              ///< a pipeline manifest; empty: the default pipeline
+  std::vector<std::string> plugins;  ///< libraries, descriptors or folders that are enabled as well
+  std::string device;                ///< empty: what the manifest says
+  int64_t threads = 0;               ///< 0: what the manifest says, else the machine's
+  std::string log;                   ///< channels; process-wide
+};
+
+/// The plugins of a pipeline, loaded. Models keep their session alive.
+class Session {
+ public:
+  explicit Session(const SessionOptions& options = {}) {
+    std::vector<const char*> plugins;
+    for (const auto& plugin : options.plugins) plugins.push_back(plugin.c_str());
+    auto given = detail::embedding_struct<ferrite_session_options>();
+    given.manifest = options.manifest.empty() ? nullptr : options.manifest.c_str();
+    given.plugins = plugins.data();
+    given.plugin_count = plugins.size();
+    given.device = options.device.empty() ? nullptr : options.device.c_str();
+    given.threads = options.threads;
+    given.log = options.log.empty() ? nullptr : options.log.c_str();
+    ferrite_session* session = nullptr;
+    detail::check_call(ferrite_session_open(&given, &session));
+    handle_ = std::shared_ptr<ferrite_session>(session, ferrite_session_close);
+  }
+  ferrite_session* get() const { return handle_.get(); }
+
+ private:
+  friend class Model;
+  std::shared_ptr<ferrite_session> handle_;
+};
+
+struct Port {
+  std::string name, dtype_name;
+  DLDataType dtype{};
+  bool ranked = true;
+  std::vector<int64_t> dims;           ///< -1: not fixed
+  std::vector<std::string> dim_names;
+};
+
+using Stats = ferrite_stats;
+
+class Model {
+ public:
+  Model(const Session& session, const std::string& path) : session_(session.handle_) {
+    ferrite_model* model = nullptr;
+    detail::check_call(ferrite_model_load(session.get(), path.c_str(), &model));
+    handle_.reset(model);
+  }
+
+  std::vector<Port> inputs() const { return ports(ferrite_model_input_count, ferrite_model_input); }
+  std::vector<Port> outputs() const { return ports(ferrite_model_output_count, ferrite_model_output); }
+
+  /// Runs on tensors in the order of inputs(); gives them in the order of outputs(). Compiles for new shapes.
+  std::vector<Tensor> run(std::span<const Tensor> inputs) {
+    Arguments given(inputs);
+    std::vector<DLManagedTensorVersioned*> made(ferrite_model_output_count(handle_.get()));
+    detail::check_call(ferrite_run_alloc(handle_.get(), given.pointers.data(), given.pointers.size(), made.data(), made.size()));
+    std::vector<Tensor> results;
+    results.reserve(made.size());
+    for (auto* tensor : made) results.push_back(Tensor::adopt(tensor));
+    return results;
+  }
+  std::vector<Tensor> run(std::initializer_list<Tensor> inputs) {
+    return run(std::span<const Tensor>(inputs.begin(), inputs.size()));
+  }
+  /// Compiles for the shapes of these tensors; their elements are not read.
+  void compile(std::span<const Tensor> inputs) {
+    Arguments given(inputs);
+    detail::check_call(ferrite_model_compile(handle_.get(), given.pointers.data(), given.pointers.size()));
+  }
+
+  Stats stats() const {
+    auto stats = detail::embedding_struct<ferrite_stats>();
+    detail::check_call(ferrite_model_stats(handle_.get(), &stats));
+    return stats;
+  }
+  /// The decision ledger as JSON.
+  std::string ledger() const {
+    std::string text;
+    detail::check_call(ferrite_model_ledger(handle_.get(), &text, [](void* context, const char* data, uint64_t bytes) {
+      static_cast<std::string*>(context)->assign(data, bytes);
+    }));
+    return text;
+  }
+
+ private:
+  struct Arguments {
+    explicit Arguments(std::span<const Tensor> given) {
+      for (const auto& tensor : given) tensors.push_back(tensor.dlpack());
+      for (const auto& tensor : tensors) pointers.push_back(&tensor);
+    }
+    std::vector<DLTensor> tensors;
+    std::vector<const DLTensor*> pointers;
+  };
+  std::vector<Port> ports(uint64_t (*count)(const ferrite_model*),
+                          int32_t (*describe)(const ferrite_model*, uint64_t, ferrite_port*)) const {
+    std::vector<Port> result;
+    for (uint64_t k = 0; k < count(handle_.get()); ++k) {
+      auto port = detail::embedding_struct<ferrite_port>();
+      detail::check_call(describe(handle_.get(), k, &port));
+      Port& made = result.emplace_back(Port{port.name, port.dtype_name, port.dtype, port.rank >= 0, {}, {}});
+      for (int32_t d = 0; d < port.rank; ++d) {
+        made.dims.push_back(port.dims[d]);
+        made.dim_names.emplace_back(port.dim_names[d]);
+      }
+    }
+    return result;
+  }
+
+  struct Free {
+    void operator()(ferrite_model* model) const { ferrite_model_free(model); }
+  };
+  std::shared_ptr<ferrite_session> session_;  // before handle_, so that it goes last
+  std::unique_ptr<ferrite_model, Free> handle_;
+};
+
+}  // namespace ferrite::inline v0

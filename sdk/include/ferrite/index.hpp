@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// The index algebra: integer expressions over ranged symbols, hash-consed and kept in canonical form.
+//
+//   index/pool.hpp      the arena, its node layout, the public interface
+//   index/simplify.hpp  the simplifier: one rule `this -> that` a comment
+//   index/walk.hpp      substitution, evaluation, printing, records
+
+#include "ferrite/index/pool.hpp"
+#include "ferrite/index/simplify.hpp"
+#include "ferrite/index/walk.hpp"

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Providers, runtimes and importers in C++: abstract classes whose tables PluginBuilder fills.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ferrite/abi/plugin.h"
+#include "ferrite/graph.hpp"
+
+namespace ferrite::inline v0 {
+
+using Bytes = std::span<const std::byte>;
+inline Bytes bytes_from(const fe_array& array) { return {static_cast<const std::byte*>(array.data), array.count}; }
+inline fe_array bytes_to(Bytes bytes) { return {bytes.data(), bytes.size(), 1}; }
+inline void write(const fe_sink& sink, std::string_view text) {
+  if (sink.write && sink.write(sink.self, text.data(), text.size()) != FE_OK) fail("FE-P21", "the host refused output");
+}
+
+/// A target that a provider has opened. Any-thread after it is opened.
+class Target {
+ public:
+  virtual ~Target() = default;
+  std::string name;
+  uint32_t vector_bytes = 16;
+  uint32_t buffer_alignment = 64;
+  int64_t local_bytes = 256 << 10;
+};
+
+struct OperandLayout {
+  uint32_t buffer = 0;
+  Dims packed_dims;
+  std::vector<fe_flat_expr> exprs;
+  std::vector<uint32_t> unpack;
+};
+struct Candidate {
+  uint64_t id = 0;
+  std::string name;
+  double cost = 0;
+  int64_t workspace_bytes = 0;
+  std::vector<OperandLayout> operand_layouts;
+  uint32_t covered = FE_NONE32;  ///< all statements
+};
+struct CompileRequest {
+  Bytes kernel;
+  uint64_t candidate;
+  std::string_view entry;
+  Bytes config;
+  std::string_view provenance;
+  bool want_listing;
+};
+struct CompileResult {
+  std::string blob;
+  std::string listing;
+  int64_t tasks = 1, grain = 1, workspace_bytes = 0;
+  int64_t registers = -1, spills = -1, shared_bytes = -1;
+};
+
+/// Turns kernels into blobs. compile() is called from several threads at once.
+class Provider {
+ public:
+  virtual ~Provider() = default;
+  virtual std::string id() const = 0;
+  virtual std::string device_kind() const = 0;
+  virtual std::unique_ptr<Target> open_target(Bytes description) = 0;
+  virtual std::vector<Candidate> propose(Target& target, Bytes kernel) = 0;
+  virtual CompileResult compile(Target& target, const CompileRequest& request) = 0;
+  virtual std::string fingerprint() = 0;
+};
+
+struct DeviceDescription {
+  std::string description;
+  std::string name;
+  int32_t dlpack_device = 1;
+  bool host_memory = true;
+  uint64_t alignment = 64;
+  uint64_t capacity = 0;
+};
+
+/// Owns devices. Any-thread.
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+  virtual std::string id() const = 0;
+  virtual uint32_t device_count() = 0;
+  virtual DeviceDescription describe(uint32_t device) = 0;
+  virtual void* alloc(uint32_t device, uint64_t bytes) = 0;
+  virtual void free(uint32_t device, void* data) = 0;
+  virtual void copy(const fe_copy_args& args) = 0;
+  virtual void* module_load(uint32_t device, std::span<const Bytes> blobs, std::string_view name) = 0;
+  virtual void module_unload(void* module) = 0;
+  virtual void* function(void* module, std::string_view entry) = 0;
+  virtual void launch(const fe_launch_args& args) = 0;
+};
+
+struct Port {
+  std::string name;
+  DType dtype = DType::none;
+  bool ranked = true;
+  Dims dims;                       ///< -1 where the dim is not fixed
+  std::vector<std::string> names;  ///< of the dims, "" = anonymous or fixed
+};
+
+/// One opened model file. Serialised by the host.
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual std::vector<Port> inputs() = 0;
+  virtual std::vector<Port> outputs() = 0;
+  /// Adds inputs (in signature order, of the given types), nodes and outputs to an empty graph.
+  virtual void build(Graph& graph, std::span<const TensorType> input_types) = 0;
+};
+class Importer {
+ public:
+  virtual ~Importer() = default;
+  virtual std::string id() const = 0;
+  virtual std::string extensions() const = 0;
+  /// `bytes` stay mapped until the model is closed; names beside it are resolved against the folder of `path`.
+  virtual std::unique_ptr<Model> open(std::string_view path, Bytes bytes) = 0;
+  /// Lines "<source op>\t<versions>\t<supported | reason>".
+  virtual std::string coverage() = 0;
+};
+
+/// The host's services, valid from create to destroy.
+class Host {
+ public:
+  explicit Host(const fe_host* host) : host_(host) {}
+  void log(uint32_t level, std::string_view channel, std::string_view text) const {
+    auto args = sized<fe_log_args>();
+    args.level = level;
+    args.channel = to_abi(channel);
+    args.text = to_abi(text);
+    auto out = sized<fe_none>();
+    call_host(*host_, host_->log, args, out);
+  }
+  /// On at most `workers` threads (0 = all).
+  void parallel_for(int64_t count, int64_t grain, int64_t workers, void* context,
+                    void (*fn)(void*, int64_t begin, int64_t end, int64_t worker)) const {
+    auto args = sized<fe_parallel_args>();
+    args.count = count;
+    args.grain = grain;
+    args.workers = workers;
+    args.context = context;
+    args.fn = fn;
+    auto out = sized<fe_none>();
+    call_host(*host_, host_->parallel_for, args, out);
+  }
+  int64_t workers() const {
+    auto args = sized<fe_none>();
+    auto out = sized<fe_workers_out>();
+    call_host(*host_, host_->workers, args, out);
+    return out.workers;
+  }
+
+ private:
+  const fe_host* host_;
+};
+
+/// What create() is given: the host and the manifest's settings for this plugin.
+struct PluginContext {
+  Host host;
+  AttrView config;
+};
+
+}  // namespace ferrite::inline v0

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Rules in C++: a builder that writes the rule language's text, so that there is one matcher for both forms.
+//   rule("acme.mul_add").match(op("add")(op("mul")(x, y).used_once(), z)).where(predicate).yield(op("acme.fma")(x, y, z))
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ferrite/graph.hpp"
+
+namespace ferrite::inline v0 {
+
+/// The captures of a match, for predicates.
+class Match {
+ public:
+  Match(Graph& graph, const fe_match_args& args) : root(&graph, args.root), graph_(&graph), args_(&args) {}
+  Value operator[](std::string_view name) const {
+    for (size_t k = 0; k < args_->names.count; ++k)
+      if (from_abi(element<fe_string>(args_->names, k)) == name)
+        return {graph_, element<fe_value>(args_->values, k)};
+    fail("FE-R20", "the rule captures no value '", name, "'");
+  }
+  const Node root;
+
+ private:
+  Graph* graph_;
+  const fe_match_args* args_;
+};
+
+/// A term of a pattern or of its replacement: a captured value, a number, or an op over terms. Copies share structure, so that
+/// one op term used twice is one node.
+class Term {
+ public:
+  struct State {
+    std::string op;    // empty: a capture or a number
+    std::string text;  // captures "%x", numbers "0.5"
+    std::vector<Term> operands;
+    std::string attrs;
+    std::string through;
+    bool once = false;
+  };
+  explicit Term(State state) : state_(std::make_shared<State>(std::move(state))) {}
+  Term(double number) : Term(State{{}, number_text(number), {}, {}, {}, false}) {}
+  /// Matches only when the result has one user.
+  Term& used_once() { state_->once = true; return *this; }
+  /// Looks through these ops between this node and its users: through("cast, reshape").
+  Term& through(std::string ops) { state_->through = std::move(ops); return *this; }
+  /// {axis = -1} compares, {axis = $a} captures, in a replacement gives; written as in the text form.
+  Term& attrs(std::string text) { state_->attrs = std::move(text); return *this; }
+  const State& state() const { return *state_; }
+  const void* identity() const { return state_.get(); }
+
+ private:
+  static std::string number_text(double number) {
+    char buffer[40];
+    std::snprintf(buffer, sizeof buffer, "%.17g", number);
+    return buffer;
+  }
+  std::shared_ptr<State> state_;
+};
+/// Any value; the same name twice means the same value.
+inline Term any(std::string name) { return Term(Term::State{{}, "%" + name, {}, {}, {}, false}); }
+
+/// op("add")(x, y)
+class OpTerm {
+ public:
+  explicit OpTerm(std::string name) : name_(std::move(name)) {}
+  template <class... Terms>
+  Term operator()(Terms... terms) const { return Term(Term::State{name_, {}, {Term(terms)...}, {}, {}, false}); }
+
+ private:
+  std::string name_;
+};
+inline OpTerm op(std::string name) { return OpTerm(std::move(name)); }
+
+class Rule {
+ public:
+  using Predicate = std::function<bool(const Match&)>;
+  explicit Rule(std::string name) : name_(std::move(name)) {}
+  Rule& match(Term root) { pattern_.push_back(std::move(root)); return *this; }
+  Rule& where(Predicate predicate) { predicates_.push_back(std::move(predicate)); return *this; }
+  /// A condition of the rule language, e.g. "dtype(%x) != f64".
+  Rule& where(std::string condition) { conditions_.push_back(std::move(condition)); return *this; }
+  Rule& yield(Term replacement) { yield_.push_back(std::move(replacement)); return *this; }
+
+  const std::string& name() const { return name_; }
+  const std::vector<Predicate>& predicates() const { return predicates_; }
+  std::string predicate_name(size_t k) const { return name_ + "#" + std::to_string(k); }
+
+  /// The rule in the text form, for `phase`.
+  std::string text(std::string_view phase) const {
+    Printer printer;
+    std::string result = "rule " + name_ + " at " + std::string(phase) + " {\n  match {\n";
+    std::string roots;
+    for (size_t k = 0; k < pattern_.size(); ++k) {
+      std::string value = printer.print(pattern_[k], result);
+      roots = value;
+    }
+    result += "  }\n";
+    if (!conditions_.empty() || !predicates_.empty()) {
+      result += "  where {\n";
+      for (const auto& condition : conditions_) result += "    " + condition + "\n";
+      for (size_t k = 0; k < predicates_.size(); ++k) result += "    predicate(\"" + predicate_name(k) + "\")\n";
+      result += "  }\n";
+    }
+    result += "  yield {\n";
+    Printer replacement;
+    replacement.prefix = "%new";
+    for (const auto& term : yield_) {
+      std::string value = replacement.print(term, result, roots);
+      if (value != roots) result += "    " + roots + " = " + value + "\n";
+    }
+    return result + "  }\n}\n";
+  }
+
+ private:
+  struct Printer {
+    std::string prefix = "%node";
+    std::map<const void*, std::string> names;
+    std::string print(const Term& term, std::string& out, const std::string& root_name = {}) {
+      const auto& state = term.state();
+      if (state.op.empty()) return state.text;
+      if (auto found = names.find(term.identity()); found != names.end()) return found->second;
+      std::string operands;
+      for (const auto& operand : state.operands) operands += (operands.empty() ? "" : ", ") + print(operand, out);
+      std::string name = root_name.empty() ? prefix + std::to_string(names.size()) : root_name;
+      names.emplace(term.identity(), name);
+      out += "    " + name + " = " + state.op + "(" + operands + ")";
+      if (!state.attrs.empty()) out += " " + state.attrs;
+      if (state.once) out += " once";
+      if (!state.through.empty()) out += " through(" + state.through + ")";
+      out += "\n";
+      return name;
+    }
+  };
+  std::string name_;
+  std::vector<Term> pattern_, yield_;
+  std::vector<Predicate> predicates_;
+  std::vector<std::string> conditions_;
+};
+inline Rule rule(std::string name) { return Rule(std::move(name)); }
+
+/// Rules for one phase, as FERRITE_PLUGIN takes them; each may be a Rule or a function that gives one.
+struct RuleSet {
+  std::string phase;
+  std::vector<Rule> rules;
+  std::string text;  ///< rules given as text instead
+  std::string file;
+};
+template <class... Rules>
+RuleSet rules(std::string phase, Rules&&... items) {
+  RuleSet set{std::move(phase), {}, {}, {}};
+  auto add = [&](auto&& item) {
+    if constexpr (std::is_invocable_r_v<Rule, decltype(item)>) set.rules.push_back(item());
+    else set.rules.push_back(item);
+  };
+  (add(std::forward<Rules>(items)), ...);
+  return set;
+}
+/// Rules in the text form; `file` names them in messages.
+inline RuleSet rule_text(std::string file, std::string text) { return {{}, {}, std::move(text), std::move(file)}; }
+
+}  // namespace ferrite::inline v0

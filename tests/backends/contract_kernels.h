@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Contract kernels for tests and benchmarks: built, packed as proposed, compiled for this machine, run, and
+// interpreted in double precision.
+#pragma once
+
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/TargetParser/Host.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ferrite/emitter/contract.h"
+#include "ferrite/emitter/kernel_emitter.h"
+#include "ferrite/emitter/machine.h"
+
+namespace ferrite::contract_test {
+
+using index::Expr;
+using loop::none;
+using loop::OpId;
+
+/// This machine, or one of its narrower relatives.
+inline emitter::Target host_target(const std::string& level = "native") {
+  emitter::Target target;
+  target.triple = llvm::sys::getProcessTriple();
+  target.cpu = level == "native" ? llvm::sys::getHostCPUName().str() : "x86-64";
+  const auto features = llvm::sys::getHostCPUFeatures();
+  const bool wide = level == "native" && features.lookup("avx512f") && features.lookup("avx512vl");
+  const bool middle = level != "sse" && features.lookup("avx2") && features.lookup("fma");
+  if (level == "native") {
+    for (const auto& feature : features)
+      target.features += (target.features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") +
+                         feature.first().str();
+  } else if (middle) {
+    target.features = "+avx2,+fma,+f16c";
+  }
+  target.vector_bytes = wide ? 64 : middle ? 32 : 16;
+  target.vector_registers = wide ? 32 : 16;
+  target.masks = wide;
+  target.fused_multiply_add = middle;
+  target.half_conversion = middle;
+  target.l1_bytes = 48 << 10;
+  target.l2_bytes = 2 << 20;
+  return target;
+}
+
+/// Writes a kernel of one contract statement, and maps after it.
+class Builder {
+ public:
+  loop::Kernel kernel;
+
+  loop::BufferId buffer(DType dtype, uint32_t kind, std::vector<int64_t> dims,
+                        std::vector<int64_t> strides = {}, int64_t offset = 0) {
+    loop::Buffer buffer;
+    buffer.dtype = dtype;
+    buffer.kind = kind;
+    buffer.strides = strides.empty() ? loop::contiguous_strides(dims) : strides;
+    if (kind == FE_BUFFER_LOCAL) buffer.strides.assign(dims.size(), 0);
+    buffer.dims = std::move(dims);
+    buffer.offset = offset;
+    kernel.buffers.push_back(buffer);
+    return static_cast<loop::BufferId>(kernel.buffers.size() - 1);
+  }
+  /// Begins a statement and returns its variables.
+  std::vector<Expr> begin(uint32_t kind, std::vector<int64_t> parallel, std::vector<int64_t> reduction = {}) {
+    kernel.statements.emplace_back();
+    auto& statement = kernel.statements.back();
+    statement.kind = kind;
+    kernel.shared = static_cast<uint32_t>(parallel.size());
+    std::vector<Expr> vars;
+    auto add = [&](int64_t extent, loop::VarKind var_kind) {
+      auto symbol = kernel.pool.new_symbol({0, extent - 1});
+      statement.vars.push_back({symbol, extent, var_kind});
+      vars.push_back(kernel.pool.symbol(symbol));
+    };
+    for (auto extent : parallel) add(extent, loop::VarKind::parallel);
+    for (auto extent : reduction) add(extent, loop::VarKind::reduction);
+    return vars;
+  }
+  loop::Statement& statement() { return kernel.statements.back(); }
+  OpId op(loop::BodyOp op) {
+    statement().ops.push_back(std::move(op));
+    return static_cast<OpId>(statement().ops.size() - 1);
+  }
+  OpId load(loop::BufferId buffer, std::vector<Expr> index, OpId mask = none, OpId other = none) {
+    loop::BodyOp load;
+    load.code = FE_OP_LOAD;
+    load.dtype = kernel.buffers[buffer].dtype;
+    load.buffer = buffer;
+    load.index = std::move(index);
+    load.a = mask;
+    load.b = other;
+    return op(load);
+  }
+  OpId constant(DType dtype, double value) {
+    loop::BodyOp constant;
+    constant.code = FE_OP_CONSTANT;
+    constant.dtype = dtype;
+    if (dtype == f32) constant.bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+    if (dtype == f64) constant.bits = std::bit_cast<uint64_t>(value);
+    if (dtype == bf16) constant.bits = bf16_bits(static_cast<float>(value));
+    if (dtype == f16) constant.bits = f16_bits(static_cast<float>(value));
+    if (dtype == i64) constant.bits = static_cast<uint64_t>(static_cast<int64_t>(value));
+    return op(constant);
+  }
+  OpId index_value(Expr expr) {
+    loop::BodyOp value;
+    value.code = FE_OP_INDEX;
+    value.dtype = i64;
+    value.index = {expr};
+    return op(value);
+  }
+  OpId prim(Prim prim, OpId a, OpId b = none, OpId c = none, DType dtype = DType::none) {
+    loop::BodyOp value;
+    value.code = static_cast<uint16_t>(prim);
+    value.a = a;
+    value.b = b;
+    value.c = c;
+    const auto& last = statement().ops[c != none ? c : b != none ? b : a];
+    value.dtype = dtype != DType::none ? dtype : info_of(prim).gives_bool ? boolean : last.dtype;
+    return op(value);
+  }
+  /// The sum of a * b over the reduction variables; a and b are loads.
+  OpId contract(OpId a, OpId b, uint32_t kind = FE_CONTRACT_GEMM) {
+    auto product = prim(Prim::mul_, a, b);
+    statement().contract_kind = kind;
+    statement().contract_a = a;
+    statement().contract_b = b;
+    const auto accumulator = compute_type(statement().ops[product].dtype);
+    statement().reductions.push_back({FE_REDUCE_SUM, product, none, accumulator});
+    loop::BodyOp reduced;
+    reduced.code = FE_OP_REDUCED;
+    reduced.dtype = accumulator;
+    return op(reduced);
+  }
+  void store(loop::BufferId buffer, std::vector<Expr> index, OpId value) {
+    const auto dtype = kernel.buffers[buffer].dtype;
+    if (statement().ops[value].dtype != dtype) value = prim(Prim::cast_, value, none, none, dtype);
+    statement().stores.push_back({buffer, std::move(index), value, none, FE_STORE_SET});
+  }
+};
+
+inline double read(DType dtype, const char* data, int64_t element) {
+  if (dtype == f32) return reinterpret_cast<const float*>(data)[element];
+  if (dtype == f64) return reinterpret_cast<const double*>(data)[element];
+  if (dtype == bf16) return static_cast<double>(bf16_value(reinterpret_cast<const uint16_t*>(data)[element]));
+  if (dtype == f16) return static_cast<double>(f16_value(reinterpret_cast<const uint16_t*>(data)[element]));
+  throw std::runtime_error("dtype");
+}
+inline void write(DType dtype, char* data, int64_t element, double value) {
+  if (dtype == f32) reinterpret_cast<float*>(data)[element] = static_cast<float>(value);
+  if (dtype == f64) reinterpret_cast<double*>(data)[element] = value;
+  if (dtype == bf16) reinterpret_cast<uint16_t*>(data)[element] = bf16_bits(static_cast<float>(value));
+  if (dtype == f16) reinterpret_cast<uint16_t*>(data)[element] = f16_bits(static_cast<float>(value));
+}
+
+/// Evaluates the kernel point by point in double precision. `data` has a pointer for each non-local buffer;
+/// locals get one value.
+class Interpreter {
+ public:
+  Interpreter(loop::Kernel& kernel, std::vector<char*> data)
+      : kernel_(kernel), data_(std::move(data)), local_(kernel.buffers.size()) {}
+
+  void run() {
+    values_.assign(kernel_.pool.symbol_count(), 0);
+    nest(kernel_.statements[0].parallel_count(), 0);
+  }
+
+ private:
+  void nest(size_t count, size_t depth) {
+    if (depth == count) {
+      for (auto& statement : kernel_.statements) point(statement);
+      return;
+    }
+    for (int64_t v = 0; v < kernel_.statements[0].vars[depth].extent; ++v) {
+      for (auto& statement : kernel_.statements) values_[statement.vars[depth].symbol] = v;
+      nest(count, depth + 1);
+    }
+  }
+  void point(loop::Statement& statement) {
+    const auto finish = statement.finish_part(kernel_.pool);
+    std::vector<double> value(statement.ops.size());
+    double sum = 0;
+    if (!statement.reductions.empty()) {
+      reduce(statement, finish, value, statement.parallel_count(), sum);
+      reduced_ = sum;
+    }
+    // What the stores need, the sum being known.
+    std::vector<bool> needed(value.size());
+    for (const auto& store : statement.stores) needed[store.value] = true;
+    for (size_t k = value.size(); k-- > 0;)
+      for (auto operand : {statement.ops[k].a, statement.ops[k].b, statement.ops[k].c})
+        if (needed[k] && operand != none) needed[operand] = true;
+    for (size_t k = 0; k < value.size(); ++k)
+      if (needed[k]) value[k] = evaluate(statement, k, value);
+    for (const auto& store : statement.stores) {
+      if (kernel_.buffers[store.buffer].kind == FE_BUFFER_LOCAL)
+        local_[store.buffer] = rounded(kernel_.buffers[store.buffer].dtype, value[store.value]);
+      else
+        write(kernel_.buffers[store.buffer].dtype, data_[store.buffer], address(store.buffer, store.index),
+              value[store.value]);
+    }
+  }
+  static double rounded(DType dtype, double value) {
+    char bytes[8];
+    write(dtype, bytes, 0, value);
+    return read(dtype, bytes, 0);
+  }
+  void reduce(loop::Statement& statement, const std::vector<bool>& finish, std::vector<double>& value,
+              size_t depth, double& sum) {
+    if (depth < statement.vars.size()) {
+      for (int64_t v = 0; v < statement.vars[depth].extent; ++v) {
+        values_[statement.vars[depth].symbol] = v;
+        reduce(statement, finish, value, depth + 1, sum);
+      }
+      return;
+    }
+    for (size_t k = 0; k < value.size(); ++k)
+      if (!finish[k]) value[k] = evaluate(statement, k, value);
+    sum += value[statement.reductions[0].element];
+  }
+  int64_t address(loop::BufferId id, const std::vector<Expr>& index) {
+    const auto& buffer = kernel_.buffers[id];
+    int64_t element = buffer.offset;
+    for (size_t d = 0; d < index.size(); ++d)
+      element += kernel_.pool.eval(index[d], values_) * buffer.strides[d];
+    return element;
+  }
+  double evaluate(loop::Statement& statement, size_t k, const std::vector<double>& value) {
+    const auto& op = statement.ops[k];
+    auto a = [&] { return value[op.a]; };
+    auto b = [&] { return value[op.b]; };
+    switch (op.code) {
+      case FE_OP_LOAD:
+        if (kernel_.buffers[op.buffer].kind == FE_BUFFER_LOCAL) return local_[op.buffer];
+        if (op.a != none && value[op.a] == 0) return op.b == none ? 0 : value[op.b];
+        return read(op.dtype, data_[op.buffer], address(op.buffer, op.index));
+      case FE_OP_CONSTANT: {
+        if (op.dtype == i64) return static_cast<double>(static_cast<int64_t>(op.bits));
+        return read(op.dtype, reinterpret_cast<const char*>(&op.bits), 0);
+      }
+      case FE_OP_INDEX: return static_cast<double>(kernel_.pool.eval(op.index[0], values_));
+      case FE_OP_REDUCED: return reduced_;
+      default: break;
+    }
+    switch (op.prim()) {
+      case Prim::add_: return a() + b();
+      case Prim::sub_: return a() - b();
+      case Prim::mul_: return a() * b();
+      case Prim::max_: return std::max(a(), b());
+      case Prim::and_: return a() != 0 && b() != 0;
+      case Prim::lt_: return a() < b();
+      case Prim::ge_: return a() >= b();
+      case Prim::erf_: return std::erf(a());
+      case Prim::exp_: return std::exp(a());
+      case Prim::cast_: return op.dtype == bf16 || op.dtype == f16 ? rounded(op.dtype, a()) : a();
+      default: throw std::runtime_error("prim");
+    }
+  }
+
+  loop::Kernel& kernel_;
+  std::vector<char*> data_;
+  std::vector<double> local_;
+  std::vector<int64_t> values_;
+  double reduced_ = 0;
+};
+
+/// Packs a constant as a host does: zero where the logical coordinate is out of range.
+inline std::vector<char> pack(const emitter::OperandLayout& layout, const loop::Buffer& buffer,
+                              const char* source, loop::Packing& packing, index::Pool& pool) {
+  packing.dims = layout.dims;
+  for (int64_t dim : layout.dims) packing.symbols.push_back(pool.new_symbol({0, dim > 0 ? dim - 1 : 0}));
+  index::Pool local;
+  for (int64_t dim : layout.dims) local.new_symbol({0, dim > 0 ? dim - 1 : 0});
+  std::vector<index::Record> records;
+  for (const auto& expr : layout.exprs) {
+    index::Record record;
+    record.op = static_cast<uint8_t>(expr.op);
+    record.value = expr.value;
+    record.lhs = expr.lhs;
+    record.rhs = expr.rhs;
+    records.push_back(record);
+  }
+  std::vector<Expr> exprs;
+  if (!local.read_records(records, exprs)) throw std::runtime_error("layout expressions");
+  for (auto root : layout.unpack)
+    packing.logical.push_back(pool.import(
+        local, exprs[root], [&](index::Symbol symbol) { return pool.symbol(packing.symbols[symbol]); }));
+  int64_t count = 1;
+  for (int64_t dim : layout.dims) count *= dim;
+  const auto bytes = static_cast<size_t>(bits_of(buffer.dtype)) / 8;
+  std::vector<char> packed(static_cast<size_t>(count) * bytes);
+  std::vector<int64_t> at(layout.dims.size());
+  for (int64_t n = 0; n < count; ++n) {
+    int64_t rest = n;
+    for (size_t d = at.size(); d-- > 0; rest /= layout.dims[d]) at[d] = rest % layout.dims[d];
+    int64_t element = buffer.offset;
+    bool inside = true;
+    for (size_t d = 0; d < buffer.dims.size(); ++d) {
+      const int64_t coordinate = local.eval(exprs[layout.unpack[d]], at);
+      inside = inside && coordinate >= 0 && coordinate < buffer.dims[d];
+      element += coordinate * buffer.strides[d];
+    }
+    if (inside)
+      std::copy_n(source + static_cast<size_t>(element) * bytes, bytes,
+                  packed.data() + static_cast<size_t>(n) * bytes);
+  }
+  return packed;
+}
+
+using Entry = void (*)(void* const*, int64_t, int64_t, int64_t, char*, int64_t*);
+
+/// A compiled kernel; runs in the calling thread.
+struct Compiled {
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  Entry entry = nullptr;
+  int64_t tasks = 0;
+  int64_t workspace = 0;
+  double milliseconds = 0;
+  std::string text;
+};
+
+inline Compiled compile(const emitter::Target& target, loop::Kernel kernel, bool keep_text = false) {
+  static const bool ready = !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
+  if (!ready) throw std::runtime_error("LLVM has no target for this machine");
+  Compiled compiled;
+  const auto start = std::clock();  // of the process: the machine may be busy
+  llvm::LLVMContext context;
+  emitter::Machine machine(target);
+  auto emitted = emitter::emit_kernel(context, target, std::move(kernel), "entry");
+  compiled.tasks = emitted.tasks;
+  compiled.workspace = emitted.workspace_bytes;
+  std::string fault;
+  llvm::raw_string_ostream stream(fault);
+  if (llvm::verifyModule(*emitted.module, &stream)) throw std::runtime_error(fault);
+  machine.optimise(*emitted.module);
+  if (keep_text) compiled.text = emitter::listing_of(*emitted.module);
+  auto object = machine.object(*emitted.module);
+  compiled.milliseconds = 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  compiled.jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
+  llvm::cantFail(compiled.jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object)));
+  compiled.entry = llvm::cantFail(compiled.jit->lookup("entry")).toPtr<Entry>();
+  return compiled;
+}
+
+}  // namespace ferrite::contract_test

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Contract kernels against a naive loop in double precision. Every buffer ends at a page that cannot be
+// touched.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+
+#include "contract_kernels.h"
+
+namespace ferrite::contract_test {
+namespace {
+
+/// Memory that ends at an inaccessible page.
+class Guarded {
+ public:
+  explicit Guarded(size_t bytes) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    size_ = (bytes + page - 1) / page * page + page;
+    base_ =
+        static_cast<char*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(base_ + size_ - page, page, PROT_NONE);
+    data = base_ + size_ - page - bytes;
+  }
+  ~Guarded() { munmap(base_, size_); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  char* data = nullptr;
+
+ private:
+  char* base_ = nullptr;
+  size_t size_ = 0;
+};
+
+double tolerance(DType dtype, int64_t depth) {
+  const double scale = std::sqrt(static_cast<double>(depth) + 1);
+  return dtype == f64 ? 1e-14 * scale : dtype == f32 ? 4e-7 * scale : dtype == f16 ? 2e-3 : 1.2e-2;
+}
+
+/// A kernel, its data, and what the interpreter makes of them.
+class Case {
+ public:
+  explicit Case(const Builder& built) : kernel_(built.kernel) {
+    std::mt19937 random(7);
+    std::uniform_real_distribution<double> uniform(-1, 1);
+    std::vector<char*> pointers;
+    for (const auto& buffer : kernel_.buffers) {
+      data_.emplace_back(static_cast<size_t>(buffer.bytes()));
+      if (buffer.kind != FE_BUFFER_LOCAL)
+        for (int64_t e = 0; e < buffer.extent(); ++e)
+          write(buffer.dtype, data_.back().data(), e, uniform(random));
+    }
+    expected_ = data_;
+    for (auto& bytes : expected_) pointers.push_back(bytes.data());
+    Interpreter(kernel_, pointers).run();
+    for (const auto& var : kernel_.statements[0].vars)
+      if (var.kind == loop::VarKind::reduction) depth_ *= var.extent;
+  }
+
+  void check(const emitter::Target& target, bool packed) const {
+    loop::Kernel kernel = kernel_;
+    std::vector<std::unique_ptr<Guarded>> memory;
+    std::vector<char*> data;
+    for (const auto& bytes : data_) {
+      memory.push_back(std::make_unique<Guarded>(bytes.size()));
+      std::copy(bytes.begin(), bytes.end(), memory.back()->data);
+      data.push_back(memory.back()->data);
+    }
+    std::vector<char*> actual = data;
+    if (packed)
+      for (const auto& layout : emitter::propose_contract_layouts(target, kernel)) {
+        loop::Packing packing;
+        auto bytes = pack(layout, kernel.buffers[layout.buffer], data[layout.buffer], packing, kernel.pool);
+        // The emitter may count on the alignment of the base.
+        bytes.resize((bytes.size() + 63) / 64 * 64);
+        memory.push_back(std::make_unique<Guarded>(bytes.size()));
+        std::copy(bytes.begin(), bytes.end(), memory.back()->data);
+        actual[layout.buffer] = memory.back()->data;
+        auto& buffer = kernel.buffers[layout.buffer];
+        buffer.packing = packing;
+        buffer.strides.clear();
+        buffer.offset = 0;
+      }
+    std::vector<void*> arguments;
+    for (size_t b = 0; b < kernel.buffers.size(); ++b)
+      if (kernel.buffers[b].kind != FE_BUFFER_LOCAL) arguments.push_back(actual[b]);
+
+    ASSERT_TRUE(emitter::can_emit_contract(target, kernel));
+    auto compiled = compile(target, kernel);
+    // Workers whose workspace holds NaN, with the tasks in three ranges, the last first.
+    const int64_t tasks = compiled.tasks;
+    const int64_t cuts[] = {0, tasks / 3, tasks / 2, tasks};
+    for (int range = 2; range >= 0; --range) {
+      Guarded workspace(static_cast<size_t>((compiled.workspace + 63) / 64 * 64));
+      std::memset(workspace.data, 0xff, static_cast<size_t>(compiled.workspace));
+      int64_t error = 0;
+      if (cuts[range] < cuts[range + 1])
+        compiled.entry(arguments.data(), cuts[range], cuts[range + 1], range, workspace.data, &error);
+      ASSERT_EQ(error, 0);
+    }
+    for (size_t b = 0; b < kernel.buffers.size(); ++b)
+      if (kernel.buffers[b].kind == FE_BUFFER_OUTPUT)
+        compare(kernel.buffers[b], expected_[b].data(), data[b]);
+  }
+
+ private:
+  void compare(const loop::Buffer& buffer, const char* expected, const char* got) const {
+    const double allowed = tolerance(buffer.dtype, depth_);
+    for (int64_t e = 0; e < buffer.extent(); ++e) {
+      const double wanted = read(buffer.dtype, expected, e), value = read(buffer.dtype, got, e);
+      ASSERT_LE(std::abs(value - wanted), allowed * (1 + std::abs(wanted)))
+          << "element " << e << ": " << value << ", not " << wanted;
+    }
+  }
+
+  loop::Kernel kernel_;
+  std::vector<std::vector<char>> data_, expected_;
+  int64_t depth_ = 1;
+};
+
+void check(const Builder& built, const std::vector<std::string>& levels = {"native", "avx2", "sse"}) {
+  const Case one(built);
+  for (const auto& level : levels)
+    for (bool packed : {true, false}) {
+      SCOPED_TRACE(testing::Message() << level << (packed ? ", packed" : ""));
+      one.check(host_target(level), packed);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+}
+
+struct Gemm {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  bool transpose_a = false, transpose_b = false, constant_b = true, shared_b = false;
+  DType dtype = f32;
+  enum Epilogue { plain, bias_relu, residual, gelu } epilogue = plain;
+  bool heads = false;  // output [m, heads of 8]
+};
+
+Builder gemm(const Gemm& shape) {
+  Builder b;
+  auto dims = [&](bool transposed, int64_t rows, int64_t columns) {
+    return transposed ? std::vector<int64_t>{shape.batch, columns, rows}
+                      : std::vector<int64_t>{shape.batch, rows, columns};
+  };
+  auto x = b.buffer(shape.dtype, FE_BUFFER_INPUT, dims(shape.transpose_a, shape.m, shape.k));
+  auto w = b.buffer(shape.dtype, shape.constant_b ? FE_BUFFER_CONSTANT : FE_BUFFER_INPUT,
+                    dims(shape.transpose_b, shape.k, shape.n));
+  auto bias = b.buffer(shape.dtype, FE_BUFFER_CONSTANT, {shape.n});
+  auto residual = b.buffer(shape.dtype, FE_BUFFER_INPUT, {shape.batch, shape.m, shape.n});
+  auto out = b.buffer(shape.dtype, FE_BUFFER_OUTPUT, {shape.batch, shape.m, shape.n});
+  auto v = b.begin(FE_STATEMENT_CONTRACT, {shape.batch, shape.m, shape.n}, {shape.k});
+  auto at = [&](bool transposed, Expr batch, Expr row, Expr column) {
+    return transposed ? std::vector<Expr>{batch, column, row} : std::vector<Expr>{batch, row, column};
+  };
+  auto left = b.load(x, at(shape.transpose_a, v[0], v[1], v[3]));
+  auto right = b.load(w, at(shape.transpose_b, v[0], v[3], v[2]));
+  auto sum = b.contract(left, right);
+  auto widen = [&](OpId value) {
+    auto type = compute_type(shape.dtype);
+    return b.statement().ops[value].dtype == type ? value : b.prim(Prim::cast_, value, none, none, type);
+  };
+  const auto type = compute_type(shape.dtype);
+  if (shape.epilogue == Gemm::bias_relu) {
+    sum = b.prim(Prim::max_, b.prim(Prim::add_, sum, widen(b.load(bias, {v[2]}))), b.constant(type, 0));
+  } else if (shape.epilogue == Gemm::residual) {
+    sum = b.prim(Prim::add_, sum, widen(b.load(residual, {v[0], v[1], v[2]})));
+  } else if (shape.epilogue == Gemm::gelu) {
+    auto scaled = b.prim(Prim::mul_, sum, b.constant(type, 0.70710678118654752));
+    auto gate = b.prim(Prim::add_, b.prim(Prim::erf_, scaled), b.constant(type, 1));
+    sum = b.prim(Prim::mul_, b.prim(Prim::mul_, sum, gate), b.constant(type, 0.5));
+  }
+  b.store(out, {v[0], v[1], v[2]}, sum);
+  return b;
+}
+
+TEST(Contract, GemmOfOddSizes) {
+  const std::vector<std::string> all{"native", "avx2", "sse"}, wide{"native"};
+  for (int64_t m : {1, 7, 8, 13, 33})
+    for (int64_t n : {2, 15, 16, 17, 49, 97})
+      for (int64_t k : {1, 3, 64}) {
+        SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k);
+        check(gemm({.m = m, .n = n, .k = k}), k == 3 ? all : wide);
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(Contract, GemmOfManyTasks) {
+  check(gemm({.m = 131, .n = 203, .k = 301}));
+  check(gemm({.m = 70, .n = 300, .k = 130, .constant_b = false}));
+  check(gemm({.m = 70, .n = 300, .k = 130, .transpose_b = true, .constant_b = false}));
+}
+
+TEST(Contract, TransposedAndBatched) {
+  for (int64_t batch : {1, 3})
+    for (bool a : {false, true})
+      for (bool transpose_b : {false, true})
+        for (bool constant : {false, true}) {
+          SCOPED_TRACE(testing::Message() << batch << a << transpose_b << constant);
+          check(gemm({.batch = batch,
+                      .m = 37,
+                      .n = 53,
+                      .k = 29,
+                      .transpose_a = a,
+                      .transpose_b = transpose_b,
+                      .constant_b = constant}));
+          if (HasFatalFailure()) return;
+        }
+}
+
+TEST(Contract, EmptyDepthGivesTheFinishOfZero) {
+  check(gemm({.m = 9, .n = 20, .k = 0, .epilogue = Gemm::bias_relu}));
+}
+
+TEST(Contract, NoRowsOrColumnsIsDeclined) {
+  EXPECT_FALSE(emitter::can_emit_contract(host_target(), gemm({.m = 0, .n = 20, .k = 5}).kernel));
+  EXPECT_FALSE(emitter::can_emit_contract(host_target(), gemm({.m = 5, .n = 0, .k = 5}).kernel));
+}
+
+TEST(Contract, Epilogues) {
+  for (auto epilogue : {Gemm::bias_relu, Gemm::residual, Gemm::gelu})
+    for (int64_t n : {48, 45}) check(gemm({.m = 21, .n = n, .k = 40, .epilogue = epilogue}));
+}
+
+TEST(Contract, ElementTypes) {
+  for (auto dtype : {f64, bf16, f16})
+    for (bool constant : {false, true})
+      for (bool transposed : {false, true}) {
+        SCOPED_TRACE(testing::Message() << name_of(dtype) << constant << transposed);
+        check(gemm({.m = 19,
+                    .n = 43,
+                    .k = 37,
+                    .transpose_b = transposed,
+                    .constant_b = constant,
+                    .dtype = dtype,
+                    .epilogue = Gemm::bias_relu}));
+        if (HasFatalFailure()) return;
+      }
+}
+
+struct Conv {
+  int64_t batch = 1, channels = 3, filters = 4, height = 9, width = 11, kernel = 3, stride = 1, dilation = 1,
+          pad = 1, groups = 1;
+  bool channels_last = false;
+  bool output_last = false;  // channels last in the output alone
+  bool flipped = false;      // the kernel runs backwards, as in a gradient
+  bool then_map = false;     // a second statement adds a residual
+};
+
+Builder conv(const Conv& shape) {
+  Builder b;
+  const int64_t span = (shape.kernel - 1) * shape.dilation + 1;
+  const int64_t oh = (shape.height + 2 * shape.pad - span) / shape.stride + 1,
+                ow = (shape.width + 2 * shape.pad - span) / shape.stride + 1;
+  const int64_t in = shape.channels / shape.groups, per_group = shape.filters / shape.groups;
+  auto order = [&](bool last, auto n, auto c, auto y, auto x) {
+    using T = decltype(n);
+    return last ? std::vector<T>{n, y, x, c} : std::vector<T>{n, c, y, x};
+  };
+  const bool last = shape.channels_last, output_last = last || shape.output_last;
+  auto x =
+      b.buffer(f32, FE_BUFFER_INPUT, order(last, shape.batch, shape.channels, shape.height, shape.width));
+  auto w = b.buffer(f32, FE_BUFFER_CONSTANT, {shape.filters, in, shape.kernel, shape.kernel});
+  auto bias = b.buffer(f32, FE_BUFFER_CONSTANT, {shape.filters});
+  auto out = b.buffer(f32, FE_BUFFER_OUTPUT, order(output_last, shape.batch, shape.filters, oh, ow));
+  auto residual = b.buffer(f32, FE_BUFFER_INPUT, order(output_last, shape.batch, shape.filters, oh, ow));
+  auto local = b.buffer(f32, FE_BUFFER_LOCAL, {1});
+  auto v = b.begin(FE_STATEMENT_CONTRACT, {shape.batch, shape.groups, per_group, oh, ow},
+                   {in, shape.kernel, shape.kernel});
+  auto& pool = b.kernel.pool;
+  auto filter = [&](const std::vector<Expr>& vars) {
+    return pool.add(pool.mul(vars[1], per_group), vars[2]);
+  };
+  auto position = [&](Expr o, Expr k) {
+    return pool.add(pool.add(pool.mul(o, shape.stride), pool.mul(k, shape.dilation)), -shape.pad);
+  };
+  auto y = position(v[3], v[6]), c = position(v[4], v[7]);
+  OpId mask = none, zero = none;
+  if (shape.pad > 0) {
+    auto inside = [&](Expr index, int64_t extent) {
+      auto value = b.index_value(index);
+      return b.prim(Prim::and_, b.prim(Prim::ge_, value, b.constant(i64, 0)),
+                    b.prim(Prim::lt_, value, b.constant(i64, static_cast<double>(extent))));
+    };
+    mask = b.prim(Prim::and_, inside(y, shape.height), inside(c, shape.width));
+    zero = b.constant(f32, 0);
+  }
+  auto image = b.load(x, order(last, v[0], pool.add(pool.mul(v[1], in), v[5]), y, c), mask, zero);
+  auto tap = [&](Expr k) { return shape.flipped ? pool.sub(pool.constant(shape.kernel - 1), k) : k; };
+  auto weights = b.load(w, {filter(v), v[5], tap(v[6]), tap(v[7])});
+  auto sum = b.contract(image, weights, FE_CONTRACT_CONV);
+  auto value = b.prim(Prim::max_, b.prim(Prim::add_, sum, b.load(bias, {filter(v)})), b.constant(f32, 0));
+  auto place = [&](const std::vector<Expr>& vars) {
+    return order(output_last, vars[0], filter(vars), vars[3], vars[4]);
+  };
+  if (!shape.then_map) {
+    b.store(out, place(v), value);
+    return b;
+  }
+  b.store(local, {pool.constant(0)}, value);
+  auto u = b.begin(FE_STATEMENT_MAP, {shape.batch, shape.groups, per_group, oh, ow});
+  b.store(out, place(u), b.prim(Prim::add_, b.load(local, {pool.constant(0)}), b.load(residual, place(u))));
+  return b;
+}
+
+TEST(Contract, Convolutions) {
+  const Conv shapes[] = {
+      {},
+      {.channels = 5, .filters = 19, .kernel = 1, .pad = 0},
+      {.channels = 4, .filters = 9, .kernel = 1, .stride = 2, .pad = 0},
+      {.batch = 2, .channels = 7, .filters = 12, .height = 7, .width = 7},
+      {.batch = 3,
+       .channels = 6,
+       .filters = 10,
+       .height = 16,
+       .width = 16,
+       .kernel = 5,
+       .stride = 2,
+       .pad = 2},
+      {.channels = 3, .filters = 33, .height = 40, .width = 50, .kernel = 7, .stride = 2, .pad = 3},
+      {.batch = 2, .channels = 4, .filters = 6, .height = 13, .width = 12, .dilation = 2, .pad = 2},
+      {.batch = 2, .channels = 8, .filters = 12, .height = 10, .width = 9, .groups = 2},
+      {.channels = 6, .filters = 20, .height = 20, .width = 21, .kernel = 3, .pad = 0},
+  };
+  for (auto shape : shapes)
+    for (bool last : {false, true})
+      for (bool map : {false, true}) {
+        shape.channels_last = last;
+        shape.then_map = map;
+        SCOPED_TRACE(testing::Message() << shape.channels << " -> " << shape.filters << ", " << shape.height
+                                        << " x " << shape.width << " kernel " << shape.kernel << " stride "
+                                        << shape.stride << " last " << last << " map " << map);
+        check(conv(shape),
+              map ? std::vector<std::string>{"native"} : std::vector<std::string>{"native", "avx2", "sse"});
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(Contract, ConvolutionsOfOtherOrders) {
+  for (int64_t kernel : {1, 3}) {
+    const int64_t pad = kernel / 2;
+    check(conv(
+        {.channels = 5, .filters = 18, .height = 12, .kernel = kernel, .pad = pad, .output_last = true}));
+    check(conv({.batch = 2, .channels = 5, .filters = 18, .kernel = kernel, .pad = pad, .flipped = true}));
+    check(conv({.channels = 5,
+                .filters = 18,
+                .kernel = kernel,
+                .pad = pad,
+                .channels_last = true,
+                .flipped = true}));
+  }
+}
+
+TEST(Contract, WhatIsNotOursIsDeclined) {
+  auto target = host_target();
+  auto depthwise = conv({.channels = 8, .filters = 8, .groups = 8});
+  EXPECT_FALSE(emitter::can_emit_contract(target, depthwise.kernel));
+  EXPECT_TRUE(emitter::propose_contract_layouts(target, depthwise.kernel).empty());
+  Builder integers;
+  auto x = integers.buffer(i32, FE_BUFFER_INPUT, {8, 8}), y = integers.buffer(i32, FE_BUFFER_INPUT, {8, 8});
+  auto z = integers.buffer(i32, FE_BUFFER_OUTPUT, {8, 8});
+  auto v = integers.begin(FE_STATEMENT_CONTRACT, {8, 8}, {8});
+  integers.store(z, {v[0], v[1]},
+                 integers.contract(integers.load(x, {v[0], v[2]}), integers.load(y, {v[2], v[1]})));
+  EXPECT_FALSE(emitter::can_emit_contract(target, integers.kernel));
+  // A layout that was not asked for.
+  auto foreign = gemm({.m = 8, .n = 32, .k = 8});
+  loop::Packing packing;
+  packing.dims = {1, 8, 32, 1};
+  foreign.kernel.buffers[1].packing = packing;
+  foreign.kernel.buffers[1].strides.clear();
+  EXPECT_FALSE(emitter::can_emit_contract(target, foreign.kernel));
+}
+
+/// Heads split off the columns, and gathered again as the depth of the next product.
+TEST(Contract, SplitHeads) {
+  Builder split;
+  auto x = split.buffer(f32, FE_BUFFER_INPUT, {2, 12, 40});
+  auto w = split.buffer(f32, FE_BUFFER_CONSTANT, {40, 96});
+  auto out = split.buffer(f32, FE_BUFFER_OUTPUT, {2, 3, 12, 32});
+  auto v = split.begin(FE_STATEMENT_CONTRACT, {2, 12, 96}, {40});
+  auto& pool = split.kernel.pool;
+  auto sum = split.contract(split.load(x, {v[0], v[1], v[3]}), split.load(w, {v[3], v[2]}));
+  split.store(out, {v[0], pool.floordiv(v[2], 32), v[1], pool.mod(v[2], 32)}, sum);
+  check(split);
+
+  Builder join;
+  auto heads = join.buffer(f32, FE_BUFFER_INPUT, {2, 3, 12, 32});
+  auto weights = join.buffer(f32, FE_BUFFER_CONSTANT, {96, 50});
+  auto joined = join.buffer(f32, FE_BUFFER_OUTPUT, {2, 12, 50});
+  auto u = join.begin(FE_STATEMENT_CONTRACT, {2, 12, 50}, {96});
+  auto& other = join.kernel.pool;
+  auto total = join.contract(join.load(heads, {u[0], other.floordiv(u[3], 32), u[1], other.mod(u[3], 32)}),
+                             join.load(weights, {u[3], u[2]}));
+  join.store(joined, {u[0], u[1], u[2]}, total);
+  check(join);
+}
+
+/// The output is stored with rows varying fastest.
+TEST(Contract, TransposedOutput) {
+  Builder b;
+  auto x = b.buffer(f32, FE_BUFFER_INPUT, {23, 31});
+  auto w = b.buffer(f32, FE_BUFFER_CONSTANT, {31, 45});
+  auto out = b.buffer(f32, FE_BUFFER_OUTPUT, {45, 23});
+  auto v = b.begin(FE_STATEMENT_CONTRACT, {23, 45}, {31});
+  b.store(out, {v[1], v[0]}, b.contract(b.load(x, {v[0], v[2]}), b.load(w, {v[2], v[1]})));
+  check(b);
+}
+
+}  // namespace
+}  // namespace ferrite::contract_test

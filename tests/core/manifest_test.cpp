@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Manifests and descriptors: what they give, and that every fault has a code and a place.
+#include "core/plugin/manifest.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "core/plugin/descriptor.h"
+#include "core/support/suggest.h"
+
+namespace ferrite::core::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Manifest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "ferrite-manifest-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    fs::create_directory(folder_ / "plugins");
+    write("plugins/acme.fuse.plugin.toml",
+          "schema = 0\nid = \"acme.fuse\"\nversion = \"1.2.0\"\nrules = [\"fuse.fe\"]\n");
+    write("plugins/fuse.fe", "rule text");
+    write("plugins/acme.base.plugin.toml",
+          "schema = 0\nid = \"acme.base\"\nversion = \"2.0\"\nlibrary = \"libbase.so\"\nabi = \"0.1\"\n");
+    write("plugins/libbase.so", "not looked into here");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+  Result<Pipeline> read(const std::string& text, const PipelineRequest& request = {}) {
+    return read_pipeline_text("schema = 0\nextends = \"none\"\nsearch = [\"plugins\"]\n" + text, (folder_ / "p.toml").string(),
+                              request);
+  }
+  /// "FE-M02 4:1": the code and the place within p.toml.
+  std::string fault(const std::string& text) {
+    auto pipeline = read(text);
+    if (pipeline) return "no error";
+    auto place = pipeline.error().where;
+    auto prefix = (folder_ / "p.toml").string() + ":";
+    return pipeline.error().code + " " + (place.starts_with(prefix) ? place.substr(prefix.size()) : place);
+  }
+  fs::path folder_;
+};
+
+TEST_F(Manifest, GivesWhatItEnables) {
+  auto pipeline = read(R"(enable = ["acme.fuse", "acme.base"]
+[plugin."acme.fuse"]
+on_error = "skip"
+config = { limit = 3, tile = { m = 4.5 }, names = ["a", "b"], on = true, sizes = [1, 2] }
+[pass."acme.drop"]
+enabled = false
+after = ["acme.first"]
+[pipeline]
+fuse = false
+threads = 3
+)");
+  ASSERT_TRUE(pipeline) << pipeline.error().message();
+  ASSERT_EQ(pipeline->plugins.size(), 2u);
+  const auto& fuse = pipeline->plugins[0];
+  EXPECT_EQ(fuse.id, "acme.fuse");
+  EXPECT_TRUE(fuse.library.empty());
+  EXPECT_EQ(fuse.on_error, OnError::skip);
+  ASSERT_EQ(fuse.rule_files.size(), 1u);
+  EXPECT_EQ(fuse.rule_files[0].second, "rule text");
+  auto config = [&](std::string_view name) -> const graph::AttributeValue* {
+    for (const auto& attribute : fuse.config)
+      if (attribute.name == name) return &attribute.value;
+    return nullptr;
+  };
+  ASSERT_NE(config("limit"), nullptr);
+  EXPECT_EQ(std::get<int64_t>(*config("limit")), 3);
+  ASSERT_NE(config("tile.m"), nullptr);
+  EXPECT_EQ(std::get<double>(*config("tile.m")), 4.5);
+  EXPECT_EQ(std::get<std::vector<std::string>>(*config("names")).size(), 2u);
+  EXPECT_EQ(std::get<std::vector<int64_t>>(*config("sizes")).size(), 2u);
+  EXPECT_TRUE(std::get<bool>(*config("on")));
+  EXPECT_EQ(pipeline->plugins[1].library, (folder_ / "plugins/libbase.so").string());
+  ASSERT_EQ(pipeline->passes.size(), 1u);
+  EXPECT_EQ(pipeline->passes[0].enabled, false);
+  EXPECT_EQ(pipeline->fuse, false);
+  EXPECT_EQ(pipeline->threads, 3);
+}
+
+TEST_F(Manifest, ExtendsAnother) {
+  write("base.toml", "schema = 0\nextends = \"none\"\nsearch = [\"plugins\"]\nenable = [\"acme.fuse\", \"acme.base\"]\n");
+  auto pipeline = read_pipeline_text("schema = 0\nextends = \"base.toml\"\ndisable = [\"acme.fuse\"]\n",
+                                     (folder_ / "p.toml").string(), {});
+  ASSERT_TRUE(pipeline) << pipeline.error().message();
+  ASSERT_EQ(pipeline->plugins.size(), 1u);
+  EXPECT_EQ(pipeline->plugins[0].id, "acme.base");
+  write("circle.toml", "schema = 0\nextends = \"circle.toml\"\n");
+  EXPECT_EQ(read_pipeline({(folder_ / "circle.toml").string(), {}}).error().code, "FE-M15");
+}
+
+TEST_F(Manifest, LoadsWhatIsRequiredFirst) {
+  write("plugins/acme.top.plugin.toml", "schema = 0\nid = \"acme.top\"\nversion = \"1.0.0\"\nrules = [\"fuse.fe\"]\n"
+                                        "requires = [\"acme.base >= 1.9\"]\n");
+  auto pipeline = read("enable = [\"acme.top\", \"acme.base\"]");
+  ASSERT_TRUE(pipeline) << pipeline.error().message();
+  EXPECT_EQ(pipeline->plugins[0].id, "acme.base");
+  EXPECT_EQ(fault("enable = [\"acme.top\"]"), "FE-M12 " + (folder_ / "plugins/acme.top.plugin.toml").string() + ":5:13");
+}
+
+TEST_F(Manifest, EnablesWhatTheCommandLineNames) {
+  for (const char* name : {"plugins", "plugins/acme.base.plugin.toml", "plugins/libbase.so"}) {
+    auto pipeline = read("", {"", {(folder_ / name).string()}});
+    ASSERT_TRUE(pipeline) << pipeline.error().message();
+    EXPECT_EQ(pipeline->plugins.size(), name == std::string("plugins") ? 2u : 1u);
+    EXPECT_EQ(pipeline->plugins[0].id, "acme.base");
+  }
+  write("bare.so", "");
+  auto pipeline = read("", {"", {(folder_ / "bare.so").string()}});
+  ASSERT_TRUE(pipeline) << pipeline.error().message();
+  EXPECT_EQ(pipeline->plugins[0].id, "");
+  EXPECT_EQ(read("", {"", {(folder_ / "none.so").string()}}).error().code, "FE-M06");
+}
+
+TEST_F(Manifest, NamesEveryFaultWithItsPlace) {
+  EXPECT_EQ(fault("enable = [\"acme.fuse\""), "FE-M01 4:22");
+  EXPECT_EQ(fault("enabel = []"), "FE-M02 4:1");
+  EXPECT_EQ(fault("[pass.x]\naffter = []"), "FE-M02 5:1");
+  EXPECT_EQ(fault("enable = [3]"), "FE-M03 4:11");
+  EXPECT_EQ(fault("enable = [\"../x\"]"), "FE-M03 4:11");
+  EXPECT_EQ(fault("pipeline = 3"), "FE-M03 4:12");
+  EXPECT_EQ(fault("[pipeline]\nthreads = -1"), "FE-M03 5:11");
+  EXPECT_EQ(fault("enable = [\"acme.fuze\"]"), "FE-M05 4:11");
+  EXPECT_EQ(fault("disable = [\"acme.fuse\"]"), "FE-M05 4:12");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuze\"]"), "FE-M05 5:1");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\"]\nlibrary = \"gone.so\""), "FE-M06 6:11");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\"]\nlibrary = \"../gone.so\""), "FE-M07 6:11");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\"]\non_error = \"ignore\""), "FE-M03 6:12");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\".config]\nwhen = 2020-01-01"), "FE-M03 6:8");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\", \"acme.fuse\"]"), "FE-M08 4:24");
+  EXPECT_EQ(read_pipeline_text("enable = []", "p.toml", {}).error().code, "FE-M03");
+  EXPECT_EQ(read_pipeline_text("schema = 9", "p.toml", {}).error().code, "FE-M04");
+  EXPECT_EQ(read_pipeline({(folder_ / "none.toml").string(), {}}).error().code, "FE-M14");
+  EXPECT_EQ(read_pipeline({folder_.string(), {}}).error().code, "FE-M14");
+  auto unknown = read("enabel = []");
+  EXPECT_NE(unknown.error().text.find("did you mean 'enable'?"), std::string::npos) << unknown.error().text;
+}
+
+TEST_F(Manifest, RefusesBadDescriptors) {
+  auto code = [](const std::string& text) {
+    auto descriptor = Descriptor::parse("schema = 0\nid = \"a.b\"\n" + text, "/x/a.b.plugin.toml");
+    return descriptor ? std::string("fine") : descriptor.error().code;
+  };
+  EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"l.so\"\nabi = \"0.1\""), "fine");
+  EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"l.so\"\nabi = \"0.99\""), "FE-M16");
+  EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"l.so\"\nabi = \"0.1\"\nplatform = \"plan9-mips\""), "FE-M16");
+  EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"/l.so\"\nabi = \"0.1\""), "FE-M07");
+  EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"a/../../x.fe\"]"), "FE-M07");
+  EXPECT_EQ(code("version = \"one\"\nrules = [\"x.fe\"]"), "FE-M13");
+  EXPECT_EQ(code("version = \"1.0.0\""), "FE-M03");
+  EXPECT_EQ(code("rules = [\"x.fe\"]"), "FE-M03");
+}
+
+TEST(Suggest, FindsTheNearest) {
+  const std::string_view names[] = {"after", "before", "enabled"};
+  EXPECT_EQ(suggest("affter", names), "after");
+  EXPECT_EQ(suggest("befroe", names), "before");
+  EXPECT_EQ(suggest("colour", names), "");
+}
+
+}  // namespace
+}  // namespace ferrite::core::plugin

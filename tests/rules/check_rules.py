@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The include and name rules of the repository, as checks on its text.
+
+Usage: check_rules.py [--root DIRECTORY]
+Prints one line a violation, `file:line: what and why`; exit status 1 when there is any.
+
+  includes   nothing under plugins/, passes/, backends/, sdk/ includes a core header; core/, cli/, sdk/ include no
+             header of LLVM and their CMake files do not name it
+  ops        no string literal in core/ equals the name of an op that plugins/std registers, apart from the keywords
+             of the text forms in the files that read and write them
+  vendors    a vendor's words stand only in the folders of its own backend or provider, in tests/, bench/, docs/ and
+             the README
+  text       licence line first, a guard in headers, no marks of unfinished work, no paths or hosts of one
+             machine, nothing about how the text came to be
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+CPP_SUFFIXES = {".c", ".cpp", ".h", ".hpp", ".def"}
+LICENSED_SUFFIXES = CPP_SUFFIXES | {".py", ".cmake", ".sh"}
+# Test data and verbatim texts are not ours to judge.
+EXEMPT = ("tests/identify/samples/", "tests/identify/golden.json", "tests/fuzz/corpus/", "LICENSE", "tests/rules/")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+LLVM_HEADER = re.compile(r"^(?:llvm|llvm-c|lld|clang|clang-c|mlir)/")
+CORE_FREE = ("plugins/", "passes/", "backends/", "sdk/")
+LLVM_FREE = ("core/", "cli/", "sdk/")
+
+# Comments, raw strings, strings and characters of C++, in the order in which they are tried.
+CPP_TOKEN = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)"'
+    r'|"(?P<text>(?:\\.|[^"\\\n])*)"|' + r"'(?:\\[^'\n]{1,8}|[^'\\\n])'",
+    re.DOTALL,
+)
+REGISTERED = re.compile(r'\bop_def\(\s*"([^"]+)"')
+TABLED = re.compile(r'\{\s*"([a-z][\w.]*)",\s*Prim::')
+# Words of the text forms (docs/text.md) that are also names of ops, and where they may stand.
+TEXT_KEYWORDS = {"div", "mod", "min", "max", "cast", "bitcast", "where", "constant"}
+TEXT_FILES = re.compile(r"^core/(?:text/|[\w/]*(?:parse|print|text|read|write)\w*\.)")
+
+# Whole words, after identifiers are taken apart at underscores and at capitals; plus the folders that may use them.
+VENDORS = [
+    ({"cuda", "nvidia", "nvptx", "ptx", "ptxas", "cublas", "cublaslt", "cudnn", "nccl", "cutlass"},
+     ("backends/nvidia/", "backends/cuda/", "plugins/cublas/", "plugins/cudnn/")),
+    ({"rocm", "amdgpu", "hip", "hsa", "hipblas", "miopen", "rccl"},
+     ("backends/amd/", "backends/hip/", "plugins/hipblas/", "plugins/miopen/")),
+    ({"levelzero", "level zero", "ze loader", "spirv", "opencl", "sycl", "oneapi", "pocl"},
+     ("backends/intel/", "backends/level_zero/", "backends/spirv/")),
+    ({"onednn", "dnnl", "mkl", "openblas", "blis", "sleef", "libmvec"}, ("plugins/onednn/", "plugins/blas/")),
+]  # fmt: skip
+VENDOR_FREE_TO_USE = ("tests/", "bench/", "docs/", "README.md", "backends/CMakeLists.txt", "plugins/CMakeLists.txt")
+WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*")
+
+PUBLIC_HOSTS = (
+    "apache.org", "arxiv.org", "debian.org", "dmlc.github.io", "doi.org", "example.com", "example.org", "github.com",
+    "ieee.org", "llvm.org", "onnx.ai", "onnxruntime.ai", "python.org", "pypi.org", "wikipedia.org",
+)  # fmt: skip
+TEXT_RULES = [
+    (re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b"), "a mark of unfinished work: finish it or say what holds"),
+    (re.compile(r"(?<![\w.$}*-])/(?:root|home|work|Users)/\w"), "a path of one machine"),
+    (re.compile(r"\bissues? #?\d+\b|\b(?:this|last|next|previous|earlier|later) session\b|\bworkplace\b", re.I),
+     "how the text came to be: say what holds instead"),
+    (re.compile(r"\bAI\b"), "how the text came to be: say what holds instead"),
+]  # fmt: skip
+HEADER_GUARD = re.compile(r"^#pragma once$|^#ifndef (\w+)\n#define \1$", re.MULTILINE)
+URL_HOST = re.compile(r"\bhttps?://([\w.-]+)")
+
+Violation = tuple[str, int, str]
+
+
+class Tree:
+    """The text files of a repository: tracked ones and new ones that are not ignored."""
+
+    def __init__(self, root: Path):
+        listed = subprocess.run(
+            ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        self.texts: dict[str, str] = {}
+        for name in sorted(set(filter(None, listed.stdout.split("\0")))):
+            path = root / name
+            if name.startswith(EXEMPT) or path.is_symlink() or not path.is_file():
+                continue
+            data = path.read_bytes()
+            if b"\0" not in data[:8192]:
+                self.texts[name] = data.decode("utf-8", "replace")
+
+    def under(self, prefixes: tuple[str, ...], suffixes: set[str] | None = None) -> Iterator[tuple[str, str]]:
+        for name, text in self.texts.items():
+            if name.startswith(prefixes) and (suffixes is None or Path(name).suffix in suffixes):
+                yield name, text
+
+
+def line_of(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def include_rules(tree: Tree) -> Iterator[Violation]:
+    core_headers = {name for name, _ in tree.under(("core/",)) if Path(name).suffix in {".h", ".hpp", ".def"}}
+    for name, text in tree.under(CORE_FREE + LLVM_FREE, CPP_SUFFIXES):
+        for number, line in enumerate(text.splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            header = match[1]
+            plain = header.lstrip("./")
+            beside = (Path(name).parent / header).as_posix()
+            reaches_core = plain.startswith("core/") or (f"core/{plain}" in core_headers and beside not in tree.texts)
+            if name.startswith(CORE_FREE) and reaches_core:
+                yield name, number, f"includes {header}, a header of core: use what sdk/ offers"
+            if name.startswith(LLVM_FREE) and LLVM_HEADER.match(header):
+                yield name, number, f"includes {header}: only backend plugins use LLVM"
+    for name, text in tree.under(LLVM_FREE):
+        if Path(name).name == "CMakeLists.txt" or name.endswith(".cmake"):
+            for number, line in enumerate(text.splitlines(), 1):
+                if re.search(r"\bLLVM(?!-exception)", line.split("#", 1)[0]):
+                    yield name, number, "names LLVM: only backend plugins link it"
+
+
+def op_names(tree: Tree) -> set[str]:
+    names = set()
+    for _, text in tree.under(("plugins/std/",), CPP_SUFFIXES):
+        names.update(REGISTERED.findall(text))
+        names.update(TABLED.findall(text))
+    return names
+
+
+def op_name_rule(tree: Tree) -> Iterator[Violation]:
+    names = op_names(tree)
+    for name, text in tree.under(("core/",), CPP_SUFFIXES):
+        for match in CPP_TOKEN.finditer(text):
+            literal = match["text"]
+            if literal not in names or (literal in TEXT_KEYWORDS and TEXT_FILES.match(name)):
+                continue
+            yield name, line_of(text, match.start()), f'the literal "{literal}" is the name of an op: core knows no op'
+
+
+def vendor_rule(tree: Tree) -> Iterator[Violation]:
+    for name, text in tree.texts.items():
+        if name.startswith(VENDOR_FREE_TO_USE):
+            continue
+        banned = set().union(*(words for words, folders in VENDORS if not name.startswith(folders)))
+        for number, line in enumerate(text.splitlines(), 1):
+            words = [word.lower() for word in WORD.findall(line)]
+            seen = set(words) | {f"{a} {b}" for a, b in zip(words, words[1:], strict=False)}
+            # A prefix such as kDL hides where a word starts; these are no part of an English word.
+            seen |= {word for word in banned if (len(word) >= 5 or word in {"cuda", "rocm"}) and word in line.lower()}
+            for word in sorted(seen & banned):
+                yield name, number, f"'{word}' belongs to one vendor's own backend or provider"
+
+
+def text_rules(tree: Tree) -> Iterator[Violation]:
+    for name, text in tree.texts.items():
+        path = Path(name)
+        lines = text.splitlines()
+        script = text.startswith("#!")
+        if path.suffix in LICENSED_SUFFIXES or path.name == "CMakeLists.txt" or script:
+            if not any("SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception" in line for line in lines[:2]):
+                yield name, 1, "the licence line is missing: SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
+        if path.suffix in {".h", ".hpp"} and not HEADER_GUARD.search(text):
+            yield name, 1, "#pragma once is missing (or, in a C header, an include guard)"
+        for number, line in enumerate(lines, 1):
+            for pattern, why in TEXT_RULES:
+                match = pattern.search(line)
+                if match:
+                    yield name, number, f"'{match[0]}' is {why}"
+            for host in URL_HOST.findall(line):
+                if not any(host == public or host.endswith("." + public) for public in PUBLIC_HOSTS):
+                    yield name, number, f"'{host}' is not among the public hosts that the text may refer to"
+
+
+RULES = (include_rules, op_name_rule, vendor_rule, text_rules)
+
+
+def violations(root: Path) -> list[Violation]:
+    tree = Tree(root)
+    return sorted(found for rule in RULES for found in rule(tree))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2])
+    found = violations(parser.parse_args().root)
+    for name, line, message in found:
+        print(f"{name}:{line}: {message}")
+    print(f"{len(found)} violations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""check_rules.py finds what it is there to find, and nothing in a tree that keeps the rules."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import check_rules  # noqa: E402
+
+LICENCE = "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\n"
+
+
+class CheckRules(unittest.TestCase):
+    def messages(self, files: dict[str, str]) -> list[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            subprocess.run(["git", "init", "-q", folder], check=True)
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            return [f"{name}:{line}: {message}" for name, line, message in check_rules.violations(root)]
+
+    def expect_one(self, files: dict[str, str], place: str, words: str) -> None:
+        found = self.messages(files)
+        self.assertEqual(len(found), 1, found)
+        self.assertTrue(found[0].startswith(place + ": "), found)
+        self.assertIn(words, found[0])
+
+    def test_a_clean_tree_has_none(self):
+        files = {
+            "core/graph/graph.h": LICENCE + "#pragma once\n",
+            "core/text/words.cpp": LICENCE + '#include "core/graph/graph.h"\nauto a = "div";  // not "relu" here\n',
+            "plugins/std/ops.cpp": LICENCE + 'auto a = op_def("relu");\nauto b = op_def("div");\n',
+            "backends/nvidia/target.cpp": LICENCE + '#include "llvm/IR/Module.h"\nauto name = "sm_90 cuda";\n',
+            "docs/page.md": "cuda and https://llvm.org/docs\n",
+            "core/ship.cpp": LICENCE + "// The relationship of a chip to its script.\n",
+        }
+        self.assertEqual(self.messages(files), [])
+
+    def test_core_headers_stay_in_core(self):
+        header = {"core/graph/graph.h": LICENCE + "#pragma once\n"}
+        for include in ("core/graph/graph.h", "../core/graph/graph.h", "graph/graph.h"):
+            with self.subTest(include):
+                text = LICENCE + f'#include "{include}"\n'
+                self.expect_one(header | {"passes/fold.cpp": text}, "passes/fold.cpp:2", "a header of core")
+
+    def test_llvm_stays_in_backends(self):
+        self.expect_one({"cli/main.cpp": LICENCE + "#include <llvm/IR/Module.h>\n"}, "cli/main.cpp:2", "LLVM")
+        cmake = "# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\nfind_package(LLVM 22)\n"
+        self.expect_one({"core/CMakeLists.txt": cmake}, "core/CMakeLists.txt:2", "LLVM")
+
+    def test_core_knows_no_op(self):
+        ops = {"plugins/std/ops.cpp": LICENCE + 'op_def("relu");\nconst T t[] = {{"exp", Prim::exp_}};\nop_def("div");\n'}
+        for op in ("relu", "exp", "div"):
+            with self.subTest(op):
+                text = LICENCE + f'// "relu" may stand in a comment\nbool b = x == "{op}";\n'
+                self.expect_one(ops | {"core/schedule/fuse.cpp": text}, "core/schedule/fuse.cpp:3", f'"{op}"')
+
+    def test_vendor_words_stay_at_home(self):
+        for word in ("cuda", "HIP", "kDLCUDA", "level_zero", "LevelZero", "libcudnn.so", "run_ptx", "spirv64"):
+            for place in ("core/a.cpp", "backends/llvm/a.cpp", "backends/cpu/a.cpp", "plugins/std/a.cpp"):
+                with self.subTest(f"{word} in {place}"):
+                    self.assertTrue(self.messages({place: LICENCE + f"int {word};\n"}))
+
+    def test_text_rules(self):
+        self.expect_one({"core/a.h": "#pragma once\n"}, "core/a.h:1", "licence")
+        self.expect_one({"core/a.h": LICENCE}, "core/a.h:1", "#pragma once")
+        for line, words in (
+            ("// TODO later", "unfinished"),
+            ("see /home/someone/x", "path"),
+            ("as issue 12 says", "came to be"),
+            ("written by an AI", "came to be"),
+            ("from http://10.0.0.1/simple", "public hosts"),
+        ):
+            with self.subTest(line):
+                self.expect_one({"docs/a.md": line + "\n"}, "docs/a.md:1", words)
+
+
+if __name__ == "__main__":
+    unittest.main()
