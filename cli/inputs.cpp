@@ -44,9 +44,7 @@ Result<std::vector<std::optional<Tensor>>> read_files(const core::Model& model, 
     if (result[found]) return at(where, error(FE_EINVALID, "FE-C02", "input '{}' is given twice", names[found]));
     FE_TRY(auto tensor, read_npy(argument.substr(names[found].size() + 1)));
     const auto wanted = model.inputs()[found].dtype;
-    const bool raw = class_of(tensor.dtype) == FE_CLASS_UINT && bits_of(tensor.dtype) == bits_of(wanted) &&
-                     (wanted == DType::bf16_ || (is_float(wanted) && bits_of(wanted) == 8));
-    if (raw) tensor.dtype = wanted;
+    adopt_raw_floats(tensor, wanted);
     if (tensor.dtype != wanted)
       return at(where, error(FE_EINVALID, "FE-X02", "input '{}' has dtype {}, the file has {}; convert it", names[found], name_of(wanted),
                              name_of(tensor.dtype)));

@@ -41,15 +41,18 @@ Result<std::string> run_data_set(OpenModel& opened, const fs::path& folder) {
   const auto& ports = opened.model->inputs();
   if (inputs.size() != ports.size())
     return core::at(folder.string(), error(FE_EINVALID, "FE-X01", "the model has {} inputs, the test gives {}", ports.size(), inputs.size()));
-  for (size_t k = 0; k < ports.size(); ++k)
+  for (size_t k = 0; k < ports.size(); ++k) {
+    adopt_raw_floats(inputs[k], ports[k].dtype);
     if (inputs[k].dtype != ports[k].dtype)
       return core::at(folder.string(), error(FE_EINVALID, "FE-X02", "input '{}' has dtype {}, the test gives {}", ports[k].name,
                                              name_of(ports[k].dtype), name_of(inputs[k].dtype)));
+  }
   FE_TRY(auto runner, Runner::make(opened, inputs));
   FE_CHECK(runner.run(inputs));
   if (runner.outputs().size() != expected.size())
     return fmt::format("{} outputs, the test expects {}", runner.outputs().size(), expected.size());
   for (size_t k = 0; k < expected.size(); ++k) {
+    adopt_raw_floats(expected[k], runner.outputs()[k].dtype);
     auto text = difference(runner.outputs()[k], expected[k], tolerance_of(expected[k].dtype));
     if (!text.empty()) return fmt::format("output '{}' {}", opened.model->outputs()[k].name, text);
   }

@@ -25,7 +25,7 @@ Result<std::vector<Coverage>> coverage_of(const fe_importer& importer) {
   auto args = core::plugin::make_sized<fe_none>();
   auto sink = text.sink();
   int32_t status = importer.coverage(importer.self, call.get(), &args, &sink);
-  if (status != FE_OK) return call.error(status, "FE-I20", "the importer does not say what it covers");
+  if (status != FE_OK) return call.error(status, "FE-I05", "the importer does not say what it covers");
   std::string_view rest = text.bytes();
   while (!rest.empty()) {
     auto line = rest.substr(0, rest.find('\n'));

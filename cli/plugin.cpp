@@ -22,15 +22,15 @@ std::string contributions_text(const core::plugin::Registry& registry, const cor
     return static_cast<size_t>(std::count_if(list.begin(), list.end(), [&](const auto& entry) { return entry.plugin == &plugin; }));
   };
   std::vector<std::string> parts;
-  auto add = [&](size_t number, std::string_view what) {
-    if (number > 0) parts.push_back(fmt::format("{} {}{}", number, what, number == 1 ? "" : "s"));
+  auto add = [&](size_t number, std::string_view one, std::string_view many) {
+    if (number > 0) parts.push_back(fmt::format("{} {}", number, number == 1 ? one : many));
   };
-  add(ops, "op");
-  add(count(registry.passes()), "pass or rule");
-  add(count(registry.rule_sets()), "rule set");
-  add(count(registry.importers()), "importer");
-  add(count(registry.providers()), "provider");
-  add(count(registry.runtimes()), "runtime");
+  add(ops, "op", "ops");
+  add(count(registry.passes()), "pass or rule", "passes and rules");
+  add(count(registry.rule_sets()), "rule set", "rule sets");
+  add(count(registry.importers()), "importer", "importers");
+  add(count(registry.providers()), "provider", "providers");
+  add(count(registry.runtimes()), "runtime", "runtimes");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -149,6 +149,11 @@ double Tensor::number(int64_t k) const {
   }
 }
 
+void adopt_raw_floats(Tensor& tensor, DType wanted) {
+  const bool raw = wanted == DType::bf16_ || (is_float(wanted) && bits_of(wanted) == 8);
+  if (raw && class_of(tensor.dtype) == FE_CLASS_UINT && bits_of(tensor.dtype) == bits_of(wanted)) tensor.dtype = wanted;
+}
+
 void fill_random(Tensor& tensor, uint64_t seed) {
   Generator generator(seed);
   const int kind = class_of(tensor.dtype);

@@ -40,6 +40,10 @@ struct Tensor {
   int64_t elements_ = 0;
 };
 
+/// Files that know no bf16 or 8-bit floats hold them as unsigned integers: gives the tensor the dtype `wanted` where it is
+/// such a float and the tensor is unsigned of the same width.
+void adopt_raw_floats(Tensor& tensor, DType wanted);
+
 /// Floats are N(0, 1), integers and bool are 0 or 1 with equal odds. The same seed gives the same elements on every machine.
 void fill_random(Tensor& tensor, uint64_t seed);
 

@@ -228,7 +228,7 @@ int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inputs, uint64_
     if (!model) return null_argument("ferrite_run", "model");
     FE_TRY(auto bound, embed::bind_inputs(*model->model, inputs, input_count, true));
     FE_TRY(auto program, model->prepare(bound));
-    FE_TRY(auto targets, embed::bind_outputs(program->outputs(), outputs, output_count));
+    FE_TRY(auto targets, embed::bind_outputs(*model->model, program->outputs(), outputs, output_count));
     return model->run(*program, bound, targets);
   });
 }

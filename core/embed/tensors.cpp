@@ -132,13 +132,14 @@ Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor*
   return result;
 }
 
-Result<std::vector<void*>> bind_outputs(const std::vector<run::PortInfo>& ports, DLTensor* const* tensors, uint64_t count) {
+Result<std::vector<void*>> bind_outputs(const Model& model, const std::vector<run::PortInfo>& ports, DLTensor* const* tensors,
+                                        uint64_t count) {
   if (count != ports.size())
     return error(FE_EINVALID, "FE-X01", "the model has {} outputs, {} were given", ports.size(), count);
   if (!tensors && count > 0) return error(FE_EINVALID, "FE-X30", "the outputs are null");
   std::vector<void*> result;
   for (size_t k = 0; k < ports.size(); ++k) {
-    const std::string where = fmt::format("output '{}'", ports[k].name);
+    const std::string where = fmt::format("output '{}'", model.outputs()[k].name);
     FE_CHECK(check(tensors[k], where));
     const auto& tensor = *tensors[k];
     FE_CHECK(check_dtype(tensor, ports[k].dtype, where));

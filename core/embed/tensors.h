@@ -23,7 +23,8 @@ struct BoundTensor {
 Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor* const* tensors, uint64_t count, bool with_data);
 
 /// The memory of the caller's output tensors. Beside the codes above FE-X35: shape, strides or alignment do not fit.
-Result<std::vector<void*>> bind_outputs(const std::vector<run::PortInfo>& ports, DLTensor* const* tensors, uint64_t count);
+Result<std::vector<void*>> bind_outputs(const Model& model, const std::vector<run::PortInfo>& ports, DLTensor* const* tensors,
+                                        uint64_t count);
 
 struct EndTensor {
   void operator()(DLManagedTensorVersioned* tensor) const { tensor->deleter(tensor); }

@@ -147,7 +147,7 @@ class Builder : public Subgraphs {
       context.entry.handler(context);
     } catch (const Failure& failure) {
       if (failure.code().starts_with("FE-I")) throw;
-      int32_t status = failure.code() == "FE-G40" ? FE_EUNSUPPORTED : failure.status();
+      int32_t status = failure.code() == "FE-G70" ? FE_EUNSUPPORTED : failure.status();
       throw Failure(status, failure.code(), context.where() + ": " + failure.what());
     }
   }

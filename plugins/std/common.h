@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What the files of the standard operator library share: checks of operands and attributes, widening, sample
-// texts. Errors: FE-G40 to FE-G49, FE-G51, each thrown by one function here.
+// texts. Errors: FE-G61, FE-G62, FE-G70 to FE-G79, each thrown by one function here.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ constexpr std::string_view class_names(int classes) {
 inline TensorType typed(const Instance& op, size_t k, int classes) {
   auto type = op.operand(k);
   if (!(class_mask(type.dtype) & classes))
-    fail("FE-G40", op.op(), ": operand ", k, " has dtype ", name_of(type.dtype), ", and it takes ",
+    fail("FE-G70", op.op(), ": operand ", k, " has dtype ", name_of(type.dtype), ", and it takes ",
          class_names(classes));
   return type;
 }
@@ -63,7 +63,7 @@ inline TensorType typed(const Instance& op, size_t k, int classes) {
 inline int64_t axis_of(const Instance& op, int64_t axis, size_t rank) {
   const auto limit = static_cast<int64_t>(rank);
   if (axis < -limit || axis >= limit)
-    fail("FE-G41", op.op(), ": axis ", axis, " does not lie in an operand of rank ", rank);
+    fail("FE-G71", op.op(), ": axis ", axis, " does not lie in an operand of rank ", rank);
   return axis < 0 ? axis + limit : axis;
 }
 inline int64_t axis_of(const Instance& op, size_t rank) {
@@ -73,10 +73,10 @@ inline int64_t axis_of(const Instance& op, size_t rank) {
 inline Dims integers(const Instance& op, std::string_view name, size_t count, int64_t low, int64_t high) {
   auto list = op.attrs.integers(name);
   if (list.size() != count)
-    fail("FE-G42", op.op(), ": attribute '", name, "' has ", list.size(), " numbers and needs ", count);
+    fail("FE-G72", op.op(), ": attribute '", name, "' has ", list.size(), " numbers and needs ", count);
   for (int64_t value : list)
     if (value < low || value > high)
-      fail("FE-G45", op.op(), ": attribute '", name, "' holds ", value, ", which is not in [", low, ", ",
+      fail("FE-G75", op.op(), ": attribute '", name, "' holds ", value, ", which is not in [", low, ", ",
            high, "]");
   return {list.begin(), list.end()};
 }
@@ -85,20 +85,20 @@ inline constexpr int64_t large = int64_t{1} << 40;
 
 inline void need_rank(const Instance& op, size_t k, size_t rank, size_t low, size_t high) {
   if (rank < low || rank > high)
-    fail("FE-G43", op.op(), ": operand ", k, " has rank ", rank, " and needs ", low,
+    fail("FE-G73", op.op(), ": operand ", k, " has rank ", rank, " and needs ", low,
          high == low ? std::string() : " to " + std::to_string(high));
 }
 inline void need_same_dtype(const Instance& op, size_t k, DType dtype) {
   if (op.operand(k).dtype != dtype)
-    fail("FE-G21", op.op(), ": operands have dtypes ", name_of(dtype), " and ", name_of(op.operand(k).dtype));
+    fail("FE-G61", op.op(), ": operands have dtypes ", name_of(dtype), " and ", name_of(op.operand(k).dtype));
 }
 template <class... Parts>
 void need_fit(bool holds, const Instance& op, const Parts&... parts) {
-  if (!holds) fail("FE-G44", op.op(), ": ", parts...);
+  if (!holds) fail("FE-G74", op.op(), ": ", parts...);
 }
 template <class... Parts>
 void need_value(bool holds, const Instance& op, std::string_view name, const Parts&... parts) {
-  if (!holds) fail("FE-G45", op.op(), ": attribute '", name, "' ", parts...);
+  if (!holds) fail("FE-G75", op.op(), ": attribute '", name, "' ", parts...);
 }
 /// The position of a string attribute's value in `choices`.
 inline size_t choice(const Instance& op, std::string_view name,
@@ -110,14 +110,14 @@ inline size_t choice(const Instance& op, std::string_view name,
     if (item == value) return k;
     listed += (k++ ? ", " : "") + std::string(item);
   }
-  fail("FE-G48", op.op(), ": attribute '", name, "' is '", value, "' and may be ", listed);
+  fail("FE-G78", op.op(), ": attribute '", name, "' is '", value, "' and may be ", listed);
 }
 /// The number of elements; throws where it would not fit 56 bits.
 inline int64_t element_count(const Instance& op, const Dims& dims) {
   int64_t count = 1;
   for (int64_t dim : dims)
     if (__builtin_mul_overflow(count, dim, &count) || count > (int64_t{1} << 56))
-      fail("FE-G51", op.op(), ": a tensor of ", to_string(TensorType{DType::none, dims}).substr(1),
+      fail("FE-G62", op.op(), ": a tensor of ", to_string(TensorType{DType::none, dims}).substr(1),
            " is too large");
   return count;
 }

@@ -162,10 +162,10 @@ std::vector<double> region(const Instance& op, size_t rank) {
   std::vector<double> numbers(rank, 0.0);
   numbers.resize(2 * rank, 1.0);
   if (coordinates_of(op) != crop_and_resize) return numbers;
-  if (!op.has_operand(1)) fail("FE-G49", op.op(), ": tf_crop_and_resize needs a region of interest");
+  if (!op.has_operand(1)) fail("FE-G79", op.op(), ": tf_crop_and_resize needs a region of interest");
   const auto& view = op.operand_view(1);
   if (!view.data || op.operand(1).dtype != f32 || op.operand(1).elements() != static_cast<int64_t>(2 * rank))
-    fail("FE-G49", op.op(), ": the region of interest must be a constant f32[", 2 * rank, "]");
+    fail("FE-G79", op.op(), ": the region of interest must be a constant f32[", 2 * rank, "]");
   for (size_t k = 0; k < 2 * rank; ++k) {
     float value;
     std::memcpy(&value, static_cast<const char*>(view.data) + k * sizeof value, sizeof value);
@@ -223,7 +223,7 @@ OpDef resize_op() {
         auto sizes = integers(op, "sizes", x.rank(), 0, large >> 8);
         auto scales = op.attrs.numbers("scales");
         if (scales.size() != x.rank())
-          fail("FE-G42", op.op(), ": attribute 'scales' has ", scales.size(), " numbers and needs ",
+          fail("FE-G72", op.op(), ": attribute 'scales' has ", scales.size(), " numbers and needs ",
                x.rank());
         for (size_t d = 0; d < x.rank(); ++d) {
           need_value(scales[d] > 0 && std::isfinite(scales[d]), op, "scales", "holds ", scales[d]);

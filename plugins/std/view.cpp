@@ -21,7 +21,7 @@ OpDef reshape_op() {
         auto list = op.attrs.integers("shape");
         auto shape = integers(op, "shape", list.size(), 0, large);
         if (element_count(op, shape) != element_count(op, x.dims))
-          fail("FE-G46", op.op(), ": ", to_string(x), " has ", x.elements(), " elements and the shape ",
+          fail("FE-G76", op.op(), ": ", to_string(x), " has ", x.elements(), " elements and the shape ",
                to_string({DType::none, shape}).substr(1), " ", element_count(op, shape));
         return result_like(x, shape);
       })
@@ -115,7 +115,7 @@ OpDef slice_op() {
                           : strides[d] < 0 ? starts[d] / -strides[d]
                                            : large;
           if (starts[d] >= x.dims[d] || sizes[d] - 1 > reach)
-            fail("FE-G47", op.op(), ": start ", starts[d], ", size ", sizes[d], " and stride ", strides[d],
+            fail("FE-G77", op.op(), ": start ", starts[d], ", size ", sizes[d], " and stride ", strides[d],
                  " leave dim ", d, " of ", to_string(x));
         }
         return result_like(x, sizes);

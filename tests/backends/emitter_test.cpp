@@ -18,7 +18,7 @@ Builder exp_of_sum(DType dtype, int64_t n) {
 TEST(Map, ExpOfSum) {
   for (auto dtype : {f32, f64, bf16, f16})
     for (int64_t n : sizes) {
-      SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::to_string(n));
+      SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", n));
       check(exp_of_sum(dtype, n));
       if (HasFatalFailure()) return;
     }
@@ -48,7 +48,7 @@ TEST(Map, Primitives) {
     for (auto dtype : dtypes) {
       int kind = dtype == boolean ? FE_PRIM_BOOL : is_float(dtype) ? FE_PRIM_FLOAT : FE_PRIM_INT;
       if (!(info.classes & kind)) continue;
-      SCOPED_TRACE(std::string(info.name) + " " + std::string(name_of(dtype)));
+      SCOPED_TRACE(detail::concatenate(info.name, " ", name_of(dtype)));
       Builder b;
       const int64_t n = 83;
       auto result = info.gives_bool ? boolean : dtype;
@@ -78,7 +78,7 @@ TEST(Map, Casts) {
   const DType dtypes[] = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
   for (auto from : dtypes)
     for (auto to : dtypes) {
-      SCOPED_TRACE(std::string(name_of(from)) + " to " + std::string(name_of(to)));
+      SCOPED_TRACE(detail::concatenate(name_of(from), " to ", name_of(to)));
       Builder b;
       auto x = b.input(from, {75}), out = b.output(to, {75});
       auto i = b.begin(FE_STATEMENT_MAP, {75});
@@ -98,7 +98,7 @@ TEST(Map, Casts) {
 
 TEST(Map, StridesAndTransposes) {
   for (auto [m, n] : {std::pair<int64_t, int64_t>(1, 1), {3, 5}, {17, 33}, {64, 64}, {130, 7}}) {
-    SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
+    SCOPED_TRACE(detail::concatenate(m, "x", n));
     Builder b;
     auto x = b.input(f32, {n, m}), y = b.buffer(f32, FE_BUFFER_INPUT, {m, n}, {2 * n + 3, 2}, 5),
          z = b.input(f32, {m, 1});
@@ -252,8 +252,8 @@ TEST(Reduce, KindsAndAxes) {
     for (auto dtype : {f32, i32})
       for (const auto& dims : {std::vector<int64_t>{3, 5, 67}, {33, 2, 16}})
         for (unsigned axes = 1; axes < 8; ++axes) {
-          SCOPED_TRACE("kind " + std::to_string(kind) + " " + std::string(name_of(dtype)) + " axes " +
-                       std::to_string(axes) + " last " + std::to_string(dims[2]));
+          SCOPED_TRACE(
+              detail::concatenate("kind ", kind, " ", name_of(dtype), " axes ", axes, " last ", dims[2]));
           Options options;
           options.special = kind != FE_REDUCE_SUM && kind != FE_REDUCE_PROD;
           options.tolerance = 1e-4;
@@ -267,7 +267,7 @@ TEST(Reduce, DTypes) {
   for (auto dtype : {i8, i16, i64, u8, u16, u32, u64, f16, bf16, f64})
     for (auto kind : {FE_REDUCE_SUM, FE_REDUCE_MAX, FE_REDUCE_MIN, FE_REDUCE_ARGMAX})
       for (unsigned axes : {1u, 4u}) {
-        SCOPED_TRACE("kind " + std::to_string(kind) + " " + std::string(name_of(dtype)));
+        SCOPED_TRACE(detail::concatenate("kind ", kind, " ", name_of(dtype)));
         Options options;
         options.special = kind != FE_REDUCE_SUM;
         check(reduction(kind, dtype, {37, 2, 85}, axes), options);

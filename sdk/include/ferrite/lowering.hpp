@@ -193,7 +193,7 @@ class Lowering {
     args.index = index.token();
     args.accumulator = static_cast<fe_dtype>(accumulator);
     bool arg = kind == FE_REDUCE_ARGMAX || kind == FE_REDUCE_ARGMIN;
-    return {this, token(api_->reduce, args), arg ? DType::i64_ : element_.dtype()};
+    return {this, token(api_->reduce, args), arg ? DType::i64_ : accumulator != DType::none ? accumulator : element_.dtype()};
   }
   /// The sum of a*b over the reduction variables, a and b being loads (casts of loads): a contract statement.
   Val contract(Val a, Val b, uint32_t kind = FE_CONTRACT_GEMM, DType accumulator = DType::none) {
@@ -202,7 +202,7 @@ class Lowering {
     args.b = b.token();
     args.kind = kind;
     args.accumulator = static_cast<fe_dtype>(accumulator);
-    return {this, token(api_->contract, args), a.dtype()};
+    return {this, token(api_->contract, args), accumulator != DType::none ? accumulator : a.dtype()};
   }
   /// State carried over the serial variables.
   Val carry(DType dtype, double init) {

@@ -31,7 +31,7 @@ inline Dims broadcast_dims(std::string_view op, const Dims& a, const Dims& b) {
   Dims result(std::max(a.size(), b.size()));
   for (size_t k = 0; k < result.size(); ++k) {
     int64_t x = k < a.size() ? a[a.size() - 1 - k] : 1, y = k < b.size() ? b[b.size() - 1 - k] : 1;
-    if (x != y && x != 1 && y != 1) fail("FE-G20", op, ": dims ", x, " and ", y, " do not broadcast");
+    if (x != y && x != 1 && y != 1) fail("FE-G60", op, ": dims ", x, " and ", y, " do not broadcast");
     result[result.size() - 1 - k] = x == 1 ? y : x;
   }
   return result;
@@ -42,7 +42,7 @@ inline std::vector<TensorType> broadcast(const Instance& op) {
   for (size_t k = 1; k < op.operand_count(); ++k) {
     auto type = op.operand(k);
     if (type.dtype != result.dtype)
-      fail("FE-G21", op.op(), ": operands have dtypes ", name_of(result.dtype), " and ", name_of(type.dtype));
+      fail("FE-G61", op.op(), ": operands have dtypes ", name_of(result.dtype), " and ", name_of(type.dtype));
     result.dims = broadcast_dims(op.op(), result.dims, type.dims);
   }
   return {result};

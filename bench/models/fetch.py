@@ -18,7 +18,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "build" / "models"
 
 
@@ -75,7 +75,7 @@ def fetch(model: dict) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    lock = tomllib.loads((ROOT / "models.lock").read_text())
+    lock = tomllib.loads((ROOT / "bench" / "models" / "models.lock").read_text())
     models = {model["name"]: model for model in lock["model"]}
     only_list = arguments[:1] == ["--list-missing"]
     arguments = arguments[1:] if only_list else arguments
