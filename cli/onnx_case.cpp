@@ -82,10 +82,12 @@ Run add_onnx_case(CLI::App& command) {
   return [options] {
     auto wrong = run_case(*options);
     nlohmann::json verdict;
+    // Some published tests carry data of another shape than their model declares.
+    bool contradicts = !wrong && (wrong.error().code == "FE-X03" || wrong.error().code == "FE-X04");
     if (wrong)
       verdict = {{"result", wrong->empty() ? "pass" : "wrong"}, {"text", *wrong}};
     else
-      verdict = {{"result", wrong.error().status == FE_EUNSUPPORTED ? "unsupported" : "error"}, {"text", wrong.error().message()}};
+      verdict = {{"result", contradicts || wrong.error().status == FE_EUNSUPPORTED ? "unsupported" : "error"}, {"text", wrong.error().message()}};
     fmt::print("{}\n", verdict.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   };

@@ -52,6 +52,7 @@ rule passes.simplify.not_twice at post_grad {
 }
 rule passes.simplify.magnitude_of_negated at post_grad {
   match { %n = neg(%x)  %r = abs(%n) }
+  where { dtype(%x) != u8 and dtype(%x) != u16 and dtype(%x) != u32 and dtype(%x) != u64 }
   yield { %r = abs(%x) }
 }
 rule passes.simplify.magnitude_twice at post_grad {

@@ -13,7 +13,12 @@ Error unsupported(const char* why) { return error(FE_EUNSUPPORTED, "FE-G26", "th
 }  // namespace
 
 Result<graph::ValueId> Evaluator::evaluate(graph::Graph& graph, graph::ValueId value) {
-  if (auto known = known_.find(value); known != known_.end() && graph.find(known->second)) return known->second;
+  // A roll-back takes folded constants with it.
+  auto known = [&](graph::ValueId of) {
+    auto found = known_.find(of);
+    return found != known_.end() && graph.find(found->second) ? found->second : graph::ValueId();
+  };
+  if (auto constant = known(value)) return constant;
   const auto* v = graph.find(value);
   if (!v) return error(FE_ESTALE, "FE-G03", "the value was erased");
   if (v->kind == graph::ValueKind::constant) {
@@ -27,7 +32,7 @@ Result<graph::ValueId> Evaluator::evaluate(graph::Graph& graph, graph::ValueId v
   std::vector<graph::NodeId> cone, stack;
   std::map<graph::NodeId, bool> seen;
   auto visit = [&](graph::ValueId operand) -> bool {
-    if (!operand || known_.count(operand)) return true;
+    if (!operand || known(operand)) return true;
     const auto& o = graph.value(operand);
     if (o.kind == graph::ValueKind::input) return false;
     if (o.kind == graph::ValueKind::constant) return o.constant->kind != FE_CONSTANT_PARAMETER;
@@ -57,7 +62,8 @@ Result<graph::ValueId> Evaluator::evaluate(graph::Graph& graph, graph::ValueId v
   auto map = [&](graph::ValueId operand) -> Result<graph::ValueId> {
     if (!operand) return operand;
     if (auto found = image.find(operand); found != image.end()) return found->second;
-    auto source = known_.count(operand) ? known_.at(operand) : operand;
+    auto constant = known(operand);
+    auto source = constant ? constant : operand;
     FE_TRY(auto data, graph.constant_bytes(source));
     FE_TRY(auto copy, part.add_literal(graph.type(source), data));
     image[operand] = copy;

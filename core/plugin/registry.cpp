@@ -38,6 +38,16 @@ Error null_slot(std::string_view what, std::string_view slot) {
   return error(FE_EINVALID, "FE-P07", "its {} table has no '{}' function", what, slot);
 }
 
+void destroy(const LoadedPlugin& plugin) {
+  const auto* description = plugin.description;
+  if (!description || !description->destroy || !plugin.instance) return;
+  HostCall call;
+  auto args = make_sized<fe_destroy_args>();
+  args.instance = plugin.instance;
+  auto out = make_sized<fe_none>();
+  description->destroy(description->self, call.get(), &args, &out);
+}
+
 }  // namespace
 
 std::span<const std::string_view> phases() { return phase_names; }
@@ -45,15 +55,7 @@ std::span<const std::string_view> phases() { return phase_names; }
 Registry::Registry(const fe_host& host) : host_(host) {}
 
 Registry::~Registry() {
-  for (auto plugin = plugins_.rbegin(); plugin != plugins_.rend(); ++plugin) {
-    const auto* description = (*plugin)->description;
-    if (!description || !description->destroy || !(*plugin)->instance) continue;
-    HostCall call;
-    auto args = make_sized<fe_destroy_args>();
-    args.instance = (*plugin)->instance;
-    auto out = make_sized<fe_none>();
-    description->destroy(description->self, call.get(), &args, &out);
-  }
+  for (auto plugin = plugins_.rbegin(); plugin != plugins_.rend(); ++plugin) destroy(**plugin);
 }
 
 Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
@@ -116,8 +118,26 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
   }
   plugins_.push_back(std::move(plugin));
   const LoadedPlugin& loaded = *plugins_.back();
-  for (const auto& contribution : contributions)
-    if (auto added = add(loaded, contribution); !added) return at(loaded.id, std::move(added.error()));
+  for (const auto& contribution : contributions) {
+    auto added = add(loaded, contribution);
+    if (added) continue;
+    // All or nothing: what came before goes again, so that the program can go on without the plugin.
+    auto fault = at(loaded.id, std::move(added.error()));
+    auto is_its = [&](const auto& item) { return item.plugin == &loaded; };
+    std::erase_if(lowerings_, is_its);
+    std::erase_if(passes_, is_its);
+    std::erase_if(rule_sets_, is_its);
+    std::erase_if(providers_, is_its);
+    std::erase_if(runtimes_, is_its);
+    std::erase_if(importers_, is_its);
+    graph::OpRegistry others;
+    for (const auto* op : ops_.all())
+      if (op->plugin != loaded.id) FE_CHECK(others.add(op->def, op->plugin));
+    ops_ = std::move(others);
+    destroy(loaded);
+    plugins_.pop_back();
+    return fault;
+  }
   for (const auto& [path, text] : request.rule_files) rule_sets_.push_back({text, path, {}, &loaded});
   log::print("plugins", "{} {} from {} ({}): {} contributions", loaded.id, loaded.version,
              loaded.library.empty() ? "rule files" : loaded.library, loaded.why, contributions.size());

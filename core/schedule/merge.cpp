@@ -75,11 +75,38 @@ bool depends(const LoopProgram& program, const ProgramStatement& later, const Pr
   return false;
 }
 
+/// Drops stores that nobody reads, then statements that store nothing. Gives whether a statement went, whose own loads may have
+/// been the last of another store.
+bool drop_unread(Schedule& schedule) {
+  auto& program = schedule.program;
+  std::vector<size_t> loads(program.buffers.size(), 0);
+  for (const auto& group : schedule.groups)
+    for (uint32_t s : group.statements) {
+      for (const auto& op : program.statements[s].ops)
+        if (op.code == FE_OP_LOAD) ++loads[program.storage(op.buffer)];
+      for (BufferId b : program.statements[s].call.reads) ++loads[program.storage(b)];
+    }
+  for (BufferId b : program.outputs) ++loads[program.storage(b)];
+  bool dropped = false;
+  for (auto& group : schedule.groups) {
+    const size_t before = group.statements.size();
+    std::erase_if(group.statements, [&](uint32_t s) {
+      auto& statement = program.statements[s];
+      if (statement.kind == FE_STATEMENT_CALL) return false;
+      std::erase_if(statement.stores, [&](const Store& store) { return loads[program.storage(store.buffer)] == 0; });
+      remove_dead(program.pool, statement);
+      return statement.stores.empty();
+    });
+    dropped = dropped || group.statements.size() != before;
+  }
+  std::erase_if(schedule.groups, [](const Group& group) { return group.statements.empty(); });
+  return dropped;
+}
+
 }  // namespace
 
 void merge_statements(Schedule& schedule) {
   auto& program = schedule.program;
-  std::vector<uint32_t> remaining(program.statements.size(), 1);
   for (auto& group : schedule.groups) {
     auto& members = group.statements;
     for (size_t j = 1; j < members.size(); ++j) {
@@ -89,7 +116,6 @@ void merge_statements(Schedule& schedule) {
         auto& into = program.statements[members[i]];
         if (fits(program, into, map)) {
           append(program, into, map);
-          remaining[members[j]] = 0;
           members.erase(members.begin() + static_cast<ptrdiff_t>(j--));
           break;
         }
@@ -98,22 +124,8 @@ void merge_statements(Schedule& schedule) {
     }
   }
 
-  // A store that nobody outside the statement reads is dropped.
-  std::vector<size_t> loads(program.buffers.size(), 0);
-  for (const auto& group : schedule.groups)
-    for (uint32_t s : group.statements) {
-      for (const auto& op : program.statements[s].ops)
-        if (op.code == FE_OP_LOAD) ++loads[program.storage(op.buffer)];
-      for (BufferId b : program.statements[s].call.reads) ++loads[program.storage(b)];
-    }
-  for (BufferId b : program.outputs) ++loads[program.storage(b)];
-  for (const auto& group : schedule.groups)
-    for (uint32_t s : group.statements) {
-      auto& statement = program.statements[s];
-      if (statement.kind == FE_STATEMENT_CALL) continue;
-      std::erase_if(statement.stores, [&](const Store& store) { return loads[program.storage(store.buffer)] == 0; });
-      remove_dead(program.pool, statement);
-    }
+  while (drop_unread(schedule)) {
+  }
 
   // Numbers close up, group by group, so that the program stays in an order of execution.
   std::vector<ProgramStatement> kept;

@@ -19,7 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[2]
-BAD_INPUT, UNSUPPORTED = 3, 4
+USAGE, BAD_INPUT, UNSUPPORTED = 2, 3, 4
 TIMEOUT_SECONDS = 30
 
 
@@ -255,12 +255,13 @@ class ExternalData(BadInputTest):
 
 
 class Inputs(BadInputTest):
-    def refuse_input(self, name, value, *texts):
+    def refuse_input(self, name, value, *texts, status=BAD_INPUT):
         path = self.array(value)
-        self.refuse(relu_model(), BAD_INPUT, "FE-", *texts, arguments=("-i", f"{name}={path}"))
+        self.refuse(relu_model(), status, "FE-", *texts, arguments=("-i", f"{name}={path}"))
 
     def test_wrong_name(self):
-        self.refuse_input("z", np.zeros((2, 3), np.float32), "z", "x")
+        # The name is part of the command line, not of the file.
+        self.refuse_input("z", np.zeros((2, 3), np.float32), "z", "x", status=USAGE)
 
     def test_wrong_dtype(self):
         self.refuse_input("x", np.zeros((2, 3), np.int64), "x", "f32", "i64")

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Bad manifests and bad plugins on the command line: an exit status, a code and a place; a skipped pass leaves no trace.
+
+Usage: test_bad_input.py [--ferrite FILE] [--plugins DIRECTORY] [unittest options]
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+OK, BAD_INPUT, INTERNAL = 0, 3, 70
+MODEL = """ferrite graph 0
+graph @sum(%x: f32[4]) -> (%1 "y") {
+  %0 = relu(%x) : f32[4] from "first"
+  %1 = add(%0, %x) : f32[4] from "second"
+}
+"""
+
+
+class Settings:
+    ferrite = ROOT / "build/release/bin/ferrite"
+    plugins = ROOT / "build/release/lib/ferrite/test_plugins"
+
+
+class BadPluginTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ferrite-bad-plugin-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        self.model = self.folder / "sum.fe"
+        self.model.write_text(MODEL)
+        self.manifest = self.folder / "ferrite.toml"
+        np.save(self.folder / "x.npy", np.array([-1, 2, -3, 4], np.float32))
+
+    def call(self, command, *options):
+        words = [str(Settings.ferrite), command, str(self.model), *map(str, options)]
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+
+    def run_model(self, *options):
+        return self.call("run", "-i", f"x={self.folder / 'x.npy'}", "-o", self.folder / "out", *options)
+
+    def refused(self, done, code, pattern, status=BAD_INPUT):
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^ferrite: " + code + r" ")
+        self.assertRegex(done.stderr, pattern)
+
+    def with_manifest(self, text):
+        self.manifest.write_text(text)
+        return self.run_model("--manifest", self.manifest)
+
+    def enabling(self, plugin, extra="", library=None):
+        """A manifest that enables a test plugin, by its library."""
+        path = library or Settings.plugins / f"{plugin}.so"
+        return f'schema = 0\nenable = ["test.{plugin}"]\n[plugin."test.{plugin}"]\nlibrary = "{path}"\n{extra}'
+
+    def at(self, place):
+        return re.escape(f"{self.manifest}:{place}:")
+
+    def test_manifest_syntax(self):
+        self.refused(self.with_manifest("schema = 0\nenable = [\n"), "FE-M01", re.escape(str(self.manifest)) + r":\d+:\d+:")
+
+    def test_unknown_key_with_suggestion(self):
+        self.refused(self.with_manifest('schema = 0\nenabel = ["ferrite.std"]\n'), "FE-M02", self.at("2:1") + ".*'enabel'.*'enable'")
+
+    def test_wrong_type(self):
+        self.refused(self.with_manifest("schema = 0\nenable = 3\n"), "FE-M03", self.at("2:10"))
+
+    def test_newer_schema(self):
+        self.refused(self.with_manifest("schema = 9\n"), "FE-M04", self.at("1:10"))
+
+    def test_unknown_plugin_with_suggestion(self):
+        self.refused(self.with_manifest('schema = 0\nenable = ["ferrite.sdt"]\n'), "FE-M05", self.at("2:11") + ".*ferrite.std")
+
+    def test_missing_manifest(self):
+        self.refused(self.run_model("--manifest", self.folder / "none.toml"), "FE-M14", "none.toml")
+
+    def test_missing_library(self):
+        done = self.with_manifest(self.enabling("gone", library=self.folder / "gone.so"))
+        self.refused(done, "FE-M06", self.at("4:11") + ".*gone.so")
+
+    def test_library_that_is_none(self):
+        (self.folder / "text.so").write_text("not a library")
+        self.refused(self.run_model("--plugin", self.folder / "text.so"), "FE-P02", "text.so")
+
+    def test_library_without_entry(self):
+        self.refused(self.run_model("--plugin", Settings.plugins / "no_entry.so"), "FE-P03", "no_entry.so.*fe_plugin_entry_v0")
+        self.refused(self.with_manifest(self.enabling("no_entry")), "FE-P03", "no_entry.so")
+
+    def test_other_abi(self):
+        for name in ("wrong_major", "wrong_minor"):
+            self.refused(self.run_model("--plugin", Settings.plugins / f"{name}.so"), "FE-P04", f"{name}.so.*rebuild it")
+
+    def test_malformed_tables(self):
+        for name in ("short_table", "null_slot"):
+            self.refused(self.run_model("--plugin", Settings.plugins / f"{name}.so"), "FE-P07", f"test.{name}")
+
+    def test_id_that_the_binary_denies(self):
+        text = self.enabling("wrong", library=Settings.plugins / "hooks.so")
+        self.refused(self.with_manifest(text), "FE-P05", "hooks.so.*test.hooks.*test.wrong")
+
+    def test_two_plugins_define_one_op(self):
+        done = self.run_model("--plugin", Settings.plugins / "duplicate_op.so")
+        self.refused(done, "FE-G21", "test.duplicate_op.*relu.*ferrite.std|test.duplicate_op.*ferrite.std.*relu")
+
+    def test_passes_in_a_cycle(self):
+        self.refused(self.run_model("--plugin", Settings.plugins / "cycle.so"), "FE-M10", "test.cycle.a -> test.cycle.b")
+
+    def test_unknown_pass(self):
+        done = self.with_manifest('schema = 0\n[pass."passes.ces"]\nenabled = false\n')
+        self.refused(done, "FE-M11", re.escape(str(self.manifest)) + r":\d+:\d+:.*passes.cse")
+
+    def test_pass_that_throws(self):
+        done = self.run_model("--plugin", Settings.plugins / "throws.so")
+        self.refused(done, "FE-P10", "pre_grad.*'test.throws.pass'.*'test.throws'.*thrown on purpose", INTERNAL)
+
+    def test_pass_that_corrupts(self):
+        for mode in ("erase", "order", "type", "stale"):
+            with self.subTest(mode=mode):
+                done = self.with_manifest(self.enabling("corrupts", f'config = {{ mode = "{mode}" }}\n'))
+                self.assertIn(done.returncode, (BAD_INPUT, INTERNAL), done.stderr)
+                self.assertRegex(done.stderr, r"(?m)^ferrite: FE-P10 .*'test.corrupts.pass'.*'test.corrupts'.*FE-G")
+
+    def test_lowering_that_misuses_the_recorder(self):
+        for mode in ("range", "open", "mixed", "throw", "unwritten"):
+            with self.subTest(mode=mode):
+                done = self.with_manifest(self.enabling("bad_lowering", f'config = {{ mode = "{mode}" }}\n'))
+                self.assertIn(done.returncode, (BAD_INPUT, INTERNAL), done.stderr)
+                self.assertRegex(done.stderr, r"(?m)^ferrite: FE-[KP]\d\d .*relu.*first")
+
+    def test_skipped_pass_leaves_no_trace(self):
+        """Nothing of a failed pass is left where the manifest says to go on: the same graph, the right result."""
+        plain = self.call("opt", "--to", "pre_grad")
+        self.assertEqual(plain.returncode, OK, plain.stderr)
+        for plugin, mode in [("throws", ""), *(("corrupts", mode) for mode in ("erase", "order", "type", "stale"))]:
+            with self.subTest(plugin=plugin, mode=mode):
+                config = f'on_error = "skip"\nconfig = {{ mode = "{mode}" }}\n' if mode else 'on_error = "skip"\n'
+                done = self.with_manifest(self.enabling(plugin, config))
+                self.assertEqual(done.returncode, OK, done.stderr)
+                result = np.load(self.folder / "out" / "output_0.npy")
+                np.testing.assert_array_equal(result, np.array([-1, 4, -3, 8], np.float32))
+                graph = self.call("opt", "--to", "pre_grad", "--manifest", self.manifest)
+                self.assertEqual(graph.stdout, plain.stdout)
+                ledger = self.call("explain", "--manifest", self.manifest)
+                self.assertRegex(ledger.stdout, rf"failed  test\.{plugin}\.pass")
+
+    def test_skipped_plugin(self):
+        done = self.with_manifest(self.enabling("duplicate_op", 'on_error = "skip"\n'))
+        self.assertEqual(done.returncode, OK, done.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
+    parser.add_argument("--plugins", type=Path, default=Settings.plugins)
+    arguments, rest = parser.parse_known_args()
+    Settings.ferrite, Settings.plugins = arguments.ferrite.resolve(), arguments.plugins.resolve()
+    unittest.main(argv=[sys.argv[0], *rest])

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// random_graphs: random graphs, compiled with and without fusion, against the interpreter, which runs them without any pass.
+#include <CLI/CLI.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "core/graph/parse.h"
+#include "core/session.h"
+#include "graph_generator.h"
+
+namespace ferrite::random_graphs {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+struct Options {
+  uint64_t count = 300, seed = 1;
+  std::string device = "cpu", dump;
+  bool print = false;
+};
+
+/// "" or what is wrong with one output.
+std::string difference(const core::run::PortInfo& port, const Bytes& actual, const Bytes& expected, double absolute) {
+  const auto width = static_cast<size_t>(bits_of(port.dtype) / 8);
+  const auto count = static_cast<int64_t>(expected.size() / width);
+  const double relative = relative_tolerance(port.dtype);
+  int64_t wrong = 0, worst = 0;
+  double excess = -1, allowed = 0;
+  for (int64_t k = 0; k < count; ++k) {
+    const double a = number_at(port.dtype, actual.data(), k), b = number_at(port.dtype, expected.data(), k);
+    const auto at = static_cast<size_t>(k) * width;
+    double off = 0;
+    if (!is_float(port.dtype)) {
+      // Bits, because a double does not hold every i64.
+      if (std::memcmp(actual.data() + at, expected.data() + at, width) != 0) off = HUGE_VAL;
+    } else if (!(a == b || (std::isnan(a) && std::isnan(b)))) {
+      const double tolerance = absolute + relative * std::fabs(b);
+      off = std::fabs(a - b);
+      if (std::isfinite(a) && std::isfinite(b) && off <= tolerance) off = 0;
+      if (std::isnan(off)) off = HUGE_VAL;
+    }
+    if (off == 0) continue;
+    ++wrong;
+    if (off > excess) worst = k, excess = off, allowed = absolute + relative * std::fabs(b);
+  }
+  if (wrong == 0) return {};
+  return fmt::format("output {} {}[{}]: {} of {} elements are off, the worst at {}: {}, expected {} (bound {:.3g})", port.name,
+                     name_of(port.dtype), fmt::join(port.dims, ","), wrong, count, worst,
+                     number_at(port.dtype, actual.data(), worst), number_at(port.dtype, expected.data(), worst), allowed);
+}
+
+struct Results {
+  std::vector<core::run::PortInfo> ports;
+  std::vector<Bytes> tensors;
+};
+
+core::Result<Results> evaluate(const core::Session& session, const GeneratedGraph& graph, const std::vector<Bytes>& inputs,
+                               const core::CompileOptions& options) {
+  core::graph::ParseOptions parse;
+  parse.registry = &session.registry().ops();
+  FE_TRY(auto parsed, core::graph::parse(graph.text, parse));
+  core::Program program;
+  FE_TRY(program.compilation, core::compile(std::move(parsed), session.registry(), options, program.ledger));
+  Results results;
+  results.ports = program.outputs();
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (const auto& input : inputs) in.push_back(input.data());
+  for (const auto& port : results.ports) {
+    // Whatever is not written shows.
+    results.tensors.emplace_back(static_cast<size_t>(port.bytes), std::byte{0xA5});
+  }
+  for (auto& tensor : results.tensors) out.push_back(tensor.data());
+  std::unique_ptr<core::run::Executable::Context> context;
+  if (program.compilation.executable)
+    context = std::make_unique<core::run::Executable::Context>(*program.compilation.executable);
+  FE_CHECK(program.run(context.get(), in, out));
+  return results;
+}
+
+/// "" or what is wrong.
+std::string check(const core::Session& session, const GeneratedGraph& graph, uint64_t seed, const Options& options) {
+  std::vector<Bytes> inputs;
+  for (size_t k = 0; k < graph.inputs.size(); ++k) inputs.push_back(contents_of(graph.inputs[k], seed * 64 + k));
+  core::CompileOptions reference;
+  reference.device = "interpreter";
+  reference.only_passes = {"none"};
+  auto expected = evaluate(session, graph, inputs, reference);
+  if (!expected) return "reference: " + expected.error().message();
+  for (bool fuse : {true, false}) {
+    core::CompileOptions compiled;
+    compiled.device = options.device;
+    compiled.fuse = fuse;
+    const char* variant = fuse ? "fused" : "not fused";
+    auto actual = evaluate(session, graph, inputs, compiled);
+    if (!actual) return fmt::format("{}: {}", variant, actual.error().message());
+    for (size_t k = 0; k < expected->ports.size(); ++k) {
+      auto text = difference(expected->ports[k], actual->tensors[k], expected->tensors[k], graph.absolute[k]);
+      if (!text.empty()) return fmt::format("{}: {}", variant, text);
+    }
+  }
+  return {};
+}
+
+void report(const GeneratedGraph& graph, uint64_t seed, const std::string& what, const Options& options) {
+  fmt::print("seed {}: {}\n", seed, what);
+  std::fflush(stdout);
+  if (options.dump.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directories(options.dump, failed);
+  std::ofstream(std::filesystem::path(options.dump) / fmt::format("{}.fe", seed)) << graph.text;
+}
+
+/// Checks [first, last) and writes each seed to `progress` before and its verdict behind it.
+int run_part(uint64_t first, uint64_t last, int progress, const Options& options) {
+  auto pipeline = core::plugin::read_pipeline({});
+  if (!pipeline) return fmt::print("{}\n", pipeline.error().message()), 2;
+  auto session = core::Session::open(*pipeline);
+  if (!session) return fmt::print("{}\n", session.error().message()), 2;
+  for (uint64_t seed = first; seed < last; ++seed) {
+    const auto graph = generate(seed);
+    auto what = check(**session, graph, seed, options);
+    if (!what.empty()) report(graph, seed, what, options);
+    const char verdict = what.empty() ? '+' : '-';
+    if (write(progress, &verdict, 1) != 1) return 2;
+  }
+  return 0;
+}
+
+/// Runs all graphs in child processes: one that dies costs the graph that it was at.
+int run(const Options& options) {
+  const uint64_t first = options.seed, last = options.seed + options.count;
+  uint64_t passed = 0, failed = 0, crashed = 0;
+  for (uint64_t next = first; next < last;) {
+    int ends[2];
+    if (pipe(ends) != 0) return 2;
+    std::fflush(stdout);
+    const pid_t child = fork();
+    if (child < 0) return 2;
+    if (child == 0) {
+      close(ends[0]);
+      const int status = run_part(next, std::min(last, next + 100), ends[1], options);
+      std::fflush(stdout);
+      _exit(status);
+    }
+    close(ends[1]);
+    const uint64_t part_end = std::min(last, next + 100);
+    for (char verdict = 0; read(ends[0], &verdict, 1) == 1; ++next) ++(verdict == '+' ? passed : failed);
+    close(ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
+    if (next == part_end) continue;
+    report(generate(next), next, fmt::format("the process died of signal {}", WTERMSIG(status)), options);
+    ++crashed;
+    ++next;
+  }
+  fmt::print("{} graphs from seed {}: {} passed, {} failed, {} crashed\n", options.count, first, passed, failed, crashed);
+  return failed + crashed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ferrite::random_graphs
+
+int main(int argc, char** argv) {
+  using namespace ferrite::random_graphs;
+  Options options;
+  CLI::App app{"Random graphs: the compiled result against the interpreter's"};
+  app.add_option("--count", options.count, "How many graphs")->capture_default_str();
+  app.add_option("--seed", options.seed, "The first seed; each graph has its own")->capture_default_str();
+  app.add_option("--device", options.device, "What to compile for")->capture_default_str();
+  app.add_option("--dump-failing", options.dump, "Write graphs that fail into this folder");
+  app.add_flag("--print", options.print, "Only print the graphs");
+  CLI11_PARSE(app, argc, argv);
+  if (!options.print) return run(options);
+  for (uint64_t seed = options.seed; seed < options.seed + options.count; ++seed) fmt::print("{}", generate(seed).text);
+  return 0;
+}
