@@ -23,7 +23,9 @@ struct Options {
 
 constexpr int warm_up_runs = 2;
 
-double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 Result<void> bench(const Options& options) {
   Progress progress("loading " + options.model);
@@ -53,17 +55,28 @@ Result<void> bench(const Options& options) {
   const double median = times.size() % 2 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
   const auto& stats = runner.program().compilation.stats;
   if (options.json) {
-    nlohmann::ordered_json figures{{"median_ms", median}, {"min_ms", times.front()}, {"max_ms", times.back()}, {"first_ms", first_ms},
-                                   {"compile_ms", stats.compile_ms}, {"init_ms", stats.init_ms}, {"load_ms", stats.load_ms},
-                                   {"nodes", stats.nodes}, {"statements", stats.statements}, {"kernels", stats.kernels},
-                                   {"unique_kernels", stats.unique_kernels}, {"threads", runner.threads()},
-                                   {"repeat", options.repeat}, {"device", opened.compile.device}, {"model", options.model}};
+    nlohmann::ordered_json figures{{"median_ms", median},
+                                   {"min_ms", times.front()},
+                                   {"max_ms", times.back()},
+                                   {"first_ms", first_ms},
+                                   {"compile_ms", stats.compile_ms},
+                                   {"init_ms", stats.init_ms},
+                                   {"load_ms", stats.load_ms},
+                                   {"nodes", stats.nodes},
+                                   {"statements", stats.statements},
+                                   {"kernels", stats.kernels},
+                                   {"unique_kernels", stats.unique_kernels},
+                                   {"threads", runner.threads()},
+                                   {"repeat", options.repeat},
+                                   {"device", opened.compile.device},
+                                   {"model", options.model}};
     fmt::print("{}\n", figures.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return {};
   }
-  fmt::print("median {:.3f} ms, min {:.3f}, max {:.3f}, first {:.3f} ({} runs on {} threads)\n", median, times.front(), times.back(),
-             first_ms, options.repeat, runner.threads());
-  fmt::print("{}, prepared constants in {:.1f} ms, loaded in {:.1f} ms\n", stats_text(stats), stats.init_ms, stats.load_ms);
+  fmt::print("median {:.3f} ms, min {:.3f}, max {:.3f}, first {:.3f} ({} runs on {} threads)\n", median,
+             times.front(), times.back(), first_ms, options.repeat, runner.threads());
+  fmt::print("{}, prepared constants in {:.1f} ms, loaded in {:.1f} ms\n", stats_text(stats), stats.init_ms,
+             stats.load_ms);
   return {};
 }
 
@@ -71,7 +84,9 @@ Result<void> bench(const Options& options) {
 
 Run add_bench(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "The model's file (.onnx, .fe)")->required()->type_name("MODEL");
+  command.add_option("model", options->model, "The model's file (.onnx, .fe)")
+      ->required()
+      ->type_name("MODEL");
   command.add_option("--repeat", options->repeat, "Runs that are timed, after two that are not")
       ->type_name("N")
       ->capture_default_str()

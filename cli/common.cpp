@@ -24,13 +24,17 @@ int report(const Error& error) {
 }
 
 void PipelineOptions::add_to(CLI::App& command) {
-  command.add_option("--manifest", manifest, "Pipeline manifest (TOML); without it the default pipeline")->type_name("FILE");
-  command.add_option("--plugin", plugins, "Also load this plugin: a library, a descriptor or a folder of descriptors")
+  command.add_option("--manifest", manifest, "Pipeline manifest (TOML); without it the default pipeline")
+      ->type_name("FILE");
+  command
+      .add_option("--plugin", plugins,
+                  "Also load this plugin: a library, a descriptor or a folder of descriptors")
       ->type_name("PATH")
       ->allow_extra_args(false);
   command
       .add_option("--log", log,
-                  "Show diagnostics: a comma-separated list of graph, loops, schedule, kernels, output_code, plugins, passes, "
+                  "Show diagnostics: a comma-separated list of graph, loops, schedule, kernels, output_code, "
+                  "plugins, passes, "
                   "lowering, run (also FERRITE_LOG)")
       ->type_name("CHANNELS");
 }
@@ -41,7 +45,8 @@ Result<core::plugin::Pipeline> PipelineOptions::read() const {
 }
 
 void DeviceOptions::add_to(CLI::App& command) {
-  command.add_option("--device", device, "cpu, interpreter, or another runtime's id; see 'ferrite targets'")->type_name("NAME");
+  command.add_option("--device", device, "cpu, interpreter, or another runtime's id; see 'ferrite targets'")
+      ->type_name("NAME");
   command.add_option("--threads", threads, "Worker threads; 0: as many as the machine has processors")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{4096}));
@@ -79,7 +84,9 @@ std::string port_text(const core::ModelPort& port) {
   if (!port.ranked) return fmt::format("{}[...]", name_of(port.dtype));
   std::vector<std::string> dims;
   for (size_t d = 0; d < port.dims.size(); ++d)
-    dims.push_back(port.dims[d] >= 0 ? std::to_string(port.dims[d]) : port.dim_names[d].empty() ? "?" : port.dim_names[d]);
+    dims.push_back(port.dims[d] >= 0           ? std::to_string(port.dims[d])
+                   : port.dim_names[d].empty() ? "?"
+                                               : port.dim_names[d]);
   return fmt::format("{}[{}]", name_of(port.dtype), fmt::join(dims, ","));
 }
 

@@ -52,7 +52,8 @@ std::string line_of(const core::LedgerRecord& record) {
 }
 
 /// Fusion decisions about two nodes, in either order, and the kernels that hold both.
-Result<void> explain_pair(const std::vector<core::LedgerRecord>& records, const std::vector<std::string>& pair) {
+Result<void> explain_pair(const std::vector<core::LedgerRecord>& records,
+                          const std::vector<std::string>& pair) {
   std::vector<std::string> names;
   for (const auto& record : records) {
     if (record.kind != "fusion" && record.kind != "inline" && record.kind != "kernel") continue;
@@ -62,22 +63,28 @@ Result<void> explain_pair(const std::vector<core::LedgerRecord>& records, const 
   for (const auto& node : pair)
     if (std::find(names.begin(), names.end(), node) == names.end()) {
       std::vector<std::string_view> views(names.begin(), names.end());
-      return core::at("--why-not", error(FE_EINVALID, "FE-C08", "no statement comes from a node '{}'{}; it was folded, removed or never there",
-                                         node, core::did_you_mean(node, views)));
+      return core::at("--why-not",
+                      error(FE_EINVALID, "FE-C08",
+                            "no statement comes from a node '{}'{}; it was folded, removed or never there",
+                            node, core::did_you_mean(node, views)));
     }
   size_t found = 0;
   for (const auto& record : records) {
-    const bool both_in_one = record.kind == "kernel" && names_node(record.subject, pair[0]) && names_node(record.subject, pair[1]);
+    const bool both_in_one =
+        record.kind == "kernel" && names_node(record.subject, pair[0]) && names_node(record.subject, pair[1]);
     const bool about_them = (record.kind == "fusion" || record.kind == "inline") &&
                             ((names_node(record.subject, pair[0]) && names_node(record.object, pair[1])) ||
                              (names_node(record.subject, pair[1]) && names_node(record.object, pair[0])));
     if (!both_in_one && !about_them) continue;
     ++found;
-    fmt::print("{}: {}\n", record.kind, both_in_one ? "one kernel holds both: " + line_of(record) : line_of(record));
+    fmt::print("{}: {}\n", record.kind,
+               both_in_one ? "one kernel holds both: " + line_of(record) : line_of(record));
   }
   if (found == 0)
-    fmt::print("no fusion of {} and {} was considered: neither reads what the other writes, and they are in different kernels\n", pair[0],
-               pair[1]);
+    fmt::print(
+        "no fusion of {} and {} was considered: neither reads what the other writes, and they are in "
+        "different kernels\n",
+        pair[0], pair[1]);
   return {};
 }
 
@@ -88,7 +95,8 @@ void print_all(const std::vector<core::LedgerRecord>& records) {
   for (const auto& kind : kinds) {
     std::map<std::string, size_t> counts;
     for (const auto& record : records)
-      if (record.kind == kind) ++counts[record.category.empty() ? record.outcome : record.outcome + ", " + record.category];
+      if (record.kind == kind)
+        ++counts[record.category.empty() ? record.outcome : record.outcome + ", " + record.category];
     std::vector<std::string> parts;
     for (const auto& [outcome, count] : counts) parts.push_back(fmt::format("{} {}", count, outcome));
     fmt::print("{}: {}\n", kind, fmt::join(parts, "; "));
@@ -118,8 +126,12 @@ Result<void> explain(const Options& options) {
 
 Run add_explain(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "The model's file (.onnx, .fe)")->required()->type_name("MODEL");
-  command.add_option("--why-not", options->why_not, "Only what was decided about fusing these two nodes of the model")
+  command.add_option("model", options->model, "The model's file (.onnx, .fe)")
+      ->required()
+      ->type_name("MODEL");
+  command
+      .add_option("--why-not", options->why_not,
+                  "Only what was decided about fusing these two nodes of the model")
       ->type_name("NODE_A NODE_B")
       ->expected(2);
   command.add_flag("--json", options->json, "The whole ledger as a JSON list");

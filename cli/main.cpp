@@ -33,8 +33,10 @@ constexpr Command commands[] = {
 int run_program(int argc, char** argv) {
   CLI::App app("A tensor compiler: runs models compiled to machine code, through plugins.", "ferrite");
   app.require_subcommand(1);
-  app.footer("'ferrite COMMAND --help' says more. Exit status: 0 success, 1 a result is wrong, 2 usage, 3 bad input, 4 unsupported,\n"
-             "5 device, 70 internal error.");
+  app.footer(
+      "'ferrite COMMAND --help' says more. Exit status: 0 success, 1 a result is wrong, 2 usage, 3 bad "
+      "input, 4 unsupported,\n"
+      "5 device, 70 internal error.");
   Run chosen;
   for (const auto& command : commands) {
     auto* sub = app.add_subcommand(command.name, command.help);
@@ -57,11 +59,13 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::ParseError& fault) {
     if (fault.get_exit_code() == 0) return app.exit(fault);  // --help
     const auto used = app.get_subcommands();
-    report(error(FE_EINVALID, "FE-C01", "{}; see 'ferrite {}--help'", fault.what(), used.empty() ? "" : used.front()->get_name() + " "));
+    report(error(FE_EINVALID, "FE-C01", "{}; see 'ferrite {}--help'", fault.what(),
+                 used.empty() ? "" : used.front()->get_name() + " "));
     return exit_usage;
   }
   if (const char* channels = std::getenv("FERRITE_LOG"))
-    if (auto enabled = ferrite::core::log::enable(channels); !enabled) return report(ferrite::core::at("FERRITE_LOG", enabled.error()));
+    if (auto enabled = ferrite::core::log::enable(channels); !enabled)
+      return report(ferrite::core::at("FERRITE_LOG", enabled.error()));
   const int status = chosen();
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
     std::fputs("ferrite: FE-C10 standard output: cannot be written\n", stderr);

@@ -22,11 +22,20 @@ struct TypeCode {
   std::string_view code;
   DType dtype;
 };
-constexpr std::array<TypeCode, 14> type_codes = {{{"|b1", DType::bool_}, {"|i1", DType::i8_}, {"|u1", DType::u8_},
-                                                  {"<i2", DType::i16_}, {"<u2", DType::u16_}, {"<i4", DType::i32_},
-                                                  {"<u4", DType::u32_}, {"<i8", DType::i64_}, {"<u8", DType::u64_},
-                                                  {"<f2", DType::f16_}, {"<f4", DType::f32_}, {"<f8", DType::f64_},
-                                                  {"<c8", DType::c64_}, {"<c16", DType::c128_}}};
+constexpr std::array<TypeCode, 14> type_codes = {{{"|b1", DType::bool_},
+                                                  {"|i1", DType::i8_},
+                                                  {"|u1", DType::u8_},
+                                                  {"<i2", DType::i16_},
+                                                  {"<u2", DType::u16_},
+                                                  {"<i4", DType::i32_},
+                                                  {"<u4", DType::u32_},
+                                                  {"<i8", DType::i64_},
+                                                  {"<u8", DType::u64_},
+                                                  {"<f2", DType::f16_},
+                                                  {"<f4", DType::f32_},
+                                                  {"<f8", DType::f64_},
+                                                  {"<c8", DType::c64_},
+                                                  {"<c16", DType::c128_}}};
 
 /// The header is a literal of Python: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 class Header {
@@ -69,7 +78,8 @@ class Header {
 
  private:
   void skip() {
-    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n' || rest_.front() == '\t')) rest_.remove_prefix(1);
+    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n' || rest_.front() == '\t'))
+      rest_.remove_prefix(1);
   }
   bool take(char c) {
     skip();
@@ -116,7 +126,8 @@ Result<Tensor> transposed(const Tensor& fortran, std::vector<int64_t> dims) {
   for (int64_t k = 0; k < result.elements(); ++k) {
     int64_t from = 0;
     for (size_t d = index.size(); d-- > 0;) from = from * result.dims[d] + index[d];
-    std::memcpy(result.bytes().data() + static_cast<size_t>(k) * width, fortran.bytes().data() + static_cast<size_t>(from) * width, width);
+    std::memcpy(result.bytes().data() + static_cast<size_t>(k) * width,
+                fortran.bytes().data() + static_cast<size_t>(from) * width, width);
     for (size_t d = index.size(); d-- > 0;) {
       if (++index[d] < result.dims[d]) break;
       index[d] = 0;
@@ -128,29 +139,36 @@ Result<Tensor> transposed(const Tensor& fortran, std::vector<int64_t> dims) {
 }  // namespace
 
 Result<Tensor> read_npy(const std::string& path) {
-  auto damaged = [&](std::string_view what) { return at(path, error(FE_EINVALID, "FE-C11", "this is no .npy file: {}", what)); };
+  auto damaged = [&](std::string_view what) {
+    return at(path, error(FE_EINVALID, "FE-C11", "this is no .npy file: {}", what));
+  };
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed))
     return at(path, error(FE_EINVALID, "FE-C10", "there is no such file"));
   const auto total = std::filesystem::file_size(path, failed);
   std::ifstream file(path, std::ios::binary);
-  if (!file || failed) return at(path, error(FE_EINVALID, "FE-C10", "the file cannot be read; check its permissions"));
+  if (!file || failed)
+    return at(path, error(FE_EINVALID, "FE-C10", "the file cannot be read; check its permissions"));
 
   std::array<unsigned char, 12> start{};
-  if (total < 10 || !file.read(reinterpret_cast<char*>(start.data()), 10) || std::memcmp(start.data(), magic.data(), magic.size()) != 0)
+  if (total < 10 || !file.read(reinterpret_cast<char*>(start.data()), 10) ||
+      std::memcmp(start.data(), magic.data(), magic.size()) != 0)
     return damaged("its first bytes are not those of one");
   const unsigned major = start[6];
   if (major < 1 || major > 3) return damaged(fmt::format("version {} of the format is unknown", major));
   size_t header_bytes = start[8] | static_cast<size_t>(start[9]) << 8;
   size_t data_start = 10;
   if (major > 1) {
-    if (!file.read(reinterpret_cast<char*>(start.data() + 10), 2)) return damaged("it ends within its header");
+    if (!file.read(reinterpret_cast<char*>(start.data() + 10), 2))
+      return damaged("it ends within its header");
     header_bytes |= static_cast<size_t>(start[10]) << 16 | static_cast<size_t>(start[11]) << 24;
     data_start = 12;
   }
-  if (header_bytes > longest_header || header_bytes > total - data_start) return damaged("it ends within its header");
+  if (header_bytes > longest_header || header_bytes > total - data_start)
+    return damaged("it ends within its header");
   std::string text(header_bytes, '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(header_bytes))) return damaged("it ends within its header");
+  if (!file.read(text.data(), static_cast<std::streamsize>(header_bytes)))
+    return damaged("it ends within its header");
   data_start += header_bytes;
   Header header(text);
   if (!header.parse()) return damaged("its header is malformed");
@@ -159,16 +177,21 @@ Result<Tensor> read_npy(const std::string& path) {
   for (const auto& entry : type_codes)
     if (entry.code == header.descr) dtype = entry.dtype;
   if (dtype == DType::none)
-    return at(path, error(FE_EUNSUPPORTED, "FE-C12", "elements of type '{}' are not read; save as one of |b1 |i1 |u1 <i2 <u2 <i4 <u4 <i8 <u8 "
-                          "<f2 <f4 <f8 <c8 <c16", header.descr));
+    return at(path,
+              error(FE_EUNSUPPORTED, "FE-C12",
+                    "elements of type '{}' are not read; save as one of |b1 |i1 |u1 <i2 <u2 <i4 <u4 <i8 <u8 "
+                    "<f2 <f4 <f8 <c8 <c16",
+                    header.descr));
   // The sizes are compared before memory is taken for them.
   int64_t bytes = bits_of(dtype) / 8;
   for (int64_t dim : header.shape)
     if (__builtin_mul_overflow(bytes, dim, &bytes)) return damaged("its shape is too large");
   if (static_cast<uint64_t>(bytes) != total - data_start)
-    return damaged(fmt::format("its shape [{}] needs {} bytes of elements, it has {}", fmt::join(header.shape, ","), bytes, total - data_start));
+    return damaged(fmt::format("its shape [{}] needs {} bytes of elements, it has {}",
+                               fmt::join(header.shape, ","), bytes, total - data_start));
   FE_TRY(auto tensor, Tensor::make(dtype, header.shape));
-  if (bytes > 0 && !file.read(reinterpret_cast<char*>(tensor.data()), bytes)) return damaged("it ends within its elements");
+  if (bytes > 0 && !file.read(reinterpret_cast<char*>(tensor.data()), bytes))
+    return damaged("it ends within its elements");
   if (header.fortran_order && header.shape.size() > 1) return transposed(tensor, header.shape);
   return tensor;
 }
@@ -188,12 +211,16 @@ Result<void> write_npy(const std::string& path, const Tensor& tensor) {
   while ((magic.size() + 4 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
   std::ofstream file(path, std::ios::binary);
-  const char prefix[] = {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  const char prefix[] = {1, 0, static_cast<char>(header.size() & 0xff),
+                         static_cast<char>(header.size() >> 8)};
   file.write(magic.data(), static_cast<std::streamsize>(magic.size())).write(prefix, sizeof prefix);
   file.write(header.data(), static_cast<std::streamsize>(header.size()));
-  file.write(reinterpret_cast<const char*>(tensor.data()), static_cast<std::streamsize>(tensor.bytes().size()));
+  file.write(reinterpret_cast<const char*>(tensor.data()),
+             static_cast<std::streamsize>(tensor.bytes().size()));
   file.close();
-  if (!file) return at(path, error(FE_EINVALID, "FE-C10", "the file cannot be written; check the folder and the free space"));
+  if (!file)
+    return at(path, error(FE_EINVALID, "FE-C10",
+                          "the file cannot be written; check the folder and the free space"));
   return {};
 }
 

@@ -40,12 +40,15 @@ Result<std::string> run_data_set(OpenModel& opened, const fs::path& folder) {
   FE_TRY(auto expected, read_tensors(folder, "output"));
   const auto& ports = opened.model->inputs();
   if (inputs.size() != ports.size())
-    return core::at(folder.string(), error(FE_EINVALID, "FE-X01", "the model has {} inputs, the test gives {}", ports.size(), inputs.size()));
+    return core::at(folder.string(),
+                    error(FE_EINVALID, "FE-X01", "the model has {} inputs, the test gives {}", ports.size(),
+                          inputs.size()));
   for (size_t k = 0; k < ports.size(); ++k) {
     adopt_raw_floats(inputs[k], ports[k].dtype);
     if (inputs[k].dtype != ports[k].dtype)
-      return core::at(folder.string(), error(FE_EINVALID, "FE-X02", "input '{}' has dtype {}, the test gives {}", ports[k].name,
-                                             name_of(ports[k].dtype), name_of(inputs[k].dtype)));
+      return core::at(folder.string(),
+                      error(FE_EINVALID, "FE-X02", "input '{}' has dtype {}, the test gives {}",
+                            ports[k].name, name_of(ports[k].dtype), name_of(inputs[k].dtype)));
   }
   FE_TRY(auto runner, Runner::make(opened, inputs));
   FE_CHECK(runner.run(inputs));
@@ -60,7 +63,8 @@ Result<std::string> run_data_set(OpenModel& opened, const fs::path& folder) {
 }
 
 Result<std::string> run_case(const Options& options) {
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, (fs::path(options.folder) / "model.onnx").string()));
+  FE_TRY(auto opened,
+         open_model(options.pipeline, options.device, (fs::path(options.folder) / "model.onnx").string()));
   size_t sets = 0;
   for (const auto& entry : fs::directory_iterator(options.folder)) {
     if (!entry.is_directory() || !entry.path().filename().string().starts_with("test_data_set_")) continue;
@@ -68,7 +72,9 @@ Result<std::string> run_case(const Options& options) {
     FE_TRY(auto wrong, run_data_set(opened, entry.path()));
     if (!wrong.empty()) return fmt::format("{}: {}", entry.path().filename().string(), wrong);
   }
-  if (sets == 0) return core::at(options.folder, error(FE_EUNSUPPORTED, "FE-C22", "there is no test data: no folder test_data_set_*"));
+  if (sets == 0)
+    return core::at(options.folder,
+                    error(FE_EUNSUPPORTED, "FE-C22", "there is no test data: no folder test_data_set_*"));
   return std::string();
 }
 
@@ -87,7 +93,8 @@ Run add_onnx_case(CLI::App& command) {
     if (wrong)
       verdict = {{"result", wrong->empty() ? "pass" : "wrong"}, {"text", *wrong}};
     else
-      verdict = {{"result", contradicts || wrong.error().status == FE_EUNSUPPORTED ? "unsupported" : "error"}, {"text", wrong.error().message()}};
+      verdict = {{"result", contradicts || wrong.error().status == FE_EUNSUPPORTED ? "unsupported" : "error"},
+                 {"text", wrong.error().message()}};
     fmt::print("{}\n", verdict.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   };

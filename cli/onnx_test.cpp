@@ -47,11 +47,13 @@ void find_cases(const fs::path& root, std::vector<Case>& cases) {
   fs::recursive_directory_iterator folders(root, fs::directory_options::skip_permission_denied, failed), end;
   for (; folders != end; folders.increment(failed)) {
     if (failed) break;
-    if (folders->is_directory(failed) && fs::exists(folders->path() / "model.onnx", failed)) found.push_back(folders->path());
+    if (folders->is_directory(failed) && fs::exists(folders->path() / "model.onnx", failed))
+      found.push_back(folders->path());
   }
   std::sort(found.begin(), found.end());
   for (const auto& folder : found) {
-    auto name = folder == root ? fs::absolute(root).lexically_normal().filename().string() : folder.lexically_relative(root).string();
+    auto name = folder == root ? fs::absolute(root).lexically_normal().filename().string()
+                               : folder.lexically_relative(root).string();
     cases.push_back({name, folder.string(), {}, {}, 0});
   }
 }
@@ -94,10 +96,12 @@ class Child {
       return finish("timeout", fmt::format("not done after {:.0f} s", timeout_seconds));
     }
     if (ended < 0) return finish("error", fmt::format("the process is lost: {}", std::strerror(errno)));
-    if (WIFSIGNALED(status)) return finish("crash", fmt::format("{}; {}", strsignal(WTERMSIG(status)), last_line(1)));
+    if (WIFSIGNALED(status))
+      return finish("crash", fmt::format("{}; {}", strsignal(WTERMSIG(status)), last_line(1)));
     if (WEXITSTATUS(status) == 0) {
       auto verdict = nlohmann::json::parse(last_line(0), nullptr, false);
-      if (verdict.is_object() && verdict.contains("result") && verdict["result"].is_string() && verdict["text"].is_string())
+      if (verdict.is_object() && verdict.contains("result") && verdict["result"].is_string() &&
+          verdict["text"].is_string())
         return finish(verdict["result"].get<std::string>(), verdict["text"].get<std::string>());
     }
     return finish("crash", fmt::format("exit status {}; {}", WEXITSTATUS(status), last_line(1)));
@@ -128,7 +132,8 @@ class Child {
 };
 
 std::vector<std::string> child_arguments(const Options& options, const std::string& folder) {
-  std::vector<std::string> result{"ferrite", "onnx-case", folder, "--threads", std::to_string(std::max<int64_t>(options.device.threads, 1))};
+  std::vector<std::string> result{"ferrite", "onnx-case", folder, "--threads",
+                                  std::to_string(std::max<int64_t>(options.device.threads, 1))};
   auto add = [&](std::string name, const std::string& value) {
     if (value.empty()) return;
     result.push_back(std::move(name));
@@ -152,7 +157,8 @@ void run_all(const Options& options, std::vector<Case>& cases) {
       progress.update(fmt::format("{} of {}: {}", next, cases.size(), test.name));
       running.push_back(std::make_unique<Child>(test, child_arguments(options, test.folder)));
     }
-    auto ended = std::remove_if(running.begin(), running.end(), [&](const auto& child) { return child->poll(options.timeout); });
+    auto ended = std::remove_if(running.begin(), running.end(),
+                                [&](const auto& child) { return child->poll(options.timeout); });
     done += static_cast<size_t>(running.end() - ended);
     if (ended == running.end()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     running.erase(ended, running.end());
@@ -165,7 +171,8 @@ Result<int> onnx_test(const Options& options) {
   std::vector<Case> cases;
   for (const auto& folder : options.folders) {
     std::error_code failed;
-    if (!fs::is_directory(folder, failed)) return core::at(folder, error(FE_EINVALID, "FE-C10", "there is no such folder"));
+    if (!fs::is_directory(folder, failed))
+      return core::at(folder, error(FE_EINVALID, "FE-C10", "there is no such folder"));
     find_cases(folder, cases);
   }
   if (!options.filter.empty())
@@ -173,7 +180,9 @@ Result<int> onnx_test(const Options& options) {
       return fnmatch(options.filter.c_str(), test.name.c_str(), 0) != 0 &&
              fnmatch(options.filter.c_str(), fs::path(test.name).filename().c_str(), 0) != 0;
     });
-  if (cases.empty()) return error(FE_EINVALID, "FE-C23", "no folder with model.onnx was found{}", options.filter.empty() ? "" : " that the filter lets through");
+  if (cases.empty())
+    return error(FE_EINVALID, "FE-C23", "no folder with model.onnx was found{}",
+                 options.filter.empty() ? "" : " that the filter lets through");
   run_all(options, cases);
 
   size_t passed = 0, skipped = 0;
@@ -181,12 +190,14 @@ Result<int> onnx_test(const Options& options) {
   for (const auto& test : cases) {
     passed += test.result == "pass";
     skipped += test.result == "unsupported";
-    list.push_back({{"name", test.name}, {"result", test.result}, {"text", test.text}, {"ms", test.milliseconds}});
+    list.push_back(
+        {{"name", test.name}, {"result", test.result}, {"text", test.text}, {"ms", test.milliseconds}});
     if (test.result != "pass") fmt::print("{}: {}: {}\n", test.name, test.result, test.text);
   }
   const size_t failed = cases.size() - passed - skipped;
   if (!options.json.empty()) {
-    nlohmann::ordered_json document{{"passed", passed}, {"failed", failed}, {"skipped", skipped}, {"cases", list}};
+    nlohmann::ordered_json document{
+        {"passed", passed}, {"failed", failed}, {"skipped", skipped}, {"cases", list}};
     std::ofstream file(options.json);
     file << document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
     file.close();
@@ -200,13 +211,23 @@ Result<int> onnx_test(const Options& options) {
 
 Run add_onnx_test(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("folders", options->folders, "Folders that hold test directories: model.onnx, test_data_set_*/")
+  command
+      .add_option("folders", options->folders,
+                  "Folders that hold test directories: model.onnx, test_data_set_*/")
       ->required()
       ->type_name("DIR");
-  command.add_option("--filter", options->filter, "Only cases whose name matches, as in 'test_conv_*'")->type_name("GLOB");
-  command.add_option("--json", options->json, "Also write each case's result to this file")->type_name("FILE");
-  command.add_option("--jobs", options->jobs, "Cases that run at a time")->type_name("N")->capture_default_str()->check(CLI::Range(int64_t{1}, int64_t{256}));
-  command.add_option("--timeout", options->timeout, "Seconds that a case may take")->type_name("S")->capture_default_str()->check(CLI::Range(0.1, 3600.0));
+  command.add_option("--filter", options->filter, "Only cases whose name matches, as in 'test_conv_*'")
+      ->type_name("GLOB");
+  command.add_option("--json", options->json, "Also write each case's result to this file")
+      ->type_name("FILE");
+  command.add_option("--jobs", options->jobs, "Cases that run at a time")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{256}));
+  command.add_option("--timeout", options->timeout, "Seconds that a case may take")
+      ->type_name("S")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 3600.0));
   options->device.add_to(command);
   options->pipeline.add_to(command);
   command.footer("A case is pass, wrong, unsupported (counted as skipped), error, crash or timeout.");

@@ -33,8 +33,10 @@ Result<std::vector<Coverage>> coverage_of(const fe_importer& importer) {
     if (line.empty()) continue;
     auto first = std::min(line.find('\t'), line.size());
     auto second = std::min(line.find('\t', std::min(first + 1, line.size())), line.size());
-    result.push_back({std::string(line.substr(0, first)), std::string(line.substr(std::min(first + 1, line.size()), second - std::min(first + 1, second))),
-                      std::string(line.substr(std::min(second + 1, line.size())))});
+    result.push_back(
+        {std::string(line.substr(0, first)),
+         std::string(line.substr(std::min(first + 1, line.size()), second - std::min(first + 1, second))),
+         std::string(line.substr(std::min(second + 1, line.size())))});
   }
   return result;
 }
@@ -43,7 +45,8 @@ std::string signature(const core::graph::OpInfo& op) {
   std::vector<std::string> operands, attributes;
   for (const auto& operand : op.operands)
     operands.push_back(operand.name + (operand.variadic ? "..." : operand.optional ? "?" : ""));
-  for (const auto& attribute : op.attributes) attributes.push_back(attribute.value.name + (attribute.required ? "" : "?"));
+  for (const auto& attribute : op.attributes)
+    attributes.push_back(attribute.value.name + (attribute.required ? "" : "?"));
   auto text = fmt::format("{}({})", op.name, fmt::join(operands, ", "));
   return attributes.empty() ? text : fmt::format("{} {{{}}}", text, fmt::join(attributes, ", "));
 }
@@ -57,10 +60,15 @@ Result<void> ops(const Options& options) {
   FE_TRY(auto pipeline, options.pipeline.read());
   FE_TRY(auto session, core::Session::open(pipeline));
   const auto& registry = session->registry();
-  nlohmann::ordered_json report{{"ops", nlohmann::ordered_json::array()}, {"importers", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json report{{"ops", nlohmann::ordered_json::array()},
+                                {"importers", nlohmann::ordered_json::array()}};
   for (const auto* op : registry.ops().all()) {
     if (options.json)
-      report["ops"].push_back({{"name", op->name}, {"plugin", op->plugin}, {"signature", signature(*op)}, {"how", how(*op)}, {"doc", op->doc}});
+      report["ops"].push_back({{"name", op->name},
+                               {"plugin", op->plugin},
+                               {"signature", signature(*op)},
+                               {"how", how(*op)},
+                               {"doc", op->doc}});
     else
       fmt::print("{:<60} {:<11} {}\n", signature(*op), how(*op), op->plugin);
   }
@@ -78,7 +86,8 @@ Result<void> ops(const Options& options) {
     report["importers"].push_back({{"id", id}, {"coverage", list}});
     if (!options.json) fmt::print("{} of {} ops supported\n", supported, coverage.size());
   }
-  if (options.json) fmt::print("{}\n", report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  if (options.json)
+    fmt::print("{}\n", report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   return {};
 }
 

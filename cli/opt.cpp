@@ -26,7 +26,9 @@ Result<void> opt(const Options& options) {
     if (!known(name)) {
       std::vector<std::string_view> names;
       for (const auto& pass : opened.session->registry().passes()) names.push_back(pass.name);
-      return core::at("--pass " + name, error(FE_EINVALID, "FE-C07", "no plugin has such a pass; there are {}", fmt::join(names, ", ")));
+      return core::at(
+          "--pass " + name,
+          error(FE_EINVALID, "FE-C07", "no plugin has such a pass; there are {}", fmt::join(names, ", ")));
     }
   FE_TRY(auto dims, resolve_dims(*opened.model, options.inputs));
   FE_TRY(auto graph, opened.model->graph(dims));
@@ -34,7 +36,8 @@ Result<void> opt(const Options& options) {
   opened.compile.to = options.to;
   opened.compile.only_passes = options.passes;
   core::Ledger ledger;
-  FE_TRY(auto compilation, core::compile(std::move(graph), opened.session->registry(), opened.compile, ledger));
+  FE_TRY(auto compilation,
+         core::compile(std::move(graph), opened.session->registry(), opened.compile, ledger));
   fmt::print("{}", compilation.text());
   return {};
 }
@@ -43,10 +46,15 @@ Result<void> opt(const Options& options) {
 
 Run add_opt(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "A model, or the text form of a graph (.fe)")->required()->type_name("MODEL");
-  command.add_option("--from", options->from, "The first stage to run; earlier ones are left out")->type_name("STAGE");
+  command.add_option("model", options->model, "A model, or the text form of a graph (.fe)")
+      ->required()
+      ->type_name("MODEL");
+  command.add_option("--from", options->from, "The first stage to run; earlier ones are left out")
+      ->type_name("STAGE");
   command.add_option("--to", options->to, "The last stage to run; its result is printed")->type_name("STAGE");
-  command.add_option("--pass", options->passes, "Run this pass only, of all passes of the stages; may be repeated")
+  command
+      .add_option("--pass", options->passes,
+                  "Run this pass only, of all passes of the stages; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
   options->inputs.add_to(command);

@@ -15,11 +15,13 @@ struct Options {
   PipelineOptions pipeline;
 };
 
-std::string contributions_text(const core::plugin::Registry& registry, const core::plugin::LoadedPlugin& plugin) {
+std::string contributions_text(const core::plugin::Registry& registry,
+                               const core::plugin::LoadedPlugin& plugin) {
   size_t ops = 0;
   for (const auto* op : registry.ops().all()) ops += op->plugin == plugin.id;
   auto count = [&](const auto& list) {
-    return static_cast<size_t>(std::count_if(list.begin(), list.end(), [&](const auto& entry) { return entry.plugin == &plugin; }));
+    return static_cast<size_t>(
+        std::count_if(list.begin(), list.end(), [&](const auto& entry) { return entry.plugin == &plugin; }));
   };
   std::vector<std::string> parts;
   auto add = [&](size_t number, std::string_view one, std::string_view many) {
@@ -41,8 +43,9 @@ Result<void> list(const Options& options) {
   std::set<std::string> ids;
   for (const auto& plugin : session->registry().plugins()) {
     ids.insert(plugin->id);
-    fmt::print("  {} {}\n    why: {}\n    library: {}\n    gives: {}\n", plugin->id, plugin->version, plugin->why,
-               plugin->library.empty() ? "none, rule files only" : plugin->library, contributions_text(session->registry(), *plugin));
+    fmt::print("  {} {}\n    why: {}\n    library: {}\n    gives: {}\n", plugin->id, plugin->version,
+               plugin->why, plugin->library.empty() ? "none, rule files only" : plugin->library,
+               contributions_text(session->registry(), *plugin));
   }
   for (const auto& request : pipeline.plugins)
     if (!request.id.empty() && !ids.contains(request.id))

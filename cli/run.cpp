@@ -38,25 +38,31 @@ std::string summary(const Tensor& tensor) {
   }
   const int64_t numbers = tensor.elements() - nan;
   std::string text = numbers == 0 ? "no numbers"
-                                  : fmt::format("min {:.6g}, mean {:.6g}, max {:.6g}", least, sum / static_cast<double>(numbers), most);
+                                  : fmt::format("min {:.6g}, mean {:.6g}, max {:.6g}", least,
+                                                sum / static_cast<double>(numbers), most);
   return nan > 0 ? fmt::format("{}, {} NaN", text, nan) : text;
 }
 
-Result<void> write_outputs(const std::string& folder, const Runner& runner, const std::vector<core::ModelPort>& ports) {
+Result<void> write_outputs(const std::string& folder, const Runner& runner,
+                           const std::vector<core::ModelPort>& ports) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  if (failed) return at(folder, error(FE_EINVALID, "FE-C10", "the folder cannot be made: {}", failed.message()));
+  if (failed)
+    return at(folder, error(FE_EINVALID, "FE-C10", "the folder cannot be made: {}", failed.message()));
   auto list = nlohmann::ordered_json::array();
   for (size_t k = 0; k < runner.outputs().size(); ++k) {
     const auto& tensor = runner.outputs()[k];
     FE_CHECK(write_npy((std::filesystem::path(folder) / fmt::format("output_{}.npy", k)).string(), tensor));
-    list.push_back({{"index", k}, {"name", ports[k].name}, {"dtype", name_of(tensor.dtype)}, {"shape", tensor.dims}});
+    list.push_back(
+        {{"index", k}, {"name", ports[k].name}, {"dtype", name_of(tensor.dtype)}, {"shape", tensor.dims}});
   }
   auto path = std::filesystem::path(folder) / "outputs.json";
   std::ofstream file(path);
   file << list.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
   file.close();
-  if (!file) return at(path.string(), error(FE_EINVALID, "FE-C10", "the file cannot be written; check the free space"));
+  if (!file)
+    return at(path.string(),
+              error(FE_EINVALID, "FE-C10", "the file cannot be written; check the free space"));
   return {};
 }
 
@@ -69,14 +75,17 @@ Result<void> run(const Options& options) {
   progress.update("running " + options.model);
   auto start = std::chrono::steady_clock::now();
   FE_CHECK(runner.run(inputs));
-  const double run_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const double run_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!options.folder.empty()) FE_CHECK(write_outputs(options.folder, runner, opened.model->outputs()));
   progress.update("");
   for (size_t k = 0; k < runner.outputs().size(); ++k) {
     const auto& tensor = runner.outputs()[k];
-    fmt::print("output {} '{}' {}: {}\n", k, opened.model->outputs()[k].name, type_text(tensor.dtype, tensor.dims), summary(tensor));
+    fmt::print("output {} '{}' {}: {}\n", k, opened.model->outputs()[k].name,
+               type_text(tensor.dtype, tensor.dims), summary(tensor));
   }
-  fmt::print("{}, run in {:.2f} ms on {} threads\n", stats_text(runner.program().compilation.stats), run_ms, runner.threads());
+  fmt::print("{}, run in {:.2f} ms on {} threads\n", stats_text(runner.program().compilation.stats), run_ms,
+             runner.threads());
   return {};
 }
 
@@ -84,15 +93,20 @@ Result<void> run(const Options& options) {
 
 Run add_run(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "The model's file (.onnx, .fe)")->required()->type_name("MODEL");
+  command.add_option("model", options->model, "The model's file (.onnx, .fe)")
+      ->required()
+      ->type_name("MODEL");
   options->inputs.add_to(command);
-  command.add_option("-o,--output", options->folder, "Write output_0.npy, output_1.npy, ... and outputs.json into this folder")
+  command
+      .add_option("-o,--output", options->folder,
+                  "Write output_0.npy, output_1.npy, ... and outputs.json into this folder")
       ->type_name("DIR");
   options->device.add_to(command);
   options->pipeline.add_to(command);
-  command.footer("Inputs that are not given are random: floats N(0,1), integers and bool 0 or 1.\n"
-                 "  ferrite run model.onnx -i image=image.npy -o results\n"
-                 "  ferrite run model.onnx --dim batch=4 --dim x:2=48 --seed 7");
+  command.footer(
+      "Inputs that are not given are random: floats N(0,1), integers and bool 0 or 1.\n"
+      "  ferrite run model.onnx -i image=image.npy -o results\n"
+      "  ferrite run model.onnx --dim batch=4 --dim x:2=48 --seed 7");
   return [options] {
     auto done = run(*options);
     return done ? 0 : report(done.error());

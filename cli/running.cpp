@@ -3,7 +3,8 @@
 
 namespace ferrite::cli {
 
-Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device, const std::string& path) {
+Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
+                             const std::string& path) {
   OpenModel opened;
   FE_TRY(auto read, pipeline.read());
   opened.compile = device.compile_options(read);
@@ -18,7 +19,8 @@ Result<Runner> Runner::make(OpenModel& opened, std::span<const Tensor> inputs) {
   Runner runner;
   FE_TRY(runner.program_, opened.model->program(dims, opened.compile));
   if (runner.program_->compilation.executable)
-    runner.context_ = std::make_unique<core::run::Executable::Context>(*runner.program_->compilation.executable);
+    runner.context_ =
+        std::make_unique<core::run::Executable::Context>(*runner.program_->compilation.executable);
   runner.ports_ = runner.program_->outputs();
   for (const auto& port : runner.ports_) {
     FE_TRY(auto tensor, Tensor::make(port.dtype, port.dims));
@@ -41,8 +43,8 @@ int64_t Runner::threads() const {
 }
 
 std::string stats_text(const core::CompileStats& stats) {
-  return fmt::format("{} nodes, {} statements, {} kernels, compiled in {:.1f} ms", stats.nodes, stats.statements, stats.kernels,
-                     stats.compile_ms);
+  return fmt::format("{} nodes, {} statements, {} kernels, compiled in {:.1f} ms", stats.nodes,
+                     stats.statements, stats.kernels, stats.compile_ms);
 }
 
 }  // namespace ferrite::cli

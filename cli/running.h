@@ -18,7 +18,8 @@ struct OpenModel {
   core::CompileOptions compile;
   std::unique_ptr<core::Model> model;
 };
-Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device, const std::string& path);
+Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
+                             const std::string& path);
 
 /// A program with what one run of it needs: a context and memory for the outputs.
 class Runner {

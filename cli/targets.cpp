@@ -23,7 +23,8 @@ void print_devices(const fe_runtime& runtime) {
   if (runtime.device_count) {
     int32_t status = runtime.device_count(runtime.self, call.get(), &none, &count);
     if (status != FE_OK) {
-      fmt::print("  {}: {}\n", text_of(runtime.id), call.error(status, "FE-D05", "its devices cannot be counted").message());
+      fmt::print("  {}: {}\n", text_of(runtime.id),
+                 call.error(status, "FE-D05", "its devices cannot be counted").message());
       return;
     }
   }
@@ -38,7 +39,8 @@ void print_devices(const fe_runtime& runtime) {
     HostCall describe;
     int32_t status = runtime.describe(runtime.self, describe.get(), &args, &out);
     if (status != FE_OK) {
-      fmt::print("  {}:{}: {}\n", text_of(runtime.id), k, describe.error(status, "FE-D05", "the device cannot be described").message());
+      fmt::print("  {}:{}: {}\n", text_of(runtime.id), k,
+                 describe.error(status, "FE-D05", "the device cannot be described").message());
       continue;
     }
     fmt::print("  {}:{}  {}", text_of(runtime.id), k, name.bytes());
@@ -55,7 +57,8 @@ Result<void> targets(const Options& options) {
   fmt::print("  interpreter  exact and slow, for comparison\n");
   fmt::print("compiled for:\n");
   for (const auto& provider : session->registry().providers())
-    fmt::print("  {}  by {} ({})\n", text_of(provider.table->device_kind), text_of(provider.table->id), provider.plugin->id);
+    fmt::print("  {}  by {} ({})\n", text_of(provider.table->device_kind), text_of(provider.table->id),
+               provider.plugin->id);
   fmt::print("threads: {}\n", core::run::Pool::process().workers());
   return {};
 }

@@ -117,9 +117,12 @@ core::Result<Tensor> Tensor::make(DType dtype, std::vector<int64_t> dims) {
   int64_t count = 1, bits = 0;
   for (int64_t dim : dims)
     if (dim < 0 || __builtin_mul_overflow(count, dim, &count))
-      return core::error(FE_EINVALID, "FE-X32", "the shape [{}] is negative or too large", fmt::join(dims, ","));
-  if (!find_dtype(dtype) || __builtin_mul_overflow(count, int64_t{bits_of(dtype)}, &bits) || bits > INT64_MAX - 4096)
-    return core::error(FE_EINVALID, "FE-X32", "the shape [{}] is too large, or its dtype is unknown", fmt::join(dims, ","));
+      return core::error(FE_EINVALID, "FE-X32", "the shape [{}] is negative or too large",
+                         fmt::join(dims, ","));
+  if (!find_dtype(dtype) || __builtin_mul_overflow(count, int64_t{bits_of(dtype)}, &bits) ||
+      bits > INT64_MAX - 4096)
+    return core::error(FE_EINVALID, "FE-X32", "the shape [{}] is too large, or its dtype is unknown",
+                       fmt::join(dims, ","));
   Tensor tensor;
   tensor.dtype = dtype;
   tensor.dims = std::move(dims);
@@ -127,7 +130,8 @@ core::Result<Tensor> Tensor::make(DType dtype, std::vector<int64_t> dims) {
   tensor.size_ = static_cast<size_t>(bytes_of(dtype, count));
   const size_t reserved = (tensor.size_ + alignment) / alignment * alignment;
   tensor.data_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, reserved)));
-  if (!tensor.data_) return core::error(FE_ENOMEM, "FE-X36", "no memory for a tensor of {} bytes", tensor.size_);
+  if (!tensor.data_)
+    return core::error(FE_ENOMEM, "FE-X36", "no memory for a tensor of {} bytes", tensor.size_);
   std::memset(tensor.data_.get(), 0, reserved);
   return tensor;
 }
@@ -137,7 +141,8 @@ double Tensor::number(int64_t k) const {
   const uint64_t bits = bits_at(*this, k);
   if (info.kind == FE_CLASS_BOOL) return (bits & 0xff) != 0;
   if (info.kind == FE_CLASS_UINT) return static_cast<double>(bits);
-  if (info.kind == FE_CLASS_INT) return static_cast<double>(static_cast<int64_t>(bits << (64 - info.bits)) >> (64 - info.bits));
+  if (info.kind == FE_CLASS_INT)
+    return static_cast<double>(static_cast<int64_t>(bits << (64 - info.bits)) >> (64 - info.bits));
   switch (dtype) {
     case DType::f64_:
     case DType::c128_: return std::bit_cast<double>(bits);
@@ -151,7 +156,8 @@ double Tensor::number(int64_t k) const {
 
 void adopt_raw_floats(Tensor& tensor, DType wanted) {
   const bool raw = wanted == DType::bf16_ || (is_float(wanted) && bits_of(wanted) == 8);
-  if (raw && class_of(tensor.dtype) == FE_CLASS_UINT && bits_of(tensor.dtype) == bits_of(wanted)) tensor.dtype = wanted;
+  if (raw && class_of(tensor.dtype) == FE_CLASS_UINT && bits_of(tensor.dtype) == bits_of(wanted))
+    tensor.dtype = wanted;
 }
 
 void fill_random(Tensor& tensor, uint64_t seed) {
@@ -210,8 +216,9 @@ std::string difference(const Tensor& actual, const Tensor& expected, Tolerance t
     }
   }
   if (wrong == 0) return {};
-  return fmt::format("{} of {} elements are off, the worst at {}: {:.7g}, expected {:.7g}", wrong, actual.elements(),
-                     place_text(actual, worst), actual.number(worst), expected.number(worst));
+  return fmt::format("{} of {} elements are off, the worst at {}: {:.7g}, expected {:.7g}", wrong,
+                     actual.elements(), place_text(actual, worst), actual.number(worst),
+                     expected.number(worst));
 }
 
 }  // namespace ferrite::cli

@@ -14,13 +14,26 @@ using core::Result;
 
 /// By TensorProto.DataType; none: not a tensor of numbers, or unknown.
 constexpr std::array<DType, 24> data_types = {
-    DType::none,    DType::f32_,    DType::u8_,         DType::i8_,      DType::u16_,         DType::i16_, DType::i32_, DType::i64_,
-    DType::none,    DType::bool_,   DType::f16_,        DType::f64_,     DType::u32_,         DType::u64_, DType::c64_, DType::c128_,
-    DType::bf16_,   DType::f8e4m3_, DType::f8e4m3fnuz_, DType::f8e5m2_,  DType::f8e5m2fnuz_,  DType::u4_,  DType::i4_,  DType::f4e2m1_};
+    DType::none,        DType::f32_,    DType::u8_,         DType::i8_,   DType::u16_,  DType::i16_,
+    DType::i32_,        DType::i64_,    DType::none,        DType::bool_, DType::f16_,  DType::f64_,
+    DType::u32_,        DType::u64_,    DType::c64_,        DType::c128_, DType::bf16_, DType::f8e4m3_,
+    DType::f8e4m3fnuz_, DType::f8e5m2_, DType::f8e5m2fnuz_, DType::u4_,   DType::i4_,   DType::f4e2m1_};
 
 // Field numbers of TensorProto.
-enum Field : uint32_t { dims = 1, data_type = 2, float_data = 4, int32_data = 5, string_data = 6, int64_data = 7, name = 8,
-                        raw_data = 9, double_data = 10, uint64_data = 11, external_data = 13, data_location = 14 };
+enum Field : uint32_t {
+  dims = 1,
+  data_type = 2,
+  float_data = 4,
+  int32_data = 5,
+  string_data = 6,
+  int64_data = 7,
+  name = 8,
+  raw_data = 9,
+  double_data = 10,
+  uint64_data = 11,
+  external_data = 13,
+  data_location = 14
+};
 
 /// The wire format of protobuf: tags, varints, fixed-width and length-delimited values.
 class Wire {
@@ -143,8 +156,12 @@ bool read_message(std::string_view bytes, Message& message) {
 }  // namespace
 
 Result<NamedTensor> read_tensor_proto(std::string_view bytes, const std::string& where) {
-  auto damaged = [&](std::string_view what) { return at(where, error(FE_EINVALID, "FE-C20", "this is no TensorProto: {}", what)); };
-  auto unsupported = [&](std::string_view what) { return at(where, error(FE_EUNSUPPORTED, "FE-C21", "{} are not supported", what)); };
+  auto damaged = [&](std::string_view what) {
+    return at(where, error(FE_EINVALID, "FE-C20", "this is no TensorProto: {}", what));
+  };
+  auto unsupported = [&](std::string_view what) {
+    return at(where, error(FE_EUNSUPPORTED, "FE-C21", "{} are not supported", what));
+  };
   Message message;
   if (!read_message(bytes, message)) return damaged("its bytes are not those of one");
   if (message.data_type == 8) return unsupported("tensors of strings");
@@ -156,17 +173,21 @@ Result<NamedTensor> read_tensor_proto(std::string_view bytes, const std::string&
   // The sizes are compared before memory is taken for them.
   int64_t count = 1;
   for (int64_t dim : shape)
-    if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) return damaged("its dims are negative or too large");
+    if (dim < 0 || __builtin_mul_overflow(count, dim, &count))
+      return damaged("its dims are negative or too large");
   int64_t bits = 0;
-  if (__builtin_mul_overflow(count, int64_t{bits_of(dtype)}, &bits)) return damaged("its dims are negative or too large");
+  if (__builtin_mul_overflow(count, int64_t{bits_of(dtype)}, &bits))
+    return damaged("its dims are negative or too large");
   const auto needed = static_cast<uint64_t>(bytes_of(dtype, count));
   const bool fixed = dtype == DType::f32_ || dtype == DType::f64_ || class_of(dtype) == FE_CLASS_COMPLEX;
   const std::string* contents = message.has_raw ? &message.raw : fixed ? &message.fixed : nullptr;
   // Integers come one a value; those of 4 bits two in one.
   const uint64_t given = contents ? contents->size()
-                         : bits_of(dtype) < 8 ? message.integers.size()
-                                              : message.integers.size() * static_cast<uint64_t>(bits_of(dtype) / 8);
-  if (given != needed) return damaged(fmt::format("its shape needs {} bytes of elements, it has {}", needed, given));
+                         : bits_of(dtype) < 8
+                             ? message.integers.size()
+                             : message.integers.size() * static_cast<uint64_t>(bits_of(dtype) / 8);
+  if (given != needed)
+    return damaged(fmt::format("its shape needs {} bytes of elements, it has {}", needed, given));
   FE_TRY(auto tensor, Tensor::make(dtype, std::move(shape)));
   if (contents) {
     if (needed > 0) std::memcpy(tensor.data(), contents->data(), needed);

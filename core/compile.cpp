@@ -17,8 +17,9 @@ namespace ferrite::core {
 namespace {
 
 constexpr std::array<std::string_view, 16> stage_names = {
-    "import",         "pre_grad",  "decompose_early", "joint_pre", "joint_post", "post_grad_pre", "post_grad", "post_grad_post",
-    "decompose_late", "pre_lower", "lower",           "inline",    "pre_fusion", "fuse",          "post_fusion", "emit"};
+    "import",     "pre_grad",       "decompose_early", "joint_pre", "joint_post", "post_grad_pre",
+    "post_grad",  "post_grad_post", "decompose_late",  "pre_lower", "lower",      "inline",
+    "pre_fusion", "fuse",           "post_fusion",     "emit"};
 
 using Clock = std::chrono::steady_clock;
 
@@ -42,8 +43,8 @@ std::string Compilation::text() const {
 
 // THE PAGE. Every step of the way from graph to executable, in its order, each named by its stage. A step that is a hook runs
 // the passes of plugins through the pass gate and nothing else.
-Result<Compilation> compile(graph::Graph graph, const plugin::Registry& registry, const CompileOptions& options,
-                            Ledger& ledger) {
+Result<Compilation> compile(graph::Graph graph, const plugin::Registry& registry,
+                            const CompileOptions& options, Ledger& ledger) {
   auto start = Clock::now();
   Compilation c{std::move(graph), {}, {}, {}, {}};
   const plugin::GateOptions gate{options.only_passes};
@@ -58,9 +59,12 @@ Result<Compilation> compile(graph::Graph graph, const plugin::Registry& registry
   const auto last = options.to.empty() ? position("emit") : position(options.to);
   for (const auto& name : {options.from, options.to})
     if (!name.empty() && position(name) == static_cast<ptrdiff_t>(stage_names.size()))
-      return error(FE_EINVALID, "FE-C04", "there is no stage '{}'; the stages are {}", name, fmt::join(stage_names, ", "));
+      return error(FE_EINVALID, "FE-C04", "there is no stage '{}'; the stages are {}", name,
+                   fmt::join(stage_names, ", "));
   auto runs = [&](std::string_view stage) { return position(stage) >= first && position(stage) <= last; };
-  auto hook = [&](std::string_view phase) { return plugin::run_phase(phase, c.graph, registry, gate, ledger); };
+  auto hook = [&](std::string_view phase) {
+    return plugin::run_phase(phase, c.graph, registry, gate, ledger);
+  };
 
   c.stats.nodes = c.graph.node_count();
   FE_CHECK(graph::verify(c.graph, registry.ops()));
@@ -104,7 +108,8 @@ Result<Compilation> compile(graph::Graph graph, const plugin::Registry& registry
     show("loops", "inline", c);
   }
   schedule::FusionRequests requests;
-  if (last >= position("pre_fusion")) FE_CHECK(plugin::run_pre_fusion(*c.program, registry, gate, requests, ledger));
+  if (last >= position("pre_fusion"))
+    FE_CHECK(plugin::run_pre_fusion(*c.program, registry, gate, requests, ledger));
   if (last < position("fuse")) return c;
 
   FE_TRY(device, run::Device::open(options.device, registry));

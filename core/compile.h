@@ -17,12 +17,12 @@
 namespace ferrite::core {
 
 struct CompileOptions {
-  std::string device = "cpu";             ///< a runtime's id, or "interpreter"
-  int64_t threads = 0;                    ///< workers; 0 = the machine's
+  std::string device = "cpu";  ///< a runtime's id, or "interpreter"
+  int64_t threads = 0;         ///< workers; 0 = the machine's
   bool fuse = true;
-  std::vector<std::string> only_passes;   ///< not empty: run these passes only
-  std::string from, to;                   ///< stages; empty = the first, the last
-  bool listings = false;                  ///< keep the kernels' listings for --log output_code
+  std::vector<std::string> only_passes;  ///< not empty: run these passes only
+  std::string from, to;                  ///< stages; empty = the first, the last
+  bool listings = false;                 ///< keep the kernels' listings for --log output_code
 };
 
 /// The stages in their order, by the names of the command line.
@@ -48,7 +48,7 @@ struct Compilation {
 
 /// Compiles `graph` for options.device, every step in the one order of ARCHITECTURE. All passes run through the pass gate.
 /// Stops behind options.to. Errors carry the step's own codes.
-Result<Compilation> compile(graph::Graph graph, const plugin::Registry& registry, const CompileOptions& options,
-                            Ledger& ledger);
+Result<Compilation> compile(graph::Graph graph, const plugin::Registry& registry,
+                            const CompileOptions& options, Ledger& ledger);
 
 }  // namespace ferrite::core

@@ -25,7 +25,8 @@ std::unique_ptr<fe_host> make_host() {
   host->version = plugin::abi_of(FERRITE_VERSION);
   host->log = [](void*, fe_call*, const fe_log_args* args, fe_none*) -> int32_t {
     auto channel = plugin::text_of(args->channel);
-    if (args->level <= FE_LOG_WARNING || log::enabled(channel)) log::write(channel, plugin::text_of(args->text));
+    if (args->level <= FE_LOG_WARNING || log::enabled(channel))
+      log::write(channel, plugin::text_of(args->text));
     return FE_OK;
   };
   host->parallel_for = [](void*, fe_call*, const fe_parallel_args* args, fe_none*) -> int32_t {
@@ -89,7 +90,8 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
     options.file = path;
     options.weight_folder = file.parent_path().string();
     options.registry = &session.registry().ops();
-    FE_TRY(state.text_graph, graph::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options));
+    FE_TRY(state.text_graph,
+           graph::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options));
     auto port_of = [&](const std::string& name, const graph::TensorType& type) {
       ModelPort port{name, type.dtype, true, {}, {}};
       for (auto dim : type.dims) {
@@ -119,7 +121,8 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
       state.importer = importer.table;
   }
   if (!state.importer)
-    return at(path, error(FE_EUNSUPPORTED, "FE-I02", "no enabled plugin imports '{}' files; known extensions: {}", extension, known));
+    return at(path, error(FE_EUNSUPPORTED, "FE-I02",
+                          "no enabled plugin imports '{}' files; known extensions: {}", extension, known));
 
   HostCall open_call;
   auto open_args = make_sized<fe_model_open_args>();
@@ -127,7 +130,8 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
   open_args.bytes = {bytes.data(), bytes.size(), 1};
   auto opened = make_sized<fe_model_open_out>();
   int32_t status = state.importer->model_open(state.importer->self, open_call.get(), &open_args, &opened);
-  if (status != FE_OK) return at(path, open_call.error(status, "FE-I03", "the importer could not read the model"));
+  if (status != FE_OK)
+    return at(path, open_call.error(status, "FE-I03", "the importer could not read the model"));
   state.model = opened.model;
 
   HostCall signature_call;
@@ -135,12 +139,17 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
   signature_args.model = state.model;
   auto signature = make_sized<fe_signature_out>();
   status = state.importer->signature(state.importer->self, signature_call.get(), &signature_args, &signature);
-  if (status != FE_OK) return at(path, signature_call.error(status, "FE-I03", "the model's signature could not be read"));
+  if (status != FE_OK)
+    return at(path, signature_call.error(status, "FE-I03", "the model's signature could not be read"));
   auto read = [](const fe_array& array) {
     std::vector<ModelPort> ports;
     for (size_t k = 0; k < array.count; ++k) {
       const auto& abi = plugin::element_of<fe_port>(array, k);
-      ModelPort port{std::string(plugin::text_of(abi.name)), static_cast<DType>(abi.dtype), abi.rank != FE_NONE32, {}, {}};
+      ModelPort port{std::string(plugin::text_of(abi.name)),
+                     static_cast<DType>(abi.dtype),
+                     abi.rank != FE_NONE32,
+                     {},
+                     {}};
       for (uint32_t d = 0; port.ranked && d < abi.rank; ++d) {
         port.dims.push_back(abi.dims[d]);
         port.dim_names.emplace_back(plugin::text_of(abi.dim_names[d]));
@@ -156,16 +165,18 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
 
 Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_dims) const {
   if (input_dims.size() != inputs_.size())
-    return at(path_, error(FE_EINVALID, "FE-X01", "the model has {} inputs, {} were given", inputs_.size(), input_dims.size()));
+    return at(path_, error(FE_EINVALID, "FE-X01", "the model has {} inputs, {} were given", inputs_.size(),
+                           input_dims.size()));
   for (size_t k = 0; k < inputs_.size(); ++k) {
     const auto& port = inputs_[k];
     auto shape = [](const std::vector<int64_t>& dims) { return fmt::format("[{}]", fmt::join(dims, ",")); };
     if (port.ranked && port.dims.size() != input_dims[k].size())
-      return at(path_, error(FE_EINVALID, "FE-X03", "input '{}' has rank {}, a tensor of shape {} was given", port.name,
-                             port.dims.size(), shape(input_dims[k])));
+      return at(path_, error(FE_EINVALID, "FE-X03", "input '{}' has rank {}, a tensor of shape {} was given",
+                             port.name, port.dims.size(), shape(input_dims[k])));
     for (size_t d = 0; port.ranked && d < port.dims.size(); ++d)
       if (input_dims[k][d] < 0 || (port.dims[d] >= 0 && port.dims[d] != input_dims[k][d]))
-        return at(path_, error(FE_EINVALID, "FE-X04", "input '{}' has shape {} (-1: any), a tensor of shape {} was given", port.name,
+        return at(path_, error(FE_EINVALID, "FE-X04",
+                               "input '{}' has shape {} (-1: any), a tensor of shape {} was given", port.name,
                                shape(port.dims), shape(input_dims[k])));
   }
   if (state_->text_graph) {
@@ -179,14 +190,16 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
           if (other != name) continue;
           bound = true;
           if (size != input_dims[k][d])
-            return at(path_, error(FE_EINVALID, "FE-X04", "dimension '{}' is {} in one input and {} in another", name, size,
-                                   input_dims[k][d]));
+            return at(path_,
+                      error(FE_EINVALID, "FE-X04", "dimension '{}' is {} in one input and {} in another",
+                            name, size, input_dims[k][d]));
         }
         if (!bound) bindings.emplace_back(name, input_dims[k][d]);
       }
     return graph::specialise(*state_->text_graph, bindings);
   }
-  graph::Graph graph(std::filesystem::path(path_).stem().string(), std::filesystem::path(path_).parent_path().string());
+  graph::Graph graph(std::filesystem::path(path_).stem().string(),
+                     std::filesystem::path(path_).parent_path().string());
   lower::Evaluator evaluator(session_.registry());
   graph::GraphApi api(graph, session_.registry().ops());
   api.set_evaluate([&](graph::Graph& g, graph::ValueId value) { return evaluator.evaluate(g, value); });
@@ -210,7 +223,8 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
   return graph;
 }
 
-Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options) {
+Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int64_t>> input_dims,
+                                                const CompileOptions& options) {
   std::string key = fmt::format("{}/{}/{}", options.device, options.threads, options.fuse);
   for (const auto& dims : input_dims) key += fmt::format(";{}", fmt::join(dims, ","));
   std::lock_guard lock(mutex_);
@@ -218,7 +232,8 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   auto start = std::chrono::steady_clock::now();
   FE_TRY(auto imported, graph(input_dims));
   auto program = std::make_shared<Program>();
-  program->import_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  program->import_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   auto compiled = compile(std::move(imported), session_.registry(), options, program->ledger);
   if (!compiled) return at(path_, std::move(compiled.error()));
   program->compilation = std::move(*compiled);
@@ -244,9 +259,11 @@ Result<void> Program::run(run::Executable::Context* context, std::span<const voi
   std::vector<loop::ConstMemory> in;
   std::vector<loop::Memory> out;
   for (size_t k = 0; k < program.inputs.size(); ++k)
-    in.emplace_back(static_cast<const std::byte*>(inputs[k]), static_cast<size_t>(program.buffers[program.inputs[k]].bytes()));
+    in.emplace_back(static_cast<const std::byte*>(inputs[k]),
+                    static_cast<size_t>(program.buffers[program.inputs[k]].bytes()));
   for (size_t k = 0; k < program.outputs.size(); ++k)
-    out.emplace_back(static_cast<std::byte*>(outputs[k]), static_cast<size_t>(program.buffers[program.outputs[k]].bytes()));
+    out.emplace_back(static_cast<std::byte*>(outputs[k]),
+                     static_cast<size_t>(program.buffers[program.outputs[k]].bytes()));
   return loop::evaluate(program, in, out);
 }
 

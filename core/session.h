@@ -65,7 +65,8 @@ class Model {
   /// The imported graph for these input dims, nothing run on it yet. FE-X01.. where they do not fit the signature.
   Result<graph::Graph> graph(std::span<const std::vector<int64_t>> input_dims) const;
   /// The program for these input dims, compiled when first asked for.
-  Result<std::shared_ptr<Program>> program(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options);
+  Result<std::shared_ptr<Program>> program(std::span<const std::vector<int64_t>> input_dims,
+                                           const CompileOptions& options);
 
  private:
   explicit Model(const Session& session);

@@ -96,7 +96,8 @@ struct ferrite_model {
     idle[&program].push_back(std::move(context));
   }
   Result<std::shared_ptr<Program>> prepare(std::span<const embed::BoundTensor> inputs);
-  Result<void> run(Program& program, std::span<const embed::BoundTensor> inputs, std::span<void* const> outputs);
+  Result<void> run(Program& program, std::span<const embed::BoundTensor> inputs,
+                   std::span<void* const> outputs);
 };
 
 Result<std::shared_ptr<Program>> ferrite_model::prepare(std::span<const embed::BoundTensor> inputs) {
@@ -109,7 +110,8 @@ Result<std::shared_ptr<Program>> ferrite_model::prepare(std::span<const embed::B
   return program;
 }
 
-Result<void> ferrite_model::run(Program& program, std::span<const embed::BoundTensor> inputs, std::span<void* const> outputs) {
+Result<void> ferrite_model::run(Program& program, std::span<const embed::BoundTensor> inputs,
+                                std::span<void* const> outputs) {
   std::vector<const void*> data;
   for (const auto& input : inputs) data.push_back(input.data);
   auto context = take(program);
@@ -127,7 +129,12 @@ const char* ferrite_version(void) { return FERRITE_VERSION; }
 
 void ferrite_last_error(ferrite_error* out) {
   if (!out) return;
-  ferrite_error value{sizeof value, last_error.status, 0, last_error.code.c_str(), last_error.text.c_str(), last_error.where.c_str()};
+  ferrite_error value{sizeof value,
+                      last_error.status,
+                      0,
+                      last_error.code.c_str(),
+                      last_error.text.c_str(),
+                      last_error.where.c_str()};
   if (last_error.code.empty()) value.status = FERRITE_OK;
   give(out, value);
 }
@@ -184,16 +191,21 @@ int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_m
 
 void ferrite_model_free(ferrite_model* model) { delete model; }
 
-uint64_t ferrite_model_input_count(const ferrite_model* model) { return model ? model->model->inputs().size() : 0; }
-uint64_t ferrite_model_output_count(const ferrite_model* model) { return model ? model->model->outputs().size() : 0; }
+uint64_t ferrite_model_input_count(const ferrite_model* model) {
+  return model ? model->model->inputs().size() : 0;
+}
+uint64_t ferrite_model_output_count(const ferrite_model* model) {
+  return model ? model->model->outputs().size() : 0;
+}
 
 namespace {
 
-Result<void> give_port(std::string_view function, const std::vector<ModelPort>& ports, const std::vector<PortText>& texts,
-                       uint64_t index, ferrite_port* out) {
+Result<void> give_port(std::string_view function, const std::vector<ModelPort>& ports,
+                       const std::vector<PortText>& texts, uint64_t index, ferrite_port* out) {
   if (!out || out->size == 0) return null_argument(function, "out");
   if (index >= ports.size())
-    return at(std::string(function), error(FE_EINVALID, "FE-X30", "index {} of {} ports", index, ports.size()));
+    return at(std::string(function),
+              error(FE_EINVALID, "FE-X30", "index {} of {} ports", index, ports.size()));
   const auto& port = ports[index];
   ferrite_port value{};
   value.name = port.name.c_str();
@@ -222,8 +234,8 @@ int32_t ferrite_model_output(const ferrite_model* model, uint64_t index, ferrite
   });
 }
 
-int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count, DLTensor* const* outputs,
-                    uint64_t output_count) {
+int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
+                    DLTensor* const* outputs, uint64_t output_count) {
   return guarded([&]() -> Result<void> {
     if (!model) return null_argument("ferrite_run", "model");
     FE_TRY(auto bound, embed::bind_inputs(*model->model, inputs, input_count, true));
@@ -241,7 +253,8 @@ int32_t ferrite_run_alloc(ferrite_model* model, const DLTensor* const* inputs, u
     FE_TRY(auto program, model->prepare(bound));
     auto ports = program->outputs();
     if (output_count != ports.size())
-      return at("ferrite_run_alloc", error(FE_EINVALID, "FE-X01", "the model has {} outputs, {} were given", ports.size(), output_count));
+      return at("ferrite_run_alloc", error(FE_EINVALID, "FE-X01", "the model has {} outputs, {} were given",
+                                           ports.size(), output_count));
     if (!outputs && output_count > 0) return null_argument("ferrite_run_alloc", "outputs");
     std::vector<embed::OwnedTensor> made;
     std::vector<void*> targets;
@@ -270,10 +283,12 @@ int32_t ferrite_model_stats(const ferrite_model* model, ferrite_stats* out) {
     if (!model) return null_argument("ferrite_model_stats", "model");
     if (!out || out->size == 0) return null_argument("ferrite_model_stats", "out");
     std::lock_guard lock(model->mutex);
-    if (!model->last) return at("ferrite_model_stats", error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
+    if (!model->last)
+      return at("ferrite_model_stats",
+                error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
     const auto& stats = model->last->compilation.stats;
-    give(out, ferrite_stats{sizeof(ferrite_stats), stats.nodes, stats.statements, stats.kernels, stats.compile_ms, stats.init_ms,
-                            stats.load_ms, model->run_ms});
+    give(out, ferrite_stats{sizeof(ferrite_stats), stats.nodes, stats.statements, stats.kernels,
+                            stats.compile_ms, stats.init_ms, stats.load_ms, model->run_ms});
     return {};
   });
 }
@@ -288,7 +303,9 @@ int32_t ferrite_model_ledger(const ferrite_model* model, void* context,
       std::lock_guard lock(model->mutex);
       program = model->last;
     }
-    if (!program) return at("ferrite_model_ledger", error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
+    if (!program)
+      return at("ferrite_model_ledger",
+                error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
     auto text = ledger_json(program->ledger);
     write(context, text.data(), text.size());
     return {};

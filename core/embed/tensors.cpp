@@ -17,10 +17,12 @@ std::string shape_text(std::span<const int64_t> dims) { return fmt::format("[{}]
 Result<void> check(const DLTensor* tensor, const std::string& where) {
   if (!tensor) return at(where, error(FE_EINVALID, "FE-X30", "the tensor is null"));
   if (tensor->device.device_type != kDLCPU)
-    return at(where, error(FE_EUNSUPPORTED, "FE-X33", "the tensor is on a device of DLPack's kind {}; copy it to host memory",
+    return at(where, error(FE_EUNSUPPORTED, "FE-X33",
+                           "the tensor is on a device of DLPack's kind {}; copy it to host memory",
                            static_cast<int32_t>(tensor->device.device_type)));
   if (tensor->ndim < 0 || tensor->ndim > most_dims || (tensor->ndim > 0 && !tensor->shape))
-    return at(where, error(FE_EINVALID, "FE-X32", "the tensor has {} dims{}", tensor->ndim, tensor->shape ? "" : " and no shape"));
+    return at(where, error(FE_EINVALID, "FE-X32", "the tensor has {} dims{}", tensor->ndim,
+                           tensor->shape ? "" : " and no shape"));
   int64_t bytes = tensor->dtype.bits / 8;
   for (int32_t d = 0; d < tensor->ndim; ++d)
     if (tensor->shape[d] < 0 || __builtin_mul_overflow(bytes, tensor->shape[d], &bytes))
@@ -32,10 +34,15 @@ Result<void> check(const DLTensor* tensor, const std::string& where) {
 Result<void> check_dtype(const DLTensor& tensor, DType dtype, const std::string& where) {
   auto expected = data_type_of(dtype);
   if (expected.code == no_code)
-    return at(where, error(FE_EUNSUPPORTED, "FE-X02", "it has dtype {}, which DLPack cannot carry", name_of(dtype)));
+    return at(where,
+              error(FE_EUNSUPPORTED, "FE-X02", "it has dtype {}, which DLPack cannot carry", name_of(dtype)));
   if (tensor.dtype.code != expected.code || tensor.dtype.bits != expected.bits || tensor.dtype.lanes != 1)
-    return at(where, error(FE_EINVALID, "FE-X02", "it has dtype {} (DLPack code {}, {} bits), a tensor of code {}, {} bits, {} lanes was given",
-                           name_of(dtype), expected.code, expected.bits, tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes));
+    return at(
+        where,
+        error(FE_EINVALID, "FE-X02",
+              "it has dtype {} (DLPack code {}, {} bits), a tensor of code {}, {} bits, {} lanes was given",
+              name_of(dtype), expected.code, expected.bits, tensor.dtype.code, tensor.dtype.bits,
+              tensor.dtype.lanes));
   return {};
 }
 
@@ -63,7 +70,8 @@ std::vector<std::byte> gather(const DLTensor& tensor, const char* data) {
   std::vector<int64_t> index(static_cast<size_t>(tensor.ndim), 0);
   int64_t offset = 0;
   for (int64_t k = 0; k < count; ++k) {
-    std::memcpy(result.data() + static_cast<size_t>(k) * width, data + offset * static_cast<int64_t>(width), width);
+    std::memcpy(result.data() + static_cast<size_t>(k) * width, data + offset * static_cast<int64_t>(width),
+                width);
     for (int32_t d = tensor.ndim - 1; d >= 0; --d) {
       offset += tensor.strides[d];
       if (++index[static_cast<size_t>(d)] < tensor.shape[d]) break;
@@ -104,7 +112,8 @@ DLDataType data_type_of(DType dtype) {
   }
 }
 
-Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor* const* tensors, uint64_t count, bool with_data) {
+Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor* const* tensors,
+                                             uint64_t count, bool with_data) {
   const auto& ports = model.inputs();
   if (count != ports.size())
     return error(FE_EINVALID, "FE-X01", "the model has {} inputs, {} were given", ports.size(), count);
@@ -132,8 +141,8 @@ Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor*
   return result;
 }
 
-Result<std::vector<void*>> bind_outputs(const Model& model, const std::vector<run::PortInfo>& ports, DLTensor* const* tensors,
-                                        uint64_t count) {
+Result<std::vector<void*>> bind_outputs(const Model& model, const std::vector<run::PortInfo>& ports,
+                                        DLTensor* const* tensors, uint64_t count) {
   if (count != ports.size())
     return error(FE_EINVALID, "FE-X01", "the model has {} outputs, {} were given", ports.size(), count);
   if (!tensors && count > 0) return error(FE_EINVALID, "FE-X30", "the outputs are null");
@@ -145,12 +154,13 @@ Result<std::vector<void*>> bind_outputs(const Model& model, const std::vector<ru
     FE_CHECK(check_dtype(tensor, ports[k].dtype, where));
     std::span<const int64_t> shape(tensor.shape, static_cast<size_t>(tensor.ndim));
     if (!std::equal(shape.begin(), shape.end(), ports[k].dims.begin(), ports[k].dims.end()))
-      return at(where, error(FE_EINVALID, "FE-X35", "the result has shape {}, a tensor of shape {} was given", shape_text(ports[k].dims),
-                             shape_text(shape)));
+      return at(where, error(FE_EINVALID, "FE-X35", "the result has shape {}, a tensor of shape {} was given",
+                             shape_text(ports[k].dims), shape_text(shape)));
     char* data = tensor.data ? static_cast<char*>(tensor.data) + tensor.byte_offset : nullptr;
     if (!data && ports[k].bytes > 0) return at(where, error(FE_EINVALID, "FE-X30", "the tensor has no data"));
     if (!contiguous(tensor) || !aligned(data, tensor.dtype))
-      return at(where, error(FE_EINVALID, "FE-X35", "the memory must be contiguous and aligned to its elements"));
+      return at(where,
+                error(FE_EINVALID, "FE-X35", "the memory must be contiguous and aligned to its elements"));
     result.push_back(data);
   }
   return result;
@@ -159,8 +169,9 @@ Result<std::vector<void*>> bind_outputs(const Model& model, const std::vector<ru
 Result<OwnedTensor> make_tensor(const run::PortInfo& port) {
   auto dtype = data_type_of(port.dtype);
   if (dtype.code == no_code)
-    return at(fmt::format("output '{}'", port.name),
-              error(FE_EUNSUPPORTED, "FE-X02", "it has dtype {}, which DLPack cannot carry", name_of(port.dtype)));
+    return at(
+        fmt::format("output '{}'", port.name),
+        error(FE_EUNSUPPORTED, "FE-X02", "it has dtype {}, which DLPack cannot carry", name_of(port.dtype)));
   // One owner for the struct, its shape and its elements.
   struct Owner {
     DLManagedTensorVersioned tensor{};
@@ -168,9 +179,11 @@ Result<OwnedTensor> make_tensor(const run::PortInfo& port) {
     void* data = nullptr;
   };
   auto owner = std::make_unique<Owner>();
-  const size_t bytes = (static_cast<size_t>(std::max<int64_t>(port.bytes, 1)) + output_alignment - 1) / output_alignment * output_alignment;
+  const size_t bytes = (static_cast<size_t>(std::max<int64_t>(port.bytes, 1)) + output_alignment - 1) /
+                       output_alignment * output_alignment;
   owner->data = std::aligned_alloc(output_alignment, bytes);
-  if (!owner->data) return error(FE_ENOMEM, "FE-X36", "no memory for output '{}' of {} bytes", port.name, bytes);
+  if (!owner->data)
+    return error(FE_ENOMEM, "FE-X36", "no memory for output '{}' of {} bytes", port.name, bytes);
   owner->shape = port.dims;
   auto& tensor = owner->tensor;
   tensor.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
@@ -180,7 +193,13 @@ Result<OwnedTensor> make_tensor(const run::PortInfo& port) {
     std::free(owned->data);
     delete owned;
   };
-  tensor.dl_tensor = {owner->data, {kDLCPU, 0}, static_cast<int32_t>(owner->shape.size()), dtype, owner->shape.data(), nullptr, 0};
+  tensor.dl_tensor = {owner->data,
+                      {kDLCPU, 0},
+                      static_cast<int32_t>(owner->shape.size()),
+                      dtype,
+                      owner->shape.data(),
+                      nullptr,
+                      0};
   return OwnedTensor(&owner.release()->tensor);
 }
 

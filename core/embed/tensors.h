@@ -20,11 +20,12 @@ struct BoundTensor {
 
 /// Checks tensors against the model's ports and makes them contiguous. FE-X01 another number of inputs, FE-X02 another dtype,
 /// FE-X30 a null pointer, FE-X32 a malformed tensor, FE-X33 not in host memory. Without `with_data` elements are not looked at.
-Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor* const* tensors, uint64_t count, bool with_data);
+Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor* const* tensors,
+                                             uint64_t count, bool with_data);
 
 /// The memory of the caller's output tensors. Beside the codes above FE-X35: shape, strides or alignment do not fit.
-Result<std::vector<void*>> bind_outputs(const Model& model, const std::vector<run::PortInfo>& ports, DLTensor* const* tensors,
-                                        uint64_t count);
+Result<std::vector<void*>> bind_outputs(const Model& model, const std::vector<run::PortInfo>& ports,
+                                        DLTensor* const* tensors, uint64_t count);
 
 struct EndTensor {
   void operator()(DLManagedTensorVersioned* tensor) const { tensor->deleter(tensor); }

@@ -33,10 +33,12 @@ Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registr
   for (size_t k = 0; k < results.size(); ++k) {
     graph::ValueId value{replacements[k]};
     const auto* found = graph.find(value);
-    if (!found) return at(where, error(FE_EINTERNAL, "FE-G25", "its decomposition gave no value for result {}", k));
+    if (!found)
+      return at(where, error(FE_EINTERNAL, "FE-G25", "its decomposition gave no value for result {}", k));
     const auto& wanted = graph.type(results[k]);
     if (found->type.dtype != wanted.dtype || found->type.dims != wanted.dims)
-      return at(where, error(FE_EINTERNAL, "FE-G25", "its decomposition gave a value of another type for result {}", k));
+      return at(where, error(FE_EINTERNAL, "FE-G25",
+                             "its decomposition gave a value of another type for result {}", k));
     FE_CHECK(graph.replace_uses(results[k], value));
   }
   return graph.erase(id);
@@ -44,19 +46,22 @@ Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registr
 
 }  // namespace
 
-Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, std::string_view device, bool only_early,
-                       Ledger& ledger) {
+Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
+                       bool only_early, Ledger& ledger) {
   for (size_t depth = 0; depth < most_depth; ++depth) {
     bool changed = false;
     for (graph::NodeId id : graph.nodes()) {
       const auto* op = registry.ops().find(graph.op(id));
-      if (!op) return at(graph.describe(id), error(FE_EUNSUPPORTED, "FE-G13", "no plugin defines the op '{}'", graph.op(id)));
+      if (!op)
+        return at(graph.describe(id),
+                  error(FE_EUNSUPPORTED, "FE-G13", "no plugin defines the op '{}'", graph.op(id)));
       bool early = (op->def.flags & FE_OP_DECOMPOSE_EARLY) != 0;
       if (only_early ? !early : op->def.lower || !registry.lowerings(op->name, device).empty()) continue;
       if (!op->def.decompose) {
         if (only_early) continue;
-        return at(graph.describe(id), error(FE_EUNSUPPORTED, "FE-G25",
-                                            "the op has no lowering for device '{}' and no decomposition", device));
+        return at(graph.describe(id),
+                  error(FE_EUNSUPPORTED, "FE-G25",
+                        "the op has no lowering for device '{}' and no decomposition", device));
       }
       std::string subject = graph.describe(id);
       FE_CHECK(decompose_node(graph, registry, id, *op));
@@ -65,7 +70,8 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
     }
     if (!changed) return {};
   }
-  return error(FE_EINVALID, "FE-G25", "ops are still decomposing into each other after {} rounds", most_depth);
+  return error(FE_EINVALID, "FE-G25", "ops are still decomposing into each other after {} rounds",
+               most_depth);
 }
 
 }  // namespace ferrite::core::lower

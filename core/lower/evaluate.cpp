@@ -8,7 +8,9 @@
 namespace ferrite::core::lower {
 namespace {
 
-Error unsupported(const char* why) { return error(FE_EUNSUPPORTED, "FE-G26", "the value cannot be folded: {}", why); }
+Error unsupported(const char* why) {
+  return error(FE_EUNSUPPORTED, "FE-G26", "the value cannot be folded: {}", why);
+}
 
 }  // namespace
 
@@ -46,7 +48,8 @@ Result<graph::ValueId> Evaluator::evaluate(graph::Graph& graph, graph::ValueId v
     auto id = stack.back();
     stack.pop_back();
     const auto* op = registry_.ops().find(graph.op(id));
-    if (!op || (op->def.flags & (FE_OP_RANDOM | FE_OP_EFFECT)) != 0) return unsupported("an op is random or has an effect");
+    if (!op || (op->def.flags & (FE_OP_RANDOM | FE_OP_EFFECT)) != 0)
+      return unsupported("an op is random or has an effect");
     for (auto operand : graph.node(id).operands)
       if (!visit(operand)) return unsupported("it depends on an input");
     for (auto result : graph.node(id).results) {

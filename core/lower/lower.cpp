@@ -13,7 +13,8 @@ using plugin::make_sized;
 
 class Lowerer {
  public:
-  Lowerer(const graph::Graph& graph, const plugin::Registry& registry, std::string_view device, Ledger& ledger)
+  Lowerer(const graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
+          Ledger& ledger)
       : graph_(graph), registry_(registry), device_(device), ledger_(ledger), recorder_(program_) {}
 
   Result<loop::LoopProgram> run() {
@@ -117,7 +118,8 @@ class Lowerer {
       if (status != FE_OK) {
         auto recorded = recorder_.error();
         recorder_.cancel();
-        return at(graph_.describe(id), recorded ? *recorded : call.error(status, "FE-K10", "its lowering failed"));
+        return at(graph_.describe(id),
+                  recorded ? *recorded : call.error(status, "FE-K10", "its lowering failed"));
       }
       auto versions = recorder_.finish();
       if (!versions) return at(graph_.describe(id), std::move(versions.error()));
@@ -135,8 +137,8 @@ class Lowerer {
       FE_TRY(bool done, attempt(op->def.lower, op->def.self, op->plugin));
       if (done) return {};
     }
-    return at(graph_.describe(id),
-              error(FE_EUNSUPPORTED, "FE-K10", "no lowering for device '{}'{}{}", device_, declined.empty() ? "" : ": ", declined));
+    return at(graph_.describe(id), error(FE_EUNSUPPORTED, "FE-K10", "no lowering for device '{}'{}{}",
+                                         device_, declined.empty() ? "" : ": ", declined));
   }
 
   const graph::Graph& graph_;
@@ -150,8 +152,8 @@ class Lowerer {
 
 }  // namespace
 
-Result<loop::LoopProgram> lower(const graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
-                                Ledger& ledger) {
+Result<loop::LoopProgram> lower(const graph::Graph& graph, const plugin::Registry& registry,
+                                std::string_view device, Ledger& ledger) {
   return Lowerer(graph, registry, device, ledger).run();
 }
 

@@ -18,7 +18,9 @@ T make_sized() {
   return value;
 }
 inline fe_string abi_of(std::string_view text) { return {text.data(), text.size()}; }
-inline std::string_view text_of(fe_string text) { return text.data ? std::string_view{text.data, text.length} : std::string_view{}; }
+inline std::string_view text_of(fe_string text) {
+  return text.data ? std::string_view{text.data, text.length} : std::string_view{};
+}
 template <class T>
 const T& element_of(const fe_array& array, size_t k) {
   return *reinterpret_cast<const T*>(static_cast<const char*>(array.data) + k * array.stride);
@@ -45,7 +47,8 @@ class HostCall {
   fe_call* get() { return &call_; }
   /// The error that a status other than FE_OK stands for; `code` and `text` where the callee set none.
   Error error(int32_t status, std::string_view code, std::string_view text) const {
-    return Error{status, code_.empty() ? std::string(code) : code_, text_.empty() ? std::string(text) : text_, {}};
+    return Error{
+        status, code_.empty() ? std::string(code) : code_, text_.empty() ? std::string(text) : text_, {}};
   }
 
  private:

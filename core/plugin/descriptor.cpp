@@ -11,8 +11,8 @@
 namespace ferrite::core::plugin {
 namespace {
 
-constexpr std::array<std::string_view, 8> descriptor_keys = {"schema", "id",    "version",  "library",
-                                                             "rules",  "abi",   "platform", "requires"};
+constexpr std::array<std::string_view, 8> descriptor_keys = {"schema", "id",  "version",  "library",
+                                                             "rules",  "abi", "platform", "requires"};
 
 #if defined(__x86_64__)
 constexpr std::string_view this_platform = "linux-x86_64";
@@ -34,7 +34,9 @@ Result<Requirement> parse_requirement(std::string_view text, std::string where) 
   auto operation = text.find(">=");
   result.id = trimmed(text.substr(0, operation));
   if (!valid_id(result.id))
-    return at(result.where, error(FE_EINVALID, "FE-M03", "'{}' is no requirement; write \"plugin.id\" or \"plugin.id >= 1.2.0\"", text));
+    return at(result.where,
+              error(FE_EINVALID, "FE-M03",
+                    "'{}' is no requirement; write \"plugin.id\" or \"plugin.id >= 1.2.0\"", text));
   if (operation == std::string_view::npos) return result;
   auto least = Version::parse(trimmed(text.substr(operation + 2)));
   if (!least) return at(result.where, std::move(least.error()));
@@ -64,7 +66,8 @@ bool valid_id(std::string_view id) {
   if (id.empty() || id.size() > 128 || id.front() == '.' || id.back() == '.') return false;
   for (size_t k = 0; k < id.size(); ++k) {
     char c = id[k];
-    bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    bool word =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
     if (!word && (c != '.' || id[k - 1] == '.')) return false;
   }
   return true;
@@ -73,7 +76,8 @@ bool valid_id(std::string_view id) {
 Result<std::string> path_within(const std::string& folder, const std::string& relative) {
   auto path = std::filesystem::path(relative).lexically_normal();
   if (relative.empty() || path.is_absolute() || *path.begin() == ".." || !path.has_filename())
-    return error(FE_EINVALID, "FE-M07", "the path '{}' leaves the folder of this file; only files below it may be named", relative);
+    return error(FE_EINVALID, "FE-M07",
+                 "the path '{}' leaves the folder of this file; only files below it may be named", relative);
   return (std::filesystem::path(folder) / path).lexically_normal().string();
 }
 
@@ -92,7 +96,9 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
   result.path = path;
   FE_TRY(result.id, table.required_string("id"));
   if (!valid_id(result.id))
-    return at(table.place("id"), error(FE_EINVALID, "FE-M03", "'{}' is no id; letters, digits, '_' and '-' joined by points", result.id));
+    return at(table.place("id"),
+              error(FE_EINVALID, "FE-M03", "'{}' is no id; letters, digits, '_' and '-' joined by points",
+                    result.id));
   FE_TRY(auto version, table.required_string("version"));
   auto parsed = Version::parse(version);
   if (!parsed) return at(table.place("version"), std::move(parsed.error()));
@@ -107,8 +113,9 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
     FE_TRY(auto abi, table.required_string("abi"));
     auto expected = fmt::format("{}.{}", FE_ABI_MAJOR, FE_ABI_MINOR);
     if (abi != expected)
-      return at(table.place("abi"), error(FE_EINVALID, "FE-M16", "the library is for ABI {}, this is {}; get a build for this version",
-                                          abi, expected));
+      return at(table.place("abi"),
+                error(FE_EINVALID, "FE-M16",
+                      "the library is for ABI {}, this is {}; get a build for this version", abi, expected));
   }
   std::vector<std::string> places;
   FE_TRY(auto rules, table.strings("rules", &places));
@@ -122,8 +129,8 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
 
   FE_TRY(auto platforms, table.strings("platform"));
   if (!platforms.empty() && std::find(platforms.begin(), platforms.end(), this_platform) == platforms.end())
-    return at(table.place("platform"), error(FE_EINVALID, "FE-M16", "the plugin is for {}, this is {}", fmt::join(platforms, ", "),
-                                             this_platform));
+    return at(table.place("platform"), error(FE_EINVALID, "FE-M16", "the plugin is for {}, this is {}",
+                                             fmt::join(platforms, ", "), this_platform));
   places.clear();
   FE_TRY(auto requirements, table.strings("requires", &places));
   for (size_t k = 0; k < requirements.size(); ++k) {

@@ -34,10 +34,10 @@ struct Requirement {
 ///     requires = ["ferrite.std >= 0.1.0"]
 /// Paths are relative to the descriptor and stay within its folder.
 struct Descriptor {
-  std::string path;     ///< of the descriptor
+  std::string path;  ///< of the descriptor
   std::string id;
   Version version;
-  std::string library;  ///< absolute; empty: none
+  std::string library;             ///< absolute; empty: none
   std::vector<std::string> rules;  ///< absolute
   std::vector<Requirement> requirements;
 

@@ -31,12 +31,12 @@ struct Stage {
   std::function<std::string()> text = [] { return std::string(); };
 };
 
-Result<void> run_all(std::string_view phase, const Registry& registry, const GateOptions& options, Ledger& ledger,
-                     const Stage& stage) {
+Result<void> run_all(std::string_view phase, const Registry& registry, const GateOptions& options,
+                     Ledger& ledger, const Stage& stage) {
   FE_TRY(auto order, order_passes(registry.passes(), phase));
   for (const auto* entry : order) {
-    if (!options.only_passes.empty() &&
-        std::find(options.only_passes.begin(), options.only_passes.end(), entry->name) == options.only_passes.end())
+    if (!options.only_passes.empty() && std::find(options.only_passes.begin(), options.only_passes.end(),
+                                                  entry->name) == options.only_passes.end())
       continue;
     auto start = Clock::now();
     stage.begin();
@@ -50,9 +50,11 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
     double milliseconds = milliseconds_since(start);
     if (!verdict) {
       FE_CHECK(stage.undo());
-      auto failure = error(verdict.error().status, "FE-P10", "pass '{}' of plugin '{}' failed and was undone: {}", entry->name,
-                           entry->plugin->id, verdict.error().message());
-      ledger.add({"pass", entry->name, entry->plugin->id, "failed", {}, verdict.error().message(), milliseconds});
+      auto failure =
+          error(verdict.error().status, "FE-P10", "pass '{}' of plugin '{}' failed and was undone: {}",
+                entry->name, entry->plugin->id, verdict.error().message());
+      ledger.add(
+          {"pass", entry->name, entry->plugin->id, "failed", {}, verdict.error().message(), milliseconds});
       if (entry->plugin->on_error == OnError::skip) {
         log::print("passes", "{}; skipped, as the manifest says", failure.text);
         continue;
@@ -60,9 +62,17 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
       return at(std::string(phase), std::move(failure));
     }
     bool changed = stage.changed();
-    ledger.add({"pass", entry->name, entry->plugin->id, changed ? "changed" : "unchanged", {}, std::string(phase), milliseconds});
-    log::print("passes", "{:<16} {:<32} {:8.3f} ms {}", phase, entry->name, milliseconds, changed ? "changed" : "");
-    if (changed && log::enabled("graph")) log::write("graph", fmt::format("after {}\n{}", entry->name, stage.text()));
+    ledger.add({"pass",
+                entry->name,
+                entry->plugin->id,
+                changed ? "changed" : "unchanged",
+                {},
+                std::string(phase),
+                milliseconds});
+    log::print("passes", "{:<16} {:<32} {:8.3f} ms {}", phase, entry->name, milliseconds,
+               changed ? "changed" : "");
+    if (changed && log::enabled("graph"))
+      log::write("graph", fmt::format("after {}\n{}", entry->name, stage.text()));
   }
   return {};
 }
@@ -77,8 +87,8 @@ Result<bool> call_pass(const PassEntry& entry, const fe_pass_args& args) {
 
 }  // namespace
 
-Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Registry& registry, const GateOptions& options,
-                       Ledger& ledger) {
+Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Registry& registry,
+                       const GateOptions& options, Ledger& ledger) {
   graph::Mark mark;
   uint64_t revision = 0;
   lower::Evaluator evaluator(registry);
@@ -97,7 +107,8 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
       return call_pass(entry, args);
     }
     const auto& rules = registry.compiled_rules(entry.rule_set);
-    FE_TRY(size_t applications, rewrite::apply_rules(rules, phase, graph, registry.ops(), ledger, entry.plugin->id, {}));
+    FE_TRY(size_t applications,
+           rewrite::apply_rules(rules, phase, graph, registry.ops(), ledger, entry.plugin->id, {}));
     return applications > 0;
   };
   stage.check = [&] { return graph::verify(graph, registry.ops(), graph.touched(mark)); };
@@ -109,8 +120,8 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
   return {};
 }
 
-Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& registry, const GateOptions& options,
-                            schedule::FusionRequests& requests, Ledger& ledger) {
+Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& registry,
+                            const GateOptions& options, schedule::FusionRequests& requests, Ledger& ledger) {
   schedule::FusionRequests before;
   schedule::LoopApi api(program, requests);
   Stage stage;
@@ -129,8 +140,8 @@ Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& re
   return run_all("pre_fusion", registry, options, ledger, stage);
 }
 
-Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& registry, const GateOptions& options,
-                             Ledger& ledger) {
+Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& registry,
+                             const GateOptions& options, Ledger& ledger) {
   std::vector<schedule::Group> before;
   schedule::ScheduleApi api(schedule);
   Stage stage;

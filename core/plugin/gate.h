@@ -20,13 +20,13 @@ struct GateOptions {
 /// Runs the passes of a phase over the graph in their order. Each is timed, its edits are journalled and verified, and a pass
 /// that fails, throws or leaves the graph invalid is rolled back and named: fatal (FE-P10 and the pass's own code in the text),
 /// or skipped where the manifest says on_error = "skip". Every pass leaves a ledger record with nodes before and after.
-Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Registry& registry, const GateOptions& options,
-                       Ledger& ledger);
+Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Registry& registry,
+                       const GateOptions& options, Ledger& ledger);
 /// pre_fusion: passes see the loop program and ask for or forbid fusions.
-Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& registry, const GateOptions& options,
-                            schedule::FusionRequests& requests, Ledger& ledger);
+Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& registry,
+                            const GateOptions& options, schedule::FusionRequests& requests, Ledger& ledger);
 /// post_fusion: passes see the groups and may split them.
-Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& registry, const GateOptions& options,
-                             Ledger& ledger);
+Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& registry,
+                             const GateOptions& options, Ledger& ledger);
 
 }  // namespace ferrite::core::plugin

@@ -43,10 +43,12 @@ InstalledFiles installed_files() {
     auto manifest = root / "share/ferrite/default.toml";
     if (fs::exists(manifest, failed)) {
       result.default_manifest = manifest.string();
-      fs::path candidates[] = {folder / "ferrite/plugins", root / "lib/ferrite/plugins", root / "lib64/ferrite/plugins",
+      fs::path candidates[] = {folder / "ferrite/plugins", root / "lib/ferrite/plugins",
+                               root / "lib64/ferrite/plugins",
                                root / "lib/" FERRITE_MULTIARCH "/ferrite/plugins"};
       for (const auto& candidate : candidates)
-        if (result.plugin_folder.empty() && fs::is_directory(candidate, failed)) result.plugin_folder = candidate.string();
+        if (result.plugin_folder.empty() && fs::is_directory(candidate, failed))
+          result.plugin_folder = candidate.string();
       return result;
     }
     if (root == root.root_path()) break;

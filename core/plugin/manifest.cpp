@@ -24,7 +24,9 @@ constexpr std::array<std::string_view, 3> pass_keys = {"enabled", "after", "befo
 constexpr std::array<std::string_view, 3> pipeline_keys = {"fuse", "device", "threads"};
 constexpr size_t deepest_extends = 16;
 
-std::vector<std::string_view> views(const std::vector<std::string>& names) { return {names.begin(), names.end()}; }
+std::vector<std::string_view> views(const std::vector<std::string>& names) {
+  return {names.begin(), names.end()};
+}
 
 std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
 
@@ -52,7 +54,8 @@ class Reader {
   Result<void> read_plugins(const TomlTable& manifest, const std::string& folder);
   Result<void> read_passes(const TomlTable& manifest);
   Result<void> read_settings(const TomlTable& manifest);
-  Result<void> read_config(const TomlTable& table, const std::string& prefix, size_t depth, std::vector<graph::Attribute>& config);
+  Result<void> read_config(const TomlTable& table, const std::string& prefix, size_t depth,
+                           std::vector<graph::Attribute>& config);
   Result<void> add_path(const std::string& path);
   Result<void> add_descriptor(Descriptor descriptor, const std::string& why);
   Result<PluginRequest> find(const Enabled& enabled);
@@ -64,8 +67,8 @@ class Reader {
   Pipeline pipeline_;
   std::vector<Enabled> enabled_;
   std::map<std::string, PluginSettings, std::less<>> settings_;
-  std::map<std::string, Descriptor, std::less<>> given_;      // by --plugin
-  std::vector<PluginRequest> bare_;                           // libraries without a descriptor
+  std::map<std::string, Descriptor, std::less<>> given_;        // by --plugin
+  std::vector<PluginRequest> bare_;                             // libraries without a descriptor
   std::map<std::string, Descriptor, std::less<>> descriptors_;  // of what is enabled
 };
 
@@ -84,13 +87,19 @@ Result<void> Reader::read_text(std::string_view text, const std::string& path, s
   FE_TRY(auto extends, manifest.string("extends"));
   if (!extends) extends = absolute(path) == absolute(files_.default_manifest) ? "none" : "default";
   if (extends != "none") {
-    auto base = extends == "default" ? files_.default_manifest : (fs::path(folder) / *extends).lexically_normal().string();
+    auto base = extends == "default" ? files_.default_manifest
+                                     : (fs::path(folder) / *extends).lexically_normal().string();
     if (depth >= deepest_extends)
-      return at(manifest.place("extends"), error(FE_EINVALID, "FE-M15", "manifests extend each other {} deep; do they form a circle?", depth));
+      return at(
+          manifest.place("extends"),
+          error(FE_EINVALID, "FE-M15", "manifests extend each other {} deep; do they form a circle?", depth));
     if (auto done = read(base, depth + 1); !done) {
       if (done.error().code == "FE-M14" && done.error().where == base)
         return at(manifest.place("extends"),
-                  Error{done.error().status, done.error().code, fmt::format("cannot extend {}: {}", base, done.error().text), {}});
+                  Error{done.error().status,
+                        done.error().code,
+                        fmt::format("cannot extend {}: {}", base, done.error().text),
+                        {}});
       return done;
     }
   }
@@ -99,13 +108,14 @@ Result<void> Reader::read_text(std::string_view text, const std::string& path, s
   std::vector<std::string> places;
   FE_TRY(auto disable, manifest.strings("disable", &places));
   for (size_t k = 0; k < disable.size(); ++k) {
-    auto found = std::find_if(enabled_.begin(), enabled_.end(), [&](const Enabled& e) { return e.id == disable[k]; });
+    auto found =
+        std::find_if(enabled_.begin(), enabled_.end(), [&](const Enabled& e) { return e.id == disable[k]; });
     if (found == enabled_.end()) {
       std::vector<std::string> ids;
       for (const auto& enabled : enabled_) ids.push_back(enabled.id);
       auto known = views(ids);
-      return at(places[k], error(FE_EINVALID, "FE-M05", "'{}' is not enabled by what this manifest extends{}", disable[k],
-                                 did_you_mean(disable[k], known)));
+      return at(places[k], error(FE_EINVALID, "FE-M05", "'{}' is not enabled by what this manifest extends{}",
+                                 disable[k], did_you_mean(disable[k], known)));
     }
     enabled_.erase(found);
   }
@@ -113,10 +123,13 @@ Result<void> Reader::read_text(std::string_view text, const std::string& path, s
   FE_TRY(auto enable, manifest.strings("enable", &places));
   for (size_t k = 0; k < enable.size(); ++k) {
     if (!valid_id(enable[k]))
-      return at(places[k], error(FE_EINVALID, "FE-M03", "'{}' is no plugin id; letters, digits, '_' and '-' joined by points", enable[k]));
+      return at(places[k],
+                error(FE_EINVALID, "FE-M03",
+                      "'{}' is no plugin id; letters, digits, '_' and '-' joined by points", enable[k]));
     for (const auto& other : enabled_)
       if (other.id == enable[k])
-        return at(places[k], error(FE_EINVALID, "FE-M08", "'{}' is already enabled at {}", enable[k], other.why));
+        return at(places[k],
+                  error(FE_EINVALID, "FE-M08", "'{}' is already enabled at {}", enable[k], other.why));
     enabled_.push_back({enable[k], places[k]});
   }
   places.clear();
@@ -157,7 +170,8 @@ Result<void> Reader::read_plugins(const TomlTable& manifest, const std::string& 
     FE_TRY(auto on_error, table->string("on_error"));
     if (on_error) {
       if (*on_error != "fail" && *on_error != "skip")
-        return at(table->place("on_error"), error(FE_EINVALID, "FE-M03", "on_error is \"fail\" or \"skip\", not \"{}\"", *on_error));
+        return at(table->place("on_error"),
+                  error(FE_EINVALID, "FE-M03", "on_error is \"fail\" or \"skip\", not \"{}\"", *on_error));
       settings.on_error = *on_error == "skip" ? OnError::skip : OnError::fail;
     }
     FE_TRY(auto config, table->table("config"));
@@ -187,7 +201,8 @@ Result<void> Reader::read_config(const TomlTable& table, const std::string& pref
     } else if (node.is_table() && depth < 16) {
       FE_TRY(auto inner, table.table(key.str()));
       FE_CHECK(read_config(*inner, name + ".", depth + 1, config));
-    } else if (const auto* list = node.as_array(); list && !list->empty() && list->is_homogeneous(toml::node_type::string)) {
+    } else if (const auto* list = node.as_array();
+               list && !list->empty() && list->is_homogeneous(toml::node_type::string)) {
       FE_TRY(auto texts, table.strings(key.str()));
       put(name, std::move(texts));
     } else if (list && list->is_homogeneous(toml::node_type::floating_point) && !list->empty()) {
@@ -199,8 +214,10 @@ Result<void> Reader::read_config(const TomlTable& table, const std::string& pref
       for (const auto& element : *list) integers.push_back(*element.value<int64_t>());
       put(name, std::move(integers));
     } else {
-      return at(table.place(node), error(FE_EINVALID, "FE-M03", "config '{}' must be an integer, a number, a truth value, a string, "
-                                         "a list of one of integers, numbers or strings, or a table of these", name));
+      return at(table.place(node), error(FE_EINVALID, "FE-M03",
+                                         "config '{}' must be an integer, a number, a truth value, a string, "
+                                         "a list of one of integers, numbers or strings, or a table of these",
+                                         name));
     }
   }
   return {};
@@ -233,7 +250,8 @@ Result<void> Reader::read_settings(const TomlTable& manifest) {
   if (device) pipeline_.device = device;
   FE_TRY(auto threads, settings->integer("threads"));
   if (threads && (*threads < 0 || *threads > 4096))
-    return at(settings->place("threads"), error(FE_EINVALID, "FE-M03", "threads is 0 (the machine's) to 4096, not {}", *threads));
+    return at(settings->place("threads"),
+              error(FE_EINVALID, "FE-M03", "threads is 0 (the machine's) to 4096, not {}", *threads));
   if (threads) pipeline_.threads = threads;
   return {};
 }
@@ -243,7 +261,8 @@ Result<void> Reader::add_descriptor(Descriptor descriptor, const std::string& wh
     if (enabled.id == descriptor.id && given_.count(descriptor.id))
       return at(why, error(FE_EINVALID, "FE-M08", "plugin '{}' is given twice: {} and {}", descriptor.id,
                            given_.at(descriptor.id).path, descriptor.path));
-  bool listed = std::any_of(enabled_.begin(), enabled_.end(), [&](const Enabled& e) { return e.id == descriptor.id; });
+  bool listed =
+      std::any_of(enabled_.begin(), enabled_.end(), [&](const Enabled& e) { return e.id == descriptor.id; });
   if (!listed) enabled_.push_back({descriptor.id, why});
   given_.emplace(descriptor.id, std::move(descriptor));
   return {};
@@ -257,14 +276,16 @@ Result<void> Reader::add_path(const std::string& given) {
     std::set<std::string> found;
     for (const auto& entry : fs::directory_iterator(path, failed))
       if (entry.path().string().ends_with(descriptor_suffix)) found.insert(entry.path().string());
-    if (found.empty()) return at(why, error(FE_EINVALID, "FE-M05", "the folder holds no *{}", descriptor_suffix));
+    if (found.empty())
+      return at(why, error(FE_EINVALID, "FE-M05", "the folder holds no *{}", descriptor_suffix));
     for (const auto& file : found) {
       FE_TRY(auto descriptor, Descriptor::read(file));
       FE_CHECK(add_descriptor(std::move(descriptor), why));
     }
     return {};
   }
-  if (!fs::exists(path, failed)) return at(why, error(FE_EINVALID, "FE-M06", "there is no such file or folder"));
+  if (!fs::exists(path, failed))
+    return at(why, error(FE_EINVALID, "FE-M06", "there is no such file or folder"));
   if (path.ends_with(".toml")) {
     FE_TRY(auto descriptor, Descriptor::read(path));
     return add_descriptor(std::move(descriptor), why);
@@ -289,7 +310,8 @@ std::string Reader::nearest_plugin(std::string_view id) const {
     std::error_code failed;
     for (const auto& entry : fs::directory_iterator(folder, failed)) {
       auto name = entry.path().filename().string();
-      if (name.ends_with(descriptor_suffix)) ids.push_back(name.substr(0, name.size() - descriptor_suffix.size()));
+      if (name.ends_with(descriptor_suffix))
+        ids.push_back(name.substr(0, name.size() - descriptor_suffix.size()));
     }
   }
   std::sort(ids.begin(), ids.end());
@@ -309,8 +331,9 @@ Result<PluginRequest> Reader::find(const Enabled& enabled) {
     request.config = settings->second.config;
     request.library = settings->second.library;
     if (!request.library.empty() && !fs::is_regular_file(request.library, failed))
-      return at(settings->second.library_where, error(FE_EINVALID, "FE-M06", "there is no library {}; build it, or correct the path",
-                                                      request.library));
+      return at(settings->second.library_where,
+                error(FE_EINVALID, "FE-M06", "there is no library {}; build it, or correct the path",
+                      request.library));
   }
   if (auto given = given_.find(enabled.id); given != given_.end()) {
     descriptor = given->second;
@@ -322,25 +345,30 @@ Result<PluginRequest> Reader::find(const Enabled& enabled) {
       if (!fs::exists(path, failed)) continue;
       FE_TRY(descriptor, Descriptor::read(path));
       if (descriptor->id != enabled.id)
-        return at(path, error(FE_EINVALID, "FE-M05", "the descriptor says id = \"{}\", its name says \"{}\"", descriptor->id, enabled.id));
+        return at(path, error(FE_EINVALID, "FE-M05", "the descriptor says id = \"{}\", its name says \"{}\"",
+                              descriptor->id, enabled.id));
       break;
     }
   }
   if (!descriptor) {
     if (!request.library.empty()) return request;
-    return at(enabled.why, error(FE_EINVALID, "FE-M05", "there is no plugin '{}' ({}{}){}", enabled.id, enabled.id + std::string(descriptor_suffix),
-                                 pipeline_.search.empty() ? std::string(" and no folder to search it in")
-                                                          : fmt::format(" in none of {}", fmt::join(pipeline_.search, ", ")),
+    return at(enabled.why, error(FE_EINVALID, "FE-M05", "there is no plugin '{}' ({}{}){}", enabled.id,
+                                 enabled.id + std::string(descriptor_suffix),
+                                 pipeline_.search.empty()
+                                     ? std::string(" and no folder to search it in")
+                                     : fmt::format(" in none of {}", fmt::join(pipeline_.search, ", ")),
                                  nearest_plugin(enabled.id)));
   }
   if (request.library.empty()) request.library = descriptor->library;
   if (!request.library.empty() && !fs::is_regular_file(request.library, failed))
-    return at(descriptor->path, error(FE_EINVALID, "FE-M06", "the library {} of plugin '{}' is missing; build or reinstall it",
-                                      request.library, enabled.id));
+    return at(descriptor->path,
+              error(FE_EINVALID, "FE-M06", "the library {} of plugin '{}' is missing; build or reinstall it",
+                    request.library, enabled.id));
   for (const auto& path : descriptor->rules) {
     auto text = read_text_file(path);
     if (!text)
-      return at(descriptor->path, error(FE_EINVALID, "FE-M06", "the rule file {} of plugin '{}': {}", path, enabled.id, text.error().text));
+      return at(descriptor->path, error(FE_EINVALID, "FE-M06", "the rule file {} of plugin '{}': {}", path,
+                                        enabled.id, text.error().text));
     request.rule_files.emplace_back(path, std::move(*text));
   }
   descriptors_.emplace(enabled.id, std::move(*descriptor));
@@ -369,14 +397,19 @@ Result<std::vector<size_t>> Reader::load_order() const {
       size_t other = 0;
       while (other < enabled_.size() && enabled_[other].id != need.id) ++other;
       if (other == enabled_.size())
-        return at(need.where, error(FE_EINVALID, "FE-M12", "plugin '{}' requires '{}', which is not enabled; add it to 'enable'",
+        return at(need.where, error(FE_EINVALID, "FE-M12",
+                                    "plugin '{}' requires '{}', which is not enabled; add it to 'enable'",
                                     enabled_[k].id, need.id));
-      if (auto found = descriptors_.find(need.id); found != descriptors_.end() && found->second.version < need.least)
-        return at(need.where, error(FE_EINVALID, "FE-M12", "plugin '{}' requires '{}' >= {}.{}.{}, {} is {}.{}.{}", enabled_[k].id,
-                                    need.id, need.least.major, need.least.minor, need.least.patch, found->second.path,
-                                    found->second.version.major, found->second.version.minor, found->second.version.patch));
+      if (auto found = descriptors_.find(need.id);
+          found != descriptors_.end() && found->second.version < need.least)
+        return at(need.where,
+                  error(FE_EINVALID, "FE-M12", "plugin '{}' requires '{}' >= {}.{}.{}, {} is {}.{}.{}",
+                        enabled_[k].id, need.id, need.least.major, need.least.minor, need.least.patch,
+                        found->second.path, found->second.version.major, found->second.version.minor,
+                        found->second.version.patch));
       if (state[other] == 1)
-        return at(need.where, error(FE_EINVALID, "FE-M12", "plugins '{}' and '{}' require each other", enabled_[k].id, need.id));
+        return at(need.where, error(FE_EINVALID, "FE-M12", "plugins '{}' and '{}' require each other",
+                                    enabled_[k].id, need.id));
       if (state[other] == 0) stack.emplace_back(other, 0);
     }
   }
@@ -401,8 +434,9 @@ Result<Pipeline> Reader::resolve() {
   auto known = views(ids);
   for (const auto& [id, settings] : settings_)
     if (std::find(ids.begin(), ids.end(), id) == ids.end())
-      return at(settings.where, error(FE_EINVALID, "FE-M05", "[plugin.\"{}\"] is for a plugin that is not enabled{}", id,
-                                      did_you_mean(id, known)));
+      return at(settings.where,
+                error(FE_EINVALID, "FE-M05", "[plugin.\"{}\"] is for a plugin that is not enabled{}", id,
+                      did_you_mean(id, known)));
   std::vector<PluginRequest> requests;
   for (const auto& enabled : enabled_) {
     FE_TRY(auto request, find(enabled));
@@ -422,7 +456,8 @@ Result<Pipeline> read_pipeline(const PipelineRequest& request) {
   return reader.resolve();
 }
 
-Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& path, const PipelineRequest& request) {
+Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& path,
+                                    const PipelineRequest& request) {
   Reader reader(request);
   FE_CHECK(reader.read_text(text, path, 0));
   return reader.resolve();
@@ -433,7 +468,8 @@ Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry
   for (const auto& pass : passes) names.push_back(pass.name);
   auto known = [&](const std::string& name, const std::string& where) -> Result<void> {
     if (std::find(names.begin(), names.end(), name) != names.end()) return {};
-    return at(where, error(FE_EINVALID, "FE-M11", "there is no pass '{}'{}", name, did_you_mean(name, names)));
+    return at(where,
+              error(FE_EINVALID, "FE-M11", "there is no pass '{}'{}", name, did_you_mean(name, names)));
   };
   for (const auto& change : pipeline.passes) {
     FE_CHECK(known(change.name, change.where));

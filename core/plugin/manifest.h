@@ -21,19 +21,21 @@ struct PassOverride {
 
 /// A manifest with everything that it extends, resolved to files.
 struct Pipeline {
-  std::vector<PluginRequest> plugins;   ///< in the order in which they are loaded: what is required comes first
-  std::vector<PassOverride> passes;     ///< later ones win
-  std::vector<std::string> search;      ///< folders that were searched, in order
-  std::vector<std::string> manifests;   ///< the files that were read, the outermost first
-  std::optional<std::string> device;    ///< [pipeline] device
-  std::optional<int64_t> threads;       ///< [pipeline] threads
-  std::optional<bool> fuse;             ///< [pipeline] fuse
+  std::vector<PluginRequest>
+      plugins;                       ///< in the order in which they are loaded: what is required comes first
+  std::vector<PassOverride> passes;  ///< later ones win
+  std::vector<std::string> search;   ///< folders that were searched, in order
+  std::vector<std::string> manifests;  ///< the files that were read, the outermost first
+  std::optional<std::string> device;   ///< [pipeline] device
+  std::optional<int64_t> threads;      ///< [pipeline] threads
+  std::optional<bool> fuse;            ///< [pipeline] fuse
 };
 
 /// What names a pipeline on a command line or in the embedding API.
 struct PipelineRequest {
-  std::string manifest;              ///< a file; empty: the default
-  std::vector<std::string> plugins;  ///< libraries, descriptors or folders of descriptors; each is also enabled
+  std::string manifest;  ///< a file; empty: the default
+  std::vector<std::string>
+      plugins;  ///< libraries, descriptors or folders of descriptors; each is also enabled
 };
 
 /// Reads the manifest and what it extends, finds each plugin that is enabled and reads its descriptor.
@@ -65,7 +67,8 @@ struct PipelineRequest {
 Result<Pipeline> read_pipeline(const PipelineRequest& request);
 
 /// The same for text that stands at `path` without being read from there.
-Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& path, const PipelineRequest& request);
+Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& path,
+                                    const PipelineRequest& request);
 
 /// Puts the overrides of [pass] into the registered passes. FE-M11 for a pass that no loaded plugin has.
 Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry>& passes);

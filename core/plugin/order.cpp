@@ -8,7 +8,8 @@
 namespace ferrite::core::plugin {
 
 // Kahn's algorithm over a set ordered by plugin id and name, so that ties are broken the same way everywhere.
-Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>& passes, std::string_view phase) {
+Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>& passes,
+                                                   std::string_view phase) {
   std::vector<const PassEntry*> members;
   for (const auto& pass : passes)
     if (pass.phase == phase && pass.enabled) members.push_back(&pass);
@@ -28,7 +29,8 @@ Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>&
       if (auto found = number.find(name); found != number.end()) edge(k, found->second);
   }
   auto earlier = [&](size_t a, size_t b) {
-    return std::tie(members[a]->plugin->id, members[a]->name) < std::tie(members[b]->plugin->id, members[b]->name);
+    return std::tie(members[a]->plugin->id, members[a]->name) <
+           std::tie(members[b]->plugin->id, members[b]->name);
   };
   std::set<size_t, decltype(earlier)> ready(earlier);
   for (size_t k = 0; k < members.size(); ++k)
@@ -48,7 +50,8 @@ Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>&
     for (size_t n : next[k])
       if (waits[k] > 0 && waits[n] > 0)
         edges += fmt::format("{}{} -> {}", edges.empty() ? "" : ", ", members[k]->name, members[n]->name);
-  return error(FE_EINVALID, "FE-M10", "the passes of {} are in a cycle: {}; drop one 'after' or 'before'", phase, edges);
+  return error(FE_EINVALID, "FE-M10", "the passes of {} are in a cycle: {}; drop one 'after' or 'before'",
+               phase, edges);
 }
 
 }  // namespace ferrite::core::plugin

@@ -13,9 +13,9 @@
 namespace ferrite::core::plugin {
 namespace {
 
-constexpr std::array<std::string_view, 9> phase_names = {"pre_grad",       "joint_pre",  "joint_post",
-                                                         "post_grad_pre",  "post_grad",  "post_grad_post",
-                                                         "pre_lower",      "pre_fusion", "post_fusion"};
+constexpr std::array<std::string_view, 9> phase_names = {"pre_grad",      "joint_pre",  "joint_post",
+                                                         "post_grad_pre", "post_grad",  "post_grad_post",
+                                                         "pre_lower",     "pre_fusion", "post_fusion"};
 
 std::vector<std::string> strings(const fe_array& array) {
   std::vector<std::string> result;
@@ -29,8 +29,8 @@ Result<const Table*> table_of(const fe_contribution& contribution, std::string_v
   const auto* table = static_cast<const Table*>(contribution.table);
   if (!table) return error(FE_EINVALID, "FE-P07", "its {} table is null", what);
   if (table->size < sizeof(Table))
-    return error(FE_EINVALID, "FE-P07", "its {} table has {} bytes, the ABI's first version has {}", what, table->size,
-                 sizeof(Table));
+    return error(FE_EINVALID, "FE-P07", "its {} table has {} bytes, the ABI's first version has {}", what,
+                 table->size, sizeof(Table));
   return table;
 }
 
@@ -69,42 +69,51 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
   std::vector<fe_contribution> contributions;
   if (!request.library.empty()) {
     if (!std::filesystem::exists(request.library))
-      return at(place, error(FE_EINVALID, "FE-P01", "there is no such library; build it, or correct 'library' or the search path"));
+      return at(place, error(FE_EINVALID, "FE-P01",
+                             "there is no such library; build it, or correct 'library' or the search path"));
     boost::dll::fs::error_code failed;
-    boost::dll::shared_library library(request.library, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, failed);
+    boost::dll::shared_library library(
+        request.library, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, failed);
     if (failed) {
       const char* reason = dlerror();
-      return at(place, error(FE_EINVALID, "FE-P02", "the library does not load: {}", reason ? reason : failed.message()));
+      return at(place, error(FE_EINVALID, "FE-P02", "the library does not load: {}",
+                             reason ? reason : failed.message()));
     }
-    auto entry = library.has(FE_PLUGIN_ENTRY) ? &library.get<const fe_plugin_v0*(uint32_t)>(FE_PLUGIN_ENTRY) : nullptr;
+    auto entry =
+        library.has(FE_PLUGIN_ENTRY) ? &library.get<const fe_plugin_v0*(uint32_t)>(FE_PLUGIN_ENTRY) : nullptr;
     // Nothing is unloaded before the process ends: handles, tables and code of a plugin stay valid.
     [[maybe_unused]] static auto& kept = *new std::vector<boost::dll::shared_library>();
     kept.push_back(library);
     if (!entry)
-      return at(place, error(FE_EINVALID, "FE-P03", "it exports no '{}'; is it a Ferrite plugin of ABI version {}?",
-                             FE_PLUGIN_ENTRY, FE_ABI_MAJOR));
+      return at(place,
+                error(FE_EINVALID, "FE-P03", "it exports no '{}'; is it a Ferrite plugin of ABI version {}?",
+                      FE_PLUGIN_ENTRY, FE_ABI_MAJOR));
     const fe_plugin_v0* description = entry(FE_ABI_MINOR);
     if (!description || description->size < sizeof(fe_plugin_v0))
       return at(place, error(FE_EINVALID, "FE-P07", "its description is missing or too short"));
     if (description->major != FE_ABI_MAJOR || description->minor != FE_ABI_MINOR)
-      return at(place, error(FE_EINVALID, "FE-P04", "it was built for ABI {}.{}, this is {}.{}; rebuild it with this SDK",
+      return at(place, error(FE_EINVALID, "FE-P04",
+                             "it was built for ABI {}.{}, this is {}.{}; rebuild it with this SDK",
                              description->major, description->minor, FE_ABI_MAJOR, FE_ABI_MINOR));
     std::string id(text_of(description->id));
     if (!plugin->id.empty() && plugin->id != id)
-      return at(place, error(FE_EINVALID, "FE-P05", "it calls itself '{}', the manifest or descriptor says '{}'", id, plugin->id));
+      return at(place, error(FE_EINVALID, "FE-P05",
+                             "it calls itself '{}', the manifest or descriptor says '{}'", id, plugin->id));
     plugin->id = id;
     plugin->version = text_of(description->version);
     plugin->description = description;
   }
   for (const auto& other : plugins_)
     if (other->id == plugin->id)
-      return at(place, error(FE_EINVALID, "FE-P08", "plugin '{}' is already loaded from {}", plugin->id, other->library));
+      return at(place, error(FE_EINVALID, "FE-P08", "plugin '{}' is already loaded from {}", plugin->id,
+                             other->library));
 
   if (plugin->description) {
     if (!plugin->description->create) return at(place, null_slot("plugin", "create"));
     std::vector<fe_attr> config;
     std::deque<std::vector<fe_string>> strings;
-    for (const auto& setting : request.config) config.push_back(graph::view_of(setting, strings.emplace_back()));
+    for (const auto& setting : request.config)
+      config.push_back(graph::view_of(setting, strings.emplace_back()));
     HostCall call;
     auto args = make_sized<fe_create_args>();
     args.host = &host_;
@@ -157,8 +166,8 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       for (const auto& other : lowerings_)
         if (other.plugin == &plugin && text_of(other.table->op) == text_of(table->op) &&
             text_of(other.table->device) == text_of(table->device))
-          return error(FE_EINVALID, "FE-P08", "it gives two lowerings of '{}' for device '{}'", text_of(table->op),
-                       text_of(table->device));
+          return error(FE_EINVALID, "FE-P08", "it gives two lowerings of '{}' for device '{}'",
+                       text_of(table->op), text_of(table->device));
       lowerings_.push_back({table, &plugin});
       return {};
     }
@@ -167,22 +176,34 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       std::string file(text_of(table->file));
       if (file.empty()) file = plugin.id + ".rules";
       if (table->predicates.count > 0 && table->predicates.stride != sizeof(fe_predicate))
-        return error(FE_EINVALID, "FE-P07", "its predicates have a stride of {} bytes", table->predicates.stride);
-      rule_sets_.push_back({std::string(text_of(table->text)), file,
-                            {static_cast<const fe_predicate*>(table->predicates.data), table->predicates.count}, &plugin});
+        return error(FE_EINVALID, "FE-P07", "its predicates have a stride of {} bytes",
+                     table->predicates.stride);
+      rule_sets_.push_back(
+          {std::string(text_of(table->text)),
+           file,
+           {static_cast<const fe_predicate*>(table->predicates.data), table->predicates.count},
+           &plugin});
       return {};
     }
     case FE_CONTRIBUTION_PASS: {
       FE_TRY(const auto* table, table_of<fe_pass>(contribution, "pass"));
       if (!table->run) return null_slot("pass", "run");
-      PassEntry entry{std::string(text_of(table->name)), std::string(text_of(table->phase)), strings(table->after),
-                      strings(table->before), &plugin, table, 0, true};
+      PassEntry entry{std::string(text_of(table->name)),
+                      std::string(text_of(table->phase)),
+                      strings(table->after),
+                      strings(table->before),
+                      &plugin,
+                      table,
+                      0,
+                      true};
       if (std::find(phase_names.begin(), phase_names.end(), entry.phase) == phase_names.end())
-        return error(FE_EINVALID, "FE-M09", "pass '{}' is for phase '{}', which does not exist; the phases are {}", entry.name,
+        return error(FE_EINVALID, "FE-M09",
+                     "pass '{}' is for phase '{}', which does not exist; the phases are {}", entry.name,
                      entry.phase, fmt::join(phase_names, ", "));
       for (const auto& other : passes_)
         if (other.name == entry.name)
-          return error(FE_EINVALID, "FE-P08", "pass '{}' is already defined by {}", entry.name, other.plugin->id);
+          return error(FE_EINVALID, "FE-P08", "pass '{}' is already defined by {}", entry.name,
+                       other.plugin->id);
       passes_.push_back(std::move(entry));
       return {};
     }
@@ -203,13 +224,14 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
     }
     case FE_CONTRIBUTION_IMPORTER: {
       FE_TRY(const auto* table, table_of<fe_importer>(contribution, "importer"));
-      if (!table->model_open || !table->signature || !table->build) return null_slot("importer", "model_open, signature or build");
+      if (!table->model_open || !table->signature || !table->build)
+        return null_slot("importer", "model_open, signature or build");
       importers_.push_back({table, &plugin});
       return {};
     }
     default:
-      return error(FE_EUNSUPPORTED, "FE-P07", "it contributes something of kind {}, which this host does not know",
-                   contribution.kind);
+      return error(FE_EUNSUPPORTED, "FE-P07",
+                   "it contributes something of kind {}, which this host does not know", contribution.kind);
   }
 }
 
@@ -220,7 +242,8 @@ Result<void> Registry::compile_rules() {
     if (!compiled) return at(set.plugin->id, std::move(compiled.error()));
     for (const auto& phase : compiled->phases()) {
       if (std::find(phase_names.begin(), phase_names.end(), phase) == phase_names.end())
-        return at(set.file, error(FE_EINVALID, "FE-M09", "rules for phase '{}', which does not exist; the phases are {}", phase,
+        return at(set.file, error(FE_EINVALID, "FE-M09",
+                                  "rules for phase '{}', which does not exist; the phases are {}", phase,
                                   fmt::join(phase_names, ", ")));
       PassEntry entry;
       entry.name = set.file;
@@ -234,7 +257,8 @@ Result<void> Registry::compile_rules() {
   return {};
 }
 
-std::vector<Contributed<fe_lowering>> Registry::lowerings(std::string_view op, std::string_view device) const {
+std::vector<Contributed<fe_lowering>> Registry::lowerings(std::string_view op,
+                                                          std::string_view device) const {
   std::vector<Contributed<fe_lowering>> result;
   for (auto lowering = lowerings_.rbegin(); lowering != lowerings_.rend(); ++lowering) {
     auto kind = text_of(lowering->table->device);

@@ -23,8 +23,8 @@ enum class OnError : uint8_t { fail, skip };
 /// What the manifest says of one plugin.
 struct PluginRequest {
   std::string id;
-  std::string library;   ///< absolute path
-  std::string why;       ///< "share/ferrite/default.toml:4:3", "--plugin"
+  std::string library;  ///< absolute path
+  std::string why;      ///< "share/ferrite/default.toml:4:3", "--plugin"
   OnError on_error = OnError::fail;
   std::vector<graph::Attribute> config;
   std::vector<std::pair<std::string, std::string>> rule_files;  ///< path, text
@@ -102,7 +102,8 @@ class Registry {
 
 /// The order in which passes of one phase run: a topological sort of after and before, ties by plugin id and name. FE-M10 for a
 /// cycle, with its edges.
-Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>& passes, std::string_view phase);
+Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>& passes,
+                                                   std::string_view phase);
 
 /// The phases that exist.
 std::span<const std::string_view> phases();

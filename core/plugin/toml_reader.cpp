@@ -34,8 +34,10 @@ std::string_view type_name(const toml::node& node) {
 Result<std::string> read_text_file(const std::string& path) {
   std::error_code failed;
   auto status = std::filesystem::status(path, failed);
-  if (!std::filesystem::exists(status)) return at(path, error(FE_EINVALID, "FE-M14", "there is no such file"));
-  if (!std::filesystem::is_regular_file(status)) return at(path, error(FE_EINVALID, "FE-M14", "this is no regular file"));
+  if (!std::filesystem::exists(status))
+    return at(path, error(FE_EINVALID, "FE-M14", "there is no such file"));
+  if (!std::filesystem::is_regular_file(status))
+    return at(path, error(FE_EINVALID, "FE-M14", "this is no regular file"));
   auto bytes = std::filesystem::file_size(path, failed);
   if (failed || bytes > largest_file)
     return at(path, error(FE_EINVALID, "FE-M14", "the file is larger than {} bytes", largest_file));
@@ -106,7 +108,8 @@ Result<std::optional<bool>> TomlTable::boolean(std::string_view key) const {
   return wrong_type(key, "true or false");
 }
 
-Result<std::vector<std::string>> TomlTable::strings(std::string_view key, std::vector<std::string>* places) const {
+Result<std::vector<std::string>> TomlTable::strings(std::string_view key,
+                                                    std::vector<std::string>* places) const {
   std::vector<std::string> result;
   const auto* node = table_.get(key);
   if (!node) return result;
@@ -120,9 +123,10 @@ Result<std::vector<std::string>> TomlTable::strings(std::string_view key, std::v
   if (const auto* list = node->as_array()) {
     for (const auto& element : *list)
       if (!append(element))
-        return at(place(element),
-                  error(FE_EINVALID, "FE-M03", "{} must be a list of strings, this element is {}", name_of(key),
-                        element.is_string() ? "a string with a NUL character" : type_name(element)));
+        return at(
+            place(element),
+            error(FE_EINVALID, "FE-M03", "{} must be a list of strings, this element is {}", name_of(key),
+                  element.is_string() ? "a string with a NUL character" : type_name(element)));
     return result;
   }
   if (!append(*node)) return wrong_type(key, "a list of strings");
@@ -134,8 +138,8 @@ Result<std::optional<TomlTable>> TomlTable::table(std::string_view key) const {
   if (!node) return std::optional<TomlTable>();
   const auto* value = node->as_table();
   if (!value) return wrong_type(key, "a table");
-  return std::optional<TomlTable>(
-      TomlTable(*value, path_, context_.empty() ? fmt::format("[{}]", key) : fmt::format("'{}' of {}", key, context_)));
+  return std::optional<TomlTable>(TomlTable(
+      *value, path_, context_.empty() ? fmt::format("[{}]", key) : fmt::format("'{}' of {}", key, context_)));
 }
 
 Result<std::string> TomlTable::required_string(std::string_view key) const {
@@ -148,9 +152,11 @@ Result<std::string> TomlTable::required_string(std::string_view key) const {
 Result<void> TomlTable::check_schema() const {
   FE_TRY(auto schema, integer("schema"));
   if (!schema)
-    return at(path_ + ":1:1", error(FE_EINVALID, "FE-M03", "the key 'schema' is missing; write schema = {}", newest_schema));
+    return at(path_ + ":1:1",
+              error(FE_EINVALID, "FE-M03", "the key 'schema' is missing; write schema = {}", newest_schema));
   if (*schema < 0 || *schema > newest_schema)
-    return at(place("schema"), error(FE_EINVALID, "FE-M04", "schema {} is unknown to this version, which reads up to {}; "
+    return at(place("schema"), error(FE_EINVALID, "FE-M04",
+                                     "schema {} is unknown to this version, which reads up to {}; "
                                      "use a newer Ferrite, or write the file for schema {}",
                                      *schema, newest_schema, newest_schema));
   return {};

@@ -42,7 +42,8 @@ class TomlTable {
   Result<std::optional<int64_t>> integer(std::string_view key) const;
   Result<std::optional<bool>> boolean(std::string_view key) const;
   /// A list of strings, or one string; the places of the elements go to `places` where it is not null.
-  Result<std::vector<std::string>> strings(std::string_view key, std::vector<std::string>* places = nullptr) const;
+  Result<std::vector<std::string>> strings(std::string_view key,
+                                           std::vector<std::string>* places = nullptr) const;
   Result<std::optional<TomlTable>> table(std::string_view key) const;
   /// FE-M03 where it is missing, as well.
   Result<std::string> required_string(std::string_view key) const;

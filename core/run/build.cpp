@@ -27,7 +27,11 @@ using schedule::Schedule;
 class Builder {
  public:
   Builder(const Schedule& schedule, const Device& device, const BuildOptions& options, Ledger& ledger)
-      : schedule_(schedule), program_(schedule.program), device_(device), options_(options), ledger_(ledger) {}
+      : schedule_(schedule),
+        program_(schedule.program),
+        device_(device),
+        options_(options),
+        ledger_(ledger) {}
 
   Result<std::shared_ptr<Executable>> run() {
     executable_ = std::make_shared<Executable>();
@@ -81,7 +85,8 @@ class Builder {
         for (const auto& op : program_.statements[s].ops)
           if (op.code == FE_OP_LOAD) {
             BufferId b = program_.storage(op.buffer);
-            constant = constant && (program_.buffers[b].role == loop::Role::constant || persistent_of_.count(b) || written.count(b));
+            constant = constant && (program_.buffers[b].role == loop::Role::constant ||
+                                    persistent_of_.count(b) || written.count(b));
           }
       for (auto [b, count] : written) constant = constant && writers[b] == count && !outputs.count(b);
       groups_[g].init = constant;
@@ -181,16 +186,18 @@ class Builder {
         best.name = plugin::text_of(candidate->name);
         best.layouts.clear();
         for (size_t k = 0; k < candidate->operand_layouts.count; ++k)
-          best.layouts.push_back(copy_layout(plugin::element_of<fe_operand_layout>(candidate->operand_layouts, k)));
+          best.layouts.push_back(
+              copy_layout(plugin::element_of<fe_operand_layout>(candidate->operand_layouts, k)));
         return FE_OK;
       };
       int32_t status = device_.provider->propose(device_.provider->self, call.get(), &args, &out);
       if (status != FE_OK || !best.any)
         return core::at(units_[u].provenance, call.error(status == FE_OK ? FE_EUNSUPPORTED : status, "FE-K20",
-                                                        "the provider proposes nothing for this kernel"));
+                                                         "the provider proposes nothing for this kernel"));
       units_[u].candidate = best.candidate;
       units_[u].candidate_name = best.name;
-      ledger_.add({"candidate", units_[u].provenance, best.name, "chosen", {}, units_[u].entry, best.candidate.cost});
+      ledger_.add(
+          {"candidate", units_[u].provenance, best.name, "chosen", {}, units_[u].entry, best.candidate.cost});
       for (const auto& layout : best.layouts) FE_CHECK(apply_layout(u, layout));
     }
     return {};
@@ -200,8 +207,9 @@ class Builder {
     auto& kernel = units_[u].group.kernel;
     if (layout.buffer >= kernel.buffers.size() || kernel.buffers[layout.buffer].kind != FE_BUFFER_CONSTANT ||
         layout.unpack.size() != kernel.buffers[layout.buffer].dims.size())
-      return core::at(units_[u].provenance, error(FE_EINTERNAL, "FE-K21", "the provider wants a layout for something that is "
-                                                                         "no constant operand"));
+      return core::at(units_[u].provenance, error(FE_EINTERNAL, "FE-K21",
+                                                  "the provider wants a layout for something that is "
+                                                  "no constant operand"));
     FE_TRY(auto packing, import_packing(layout, kernel.pool));
     FE_TRY(auto pack, make_pack_kernel(kernel.buffers[layout.buffer], layout));
     uint32_t argument = 0;
@@ -259,7 +267,8 @@ class Builder {
         if (c.builder.options_.listings) slot.out.listing = listing.sink();
         int32_t status = device.provider->compile(device.provider->self, call.get(), &args, &slot.out);
         if (status != FE_OK)
-          slot.failed = core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
+          slot.failed =
+              core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
         slot.blob = std::move(blob.bytes());
         slot.listing = std::move(listing.bytes());
       }
@@ -278,9 +287,16 @@ class Builder {
       kernel.registers = slot.out.registers;
       kernel.spills = slot.out.spills;
       if (log::enabled("kernels"))
-        log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance, loop::print(units_[u].group.kernel)));
+        log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
+                                          loop::print(units_[u].group.kernel)));
       if (!slot.listing.empty()) log::write("output_code", slot.listing);
-      ledger_.add({"kernel", kernel.entry, kernel.candidate, "compiled", {}, kernel.provenance, static_cast<double>(slot.blob.size())});
+      ledger_.add({"kernel",
+                   kernel.entry,
+                   kernel.candidate,
+                   "compiled",
+                   {},
+                   kernel.provenance,
+                   static_cast<double>(slot.blob.size())});
       executable_->kernels.push_back(std::move(kernel));
       blobs_.push_back(std::move(slot.blob));
     }
@@ -308,7 +324,8 @@ class Builder {
     auto memory = schedule::plan_memory(lifetimes, 64);
     for (size_t k = 0; k < buffers.size(); ++k) arena_offset_[buffers[k]] = memory.offsets[k];
     executable_->arena_bytes = memory.bytes;
-    log::print("schedule", "memory plan: {} buffers, {} bytes with reuse, {} without", buffers.size(), memory.bytes, memory.sum);
+    log::print("schedule", "memory plan: {} buffers, {} bytes with reuse, {} without", buffers.size(),
+               memory.bytes, memory.sum);
   }
 
   Place place_of(BufferId b) const {
@@ -420,7 +437,8 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
     if (id == kind) device->runtime = runtime.table;
   }
   if (!device->runtime)
-    return error(FE_EDEVICE, "FE-D01", "there is no device '{}'; enabled plugins have: {}", name, known.empty() ? "none" : known);
+    return error(FE_EDEVICE, "FE-D01", "there is no device '{}'; enabled plugins have: {}", name,
+                 known.empty() ? "none" : known);
   for (const auto& provider : registry.providers())
     if (plugin::text_of(provider.table->device_kind) == kind) device->provider = provider.table;
   if (!device->provider || !device->provider->propose || !device->provider->compile)
@@ -435,8 +453,10 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   auto described = make_sized<fe_describe_out>();
   described.description = description.sink();
   described.name = label.sink();
-  int32_t status = device->runtime->describe(device->runtime->self, describe_call.get(), &describe_args, &described);
-  if (status != FE_OK) return core::at(name, describe_call.error(status, "FE-D01", "the device cannot be described"));
+  int32_t status =
+      device->runtime->describe(device->runtime->self, describe_call.get(), &describe_args, &described);
+  if (status != FE_OK)
+    return core::at(name, describe_call.error(status, "FE-D01", "the device cannot be described"));
   device->description = description.bytes();
   device->name = label.bytes();
 
@@ -444,8 +464,10 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   auto open_args = make_sized<fe_open_target_args>();
   open_args.description = {device->description.data(), device->description.size(), 1};
   device->target = make_sized<fe_open_target_out>();
-  status = device->provider->open_target(device->provider->self, open_call.get(), &open_args, &device->target);
-  if (status != FE_OK) return core::at(name, open_call.error(status, "FE-D05", "the provider cannot compile for this device"));
+  status =
+      device->provider->open_target(device->provider->self, open_call.get(), &open_args, &device->target);
+  if (status != FE_OK)
+    return core::at(name, open_call.error(status, "FE-D05", "the provider cannot compile for this device"));
   return device;
 }
 
@@ -456,8 +478,8 @@ Device::~Device() {
   provider->close_target(provider->self, call.get(), &target, &out);
 }
 
-Result<std::shared_ptr<Executable>> build(const Schedule& schedule, const Device& device, const BuildOptions& options,
-                                          Ledger& ledger) {
+Result<std::shared_ptr<Executable>> build(const Schedule& schedule, const Device& device,
+                                          const BuildOptions& options, Ledger& ledger) {
   return Builder(schedule, device, options, ledger).run();
 }
 

@@ -11,7 +11,8 @@ namespace ferrite::core::run {
 using plugin::HostCall;
 using plugin::make_sized;
 
-std::vector<PortInfo> describe_ports(const loop::LoopProgram& program, std::span<const loop::BufferId> buffers) {
+std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
+                                     std::span<const loop::BufferId> buffers) {
   std::vector<PortInfo> ports;
   for (loop::BufferId id : buffers) {
     const auto& buffer = program.buffers[id];
@@ -81,7 +82,8 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
     args.entry = plugin::abi_of(kernel.entry);
     auto out = make_sized<fe_function_out>();
     int32_t status = runtime->function(runtime->self, call.get(), &args, &out);
-    if (status != FE_OK) return at(kernel.provenance, call.error(status, "FE-D02", "a kernel is not in the loaded module"));
+    if (status != FE_OK)
+      return at(kernel.provenance, call.error(status, "FE-D02", "a kernel is not in the loaded module"));
     kernel.function = out.function;
     workspace_bytes_ = std::max(workspace_bytes_, kernel.workspace_bytes);
   }
@@ -105,7 +107,8 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
   Context context(*this);
   int64_t error_words[2] = {0, 0};
   for (const auto& step : init)
-    FE_CHECK(launch(step, {}, {}, static_cast<char*>(context.arena_), static_cast<char*>(context.workspace_), error_words));
+    FE_CHECK(launch(step, {}, {}, static_cast<char*>(context.arena_), static_cast<char*>(context.workspace_),
+                    error_words));
   // Copies that only init read are not needed again.
   std::vector<bool> used(constants.size());
   for (const auto& step : steps)
@@ -121,8 +124,8 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
   return {};
 }
 
-const void* Executable::address(const Place& place, std::span<const void* const> inputs, std::span<void* const> outputs,
-                                char* arena) const {
+const void* Executable::address(const Place& place, std::span<const void* const> inputs,
+                                std::span<void* const> outputs, char* arena) const {
   switch (place.kind) {
     case Place::Kind::input: return inputs[place.number];
     case Place::Kind::output: return outputs[place.number];
@@ -133,8 +136,9 @@ const void* Executable::address(const Place& place, std::span<const void* const>
   return nullptr;
 }
 
-Result<void> Executable::launch(const Launch& step, std::span<const void* const> inputs, std::span<void* const> outputs,
-                                char* arena, char* workspace, int64_t* error_words) const {
+Result<void> Executable::launch(const Launch& step, std::span<const void* const> inputs,
+                                std::span<void* const> outputs, char* arena, char* workspace,
+                                int64_t* error_words) const {
   std::vector<void*> pointers(step.arguments.size());
   for (size_t k = 0; k < pointers.size(); ++k)
     pointers[k] = const_cast<void*>(address(step.arguments[k], inputs, outputs, arena));
@@ -147,7 +151,8 @@ Result<void> Executable::launch(const Launch& step, std::span<const void* const>
     args.buffers = plugin::array_of(buffers);
     args.self = step.call.self;
     int32_t status = step.call.function(step.call.self, call.get(), &args, &out);
-    if (status != FE_OK) return at(step.call.name, call.error(status, "FE-X11", "the kernel that a plugin gave failed"));
+    if (status != FE_OK)
+      return at(step.call.name, call.error(status, "FE-X11", "the kernel that a plugin gave failed"));
     return {};
   }
   const auto& kernel = kernels[step.kernel];
@@ -164,19 +169,20 @@ Result<void> Executable::launch(const Launch& step, std::span<const void* const>
   int32_t status = runtime->launch(runtime->self, call.get(), &args, &out);
   if (status != FE_OK) return at(kernel.provenance, call.error(status, "FE-D04", "the launch failed"));
   if (error_words[0] != 0)
-    return at(kernel.provenance, error(FE_EINVALID, "FE-X10", "an index that the inputs give is out of range"));
+    return at(kernel.provenance,
+              error(FE_EINVALID, "FE-X10", "an index that the inputs give is out of range"));
   return {};
 }
 
 Result<void> Executable::run(Context& context, std::span<const void* const> input_data,
                              std::span<void* const> output_data) const {
   if ((arena_bytes > 0 && !context.arena_) || (workspace_bytes_ > 0 && !context.workspace_))
-    return error(FE_ENOMEM, "FE-D03", "no memory for an arena of {} bytes and {} bytes of workspace a worker", arena_bytes,
-                 workspace_bytes_);
+    return error(FE_ENOMEM, "FE-D03", "no memory for an arena of {} bytes and {} bytes of workspace a worker",
+                 arena_bytes, workspace_bytes_);
   int64_t error_words[2] = {0, 0};
   for (const auto& step : steps)
-    FE_CHECK(launch(step, input_data, output_data, static_cast<char*>(context.arena_), static_cast<char*>(context.workspace_),
-                    error_words));
+    FE_CHECK(launch(step, input_data, output_data, static_cast<char*>(context.arena_),
+                    static_cast<char*>(context.workspace_), error_words));
   for (size_t k = 0; k < output_places.size(); ++k) {
     const auto& place = output_places[k];
     if (place.kind == Place::Kind::output && place.number == k) continue;

@@ -27,8 +27,8 @@ struct Place {
 struct Launch {
   uint32_t kernel = 0;  ///< into Executable::kernels; ignored for calls
   std::vector<Place> arguments;
-  loop::CallInfo call;                    ///< function != null: an opaque kernel
-  std::vector<fe_tensor_type> call_types; ///< one an argument of a call; dims point into call_dims
+  loop::CallInfo call;                     ///< function != null: an opaque kernel
+  std::vector<fe_tensor_type> call_types;  ///< one an argument of a call; dims point into call_dims
   std::vector<std::vector<int64_t>> call_dims;
 };
 
@@ -49,7 +49,8 @@ struct PortInfo {
 };
 
 /// The ports that these buffers of a program are.
-std::vector<PortInfo> describe_ports(const loop::LoopProgram& program, std::span<const loop::BufferId> buffers);
+std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
+                                     std::span<const loop::BufferId> buffers);
 
 /// Immutable after load(). run() may be called from one thread at a time for each Context.
 class Executable {
@@ -61,7 +62,8 @@ class Executable {
   std::vector<PortInfo> inputs, outputs;
   std::vector<CompiledKernel> kernels;
   std::vector<Launch> init, steps;
-  std::vector<Place> output_places;  ///< where each output lies after the run; another place than its own: copied
+  std::vector<Place>
+      output_places;  ///< where each output lies after the run; another place than its own: copied
   std::vector<loop::Constant> constants;
   std::vector<int64_t> persistent_bytes;
   int64_t arena_bytes = 0;
@@ -89,12 +91,14 @@ class Executable {
 
   /// `inputs` and `outputs`: contiguous elements in host memory that the device can reach, in the order of the ports.
   /// FE-X10 an index was out of range, with the kernel's nodes; FE-D the device's own errors.
-  Result<void> run(Context& context, std::span<const void* const> input_data, std::span<void* const> output_data) const;
+  Result<void> run(Context& context, std::span<const void* const> input_data,
+                   std::span<void* const> output_data) const;
 
  private:
   friend class Context;
-  Result<void> launch(const Launch& launch, std::span<const void* const> inputs, std::span<void* const> outputs, char* arena,
-                      char* workspace, int64_t* error_words) const;
+  Result<void> launch(const Launch& launch, std::span<const void* const> inputs,
+                      std::span<void* const> outputs, char* arena, char* workspace,
+                      int64_t* error_words) const;
   const void* address(const Place& place, std::span<const void* const> inputs, std::span<void* const> outputs,
                       char* arena) const;
   void* alloc(int64_t bytes) const;

@@ -78,7 +78,8 @@ Result<Kernel> make_pack_kernel(const Buffer& source, const OperandLayout& layou
   Store store;
   store.buffer = 1;
   for (size_t k = 0; k < packing.dims.size(); ++k) {
-    if (packing.dims[k] > 1) statement.vars.push_back({packing.symbols[k], packing.dims[k], VarKind::parallel});
+    if (packing.dims[k] > 1)
+      statement.vars.push_back({packing.symbols[k], packing.dims[k], VarKind::parallel});
     store.index.push_back(kernel.pool.symbol(packing.symbols[k]));
   }
   schedule::BodyWriter body(kernel.pool);

@@ -43,8 +43,7 @@ Pool::~Pool() {
 
 void Pool::grow(int64_t workers) {
   std::lock_guard lock(callers_);
-  while (this->workers() < workers)
-    threads_.emplace_back([this, worker = this->workers()] { work(worker); });
+  while (this->workers() < workers) threads_.emplace_back([this, worker = this->workers()] { work(worker); });
 }
 
 void Pool::work(int64_t worker) {

@@ -45,7 +45,8 @@ int32_t StatementViews::fill(fe_call* call, const fe_statement_args* args, const
   view.parallel = static_cast<uint32_t>(statement.parallel_count());
   view.group = FE_NONE32;
   for (uint32_t g = 0; g < groups.size(); ++g)
-    if (std::binary_search(groups[g].statements.begin(), groups[g].statements.end(), args->statement)) view.group = g;
+    if (std::binary_search(groups[g].statements.begin(), groups[g].statements.end(), args->statement))
+      view.group = g;
   view.reads = array_of(scratch.reads);
   view.writes = array_of(scratch.writes);
   view.origin = abi_of(scratch.origin);
@@ -66,7 +67,8 @@ LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
     out->group_count = 0;
     return FE_OK;
   };
-  api_.statement = [](void* self, fe_call* call, const fe_statement_args* args, fe_statement_view* out) -> int32_t {
+  api_.statement = [](void* self, fe_call* call, const fe_statement_args* args,
+                      fe_statement_view* out) -> int32_t {
     return static_cast<LoopApi*>(self)->views_.fill(call, args, {}, out);
   };
   api_.forbid_fusion = [](void* self, fe_call* call, const fe_pair_args* args, fe_none*) -> int32_t {
@@ -98,7 +100,8 @@ ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(sched
     out->group_count = static_cast<uint32_t>(schedule.groups.size());
     return FE_OK;
   };
-  api_.statement = [](void* self, fe_call* call, const fe_statement_args* args, fe_statement_view* out) -> int32_t {
+  api_.statement = [](void* self, fe_call* call, const fe_statement_args* args,
+                      fe_statement_view* out) -> int32_t {
     auto* api = static_cast<ScheduleApi*>(self);
     return api->views_.fill(call, args, api->schedule_.groups, out);
   };

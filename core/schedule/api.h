@@ -16,7 +16,8 @@ class StatementViews {
  public:
   explicit StatementViews(const LoopProgram& program) : program_(program) {}
   /// FE-S01 for a statement that does not exist.
-  int32_t fill(fe_call* call, const fe_statement_args* args, const std::vector<Group>& groups, fe_statement_view* out);
+  int32_t fill(fe_call* call, const fe_statement_args* args, const std::vector<Group>& groups,
+               fe_statement_view* out);
 
  private:
   struct Scratch {

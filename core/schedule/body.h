@@ -26,7 +26,8 @@ struct BodyWriter {
   /// `replace` may give another operation for a load (its operands and index already translated). Returns the number here of
   /// each source operation. Each INDIRECT binds a symbol of its own.
   using Replace = std::function<std::optional<OpId>(const BodyOp& load)>;
-  std::vector<OpId> splice(const std::vector<BodyOp>& source, Substitution substitution, OpId mask, const Replace& replace);
+  std::vector<OpId> splice(const std::vector<BodyOp>& source, Substitution substitution, OpId mask,
+                           const Replace& replace);
 
   index::Pool& pool;
   std::vector<BodyOp> ops;

@@ -18,8 +18,13 @@ struct Edge {
 /// Groups as a union over statements; each keeps its members in order.
 class Fuser {
  public:
-  Fuser(const LoopProgram& program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger)
-      : program_(program), requests_(requests), limits_(limits), ledger_(ledger), deps_(Dependencies::of(program)) {
+  Fuser(const LoopProgram& program, const FusionRequests& requests, const FusionLimits& limits,
+        Ledger& ledger)
+      : program_(program),
+        requests_(requests),
+        limits_(limits),
+        ledger_(ledger),
+        deps_(Dependencies::of(program)) {
     groups_.resize(program.statements.size());
     group_of_.resize(program.statements.size());
     for (uint32_t s = 0; s < groups_.size(); ++s) {
@@ -33,7 +38,8 @@ class Fuser {
     if (limits_.fuse) {
       for (auto [a, b] : requests_.forced) attempt({a, b, 0});
       auto edges = this->edges();
-      std::stable_sort(edges.begin(), edges.end(), [](const Edge& x, const Edge& y) { return x.bytes > y.bytes; });
+      std::stable_sort(edges.begin(), edges.end(),
+                       [](const Edge& x, const Edge& y) { return x.bytes > y.bytes; });
       for (const auto& edge : edges) attempt(edge);
     }
     return ordered();
@@ -56,8 +62,13 @@ class Fuser {
     std::string text;
     uint32_t shared = 0;
     std::string category = refusal(a, b, shared, text);
-    LedgerRecord record{"fusion", origin_names(program_.statements[edge.producer]),
-                        origin_names(program_.statements[edge.consumer]), {}, {}, {}, static_cast<double>(edge.bytes)};
+    LedgerRecord record{"fusion",
+                        origin_names(program_.statements[edge.producer]),
+                        origin_names(program_.statements[edge.consumer]),
+                        {},
+                        {},
+                        {},
+                        static_cast<double>(edge.bytes)};
     record.outcome = category.empty() ? "fused" : "refused";
     record.category = category;
     record.text = text;
@@ -112,8 +123,8 @@ class Fuser {
       }
       for (const auto* group : {&first, &second})
         for (uint32_t s : group->statements)
-          if (s != first.statements[0] &&
-              (program_.statements[s].kind != FE_STATEMENT_MAP || program_.statements[s].vars.size() != shared)) {
+          if (s != first.statements[0] && (program_.statements[s].kind != FE_STATEMENT_MAP ||
+                                           program_.statements[s].vars.size() != shared)) {
             text = "an epilogue has the loops of its contraction";
             return "different loop order";
           }
@@ -139,7 +150,8 @@ class Fuser {
   }
 
   static bool is_map_over(const Statement& statement, uint32_t shared) {
-    return statement.vars.size() == shared || (statement.kind == FE_STATEMENT_REDUCE && statement.parallel_count() == shared);
+    return statement.vars.size() == shared ||
+           (statement.kind == FE_STATEMENT_REDUCE && statement.parallel_count() == shared);
   }
   /// Whether one loop nest serves all statements: nothing then lives longer than a point.
   bool same_loops(const Group& first, const Group& second, uint32_t shared) const {
@@ -280,7 +292,8 @@ class Fuser {
 
 }  // namespace
 
-Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger) {
+Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits,
+              Ledger& ledger) {
   auto groups = Fuser(program, requests, limits, ledger).run();
   return {std::move(program), std::move(groups)};
 }

@@ -57,7 +57,10 @@ bool stores_identity(const LoopProgram& program, const Statement& statement) {
 class Inliner {
  public:
   Inliner(LoopProgram& program, Ledger& ledger)
-      : program_(program), ledger_(ledger), deps_(Dependencies::of(program)), dropped_(program.statements.size()) {
+      : program_(program),
+        ledger_(ledger),
+        deps_(Dependencies::of(program)),
+        dropped_(program.statements.size()) {
     for (BufferId b : program.outputs) outputs_.insert(program.storage(b));
     for (BufferId b = 0; b < program.buffers.size(); ++b)
       if (program.buffers[b].base != none) versioned_.insert(program.buffers[b].base);
@@ -79,7 +82,8 @@ class Inliner {
     bool needed = false;
     for (const auto& store : producer.stores) {
       BufferId storage = program_.storage(store.buffer);
-      needed = needed || outputs_.count(storage) || versioned_.count(storage) || !deps_.readers[storage].empty();
+      needed =
+          needed || outputs_.count(storage) || versioned_.count(storage) || !deps_.readers[storage].empty();
     }
     if (!needed) return drop(s);
     if (producer.kind != FE_STATEMENT_MAP || producer.stores.size() != 1) return;
@@ -90,7 +94,13 @@ class Inliner {
       return;
     if (!worth_it(s, storage)) return;
     for (uint32_t reader : deps_.readers[storage]) splice_into(reader, s, storage);
-    ledger_.add({"inline", origin_names(producer), {}, "inlined", {}, {}, static_cast<double>(program_.buffers[storage].bytes())});
+    ledger_.add({"inline",
+                 origin_names(producer),
+                 {},
+                 "inlined",
+                 {},
+                 {},
+                 static_cast<double>(program_.buffers[storage].bytes())});
     drop(s);
   }
 
@@ -110,13 +120,14 @@ class Inliner {
       const auto& reader = program_.statements[r];
       if (reader.kind == FE_STATEMENT_CALL) return false;
       for (const auto& op : reader.ops) {
-        if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage && op.a != none && !unmasked_view &&
-            cost.indirect > 0)
+        if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage && op.a != none &&
+            !unmasked_view && cost.indirect > 0)
           return false;
       }
       for (const auto& st : reader.stores)
         if (program_.storage(st.buffer) == storage) return false;
-      if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view) return false;
+      if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view)
+        return false;
       if (reader.ops.size() + producer.ops.size() > most_operations) return false;
       auto reader_cost = cost_of(program_, reader);
       if (!view && reader_cost.loads + cost.loads > most_loads) return false;
@@ -128,7 +139,8 @@ class Inliner {
       for (const auto& op : reader.ops)
         if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage) ++reads;
       bool recomputed = reader_points * reads > points;
-      if (recomputed && (cost.expensive > 0 || cost.prims > 2 || cost.loads > 1 || cost.indirect > 0)) return false;
+      if (recomputed && (cost.expensive > 0 || cost.prims > 2 || cost.loads > 1 || cost.indirect > 0))
+        return false;
       if (recomputed && reader_points * reads > 4 * points && cost.loads > 0 && cost.prims > 0) return false;
     }
     if (view || readers.size() == 1) return true;

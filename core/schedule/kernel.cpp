@@ -8,7 +8,8 @@ namespace ferrite::core::schedule {
 namespace {
 
 /// The dims of a buffer that the shared loops of its writer address: one coordinate each, the loop's own variable.
-std::vector<bool> shared_dims(const LoopProgram& program, const Statement& writer, const Store& store, uint32_t shared) {
+std::vector<bool> shared_dims(const LoopProgram& program, const Statement& writer, const Store& store,
+                              uint32_t shared) {
   std::vector<bool> result(store.index.size());
   for (size_t d = 0; d < store.index.size(); ++d) {
     auto symbol = program.pool.as_symbol(store.index[d]);
@@ -38,8 +39,10 @@ GroupKernel make_kernel(const Schedule& schedule, size_t number) {
     const auto& statement = program.statements[s];
     for (const auto& store : statement.stores) {
       BufferId storage = program.storage(store.buffer);
-      if (members.count(s)) written.emplace(storage, std::pair{&statement, &store});
-      else outside.insert(storage);
+      if (members.count(s))
+        written.emplace(storage, std::pair{&statement, &store});
+      else
+        outside.insert(storage);
     }
     if (members.count(s)) continue;
     for (const auto& op : statement.ops)
@@ -83,7 +86,8 @@ GroupKernel make_kernel(const Schedule& schedule, size_t number) {
     expr = kernel.pool.import(program.pool, expr, [&](index::Symbol symbol) {
       auto found = symbols.find(symbol);
       if (found == symbols.end()) {
-        auto made = kernel.pool.new_symbol(program.pool.symbol_range(symbol), program.pool.symbol_divisor(symbol));
+        auto made =
+            kernel.pool.new_symbol(program.pool.symbol_range(symbol), program.pool.symbol_divisor(symbol));
         found = symbols.emplace(symbol, kernel.pool.symbol(made)).first;
       }
       return found->second;

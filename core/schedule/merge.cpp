@@ -19,7 +19,8 @@ void append(LoopProgram& program, ProgramStatement& into, const ProgramStatement
   auto numbers = body.splice(map.ops, same_loops, none, [&](const BodyOp& load) -> std::optional<OpId> {
     for (const auto& store : into.stores)
       if (program.storage(store.buffer) == program.storage(load.buffer))
-        return load.a == none ? store.value : body.prim(Prim::where_, load.dtype, load.a, store.value, load.b);
+        return load.a == none ? store.value
+                              : body.prim(Prim::where_, load.dtype, load.a, store.value, load.b);
     return std::nullopt;
   });
   for (auto store : map.stores) {
@@ -30,13 +31,15 @@ void append(LoopProgram& program, ProgramStatement& into, const ProgramStatement
   }
   into.ops = std::move(body.ops);
   for (const auto& origin : map.origins)
-    if (std::find(into.origins.begin(), into.origins.end(), origin) == into.origins.end()) into.origins.push_back(origin);
+    if (std::find(into.origins.begin(), into.origins.end(), origin) == into.origins.end())
+      into.origins.push_back(origin);
 }
 
 /// Whether `map` runs over the parallel loops of `into`, and whatever it reads of it lies at the same point.
 bool fits(const LoopProgram& program, const ProgramStatement& into, const ProgramStatement& map) {
   if (map.kind != FE_STATEMENT_MAP || into.stores.empty()) return false;
-  if (into.kind != FE_STATEMENT_MAP && into.kind != FE_STATEMENT_REDUCE && into.kind != FE_STATEMENT_CONTRACT) return false;
+  if (into.kind != FE_STATEMENT_MAP && into.kind != FE_STATEMENT_REDUCE && into.kind != FE_STATEMENT_CONTRACT)
+    return false;
   if (into.parallel_count() != map.vars.size()) return false;
   for (size_t k = 0; k < map.vars.size(); ++k)
     if (into.vars[k].extent != map.vars[k].extent) return false;
@@ -51,8 +54,9 @@ bool fits(const LoopProgram& program, const ProgramStatement& into, const Progra
             if (s.vars[k].symbol == symbol) return k;
           return s.vars.size();
         };
-        if (a && b ? position(into, *a) != position(map, *b) || position(into, *a) >= map.vars.size()
-                   : program.pool.as_constant(store.index[d]) != program.pool.as_constant(op.index[d]) || a || b)
+        if (a && b
+                ? position(into, *a) != position(map, *b) || position(into, *a) >= map.vars.size()
+                : program.pool.as_constant(store.index[d]) != program.pool.as_constant(op.index[d]) || a || b)
           return false;
       }
     }
@@ -93,7 +97,8 @@ bool drop_unread(Schedule& schedule) {
     std::erase_if(group.statements, [&](uint32_t s) {
       auto& statement = program.statements[s];
       if (statement.kind == FE_STATEMENT_CALL) return false;
-      std::erase_if(statement.stores, [&](const Store& store) { return loads[program.storage(store.buffer)] == 0; });
+      std::erase_if(statement.stores,
+                    [&](const Store& store) { return loads[program.storage(store.buffer)] == 0; });
       remove_dead(program.pool, statement);
       return statement.stores.empty();
     });

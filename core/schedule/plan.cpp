@@ -9,10 +9,13 @@ namespace ferrite::core::schedule {
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment) {
   MemoryPlan plan;
   plan.offsets.assign(lifetimes.size(), 0);
-  auto rounded = [&](int64_t bytes) { return (std::max<int64_t>(bytes, 1) + alignment - 1) / alignment * alignment; };
+  auto rounded = [&](int64_t bytes) {
+    return (std::max<int64_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  };
   std::vector<size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
 
   std::vector<size_t> placed;  // by offset
   for (size_t k : order) {

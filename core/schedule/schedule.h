@@ -17,9 +17,9 @@ using namespace ferrite::core::loop;
 
 /// Who reads and writes what, by storage; edges from every earlier access that must come first.
 struct Dependencies {
-  std::vector<std::vector<BufferId>> reads, writes;   ///< by statement: storages, each once
+  std::vector<std::vector<BufferId>> reads, writes;     ///< by statement: storages, each once
   std::vector<std::vector<uint32_t>> readers, writers;  ///< by storage: statements, in order
-  std::vector<std::vector<uint32_t>> before, after;   ///< by statement: direct predecessors, successors
+  std::vector<std::vector<uint32_t>> before, after;     ///< by statement: direct predecessors, successors
 
   static Dependencies of(const LoopProgram& program);
 };
@@ -43,11 +43,11 @@ struct FusionRequests {
 
 /// Limits that the target gives (provider.open_target).
 struct FusionLimits {
-  int64_t local_bytes = 256 << 10;     ///< of buffers that live inside one iteration of the shared loops
-  int64_t least_shared_points = 8;     ///< fewer iterations than this leave workers idle
-  size_t most_operations = 256;        ///< of one statement's body
-  size_t most_statements = 48;         ///< of one group
-  bool fuse = true;                    ///< false: every statement is a kernel
+  int64_t local_bytes = 256 << 10;  ///< of buffers that live inside one iteration of the shared loops
+  int64_t least_shared_points = 8;  ///< fewer iterations than this leave workers idle
+  size_t most_operations = 256;     ///< of one statement's body
+  size_t most_statements = 48;      ///< of one group
+  bool fuse = true;                 ///< false: every statement is a kernel
 };
 
 /// Puts bodies of producers into their consumers where that saves more traffic than it recomputes: views always, maps with one
@@ -56,7 +56,8 @@ void inline_producers(LoopProgram& program, Ledger& ledger);
 
 /// Groups statements along producer-consumer pairs, the pair that shares most bytes first. Refusals go to the ledger with a
 /// category: "different loop order", "broadcast", "cost", "size limit", "cycle", "not a memory dependency".
-Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger);
+Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits,
+              Ledger& ledger);
 
 /// Inside each group, puts maps into the statement before them that has the same loops: an epilogue into a reduction's or a
 /// contraction's finish part, a map into a map. Run after post_fusion, because it changes statement numbers.

@@ -84,13 +84,13 @@ class [[nodiscard]] Result<void> {
 #define FE_CONCAT_(a, b) a##b
 #define FE_CONCAT(a, b) FE_CONCAT_(a, b)
 /// FE_TRY(auto x, f()); returns the error of f from the enclosing function.
-#define FE_TRY(declaration, expression)                                       \
-  auto FE_CONCAT(fe_result_, __LINE__) = (expression);                        \
+#define FE_TRY(declaration, expression)                                                            \
+  auto FE_CONCAT(fe_result_, __LINE__) = (expression);                                             \
   if (!FE_CONCAT(fe_result_, __LINE__)) return std::move(FE_CONCAT(fe_result_, __LINE__).error()); \
   declaration = std::move(*FE_CONCAT(fe_result_, __LINE__))
 /// FE_CHECK(f()); for a Result<void>.
-#define FE_CHECK(expression)                       \
-  do {                                             \
-    auto fe_result = (expression);                 \
+#define FE_CHECK(expression)                             \
+  do {                                                   \
+    auto fe_result = (expression);                       \
     if (!fe_result) return std::move(fe_result.error()); \
   } while (false)

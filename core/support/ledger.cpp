@@ -8,8 +8,13 @@ namespace ferrite::core {
 std::string ledger_json(const Ledger& ledger) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& record : ledger.records())
-    list.push_back({{"kind", record.kind}, {"subject", record.subject}, {"object", record.object}, {"outcome", record.outcome},
-                    {"category", record.category}, {"text", record.text}, {"score", record.score}});
+    list.push_back({{"kind", record.kind},
+                    {"subject", record.subject},
+                    {"object", record.object},
+                    {"outcome", record.outcome},
+                    {"category", record.category},
+                    {"text", record.text},
+                    {"score", record.score}});
   // Names come from models and may be no UTF-8.
   return list.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

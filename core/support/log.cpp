@@ -10,13 +10,14 @@
 namespace ferrite::core::log {
 namespace {
 
-constexpr std::array<std::string_view, 9> channel_names = {"graph",   "loops",  "schedule", "kernels", "output_code",
-                                                           "plugins", "passes", "lowering", "run"};
+constexpr std::array<std::string_view, 9> channel_names = {
+    "graph", "loops", "schedule", "kernels", "output_code", "plugins", "passes", "lowering", "run"};
 // The one process-wide setting: which channels were asked for. Set once by the command line, read everywhere.
 std::atomic<uint32_t> enabled_mask{0};
 
 size_t position(std::string_view channel) {
-  return static_cast<size_t>(std::find(channel_names.begin(), channel_names.end(), channel) - channel_names.begin());
+  return static_cast<size_t>(std::find(channel_names.begin(), channel_names.end(), channel) -
+                             channel_names.begin());
 }
 
 }  // namespace
@@ -47,8 +48,8 @@ void write(std::string_view channel, std::string_view text) {
   std::lock_guard lock(mutex);
   while (!text.empty()) {
     auto line = text.substr(0, text.find('\n'));
-    std::fprintf(stderr, "[%.*s] %.*s\n", static_cast<int>(channel.size()), channel.data(), static_cast<int>(line.size()),
-                 line.data());
+    std::fprintf(stderr, "[%.*s] %.*s\n", static_cast<int>(channel.size()), channel.data(),
+                 static_cast<int>(line.size()), line.data());
     text.remove_prefix(std::min(text.size(), line.size() + 1));
   }
 }

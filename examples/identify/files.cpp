@@ -23,7 +23,9 @@ std::string read_block(std::ifstream& file, int64_t offset, int64_t count) {
 }
 
 Features without_model(std::string label) { return {{}, std::move(label)}; }
-Features text_or_unknown(const std::string& bytes) { return without_model(is_utf8(bytes) ? "txt" : "unknown"); }
+Features text_or_unknown(const std::string& bytes) {
+  return without_model(is_utf8(bytes) ? "txt" : "unknown");
+}
 
 }  // namespace
 

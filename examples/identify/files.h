@@ -12,8 +12,8 @@ namespace identify {
 /// From the model's configuration, in bytes.
 struct FeatureSizes {
   int64_t beginning = 0, end = 0;
-  int64_t block = 0;          ///< read at each end before white space is stripped
-  int64_t least_file = 0;     ///< shorter files are judged without the model
+  int64_t block = 0;       ///< read at each end before white space is stripped
+  int64_t least_file = 0;  ///< shorter files are judged without the model
   int32_t padding_token = 0;
 };
 

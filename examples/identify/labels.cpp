@@ -31,10 +31,11 @@ Configuration::Configuration(const std::string& path) try {
   threshold_ = config.at("medium_confidence_threshold");
   if (config.at("mid_size") != 0 || config.at("use_inputs_at_offsets") != false)
     throw std::runtime_error("it asks for a middle part or for parts at offsets");
-  if (sizes_.least_file < 1 || sizes_.least_file > sizes_.beginning || sizes_.beginning >= sizes_.block || sizes_.end < 1 ||
-      sizes_.end >= sizes_.block || sizes_.block > 1 << 24)
+  if (sizes_.least_file < 1 || sizes_.least_file > sizes_.beginning || sizes_.beginning >= sizes_.block ||
+      sizes_.end < 1 || sizes_.end >= sizes_.block || sizes_.block > 1 << 24)
     throw std::runtime_error("its sizes contradict each other");
-  const auto types = read_json((std::filesystem::path(path).parent_path() / "content_types_kb.min.json").string());
+  const auto types =
+      read_json((std::filesystem::path(path).parent_path() / "content_types_kb.min.json").string());
   for (const auto& [label, entry] : types.items()) is_text_[label] = entry.at("is_text");
 } catch (const std::exception& fault) {
   throw std::runtime_error("configuration " + path + ": " + fault.what());

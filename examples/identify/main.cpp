@@ -15,7 +15,8 @@
 namespace {
 
 constexpr const char* usage =
-    "Usage: identify --model MODEL.onnx --config config.min.json [--manifest FILE.toml] [--threads N] FILE...\n"
+    "Usage: identify --model MODEL.onnx --config config.min.json [--manifest FILE.toml] [--threads N] "
+    "FILE...\n"
     "Prints one line a file: its path, its type and the model's probability of it.\n";
 
 struct Arguments {
@@ -56,8 +57,9 @@ bool parse(int argc, char** argv, Arguments& arguments) {
 void check_model(const ferrite::Model& model, const identify::Configuration& configuration) {
   const auto inputs = model.inputs(), outputs = model.outputs();
   const auto tokens = configuration.sizes().beginning + configuration.sizes().end;
-  const bool fits = inputs.size() == 1 && outputs.size() == 1 && inputs[0].dtype_name == "i32" && inputs[0].dims.size() == 2 &&
-                    inputs[0].dims[1] == tokens && outputs[0].dtype_name == "f32";
+  const bool fits = inputs.size() == 1 && outputs.size() == 1 && inputs[0].dtype_name == "i32" &&
+                    inputs[0].dims.size() == 2 && inputs[0].dims[1] == tokens &&
+                    outputs[0].dtype_name == "f32";
   if (!fits) throw std::runtime_error("the model and the configuration do not belong together");
 }
 
@@ -95,12 +97,14 @@ int identify_files(const Arguments& arguments) {
       ++failed;
       continue;
     }
-    std::printf("%-*s  %-12s  %.4f\n", static_cast<int>(width), path.c_str(), verdict.label.c_str(), verdict.score);
+    std::printf("%-*s  %-12s  %.4f\n", static_cast<int>(width), path.c_str(), verdict.label.c_str(),
+                verdict.score);
   }
   if (runs > 0) {
     const auto stats = model.stats();
     std::printf("%llu nodes, %llu statements, %llu kernels, compiled in %.1f ms, %zu runs in %.2f ms\n",
-                static_cast<unsigned long long>(stats.nodes), static_cast<unsigned long long>(stats.statements),
+                static_cast<unsigned long long>(stats.nodes),
+                static_cast<unsigned long long>(stats.statements),
                 static_cast<unsigned long long>(stats.kernels), stats.compile_ms, runs, run_ms);
   }
   return failed == 0 ? 0 : 1;

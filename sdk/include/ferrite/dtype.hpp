@@ -21,9 +21,10 @@ enum class DType : uint16_t {
 };
 
 // Short names for authors: ferrite::f32 and so on. `bool` is a keyword, so the boolean type is `boolean`.
-inline constexpr DType boolean = DType::bool_, i8 = DType::i8_, i16 = DType::i16_, i32 = DType::i32_, i64 = DType::i64_,
-                       u8 = DType::u8_, u16 = DType::u16_, u32 = DType::u32_, u64 = DType::u64_, f16 = DType::f16_,
-                       bf16 = DType::bf16_, f32 = DType::f32_, f64 = DType::f64_;
+inline constexpr DType boolean = DType::bool_, i8 = DType::i8_, i16 = DType::i16_, i32 = DType::i32_,
+                       i64 = DType::i64_, u8 = DType::u8_, u16 = DType::u16_, u32 = DType::u32_,
+                       u64 = DType::u64_, f16 = DType::f16_, bf16 = DType::bf16_, f32 = DType::f32_,
+                       f64 = DType::f64_;
 
 struct DTypeInfo {
   DType dtype;
@@ -89,9 +90,9 @@ struct PrimInfo {
   Prim prim;
   std::string_view name;
   int operands;
-  int classes;       ///< mask of FE_PRIM_BOOL, FE_PRIM_INT, FE_PRIM_FLOAT
-  bool gives_bool;   ///< the result is bool whatever the operands are
-  int max_ulp;       ///< bound on the f32 error of a backend
+  int classes;      ///< mask of FE_PRIM_BOOL, FE_PRIM_INT, FE_PRIM_FLOAT
+  bool gives_bool;  ///< the result is bool whatever the operands are
+  int max_ulp;      ///< bound on the f32 error of a backend
 };
 
 namespace detail {

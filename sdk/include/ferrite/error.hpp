@@ -48,7 +48,9 @@ template <class... Parts>
 }
 
 inline fe_string to_abi(std::string_view text) { return {text.data(), text.size()}; }
-inline std::string_view from_abi(fe_string text) { return {text.data ? text.data : "", text.data ? text.length : 0}; }
+inline std::string_view from_abi(fe_string text) {
+  return {text.data ? text.data : "", text.data ? text.length : 0};
+}
 
 namespace detail {
 
@@ -90,7 +92,8 @@ struct HostCall {
   /// Throws what the host refused.
   void check(int32_t status) {
     if (status != FE_OK)
-      throw Failure(status, code.empty() ? "FE-P21" : code, text.empty() ? "the host refused the call" : text);
+      throw Failure(status, code.empty() ? "FE-P21" : code,
+                    text.empty() ? "the host refused the call" : text);
   }
 };
 

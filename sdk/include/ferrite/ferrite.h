@@ -46,7 +46,7 @@ FERRITE_API const char* ferrite_version(void);
 
 typedef struct ferrite_error {
   uint64_t size;
-  int32_t status;     // FERRITE_E*
+  int32_t status;  // FERRITE_E*
   int32_t reserved;
   const char* code;   // "FE-X04"
   const char* text;   // what is wrong and what to do
@@ -57,12 +57,12 @@ FERRITE_API void ferrite_last_error(ferrite_error* out);
 
 typedef struct ferrite_session_options {
   uint64_t size;
-  const char* manifest;         // a pipeline manifest (TOML); null: the default pipeline
-  const char* const* plugins;   // [plugin_count] libraries, descriptors or folders that are enabled as well
+  const char* manifest;        // a pipeline manifest (TOML); null: the default pipeline
+  const char* const* plugins;  // [plugin_count] libraries, descriptors or folders that are enabled as well
   uint64_t plugin_count;
-  const char* device;           // "cpu", "interpreter", ...; null: what the manifest says
-  int64_t threads;              // workers; 0: what the manifest says, else the machine's processors
-  const char* log;              // channels as of `ferrite --log`; null: none. Process-wide.
+  const char* device;  // "cpu", "interpreter", ...; null: what the manifest says
+  int64_t threads;     // workers; 0: what the manifest says, else the machine's processors
+  const char* log;     // channels as of `ferrite --log`; null: none. Process-wide.
 } ferrite_session_options;
 // Loads the pipeline's plugins. `options` may be null. Takes some 10 ms; one session serves any number of models.
 FERRITE_API int32_t ferrite_session_open(const ferrite_session_options* options, ferrite_session** out);
@@ -94,10 +94,12 @@ FERRITE_API int32_t ferrite_model_output(const ferrite_model* model, uint64_t in
 FERRITE_API int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
                                 DLTensor* const* outputs, uint64_t output_count);
 // The same, with output tensors made here: outputs[k] is set to a tensor that the caller ends with its deleter.
-FERRITE_API int32_t ferrite_run_alloc(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
-                                      DLManagedTensorVersioned** outputs, uint64_t output_count);
+FERRITE_API int32_t ferrite_run_alloc(ferrite_model* model, const DLTensor* const* inputs,
+                                      uint64_t input_count, DLManagedTensorVersioned** outputs,
+                                      uint64_t output_count);
 // Compiles for these shapes without running: data may be null.
-FERRITE_API int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count);
+FERRITE_API int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs,
+                                          uint64_t input_count);
 
 // Of the program that was compiled or run last on this model.
 typedef struct ferrite_stats {

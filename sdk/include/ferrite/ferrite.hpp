@@ -56,7 +56,8 @@ inline void check_call(int32_t status) {
   if (status == FERRITE_OK) return;
   auto error = embedding_struct<ferrite_error>();
   ferrite_last_error(&error);
-  throw Error(status, error.code ? error.code : "", error.text ? error.text : "", error.where ? error.where : "");
+  throw Error(status, error.code ? error.code : "", error.text ? error.text : "",
+              error.where ? error.where : "");
 }
 /// DLPack's type of T.
 template <class T>
@@ -106,13 +107,16 @@ class Tensor {
 
   const std::vector<int64_t>& shape() const { return shape_; }
   DLDataType dtype() const { return tensor_.dtype; }
-  int64_t count() const { return std::accumulate(shape_.begin(), shape_.end(), int64_t{1}, std::multiplies<>()); }
+  int64_t count() const {
+    return std::accumulate(shape_.begin(), shape_.end(), int64_t{1}, std::multiplies<>());
+  }
   /// The elements, contiguous. Error FE-X31 where they are of another type than T.
   template <class T>
   std::span<const T> elements() const {
     constexpr DLDataType wanted = detail::data_type<T>();
     if (tensor_.dtype.code != wanted.code || tensor_.dtype.bits != wanted.bits || tensor_.dtype.lanes != 1)
-      throw Error(FERRITE_EINVALID, "FE-X31", "the elements are of another type than asked for", "Tensor::elements");
+      throw Error(FERRITE_EINVALID, "FE-X31", "the elements are of another type than asked for",
+                  "Tensor::elements");
     return {reinterpret_cast<const T*>(static_cast<const char*>(tensor_.data) + tensor_.byte_offset),
             static_cast<size_t>(count())};
   }
@@ -133,7 +137,8 @@ class Tensor {
   }
   void check_count(size_t given) const {
     if (static_cast<size_t>(count()) != given)
-      throw Error(FERRITE_EINVALID, "FE-X32", "the shape holds another number of elements than were given", "Tensor");
+      throw Error(FERRITE_EINVALID, "FE-X32", "the shape holds another number of elements than were given",
+                  "Tensor");
   }
 
   DLTensor tensor_{};
@@ -177,7 +182,7 @@ struct Port {
   std::string name, dtype_name;
   DLDataType dtype{};
   bool ranked = true;
-  std::vector<int64_t> dims;           ///< -1: not fixed
+  std::vector<int64_t> dims;  ///< -1: not fixed
   std::vector<std::string> dim_names;
 };
 
@@ -198,7 +203,8 @@ class Model {
   std::vector<Tensor> run(std::span<const Tensor> inputs) {
     Arguments given(inputs);
     std::vector<DLManagedTensorVersioned*> made(ferrite_model_output_count(handle_.get()));
-    detail::check_call(ferrite_run_alloc(handle_.get(), given.pointers.data(), given.pointers.size(), made.data(), made.size()));
+    detail::check_call(ferrite_run_alloc(handle_.get(), given.pointers.data(), given.pointers.size(),
+                                         made.data(), made.size()));
     std::vector<Tensor> results;
     results.reserve(made.size());
     for (auto* tensor : made) results.push_back(Tensor::adopt(tensor));
@@ -221,9 +227,10 @@ class Model {
   /// The decision ledger as JSON.
   std::string ledger() const {
     std::string text;
-    detail::check_call(ferrite_model_ledger(handle_.get(), &text, [](void* context, const char* data, uint64_t bytes) {
-      static_cast<std::string*>(context)->assign(data, bytes);
-    }));
+    detail::check_call(
+        ferrite_model_ledger(handle_.get(), &text, [](void* context, const char* data, uint64_t bytes) {
+          static_cast<std::string*>(context)->assign(data, bytes);
+        }));
     return text;
   }
 

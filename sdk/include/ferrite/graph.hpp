@@ -57,8 +57,8 @@ inline std::string to_string(const TensorType& type) {
 /// An attribute to give to a new node: attr("axis", 1), attr("perm", Dims{1, 0}), attr("mode", "linear").
 class Attr {
  public:
-  using Value = std::variant<int64_t, double, std::string, DType, bool, std::vector<int64_t>, std::vector<double>,
-                             std::vector<std::string>>;
+  using Value = std::variant<int64_t, double, std::string, DType, bool, std::vector<int64_t>,
+                             std::vector<double>, std::vector<std::string>>;
   Attr(std::string name, Value value) : name_(std::move(name)), value_(std::move(value)) {}
   const std::string& name() const { return name_; }
   const Value& value() const { return value_; }
@@ -70,11 +70,16 @@ class Attr {
     std::visit(
         [&](const auto& v) {
           using T = std::decay_t<decltype(v)>;
-          if constexpr (std::is_same_v<T, bool>) out.kind = FE_ATTR_BOOL, out.i = v;
-          else if constexpr (std::is_same_v<T, int64_t>) out.kind = FE_ATTR_INT, out.i = v;
-          else if constexpr (std::is_same_v<T, double>) out.kind = FE_ATTR_FLOAT, out.f = v;
-          else if constexpr (std::is_same_v<T, std::string>) out.kind = FE_ATTR_STRING, out.s = to_abi(v);
-          else if constexpr (std::is_same_v<T, DType>) out.kind = FE_ATTR_DTYPE, out.i = static_cast<int64_t>(v);
+          if constexpr (std::is_same_v<T, bool>)
+            out.kind = FE_ATTR_BOOL, out.i = v;
+          else if constexpr (std::is_same_v<T, int64_t>)
+            out.kind = FE_ATTR_INT, out.i = v;
+          else if constexpr (std::is_same_v<T, double>)
+            out.kind = FE_ATTR_FLOAT, out.f = v;
+          else if constexpr (std::is_same_v<T, std::string>)
+            out.kind = FE_ATTR_STRING, out.s = to_abi(v);
+          else if constexpr (std::is_same_v<T, DType>)
+            out.kind = FE_ATTR_DTYPE, out.i = static_cast<int64_t>(v);
           else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
             out.kind = FE_ATTR_INTS, out.list = to_array(v.data(), v.size());
           else if constexpr (std::is_same_v<T, std::vector<double>>)
@@ -104,7 +109,9 @@ inline Attr attr(std::string name, const char* value) { return {std::move(name),
 inline Attr attr(std::string name, std::string value) { return {std::move(name), std::move(value)}; }
 inline Attr attr(std::string name, std::vector<int64_t> value) { return {std::move(name), std::move(value)}; }
 inline Attr attr(std::string name, std::vector<double> value) { return {std::move(name), std::move(value)}; }
-inline Attr attr(std::string name, std::vector<std::string> value) { return {std::move(name), std::move(value)}; }
+inline Attr attr(std::string name, std::vector<std::string> value) {
+  return {std::move(name), std::move(value)};
+}
 
 /// Attributes as they are read: by name, typed; a missing or wrongly typed one throws.
 class AttrView {
@@ -118,7 +125,9 @@ class AttrView {
   }
   bool has(std::string_view name) const { return find(name) != nullptr; }
   int64_t integer(std::string_view name) const { return get(name, FE_ATTR_INT).i; }
-  int64_t integer(std::string_view name, int64_t otherwise) const { return has(name) ? integer(name) : otherwise; }
+  int64_t integer(std::string_view name, int64_t otherwise) const {
+    return has(name) ? integer(name) : otherwise;
+  }
   bool boolean(std::string_view name) const { return get(name, FE_ATTR_BOOL).i != 0; }
   double number(std::string_view name) const { return get(name, FE_ATTR_FLOAT).f; }
   std::string_view string(std::string_view name) const { return from_abi(get(name, FE_ATTR_STRING).s); }
@@ -218,7 +227,10 @@ class Value {
   Dims dims() const { return type().dims; }
   size_t rank() const { return view().type.rank; }
   uint32_t use_count() const { return view().use_count; }
-  bool is_constant() const { auto kind = view().constant; return kind == FE_CONSTANT_LITERAL || kind == FE_CONSTANT_WEIGHT; }
+  bool is_constant() const {
+    auto kind = view().constant;
+    return kind == FE_CONSTANT_LITERAL || kind == FE_CONSTANT_WEIGHT;
+  }
   inline class Node producer() const;
   /// The elements of a constant of type T; throws when it is not one.
   template <class T>
@@ -289,7 +301,8 @@ class Graph {
   void set_insertion(Node before) { before_ = like_ = before.handle(); }
   void set_origin(std::string origin) { origin_ = std::move(origin); }
 
-  std::vector<Value> make_all(std::string_view op, std::span<const Value> operands, std::span<const Attr> attrs = {}) {
+  std::vector<Value> make_all(std::string_view op, std::span<const Value> operands,
+                              std::span<const Attr> attrs = {}) {
     std::vector<fe_value> handles;
     for (const auto& v : operands) handles.push_back(v.handle());
     std::vector<std::vector<fe_string>> strings(attrs.size());
@@ -312,7 +325,8 @@ class Graph {
     return made;
   }
   /// The first result of a new node.
-  Value make(std::string_view op, std::initializer_list<Value> operands, std::initializer_list<Attr> attrs = {}) {
+  Value make(std::string_view op, std::initializer_list<Value> operands,
+             std::initializer_list<Attr> attrs = {}) {
     return make_all(op, {operands.begin(), operands.size()}, {attrs.begin(), attrs.size()}).at(0);
   }
   Value make(std::string_view op, const std::vector<Value>& operands, const std::vector<Attr>& attrs = {}) {
@@ -402,8 +416,9 @@ class Graph {
       case DType::bf16_: return bf16_bits(static_cast<float>(value));
       case DType::bool_: return value != 0;
       case DType::u64_: return static_cast<uint64_t>(value);
-      default: return static_cast<uint64_t>(static_cast<int64_t>(value)) &
-                      (bits_of(dtype) >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits_of(dtype)) - 1);
+      default:
+        return static_cast<uint64_t>(static_cast<int64_t>(value)) &
+               (bits_of(dtype) >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits_of(dtype)) - 1);
     }
   }
 

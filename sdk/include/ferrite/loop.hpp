@@ -34,7 +34,7 @@ struct Buffer {
   int64_t offset = 0;               ///< elements
   uint32_t alignment = 64;          ///< bytes of the base pointer
   std::optional<Packing> packing;
-  std::string name;                 ///< for listings only
+  std::string name;  ///< for listings only
 
   int64_t elements() const {
     int64_t count = 1;
@@ -65,7 +65,11 @@ inline std::vector<int64_t> contiguous_strides(std::span<const int64_t> dims) {
   return strides;
 }
 
-enum class VarKind : uint32_t { parallel = FE_VAR_PARALLEL, reduction = FE_VAR_REDUCTION, serial = FE_VAR_SERIAL };
+enum class VarKind : uint32_t {
+  parallel = FE_VAR_PARALLEL,
+  reduction = FE_VAR_REDUCTION,
+  serial = FE_VAR_SERIAL
+};
 
 struct Var {
   index::Symbol symbol = 0;
@@ -79,10 +83,10 @@ struct BodyOp {
   DType dtype = DType::none;  ///< of the result; INDIRECT has none
   uint32_t flags = 0;         ///< INDIRECT: FE_INDIRECT_*
   OpId a = none, b = none, c = none;
-  BufferId buffer = none;            ///< LOAD
-  std::vector<index::Expr> index;    ///< LOAD: one per dim of the buffer; INDEX: one
-  index::Symbol symbol = 0;          ///< INDIRECT: the symbol it binds
-  uint64_t bits = 0;                 ///< CONSTANT: bits; INDIRECT: extent; REDUCED, CARRIED: number
+  BufferId buffer = none;          ///< LOAD
+  std::vector<index::Expr> index;  ///< LOAD: one per dim of the buffer; INDEX: one
+  index::Symbol symbol = 0;        ///< INDIRECT: the symbol it binds
+  uint64_t bits = 0;               ///< CONSTANT: bits; INDIRECT: extent; REDUCED, CARRIED: number
 
   bool is_prim() const { return code < 0x100; }
   Prim prim() const { return static_cast<Prim>(code); }
@@ -120,7 +124,7 @@ struct Statement {
   std::vector<Carry> carries;
   std::vector<Store> stores;
   uint32_t contract_kind = FE_CONTRACT_GENERIC;  ///< contract: FE_CONTRACT_*
-  OpId contract_a = none, contract_b = none;     ///< contract: the two loads; reductions[0] sums their product
+  OpId contract_a = none, contract_b = none;  ///< contract: the two loads; reductions[0] sums their product
 
   size_t parallel_count() const {
     size_t count = 0;

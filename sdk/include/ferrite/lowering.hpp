@@ -31,7 +31,8 @@ class Idx {
 class Val {
  public:
   Val() = default;
-  Val(Lowering* lowering, fe_value_token token, DType dtype) : lowering_(lowering), token_(token), dtype_(dtype) {}
+  Val(Lowering* lowering, fe_value_token token, DType dtype)
+      : lowering_(lowering), token_(token), dtype_(dtype) {}
   fe_value_token token() const { return token_; }
   DType dtype() const { return dtype_; }
   Lowering* lowering() const { return lowering_; }
@@ -85,7 +86,8 @@ class Lowering {
     args.vars = to_array(vars.data(), vars.size());
     fe_index_token first = token(api_->begin, args);
     Indices result;
-    for (size_t k = 0; k < vars.size(); ++k) result.emplace_back(this, first ? first + static_cast<uint32_t>(k) : 0);
+    for (size_t k = 0; k < vars.size(); ++k)
+      result.emplace_back(this, first ? first + static_cast<uint32_t>(k) : 0);
     return result;
   }
   void end() {
@@ -107,7 +109,8 @@ class Lowering {
   void pointwise(Body&& body) {
     map(0, [&](const Indices& i) {
       std::vector<Val> x;
-      for (size_t k = 0; k < op.operand_count(); ++k) x.push_back(op.has_operand(k) ? load_broadcast(k, i) : Val());
+      for (size_t k = 0; k < op.operand_count(); ++k)
+        x.push_back(op.has_operand(k) ? load_broadcast(k, i) : Val());
       return body(x);
     });
   }
@@ -135,7 +138,8 @@ class Lowering {
     return load(buffer, at);
   }
 
-  void store(const BufferRef& buffer, const Indices& index, Val value, uint32_t mode = FE_STORE_SET, Val mask = {}) {
+  void store(const BufferRef& buffer, const Indices& index, Val value, uint32_t mode = FE_STORE_SET,
+             Val mask = {}) {
     std::vector<fe_index_token> tokens = tokens_of(index);
     auto args = sized<fe_store_args>();
     args.buffer = buffer.token;
@@ -193,7 +197,10 @@ class Lowering {
     args.index = index.token();
     args.accumulator = static_cast<fe_dtype>(accumulator);
     bool arg = kind == FE_REDUCE_ARGMAX || kind == FE_REDUCE_ARGMIN;
-    return {this, token(api_->reduce, args), arg ? DType::i64_ : accumulator != DType::none ? accumulator : element_.dtype()};
+    return {this, token(api_->reduce, args),
+            arg                          ? DType::i64_
+            : accumulator != DType::none ? accumulator
+                                         : element_.dtype()};
   }
   /// The sum of a*b over the reduction variables, a and b being loads (casts of loads): a contract statement.
   Val contract(Val a, Val b, uint32_t kind = FE_CONTRACT_GEMM, DType accumulator = DType::none) {
@@ -219,8 +226,8 @@ class Lowering {
     call_host(*api_, api_->set_carry, args, out);
   }
   /// An opaque kernel: a C function over the contiguous operands and results.
-  void call(fe_kernel_function function, void* self, std::span<const BufferRef> reads, std::span<const BufferRef> writes,
-            std::string_view name) {
+  void call(fe_kernel_function function, void* self, std::span<const BufferRef> reads,
+            std::span<const BufferRef> writes, std::string_view name) {
     std::vector<fe_buffer_token> read_tokens, write_tokens;
     for (const auto& b : reads) read_tokens.push_back(b.token);
     for (const auto& b : writes) write_tokens.push_back(b.token);
@@ -269,13 +276,17 @@ inline Idx operator-(Idx a, int64_t b) { return a + (-b); }
 inline Idx operator*(Idx a, int64_t b) { return a * a.lowering()->constant_index(b); }
 inline Idx operator-(Idx a, Idx b) { return a + b * -1; }
 /// Rounds towards minus infinity.
-inline Idx operator/(Idx a, int64_t b) { return a.lowering()->index_op(FE_INDEX_FLOORDIV, a, a.lowering()->constant_index(b)); }
+inline Idx operator/(Idx a, int64_t b) {
+  return a.lowering()->index_op(FE_INDEX_FLOORDIV, a, a.lowering()->constant_index(b));
+}
 /// Non-negative for b > 0.
-inline Idx operator%(Idx a, int64_t b) { return a.lowering()->index_op(FE_INDEX_MOD, a, a.lowering()->constant_index(b)); }
+inline Idx operator%(Idx a, int64_t b) {
+  return a.lowering()->index_op(FE_INDEX_MOD, a, a.lowering()->constant_index(b));
+}
 
-#define FE_VAL_BINARY(symbol, name)                                                                                 \
-  inline Val operator symbol(Val a, Val b) { return a.lowering()->prim(Prim::name, a, b); }                          \
-  inline Val operator symbol(Val a, double b) { return a symbol a.lowering()->constant(a.dtype(), b); }              \
+#define FE_VAL_BINARY(symbol, name)                                                                     \
+  inline Val operator symbol(Val a, Val b) { return a.lowering()->prim(Prim::name, a, b); }             \
+  inline Val operator symbol(Val a, double b) { return a symbol a.lowering()->constant(a.dtype(), b); } \
   inline Val operator symbol(double a, Val b) { return b.lowering()->constant(b.dtype(), a) symbol b; }
 FE_VAL_BINARY(+, add_)
 FE_VAL_BINARY(-, sub_)
@@ -296,16 +307,23 @@ inline Val operator-(Val a) { return a.lowering()->prim(Prim::neg_, a); }
 
 #define FE_VAL_UNARY(name) \
   inline Val name(Val a) { return a.lowering()->prim(Prim::name##_, a); }
-FE_VAL_UNARY(abs) FE_VAL_UNARY(sign) FE_VAL_UNARY(exp) FE_VAL_UNARY(exp2) FE_VAL_UNARY(expm1) FE_VAL_UNARY(log)
-FE_VAL_UNARY(log2) FE_VAL_UNARY(log1p) FE_VAL_UNARY(sqrt) FE_VAL_UNARY(rsqrt) FE_VAL_UNARY(reciprocal) FE_VAL_UNARY(sin)
-FE_VAL_UNARY(cos) FE_VAL_UNARY(tan) FE_VAL_UNARY(asin) FE_VAL_UNARY(acos) FE_VAL_UNARY(atan) FE_VAL_UNARY(sinh)
-FE_VAL_UNARY(cosh) FE_VAL_UNARY(tanh) FE_VAL_UNARY(asinh) FE_VAL_UNARY(acosh) FE_VAL_UNARY(atanh) FE_VAL_UNARY(erf)
-FE_VAL_UNARY(floor) FE_VAL_UNARY(ceil) FE_VAL_UNARY(round) FE_VAL_UNARY(trunc) FE_VAL_UNARY(isnan) FE_VAL_UNARY(isinf)
+FE_VAL_UNARY(abs)
+FE_VAL_UNARY(sign) FE_VAL_UNARY(exp) FE_VAL_UNARY(exp2) FE_VAL_UNARY(expm1) FE_VAL_UNARY(log)
+    FE_VAL_UNARY(log2) FE_VAL_UNARY(log1p) FE_VAL_UNARY(sqrt) FE_VAL_UNARY(rsqrt) FE_VAL_UNARY(reciprocal)
+        FE_VAL_UNARY(sin) FE_VAL_UNARY(cos) FE_VAL_UNARY(tan) FE_VAL_UNARY(asin) FE_VAL_UNARY(acos)
+            FE_VAL_UNARY(atan) FE_VAL_UNARY(sinh) FE_VAL_UNARY(cosh) FE_VAL_UNARY(tanh) FE_VAL_UNARY(asinh)
+                FE_VAL_UNARY(acosh) FE_VAL_UNARY(atanh) FE_VAL_UNARY(erf) FE_VAL_UNARY(floor)
+                    FE_VAL_UNARY(ceil) FE_VAL_UNARY(round) FE_VAL_UNARY(trunc) FE_VAL_UNARY(isnan)
+                        FE_VAL_UNARY(isinf)
 #undef FE_VAL_UNARY
-inline Val min(Val a, Val b) { return a.lowering()->prim(Prim::min_, a, b); }
+                            inline Val min(Val a, Val b) {
+  return a.lowering()->prim(Prim::min_, a, b);
+}
 inline Val max(Val a, Val b) { return a.lowering()->prim(Prim::max_, a, b); }
 inline Val pow(Val a, Val b) { return a.lowering()->prim(Prim::pow_, a, b); }
-inline Val where(Val condition, Val a, Val b) { return condition.lowering()->prim(Prim::where_, condition, a, b); }
+inline Val where(Val condition, Val a, Val b) {
+  return condition.lowering()->prim(Prim::where_, condition, a, b);
+}
 inline Val cast(Val a, DType dtype) { return a.lowering()->cast(a, dtype); }
 
 }  // namespace ferrite::inline v0

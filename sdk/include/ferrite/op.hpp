@@ -20,7 +20,8 @@ using InferFunction = std::function<std::vector<TensorType>(const Instance& op)>
 /// Records the op's statements; decline() falls through to the next lowering or to the decomposition.
 using LowerFunction = std::function<void(Lowering&)>;
 /// Builds the replacement of the op's results out of other ops.
-using DecomposeFunction = std::function<std::vector<Value>(Graph&, const Instance& op, std::span<const Value> operands)>;
+using DecomposeFunction =
+    std::function<std::vector<Value>(Graph&, const Instance& op, std::span<const Value> operands)>;
 
 /// The result type is operand k's.
 inline InferFunction same_as(size_t k) {
@@ -53,11 +54,16 @@ class OpDef {
  public:
   explicit OpDef(std::string name) : name_(std::move(name)) {}
 
-  OpDef& doc(std::string text) { doc_ = std::move(text); return *this; }
+  OpDef& doc(std::string text) {
+    doc_ = std::move(text);
+    return *this;
+  }
   /// "x", "bias?" for an optional one, "xs..." for a variadic last one.
   OpDef& operands(std::initializer_list<std::string> names) {
     for (const auto& name : names) {
-      uint32_t flags = name.ends_with("?") ? FE_OPERAND_OPTIONAL : name.ends_with("...") ? FE_OPERAND_VARIADIC : 0;
+      uint32_t flags = name.ends_with("?")     ? FE_OPERAND_OPTIONAL
+                       : name.ends_with("...") ? FE_OPERAND_VARIADIC
+                                               : 0;
       size_t cut = flags == FE_OPERAND_OPTIONAL ? 1 : flags == FE_OPERAND_VARIADIC ? 3 : 0;
       operands_.push_back({name.substr(0, name.size() - cut), flags});
     }
@@ -65,26 +71,59 @@ class OpDef {
   }
   template <class... Names>
     requires(std::convertible_to<Names, std::string> && ...)
-  OpDef& operands(Names... names) { return operands({std::string(names)...}); }
+  OpDef& operands(Names... names) {
+    return operands({std::string(names)...});
+  }
   /// An attribute with its default.
-  OpDef& attr(Attr value, std::string text = {}) { attrs_.push_back({std::move(value), false, std::move(text)}); return *this; }
+  OpDef& attr(Attr value, std::string text = {}) {
+    attrs_.push_back({std::move(value), false, std::move(text)});
+    return *this;
+  }
   /// An attribute that must be given; `kind` shows its type by an example value.
-  OpDef& required(Attr kind, std::string text = {}) { attrs_.push_back({std::move(kind), true, std::move(text)}); return *this; }
-  OpDef& results(uint32_t count) { results_ = count; return *this; }
-  OpDef& flags(uint32_t bits) { flags_ |= bits; return *this; }
+  OpDef& required(Attr kind, std::string text = {}) {
+    attrs_.push_back({std::move(kind), true, std::move(text)});
+    return *this;
+  }
+  OpDef& results(uint32_t count) {
+    results_ = count;
+    return *this;
+  }
+  OpDef& flags(uint32_t bits) {
+    flags_ |= bits;
+    return *this;
+  }
   OpDef& commutative() { return flags(FE_OP_COMMUTATIVE); }
-  OpDef& infer(InferFunction function) { infer_ = std::move(function); return *this; }
+  OpDef& infer(InferFunction function) {
+    infer_ = std::move(function);
+    return *this;
+  }
   OpDef& shape(InferFunction function) { return infer(std::move(function)); }
-  OpDef& lower(LowerFunction function) { lower_ = std::move(function); return *this; }
-  OpDef& decompose(DecomposeFunction function) { decompose_ = std::move(function); return *this; }
+  OpDef& lower(LowerFunction function) {
+    lower_ = std::move(function);
+    return *this;
+  }
+  OpDef& decompose(DecomposeFunction function) {
+    decompose_ = std::move(function);
+    return *this;
+  }
   /// Graph texts that conformance runs.
-  OpDef& samples(std::vector<std::string> texts) { samples_ = std::move(texts); return *this; }
+  OpDef& samples(std::vector<std::string> texts) {
+    samples_ = std::move(texts);
+    return *this;
+  }
   const std::string& name() const { return name_; }
 
  private:
   friend class PluginBuilder;
-  struct Operand { std::string name; uint32_t flags; };
-  struct Attribute { Attr value; bool required; std::string doc; };
+  struct Operand {
+    std::string name;
+    uint32_t flags;
+  };
+  struct Attribute {
+    Attr value;
+    bool required;
+    std::string doc;
+  };
   std::string name_, doc_;
   std::vector<Operand> operands_;
   std::vector<Attribute> attrs_;
@@ -105,23 +144,32 @@ inline std::string on(std::string device) { return device; }
 inline LoweringDef lowering(std::string op, std::string device, LowerFunction function) {
   return {std::move(op), std::move(device), std::move(function)};
 }
-inline LoweringDef lowering(std::string op, LowerFunction function) { return {std::move(op), {}, std::move(function)}; }
+inline LoweringDef lowering(std::string op, LowerFunction function) {
+  return {std::move(op), {}, std::move(function)};
+}
 
 /// An imperative pass over the graph; returns whether it changed anything.
 struct PassDef {
   std::string phase, name;
   std::vector<std::string> after, before;
   std::function<bool(const fe_pass_args&)> run;
-  PassDef& run_after(std::string pass) { after.push_back(std::move(pass)); return *this; }
-  PassDef& run_before(std::string pass) { before.push_back(std::move(pass)); return *this; }
+  PassDef& run_after(std::string pass) {
+    after.push_back(std::move(pass));
+    return *this;
+  }
+  PassDef& run_before(std::string pass) {
+    before.push_back(std::move(pass));
+    return *this;
+  }
 };
 /// pass("pre_grad", "acme.drop_dropout", fn): fn(Graph&) -> bool.
 inline PassDef pass(std::string phase, std::string name, std::function<bool(Graph&)> function) {
-  return {std::move(phase), std::move(name), {}, {}, [function = std::move(function)](const fe_pass_args& args) {
-            if (!args.graph) fail("FE-P23", "this hook has no graph");
-            Graph graph(args.graph);
-            return function(graph);
-          }};
+  return {
+      std::move(phase), std::move(name), {}, {}, [function = std::move(function)](const fe_pass_args& args) {
+        if (!args.graph) fail("FE-P23", "this hook has no graph");
+        Graph graph(args.graph);
+        return function(graph);
+      }};
 }
 /// A pass of pre_fusion.
 inline PassDef loop_pass(std::string name, std::function<bool(const fe_loop_api&)> function) {

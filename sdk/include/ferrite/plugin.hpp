@@ -35,24 +35,46 @@ class PluginBuilder {
     std::vector<fe_attr_def> attrs;
     std::deque<std::vector<fe_string>> strings;
   };
-  struct LoweringTable { LoweringDef def; fe_lowering table{}; };
-  struct PassTable { PassDef def; fe_pass table{}; std::vector<fe_string> after, before; };
-  struct PredicateTable { Rule::Predicate function; std::string name; };
+  struct LoweringTable {
+    LoweringDef def;
+    fe_lowering table{};
+  };
+  struct PassTable {
+    PassDef def;
+    fe_pass table{};
+    std::vector<fe_string> after, before;
+  };
+  struct PredicateTable {
+    Rule::Predicate function;
+    std::string name;
+  };
   struct RulesTable {
     RuleSet set;
     fe_rule_set table{};
     std::deque<PredicateTable> functions;
     std::vector<fe_predicate> predicates;
   };
-  struct ProviderTable { std::unique_ptr<Provider> provider; std::string id, device; fe_provider table{}; };
-  struct RuntimeTable { std::unique_ptr<Runtime> runtime; std::string id; fe_runtime table{}; };
+  struct ProviderTable {
+    std::unique_ptr<Provider> provider;
+    std::string id, device;
+    fe_provider table{};
+  };
+  struct RuntimeTable {
+    std::unique_ptr<Runtime> runtime;
+    std::string id;
+    fe_runtime table{};
+  };
   struct OpenModel {
     std::unique_ptr<Model> model;
     std::vector<Port> inputs, outputs;
     std::vector<fe_port> abi_inputs, abi_outputs;
     std::deque<std::vector<fe_string>> names;
   };
-  struct ImporterTable { std::unique_ptr<Importer> importer; std::string id, extensions; fe_importer table{}; };
+  struct ImporterTable {
+    std::unique_ptr<Importer> importer;
+    std::string id, extensions;
+    fe_importer table{};
+  };
 
   static int32_t run_lowering(fe_call* call, const LowerFunction& function, const fe_lowering_args* args) {
     return detail::guarded(call, [&] {
@@ -107,15 +129,18 @@ inline void PluginBuilder::add(OpDef def) {
     });
   };
   if (op.def.decompose_)
-    table.decompose = [](void* self, fe_call* call, const fe_decompose_args* args, fe_decompose_out* out) -> int32_t {
+    table.decompose = [](void* self, fe_call* call, const fe_decompose_args* args,
+                         fe_decompose_out* out) -> int32_t {
       return detail::guarded(call, [&] {
         Graph graph(args->graph);
         graph.set_insertion(Node(&graph, args->node));
         Instance instance(*args->op);
         std::vector<Value> operands;
-        for (size_t k = 0; k < instance.operand_count(); ++k) operands.emplace_back(&graph, instance.operand_view(k).handle);
+        for (size_t k = 0; k < instance.operand_count(); ++k)
+          operands.emplace_back(&graph, instance.operand_view(k).handle);
         auto results = static_cast<OpTable*>(self)->def.decompose_(graph, instance, operands);
-        if (results.size() != out->capacity) fail("FE-P25", "a decomposition gave ", results.size(), " results");
+        if (results.size() != out->capacity)
+          fail("FE-P25", "a decomposition gave ", results.size(), " results");
         for (size_t k = 0; k < results.size(); ++k) out->results[k] = results[k].handle();
       });
     };
@@ -161,7 +186,8 @@ inline void PluginBuilder::add(PassDef def) {
   table.after = to_array(entry.after.data(), entry.after.size());
   table.before = to_array(entry.before.data(), entry.before.size());
   table.run = [](void* self, fe_call* call, const fe_pass_args* args, fe_pass_out* out) -> int32_t {
-    return detail::guarded(call, [&] { out->changed = static_cast<PassTable*>(self)->def.run(*args) ? 1 : 0; });
+    return detail::guarded(call,
+                           [&] { out->changed = static_cast<PassTable*>(self)->def.run(*args) ? 1 : 0; });
   };
   contributions_.push_back({FE_CONTRIBUTION_PASS, 0, &table});
 }
@@ -177,7 +203,8 @@ inline void PluginBuilder::add(RuleSet set) {
     auto predicate = sized<fe_predicate>();
     predicate.self = &function;
     predicate.name = to_abi(function.name);
-    predicate.accept = [](void* self, fe_call* call, const fe_match_args* args, fe_predicate_out* out) -> int32_t {
+    predicate.accept = [](void* self, fe_call* call, const fe_match_args* args,
+                          fe_predicate_out* out) -> int32_t {
       return detail::guarded(call, [&] {
         Graph graph(args->graph);
         out->accepted = static_cast<PredicateTable*>(self)->function(Match(graph, *args)) ? 1 : 0;
@@ -205,7 +232,8 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
   table.id = to_abi(entry.id);
   table.device_kind = to_abi(entry.device);
   table.max_flat_revision = FE_FLAT_REVISION;
-  table.open_target = [](void* self, fe_call* call, const fe_open_target_args* args, fe_open_target_out* out) -> int32_t {
+  table.open_target = [](void* self, fe_call* call, const fe_open_target_args* args,
+                         fe_open_target_out* out) -> int32_t {
     return detail::guarded(call, [&] {
       auto target = static_cast<Provider*>(self)->open_target(bytes_from(args->description));
       out->name = to_abi(target->name);
@@ -220,7 +248,8 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
   };
   table.propose = [](void* self, fe_call* call, const fe_propose_args* args, fe_propose_out* out) -> int32_t {
     return detail::guarded(call, [&] {
-      for (const auto& c : static_cast<Provider*>(self)->propose(*static_cast<Target*>(args->target), bytes_from(args->kernel))) {
+      for (const auto& c : static_cast<Provider*>(self)->propose(*static_cast<Target*>(args->target),
+                                                                 bytes_from(args->kernel))) {
         std::vector<fe_operand_layout> layouts;
         for (const auto& layout : c.operand_layouts) {
           auto abi = sized<fe_operand_layout>();
@@ -246,7 +275,8 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
   };
   table.compile = [](void* self, fe_call* call, const fe_compile_args* args, fe_compile_out* out) -> int32_t {
     return detail::guarded(call, [&] {
-      CompileRequest request{bytes_from(args->kernel), args->candidate, from_abi(args->entry), bytes_from(args->config),
+      CompileRequest request{bytes_from(args->kernel),   args->candidate,
+                             from_abi(args->entry),      bytes_from(args->config),
                              from_abi(args->provenance), out->listing.write != nullptr};
       auto result = static_cast<Provider*>(self)->compile(*static_cast<Target*>(args->target), request);
       write(out->blob, result.blob);
@@ -277,7 +307,8 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   table.device_count = [](void* self, fe_call* call, const fe_none*, fe_device_count_out* out) -> int32_t {
     return detail::guarded(call, [&] { out->count = static_cast<Runtime*>(self)->device_count(); });
   };
-  table.describe = [](void* self, fe_call* call, const fe_device_args* args, fe_describe_out* out) -> int32_t {
+  table.describe = [](void* self, fe_call* call, const fe_device_args* args,
+                      fe_describe_out* out) -> int32_t {
     return detail::guarded(call, [&] {
       auto description = static_cast<Runtime*>(self)->describe(args->device);
       write(out->description, description.description);
@@ -289,7 +320,8 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
     });
   };
   table.alloc = [](void* self, fe_call* call, const fe_alloc_args* args, fe_alloc_out* out) -> int32_t {
-    return detail::guarded(call, [&] { out->data = static_cast<Runtime*>(self)->alloc(args->device, args->bytes); });
+    return detail::guarded(
+        call, [&] { out->data = static_cast<Runtime*>(self)->alloc(args->device, args->bytes); });
   };
   table.free = [](void* self, fe_call* call, const fe_free_args* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] { static_cast<Runtime*>(self)->free(args->device, args->data); });
@@ -297,18 +329,23 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   table.copy = [](void* self, fe_call* call, const fe_copy_args* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] { static_cast<Runtime*>(self)->copy(*args); });
   };
-  table.module_load = [](void* self, fe_call* call, const fe_module_args* args, fe_module_out* out) -> int32_t {
+  table.module_load = [](void* self, fe_call* call, const fe_module_args* args,
+                         fe_module_out* out) -> int32_t {
     return detail::guarded(call, [&] {
       std::vector<Bytes> blobs;
-      for (size_t k = 0; k < args->blobs.count; ++k) blobs.push_back(bytes_from(element<fe_array>(args->blobs, k)));
+      for (size_t k = 0; k < args->blobs.count; ++k)
+        blobs.push_back(bytes_from(element<fe_array>(args->blobs, k)));
       out->module = static_cast<Runtime*>(self)->module_load(args->device, blobs, from_abi(args->name));
     });
   };
   table.module_unload = [](void* self, fe_call* call, const fe_module_out* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] { static_cast<Runtime*>(self)->module_unload(args->module); });
   };
-  table.function = [](void* self, fe_call* call, const fe_function_args* args, fe_function_out* out) -> int32_t {
-    return detail::guarded(call, [&] { out->function = static_cast<Runtime*>(self)->function(args->module, from_abi(args->entry)); });
+  table.function = [](void* self, fe_call* call, const fe_function_args* args,
+                      fe_function_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      out->function = static_cast<Runtime*>(self)->function(args->module, from_abi(args->entry));
+    });
   };
   table.launch = [](void* self, fe_call* call, const fe_launch_args* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] { static_cast<Runtime*>(self)->launch(*args); });
@@ -327,7 +364,8 @@ inline void PluginBuilder::add(std::unique_ptr<Importer> importer) {
   table.self = entry.importer.get();
   table.id = to_abi(entry.id);
   table.extensions = to_abi(entry.extensions);
-  table.model_open = [](void* self, fe_call* call, const fe_model_open_args* args, fe_model_open_out* out) -> int32_t {
+  table.model_open = [](void* self, fe_call* call, const fe_model_open_args* args,
+                        fe_model_open_out* out) -> int32_t {
     return detail::guarded(call, [&] {
       auto open = std::make_unique<OpenModel>();
       open->model = static_cast<Importer*>(self)->open(from_abi(args->path), bytes_from(args->bytes));
@@ -381,8 +419,10 @@ namespace detail {
 
 template <class Item>
 void contribute(PluginBuilder& builder, const PluginContext& context, Item&& item) {
-  if constexpr (std::is_invocable_v<Item, PluginBuilder&, const PluginContext&>) item(builder, context);
-  else builder.add(std::forward<Item>(item));
+  if constexpr (std::is_invocable_v<Item, PluginBuilder&, const PluginContext&>)
+    item(builder, context);
+  else
+    builder.add(std::forward<Item>(item));
 }
 
 /// The static description of a plugin; `make` fills a builder.
@@ -414,13 +454,13 @@ const fe_plugin_v0* describe_plugin(const char* id, const char* version, Make) {
 }  // namespace detail
 }  // namespace ferrite::inline v0
 
-#define FERRITE_PLUGIN(id, version, ...)                                                                         \
-  extern "C" __attribute__((visibility("default"))) const fe_plugin_v0* fe_plugin_entry_v0(uint32_t) {           \
-    return ::ferrite::detail::describe_plugin(                                                                   \
-        id, version, [](::ferrite::PluginBuilder& builder, const ::ferrite::PluginContext& context) {            \
-          auto all = [&](auto&&... items) {                                                                      \
-            (::ferrite::detail::contribute(builder, context, std::forward<decltype(items)>(items)), ...);        \
-          };                                                                                                     \
-          all(__VA_ARGS__);                                                                                      \
-        });                                                                                                      \
+#define FERRITE_PLUGIN(id, version, ...)                                                                  \
+  extern "C" __attribute__((visibility("default"))) const fe_plugin_v0* fe_plugin_entry_v0(uint32_t) {    \
+    return ::ferrite::detail::describe_plugin(                                                            \
+        id, version, [](::ferrite::PluginBuilder& builder, const ::ferrite::PluginContext& context) {     \
+          auto all = [&](auto&&... items) {                                                               \
+            (::ferrite::detail::contribute(builder, context, std::forward<decltype(items)>(items)), ...); \
+          };                                                                                              \
+          all(__VA_ARGS__);                                                                               \
+        });                                                                                               \
   }

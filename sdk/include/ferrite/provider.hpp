@@ -13,10 +13,13 @@
 namespace ferrite::inline v0 {
 
 using Bytes = std::span<const std::byte>;
-inline Bytes bytes_from(const fe_array& array) { return {static_cast<const std::byte*>(array.data), array.count}; }
+inline Bytes bytes_from(const fe_array& array) {
+  return {static_cast<const std::byte*>(array.data), array.count};
+}
 inline fe_array bytes_to(Bytes bytes) { return {bytes.data(), bytes.size(), 1}; }
 inline void write(const fe_sink& sink, std::string_view text) {
-  if (sink.write && sink.write(sink.self, text.data(), text.size()) != FE_OK) fail("FE-P21", "the host refused output");
+  if (sink.write && sink.write(sink.self, text.data(), text.size()) != FE_OK)
+    fail("FE-P21", "the host refused output");
 }
 
 /// A target that a provider has opened. Any-thread after it is opened.

@@ -45,11 +45,20 @@ class Term {
   explicit Term(State state) : state_(std::make_shared<State>(std::move(state))) {}
   Term(double number) : Term(State{{}, number_text(number), {}, {}, {}, false}) {}
   /// Matches only when the result has one user.
-  Term& used_once() { state_->once = true; return *this; }
+  Term& used_once() {
+    state_->once = true;
+    return *this;
+  }
   /// Looks through these ops between this node and its users: through("cast, reshape").
-  Term& through(std::string ops) { state_->through = std::move(ops); return *this; }
+  Term& through(std::string ops) {
+    state_->through = std::move(ops);
+    return *this;
+  }
   /// {axis = -1} compares, {axis = $a} captures, in a replacement gives; written as in the text form.
-  Term& attrs(std::string text) { state_->attrs = std::move(text); return *this; }
+  Term& attrs(std::string text) {
+    state_->attrs = std::move(text);
+    return *this;
+  }
   const State& state() const { return *state_; }
   const void* identity() const { return state_.get(); }
 
@@ -69,7 +78,9 @@ class OpTerm {
  public:
   explicit OpTerm(std::string name) : name_(std::move(name)) {}
   template <class... Terms>
-  Term operator()(Terms... terms) const { return Term(Term::State{name_, {}, {Term(terms)...}, {}, {}, false}); }
+  Term operator()(Terms... terms) const {
+    return Term(Term::State{name_, {}, {Term(terms)...}, {}, {}, false});
+  }
 
  private:
   std::string name_;
@@ -80,11 +91,23 @@ class Rule {
  public:
   using Predicate = std::function<bool(const Match&)>;
   explicit Rule(std::string name) : name_(std::move(name)) {}
-  Rule& match(Term root) { pattern_.push_back(std::move(root)); return *this; }
-  Rule& where(Predicate predicate) { predicates_.push_back(std::move(predicate)); return *this; }
+  Rule& match(Term root) {
+    pattern_.push_back(std::move(root));
+    return *this;
+  }
+  Rule& where(Predicate predicate) {
+    predicates_.push_back(std::move(predicate));
+    return *this;
+  }
   /// A condition of the rule language, e.g. "dtype(%x) != f64".
-  Rule& where(std::string condition) { conditions_.push_back(std::move(condition)); return *this; }
-  Rule& yield(Term replacement) { yield_.push_back(std::move(replacement)); return *this; }
+  Rule& where(std::string condition) {
+    conditions_.push_back(std::move(condition));
+    return *this;
+  }
+  Rule& yield(Term replacement) {
+    yield_.push_back(std::move(replacement));
+    return *this;
+  }
 
   const std::string& name() const { return name_; }
   const std::vector<Predicate>& predicates() const { return predicates_; }
@@ -103,7 +126,8 @@ class Rule {
     if (!conditions_.empty() || !predicates_.empty()) {
       result += "  where {\n";
       for (const auto& condition : conditions_) result += "    " + condition + "\n";
-      for (size_t k = 0; k < predicates_.size(); ++k) result += "    predicate(\"" + predicate_name(k) + "\")\n";
+      for (size_t k = 0; k < predicates_.size(); ++k)
+        result += "    predicate(\"" + predicate_name(k) + "\")\n";
       result += "  }\n";
     }
     result += "  yield {\n";
@@ -125,7 +149,8 @@ class Rule {
       if (state.op.empty()) return state.text;
       if (auto found = names.find(term.identity()); found != names.end()) return found->second;
       std::string operands;
-      for (const auto& operand : state.operands) operands += (operands.empty() ? "" : ", ") + print(operand, out);
+      for (const auto& operand : state.operands)
+        operands += (operands.empty() ? "" : ", ") + print(operand, out);
       std::string name = root_name.empty() ? prefix + std::to_string(names.size()) : root_name;
       names.emplace(term.identity(), name);
       out += "    " + name + " = " + state.op + "(" + operands + ")";
@@ -154,13 +179,17 @@ template <class... Rules>
 RuleSet rules(std::string phase, Rules&&... items) {
   RuleSet set{std::move(phase), {}, {}, {}};
   auto add = [&](auto&& item) {
-    if constexpr (std::is_invocable_r_v<Rule, decltype(item)>) set.rules.push_back(item());
-    else set.rules.push_back(item);
+    if constexpr (std::is_invocable_r_v<Rule, decltype(item)>)
+      set.rules.push_back(item());
+    else
+      set.rules.push_back(item);
   };
   (add(std::forward<Rules>(items)), ...);
   return set;
 }
 /// Rules in the text form; `file` names them in messages.
-inline RuleSet rule_text(std::string file, std::string text) { return {{}, {}, std::move(text), std::move(file)}; }
+inline RuleSet rule_text(std::string file, std::string text) {
+  return {{}, {}, std::move(text), std::move(file)};
+}
 
 }  // namespace ferrite::inline v0

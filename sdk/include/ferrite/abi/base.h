@@ -83,13 +83,13 @@ typedef int64_t fe_dim;
 typedef struct fe_tensor_type {
   uint64_t size;
   fe_dtype dtype;
-  uint16_t layout;    // FE_LAYOUT_*
+  uint16_t layout;  // FE_LAYOUT_*
   uint32_t rank;
-  const fe_dim* dims;        // [rank]
-  const int64_t* strides;    // [rank] in elements when layout is strided, else null
-  int64_t offset;            // in elements
-  uint32_t alignment;        // bytes, 0 = the dtype's own
-  uint32_t device;           // index into the program's device table
+  const fe_dim* dims;      // [rank]
+  const int64_t* strides;  // [rank] in elements when layout is strided, else null
+  int64_t offset;          // in elements
+  uint32_t alignment;      // bytes, 0 = the dtype's own
+  uint32_t device;         // index into the program's device table
 } fe_tensor_type;
 
 #ifdef __cplusplus

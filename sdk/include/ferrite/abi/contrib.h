@@ -33,13 +33,16 @@ typedef struct fe_operand_def {
 
 typedef struct fe_attr_def {
   uint64_t size;
-  fe_attr value;      // name, kind and, unless required, the default
+  fe_attr value;  // name, kind and, unless required, the default
   uint32_t required;
   uint32_t reserved;
   fe_string doc;
 } fe_attr_def;
 
-typedef struct fe_infer_args { uint64_t size; const fe_instance* op; } fe_infer_args;
+typedef struct fe_infer_args {
+  uint64_t size;
+  const fe_instance* op;
+} fe_infer_args;
 typedef struct fe_infer_out {
   uint64_t size;
   void* host;
@@ -64,10 +67,10 @@ typedef struct fe_lowering_args {
 
 #define FE_OP_COMMUTATIVE 1u
 #define FE_OP_DECOMPOSE_EARLY 2u
-#define FE_OP_VIEW 4u         // moves elements, computes nothing
-#define FE_OP_POINTWISE 8u    // each result element from the operand elements of the same (broadcast) index
-#define FE_OP_RANDOM 16u      // never folded, never merged
-#define FE_OP_EFFECT 32u      // never removed
+#define FE_OP_VIEW 4u       // moves elements, computes nothing
+#define FE_OP_POINTWISE 8u  // each result element from the operand elements of the same (broadcast) index
+#define FE_OP_RANDOM 16u    // never folded, never merged
+#define FE_OP_EFFECT 32u    // never removed
 
 typedef struct fe_op_def {
   uint64_t size;
@@ -106,7 +109,11 @@ typedef struct fe_match_args {
   fe_array values;  // of fe_value
   fe_node root;
 } fe_match_args;
-typedef struct fe_predicate_out { uint64_t size; uint32_t accepted; uint32_t reserved; } fe_predicate_out;
+typedef struct fe_predicate_out {
+  uint64_t size;
+  uint32_t accepted;
+  uint32_t reserved;
+} fe_predicate_out;
 typedef struct fe_predicate {
   uint64_t size;
   void* self;
@@ -117,9 +124,9 @@ typedef struct fe_rule_set {
   uint64_t size;
   uint32_t rev;
   uint32_t reserved;
-  fe_string text;        // the rule language; `file` is the name for error messages
+  fe_string text;  // the rule language; `file` is the name for error messages
   fe_string file;
-  fe_array predicates;   // of fe_predicate
+  fe_array predicates;  // of fe_predicate
 } fe_rule_set;
 
 typedef struct fe_pass_args {
@@ -128,14 +135,19 @@ typedef struct fe_pass_args {
   const fe_loop_api* loops;         // pre_fusion
   const fe_schedule_api* schedule;  // post_fusion
 } fe_pass_args;
-typedef struct fe_pass_out { uint64_t size; uint32_t changed; uint32_t reserved; } fe_pass_out;
+typedef struct fe_pass_out {
+  uint64_t size;
+  uint32_t changed;
+  uint32_t reserved;
+} fe_pass_out;
 typedef struct fe_pass {
   uint64_t size;
   uint32_t rev;
   uint32_t reserved;
   void* self;
   fe_string name;
-  fe_string phase;  // pre_grad, joint_pre, joint_post, post_grad_pre, post_grad, post_grad_post, pre_lower, pre_fusion, post_fusion
+  fe_string
+      phase;  // pre_grad, joint_pre, joint_post, post_grad_pre, post_grad, post_grad_post, pre_lower, pre_fusion, post_fusion
   fe_array after;   // of fe_string: pass names
   fe_array before;  // of fe_string
   int32_t (*run)(void* self, fe_call*, const fe_pass_args*, fe_pass_out*);

@@ -27,7 +27,7 @@ typedef struct fe_attr {
   fe_string name;
   uint32_t kind;  // FE_ATTR_*
   uint32_t reserved;
-  int64_t i;      // int, bool, dtype
+  int64_t i;  // int, bool, dtype
   double f;
   fe_string s;
   fe_array list;  // of int64_t, double or fe_string
@@ -41,16 +41,16 @@ typedef struct fe_attr {
 typedef struct fe_value_view {
   uint64_t size;
   fe_value handle;
-  fe_node producer;      // 0 for graph inputs and constants
-  uint32_t result;       // which result of the producer
-  uint32_t use_count;    // operands that read it, graph outputs counted
+  fe_node producer;    // 0 for graph inputs and constants
+  uint32_t result;     // which result of the producer
+  uint32_t use_count;  // operands that read it, graph outputs counted
   uint32_t is_output;
   uint32_t is_input;
-  uint32_t constant;     // FE_CONSTANT_*
+  uint32_t constant;  // FE_CONSTANT_*
   uint32_t reserved;
   fe_string name;
   fe_tensor_type type;
-  const void* data;      // constants: contiguous elements, else null
+  const void* data;  // constants: contiguous elements, else null
   uint64_t data_bytes;
 } fe_value_view;
 
@@ -70,15 +70,24 @@ typedef struct fe_node_view {
 typedef struct fe_graph_view {
   uint64_t size;
   fe_string name;
-  fe_array nodes;    // of fe_node
-  fe_array inputs;   // of fe_value
-  fe_array outputs;  // of fe_value
-  uint64_t revision; // grows with each edit
+  fe_array nodes;     // of fe_node
+  fe_array inputs;    // of fe_value
+  fe_array outputs;   // of fe_value
+  uint64_t revision;  // grows with each edit
 } fe_graph_view;
 
-typedef struct fe_node_args { uint64_t size; fe_node node; } fe_node_args;
-typedef struct fe_value_args { uint64_t size; fe_value value; } fe_value_args;
-typedef struct fe_handle_out { uint64_t size; uint64_t handle; } fe_handle_out;
+typedef struct fe_node_args {
+  uint64_t size;
+  fe_node node;
+} fe_node_args;
+typedef struct fe_value_args {
+  uint64_t size;
+  fe_value value;
+} fe_value_args;
+typedef struct fe_handle_out {
+  uint64_t size;
+  uint64_t handle;
+} fe_handle_out;
 
 // make: appends before `before` (0 = at the end). Types are inferred by the op's rule; `results` takes up to `capacity` handles.
 typedef struct fe_make_args {
@@ -87,8 +96,8 @@ typedef struct fe_make_args {
   fe_array operands;  // of fe_value
   fe_array attrs;     // of fe_attr
   fe_node before;
-  fe_string origin;   // empty: inherited from the node given in `like`
-  fe_node like;       // provenance donor, 0 = none
+  fe_string origin;  // empty: inherited from the node given in `like`
+  fe_node like;      // provenance donor, 0 = none
 } fe_make_args;
 typedef struct fe_make_out {
   uint64_t size;

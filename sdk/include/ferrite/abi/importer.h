@@ -12,11 +12,17 @@ extern "C" {
 
 typedef struct fe_model_open_args {
   uint64_t size;
-  fe_string path;   // of the file; names beside it are resolved against its folder
-  fe_array bytes;   // the whole file, mapped by the host until model_close
+  fe_string path;  // of the file; names beside it are resolved against its folder
+  fe_array bytes;  // the whole file, mapped by the host until model_close
 } fe_model_open_args;
-typedef struct fe_model_open_out { uint64_t size; void* model; } fe_model_open_out;
-typedef struct fe_model_args { uint64_t size; void* model; } fe_model_args;
+typedef struct fe_model_open_out {
+  uint64_t size;
+  void* model;
+} fe_model_open_out;
+typedef struct fe_model_args {
+  uint64_t size;
+  void* model;
+} fe_model_args;
 // One input or output of the model. A dim that is not fixed has the value -1 and a name ("" = anonymous).
 typedef struct fe_port {
   uint64_t size;

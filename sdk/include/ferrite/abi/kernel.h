@@ -30,7 +30,7 @@ typedef struct fe_flat_header {
   uint64_t bytes;     // of the whole container
   uint32_t section_count;
   uint32_t reserved;
-} fe_flat_header;       // the section table follows
+} fe_flat_header;  // the section table follows
 
 #define FE_SECTION_MUST_UNDERSTAND 0x80000000u
 typedef struct fe_flat_section {
@@ -83,14 +83,15 @@ typedef struct fe_flat_buffer {
   uint16_t layout;  // FE_LAYOUT_STRIDED or FE_LAYOUT_BLOCKED
   uint16_t reserved;
   uint32_t rank;
-  uint32_t alignment;     // bytes
-  uint32_t dims;          // into INTS [rank], logical
-  uint32_t strides;       // into INTS [rank], elements; blocked: FE_NONE32
-  int64_t offset;         // elements
-  uint32_t packed_rank;   // blocked: dims of the stored array
-  uint32_t packed_dims;   // into INTS
-  uint32_t unpack;        // into INDICES [rank]: logical coordinate as an expression of the packed coordinates, whose
-  uint32_t packed_symbol; // symbols are packed_symbol + k
+  uint32_t alignment;    // bytes
+  uint32_t dims;         // into INTS [rank], logical
+  uint32_t strides;      // into INTS [rank], elements; blocked: FE_NONE32
+  int64_t offset;        // elements
+  uint32_t packed_rank;  // blocked: dims of the stored array
+  uint32_t packed_dims;  // into INTS
+  uint32_t
+      unpack;  // into INDICES [rank]: logical coordinate as an expression of the packed coordinates, whose
+  uint32_t packed_symbol;  // symbols are packed_symbol + k
 } fe_flat_buffer;
 
 #define FE_STATEMENT_MAP 1u
@@ -100,7 +101,7 @@ typedef struct fe_flat_buffer {
 #define FE_STATEMENT_SERIAL 5u
 #define FE_STATEMENT_CALL 6u
 typedef struct fe_flat_statement {
-  uint32_t kind;  // FE_STATEMENT_*
+  uint32_t kind;           // FE_STATEMENT_*
   uint32_t contract_kind;  // FE_CONTRACT_*
   uint32_t vars, var_count;
   uint32_t ops, op_count;  // operation numbers below are relative to `ops`
@@ -152,7 +153,7 @@ typedef struct fe_flat_store {
   uint32_t buffer;
   uint32_t value;
   uint32_t mask;
-  uint32_t mode;  // FE_STORE_*
+  uint32_t mode;                // FE_STORE_*
   uint32_t index, index_count;  // into INDICES
 } fe_flat_store;
 

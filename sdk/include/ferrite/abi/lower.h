@@ -13,9 +13,10 @@
 extern "C" {
 #endif
 
-typedef uint32_t fe_buffer_token;  // operand k of the node is 1 + k, result k follows the operands; more from `temp`
-typedef uint32_t fe_index_token;   // an index expression
-typedef uint32_t fe_value_token;   // a scalar of the statement's body
+typedef uint32_t
+    fe_buffer_token;  // operand k of the node is 1 + k, result k follows the operands; more from `temp`
+typedef uint32_t fe_index_token;  // an index expression
+typedef uint32_t fe_value_token;  // a scalar of the statement's body
 
 #define FE_VAR_PARALLEL 0u
 #define FE_VAR_REDUCTION 1u
@@ -36,9 +37,9 @@ typedef struct fe_var {
 #define FE_INDEX_MAX 7u
 
 // What an out-of-range indirect index does.
-#define FE_INDIRECT_WRAP 0u    // negative values count from the end; then as check
+#define FE_INDIRECT_WRAP 0u  // negative values count from the end; then as check
 #define FE_INDIRECT_CLAMP 1u
-#define FE_INDIRECT_CHECK 2u   // sets the error word {kernel, node}
+#define FE_INDIRECT_CHECK 2u  // sets the error word {kernel, node}
 #define FE_INDIRECT_ASSUME 3u
 
 #define FE_REDUCE_SUM 1u
@@ -60,38 +61,120 @@ typedef struct fe_var {
 #define FE_CONTRACT_GEMM 1u
 #define FE_CONTRACT_CONV 2u
 
-typedef struct fe_token_out { uint64_t size; uint32_t token; uint32_t reserved; } fe_token_out;
-typedef struct fe_temp_args { uint64_t size; fe_tensor_type type; } fe_temp_args;
+typedef struct fe_token_out {
+  uint64_t size;
+  uint32_t token;
+  uint32_t reserved;
+} fe_token_out;
+typedef struct fe_temp_args {
+  uint64_t size;
+  fe_tensor_type type;
+} fe_temp_args;
 // Begins a statement; out gives the index token of the first variable, the others follow it.
-typedef struct fe_begin_args { uint64_t size; fe_array vars; /* of fe_var */ } fe_begin_args;
-typedef struct fe_index_args { uint64_t size; uint32_t op; fe_index_token a; fe_index_token b; uint32_t reserved; int64_t constant; } fe_index_args;
+typedef struct fe_begin_args {
+  uint64_t size;
+  fe_array vars; /* of fe_var */
+} fe_begin_args;
+typedef struct fe_index_args {
+  uint64_t size;
+  uint32_t op;
+  fe_index_token a;
+  fe_index_token b;
+  uint32_t reserved;
+  int64_t constant;
+} fe_index_args;
 // mask = 0: an unmasked load, the index is in range. Otherwise the load happens where mask holds, and gives `other` elsewhere.
-typedef struct fe_load_args { uint64_t size; fe_buffer_token buffer; fe_value_token mask; fe_value_token other; uint32_t reserved; fe_array index; /* of fe_index_token */ } fe_load_args;
+typedef struct fe_load_args {
+  uint64_t size;
+  fe_buffer_token buffer;
+  fe_value_token mask;
+  fe_value_token other;
+  uint32_t reserved;
+  fe_array index; /* of fe_index_token */
+} fe_load_args;
 // bits: the element's bits, low end first (f32 as its 32 bits, i64 as 64, bool as 0 or 1).
-typedef struct fe_constant_args { uint64_t size; uint64_t bits; fe_dtype dtype; uint16_t reserved[3]; } fe_constant_args;
+typedef struct fe_constant_args {
+  uint64_t size;
+  uint64_t bits;
+  fe_dtype dtype;
+  uint16_t reserved[3];
+} fe_constant_args;
 // prim: FE_PRIM_* code; dtype: the result's, read for cast and bitcast only.
-typedef struct fe_prim_args { uint64_t size; uint32_t prim; fe_value_token a, b, c; fe_dtype dtype; uint16_t reserved[3]; } fe_prim_args;
-typedef struct fe_index_value_args { uint64_t size; fe_index_token index; fe_dtype dtype; uint16_t reserved; } fe_index_value_args;
-typedef struct fe_indirect_args { uint64_t size; fe_value_token value; uint32_t mode; int64_t extent; } fe_indirect_args;
+typedef struct fe_prim_args {
+  uint64_t size;
+  uint32_t prim;
+  fe_value_token a, b, c;
+  fe_dtype dtype;
+  uint16_t reserved[3];
+} fe_prim_args;
+typedef struct fe_index_value_args {
+  uint64_t size;
+  fe_index_token index;
+  fe_dtype dtype;
+  uint16_t reserved;
+} fe_index_value_args;
+typedef struct fe_indirect_args {
+  uint64_t size;
+  fe_value_token value;
+  uint32_t mode;
+  int64_t extent;
+} fe_indirect_args;
 // Reduces `element` over the reduction variables; `index` (an i64 value) only for argmax and argmin. The result is a scalar of
 // the parallel variables. accumulator: 0 = the rule of the dtype (f32 for smaller floats, the dtype itself otherwise).
-typedef struct fe_reduce_args { uint64_t size; uint32_t kind; fe_value_token element; fe_value_token index; fe_dtype accumulator; uint16_t reserved; } fe_reduce_args;
+typedef struct fe_reduce_args {
+  uint64_t size;
+  uint32_t kind;
+  fe_value_token element;
+  fe_value_token index;
+  fe_dtype accumulator;
+  uint16_t reserved;
+} fe_reduce_args;
 typedef struct fe_contract_args {
   uint64_t size;
-  fe_value_token a, b;  // loads
-  uint32_t kind;        // FE_CONTRACT_*
-  fe_dtype accumulator; // 0 = the rule
+  fe_value_token a, b;   // loads
+  uint32_t kind;         // FE_CONTRACT_*
+  fe_dtype accumulator;  // 0 = the rule
   uint16_t reserved;
 } fe_contract_args;
 // State carried over the serial variables: `init` before the first iteration; set_carry gives the next value.
-typedef struct fe_carry_args { uint64_t size; uint64_t init_bits; fe_dtype dtype; uint16_t reserved[3]; } fe_carry_args;
-typedef struct fe_set_carry_args { uint64_t size; fe_value_token carried; fe_value_token next; } fe_set_carry_args;
-typedef struct fe_store_args { uint64_t size; fe_buffer_token buffer; fe_value_token value; fe_value_token mask; uint32_t mode; fe_array index; /* of fe_index_token */ } fe_store_args;
+typedef struct fe_carry_args {
+  uint64_t size;
+  uint64_t init_bits;
+  fe_dtype dtype;
+  uint16_t reserved[3];
+} fe_carry_args;
+typedef struct fe_set_carry_args {
+  uint64_t size;
+  fe_value_token carried;
+  fe_value_token next;
+} fe_set_carry_args;
+typedef struct fe_store_args {
+  uint64_t size;
+  fe_buffer_token buffer;
+  fe_value_token value;
+  fe_value_token mask;
+  uint32_t mode;
+  fe_array index; /* of fe_index_token */
+} fe_store_args;
 // An opaque kernel: a C function over contiguous buffers, called once.
-typedef struct fe_kernel_buffer { void* data; fe_tensor_type type; } fe_kernel_buffer;
-typedef struct fe_kernel_call_args { uint64_t size; fe_array buffers; /* of fe_kernel_buffer: reads, then writes */ void* self; } fe_kernel_call_args;
+typedef struct fe_kernel_buffer {
+  void* data;
+  fe_tensor_type type;
+} fe_kernel_buffer;
+typedef struct fe_kernel_call_args {
+  uint64_t size;
+  fe_array buffers; /* of fe_kernel_buffer: reads, then writes */
+  void* self;
+} fe_kernel_call_args;
 typedef int32_t (*fe_kernel_function)(void* self, fe_call*, const fe_kernel_call_args*, fe_none*);
-typedef struct fe_call_args { uint64_t size; fe_kernel_function function; void* self; fe_array reads; /* of fe_buffer_token */ fe_array writes; fe_string name; } fe_call_args;
+typedef struct fe_call_args {
+  uint64_t size;
+  fe_kernel_function function;
+  void* self;
+  fe_array reads; /* of fe_buffer_token */
+  fe_array writes;
+  fe_string name;
+} fe_call_args;
 
 typedef struct fe_lower_api {
   uint64_t size;

@@ -17,7 +17,13 @@ extern "C" {
 #define FE_LOG_WARNING 1u
 #define FE_LOG_INFO 2u
 #define FE_LOG_DEBUG 3u
-typedef struct fe_log_args { uint64_t size; uint32_t level; uint32_t reserved; fe_string channel; fe_string text; } fe_log_args;
+typedef struct fe_log_args {
+  uint64_t size;
+  uint32_t level;
+  uint32_t reserved;
+  fe_string channel;
+  fe_string text;
+} fe_log_args;
 
 // fn(context, begin, end, worker) for disjoint ranges that cover [0, count); ranges hold at least `grain` items except the last.
 typedef struct fe_parallel_args {
@@ -28,7 +34,10 @@ typedef struct fe_parallel_args {
   void* context;
   void (*fn)(void* context, int64_t begin, int64_t end, int64_t worker);
 } fe_parallel_args;
-typedef struct fe_workers_out { uint64_t size; int64_t workers; } fe_workers_out;
+typedef struct fe_workers_out {
+  uint64_t size;
+  int64_t workers;
+} fe_workers_out;
 
 typedef struct fe_host {
   uint64_t size;
@@ -41,13 +50,13 @@ typedef struct fe_host {
   int32_t (*workers)(void* self, fe_call*, const fe_none*, fe_workers_out*);
 } fe_host;
 
-#define FE_CONTRIBUTION_OP 1u         // fe_op_def
-#define FE_CONTRIBUTION_LOWERING 2u   // fe_lowering
-#define FE_CONTRIBUTION_RULES 3u      // fe_rule_set
-#define FE_CONTRIBUTION_PASS 4u       // fe_pass
-#define FE_CONTRIBUTION_PROVIDER 5u   // fe_provider
-#define FE_CONTRIBUTION_RUNTIME 6u    // fe_runtime
-#define FE_CONTRIBUTION_IMPORTER 7u   // fe_importer
+#define FE_CONTRIBUTION_OP 1u        // fe_op_def
+#define FE_CONTRIBUTION_LOWERING 2u  // fe_lowering
+#define FE_CONTRIBUTION_RULES 3u     // fe_rule_set
+#define FE_CONTRIBUTION_PASS 4u      // fe_pass
+#define FE_CONTRIBUTION_PROVIDER 5u  // fe_provider
+#define FE_CONTRIBUTION_RUNTIME 6u   // fe_runtime
+#define FE_CONTRIBUTION_IMPORTER 7u  // fe_importer
 
 typedef struct fe_contribution {
   uint32_t kind;
@@ -66,7 +75,10 @@ typedef struct fe_create_out {
   void* instance;
   fe_array contributions;  // of fe_contribution, lives until destroy
 } fe_create_out;
-typedef struct fe_destroy_args { uint64_t size; void* instance; } fe_destroy_args;
+typedef struct fe_destroy_args {
+  uint64_t size;
+  void* instance;
+} fe_destroy_args;
 
 typedef struct fe_plugin_v0 {
   uint64_t size;

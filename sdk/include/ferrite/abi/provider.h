@@ -27,7 +27,7 @@ typedef struct fe_open_target_out {
 // encoding) of the packed coordinates p0, p1, ...; elements whose logical coordinate is out of range hold 0.
 typedef struct fe_operand_layout {
   uint64_t size;
-  uint32_t buffer;       // of the kernel
+  uint32_t buffer;  // of the kernel
   uint32_t packed_rank;
   const int64_t* packed_dims;
   const fe_flat_expr* exprs;
@@ -39,7 +39,7 @@ typedef struct fe_operand_layout {
 
 typedef struct fe_candidate {
   uint64_t size;
-  uint64_t id;               // given back to compile
+  uint64_t id;  // given back to compile
   fe_string name;
   double cost;               // seconds, by the provider's model
   int64_t workspace_bytes;   // per worker
@@ -63,19 +63,19 @@ typedef struct fe_propose_out {
 typedef struct fe_compile_args {
   uint64_t size;
   void* target;
-  fe_array kernel;      // bytes, operand layouts of the candidate already in place
-  uint64_t candidate;   // id
-  fe_string entry;      // name of the entry, the kernel's hash
-  fe_array config;      // bytes; empty = the provider's own choice
-  fe_string provenance; // for listings
+  fe_array kernel;       // bytes, operand layouts of the candidate already in place
+  uint64_t candidate;    // id
+  fe_string entry;       // name of the entry, the kernel's hash
+  fe_array config;       // bytes; empty = the provider's own choice
+  fe_string provenance;  // for listings
 } fe_compile_args;
 typedef struct fe_compile_out {
   uint64_t size;
-  fe_sink blob;          // code
-  fe_sink listing;       // text, only when listing.write is not null
-  int64_t tasks;         // units of parallel work of one launch
-  int64_t grain;         // tasks that one worker should take at least
-  int64_t workspace_bytes;  // per worker
+  fe_sink blob;                             // code
+  fe_sink listing;                          // text, only when listing.write is not null
+  int64_t tasks;                            // units of parallel work of one launch
+  int64_t grain;                            // tasks that one worker should take at least
+  int64_t workspace_bytes;                  // per worker
   int64_t registers, spills, shared_bytes;  // -1 = unknown
 } fe_compile_out;
 

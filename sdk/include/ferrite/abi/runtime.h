@@ -9,28 +9,72 @@
 extern "C" {
 #endif
 
-typedef struct fe_device_args { uint64_t size; uint32_t device; uint32_t reserved; } fe_device_args;
-typedef struct fe_device_count_out { uint64_t size; uint32_t count; uint32_t reserved; } fe_device_count_out;
+typedef struct fe_device_args {
+  uint64_t size;
+  uint32_t device;
+  uint32_t reserved;
+} fe_device_args;
+typedef struct fe_device_count_out {
+  uint64_t size;
+  uint32_t count;
+  uint32_t reserved;
+} fe_device_count_out;
 typedef struct fe_describe_out {
   uint64_t size;
-  fe_sink description;     // bytes for provider.open_target
-  fe_sink name;            // for people
-  int32_t dlpack_device;   // DLPack's number of the device kind
-  uint32_t host_memory;    // 1: the device reads and writes host pointers
-  uint64_t alignment;      // of allocations, bytes
-  uint64_t capacity;       // bytes, 0 = unknown
+  fe_sink description;    // bytes for provider.open_target
+  fe_sink name;           // for people
+  int32_t dlpack_device;  // DLPack's number of the device kind
+  uint32_t host_memory;   // 1: the device reads and writes host pointers
+  uint64_t alignment;     // of allocations, bytes
+  uint64_t capacity;      // bytes, 0 = unknown
 } fe_describe_out;
-typedef struct fe_alloc_args { uint64_t size; uint32_t device; uint32_t reserved; uint64_t bytes; } fe_alloc_args;
-typedef struct fe_alloc_out { uint64_t size; void* data; } fe_alloc_out;
-typedef struct fe_free_args { uint64_t size; uint32_t device; uint32_t reserved; void* data; } fe_free_args;
+typedef struct fe_alloc_args {
+  uint64_t size;
+  uint32_t device;
+  uint32_t reserved;
+  uint64_t bytes;
+} fe_alloc_args;
+typedef struct fe_alloc_out {
+  uint64_t size;
+  void* data;
+} fe_alloc_out;
+typedef struct fe_free_args {
+  uint64_t size;
+  uint32_t device;
+  uint32_t reserved;
+  void* data;
+} fe_free_args;
 #define FE_COPY_TO_DEVICE 0u
 #define FE_COPY_TO_HOST 1u
 #define FE_COPY_ON_DEVICE 2u
-typedef struct fe_copy_args { uint64_t size; uint32_t device; uint32_t kind; void* to; const void* from; uint64_t bytes; } fe_copy_args;
-typedef struct fe_module_args { uint64_t size; uint32_t device; uint32_t reserved; fe_array blobs; /* of fe_array: bytes */ fe_string name; } fe_module_args;
-typedef struct fe_module_out { uint64_t size; void* module; } fe_module_out;
-typedef struct fe_function_args { uint64_t size; void* module; fe_string entry; } fe_function_args;
-typedef struct fe_function_out { uint64_t size; void* function; } fe_function_out;
+typedef struct fe_copy_args {
+  uint64_t size;
+  uint32_t device;
+  uint32_t kind;
+  void* to;
+  const void* from;
+  uint64_t bytes;
+} fe_copy_args;
+typedef struct fe_module_args {
+  uint64_t size;
+  uint32_t device;
+  uint32_t reserved;
+  fe_array blobs; /* of fe_array: bytes */
+  fe_string name;
+} fe_module_args;
+typedef struct fe_module_out {
+  uint64_t size;
+  void* module;
+} fe_module_out;
+typedef struct fe_function_args {
+  uint64_t size;
+  void* module;
+  fe_string entry;
+} fe_function_args;
+typedef struct fe_function_out {
+  uint64_t size;
+  void* function;
+} fe_function_out;
 // buffers: one pointer for each non-local buffer of the kernel, in its order. error: two words {kernel, code} set by checked
 // indices, in memory that the device can write. workspace: workers x workspace_bytes, aligned as allocations are.
 typedef struct fe_launch_args {

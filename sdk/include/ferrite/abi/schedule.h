@@ -13,14 +13,14 @@ extern "C" {
 typedef struct fe_statement_view {
   uint64_t size;
   uint32_t id;
-  uint32_t kind;       // FE_STATEMENT_*
-  fe_array extents;    // of int64_t, parallel variables first
-  uint32_t parallel;   // how many of them are parallel
-  uint32_t group;      // fused group after fusion, else FE_NONE32
-  fe_array reads;      // of uint32_t: buffers
-  fe_array writes;     // of uint32_t
-  fe_string origin;    // model nodes
-  fe_string text;      // the statement's text form
+  uint32_t kind;      // FE_STATEMENT_*
+  fe_array extents;   // of int64_t, parallel variables first
+  uint32_t parallel;  // how many of them are parallel
+  uint32_t group;     // fused group after fusion, else FE_NONE32
+  fe_array reads;     // of uint32_t: buffers
+  fe_array writes;    // of uint32_t
+  fe_string origin;   // model nodes
+  fe_string text;     // the statement's text form
 } fe_statement_view;
 typedef struct fe_program_view {
   uint64_t size;
@@ -29,9 +29,20 @@ typedef struct fe_program_view {
   uint32_t group_count;  // 0 before fusion
   uint32_t reserved;
 } fe_program_view;
-typedef struct fe_statement_args { uint64_t size; uint32_t statement; uint32_t reserved; } fe_statement_args;
-typedef struct fe_pair_args { uint64_t size; uint32_t a, b; } fe_pair_args;
-typedef struct fe_group_args { uint64_t size; uint32_t group; uint32_t at; /* first statement of the new group */ } fe_group_args;
+typedef struct fe_statement_args {
+  uint64_t size;
+  uint32_t statement;
+  uint32_t reserved;
+} fe_statement_args;
+typedef struct fe_pair_args {
+  uint64_t size;
+  uint32_t a, b;
+} fe_pair_args;
+typedef struct fe_group_args {
+  uint64_t size;
+  uint32_t group;
+  uint32_t at; /* first statement of the new group */
+} fe_group_args;
 
 // pre_fusion
 typedef struct fe_loop_api {

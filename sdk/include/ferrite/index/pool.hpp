@@ -597,8 +597,7 @@ inline void Pool::binary_facts(Node& n, const Node& a, const Node& b) const {
     }
     case Op::constant:
     case Op::symbol:
-    case Op::add:
-      return;
+    case Op::add: return;
   }
 }
 

@@ -11,22 +11,14 @@ namespace ferrite::inline v0::index {
 
 inline const char* describe(RecordFault fault) {
   switch (fault) {
-    case RecordFault::none:
-      return "no fault";
-    case RecordFault::too_many:
-      return "there are too many index records";
-    case RecordFault::unknown_op:
-      return "the operation is unknown";
-    case RecordFault::unused_field:
-      return "an unused field is not zero";
-    case RecordFault::operand:
-      return "an operand does not precede its user";
-    case RecordFault::symbol:
-      return "the symbol is not declared";
-    case RecordFault::zero_divisor:
-      return "the divisor may be zero";
-    case RecordFault::too_large:
-      return "the expressions are too large";
+    case RecordFault::none: return "no fault";
+    case RecordFault::too_many: return "there are too many index records";
+    case RecordFault::unknown_op: return "the operation is unknown";
+    case RecordFault::unused_field: return "an unused field is not zero";
+    case RecordFault::operand: return "an operand does not precede its user";
+    case RecordFault::symbol: return "the symbol is not declared";
+    case RecordFault::zero_divisor: return "the divisor may be zero";
+    case RecordFault::too_large: return "the expressions are too large";
   }
   return "the fault is unknown";
 }
@@ -35,21 +27,14 @@ namespace detail {
 
 inline std::int64_t apply(Op op, std::int64_t a, std::int64_t b) {
   switch (op) {
-    case Op::add:
-      return wrap_add(a, b);
-    case Op::mul:
-      return wrap_mul(a, b);
-    case Op::floordiv:
-      return floor_div(a, b);
-    case Op::mod:
-      return floor_mod(a, b);
-    case Op::min:
-      return std::min(a, b);
-    case Op::max:
-      return std::max(a, b);
+    case Op::add: return wrap_add(a, b);
+    case Op::mul: return wrap_mul(a, b);
+    case Op::floordiv: return floor_div(a, b);
+    case Op::mod: return floor_mod(a, b);
+    case Op::min: return std::min(a, b);
+    case Op::max: return std::max(a, b);
     case Op::constant:
-    case Op::symbol:
-      break;
+    case Op::symbol: break;
   }
   return 0;
 }
@@ -98,22 +83,14 @@ decltype(auto) Pool::visit(Expr e, Visitor&& visitor) const {
   const Node& n = node(e);
   const Expr a{n.lhs}, b{n.rhs};
   switch (n.op) {
-    case Op::symbol:
-      return visitor.symbol(static_cast<Symbol>(n.value));
-    case Op::add:
-      return visitor.sum(n.value, sum_terms(n));
-    case Op::mul:
-      return visitor.mul(a, b);
-    case Op::floordiv:
-      return visitor.floordiv(a, b);
-    case Op::mod:
-      return visitor.mod(a, b);
-    case Op::min:
-      return visitor.min(a, b);
-    case Op::max:
-      return visitor.max(a, b);
-    case Op::constant:
-      break;
+    case Op::symbol: return visitor.symbol(static_cast<Symbol>(n.value));
+    case Op::add: return visitor.sum(n.value, sum_terms(n));
+    case Op::mul: return visitor.mul(a, b);
+    case Op::floordiv: return visitor.floordiv(a, b);
+    case Op::mod: return visitor.mod(a, b);
+    case Op::min: return visitor.min(a, b);
+    case Op::max: return visitor.max(a, b);
+    case Op::constant: break;
   }
   return visitor.constant(n.value);
 }
@@ -216,21 +193,14 @@ inline std::vector<Expr> Pool::post_order(std::span<const Expr> roots) const {
 
 inline Expr Pool::combine(Op op, Expr a, Expr b) {
   switch (op) {
-    case Op::add:
-      return add(a, b);
-    case Op::mul:
-      return mul(a, b);
-    case Op::floordiv:
-      return floordiv(a, b);
-    case Op::mod:
-      return mod(a, b);
-    case Op::min:
-      return min(a, b);
-    case Op::max:
-      return max(a, b);
+    case Op::add: return add(a, b);
+    case Op::mul: return mul(a, b);
+    case Op::floordiv: return floordiv(a, b);
+    case Op::mod: return mod(a, b);
+    case Op::min: return min(a, b);
+    case Op::max: return max(a, b);
     case Op::constant:
-    case Op::symbol:
-      break;
+    case Op::symbol: break;
   }
   return {};
 }
