@@ -68,7 +68,7 @@ void Progress::update(std::string_view text) {
   static const bool terminal = isatty(STDERR_FILENO) != 0;
   if (!terminal) return;
   shown_ = true;
-  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(std::min<size_t>(text.size(), 200)), text.data());
+  fmt::print(stderr, "\r\033[K{}", text.substr(0, 200));
   std::fflush(stderr);
 }
 

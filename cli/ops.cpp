@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common.h"
-#include "core/plugin/call.h"
+#include "core/support/abi.h"
 
 namespace ferrite::cli {
 namespace {
@@ -20,9 +20,9 @@ struct Coverage {
 Result<std::vector<Coverage>> coverage_of(const fe_importer& importer) {
   std::vector<Coverage> result;
   if (!importer.coverage) return result;
-  core::plugin::HostCall call;
-  core::plugin::Collector<> text;
-  auto args = core::plugin::make_sized<fe_none>();
+  core::abi::Call call;
+  core::abi::Collector<> text;
+  auto args = core::abi::sized<fe_none>();
   auto sink = text.sink();
   int32_t status = importer.coverage(importer.self, call.get(), &args, &sink);
   if (status != FE_OK) return call.error(status, "FE-I05", "the importer does not say what it covers");
@@ -74,10 +74,10 @@ Result<void> ops(const Options& options) {
   }
   for (const auto& importer : registry.importers()) {
     FE_TRY(auto coverage, coverage_of(*importer.table));
-    auto id = std::string(core::plugin::text_of(importer.table->id));
+    auto id = std::string(core::abi::view(importer.table->id));
     size_t supported = 0;
     auto list = nlohmann::ordered_json::array();
-    if (!options.json) fmt::print("\n{} ({}):\n", id, core::plugin::text_of(importer.table->extensions));
+    if (!options.json) fmt::print("\n{} ({}):\n", id, core::abi::view(importer.table->extensions));
     for (const auto& entry : coverage) {
       supported += entry.state == "supported";
       list.push_back({{"op", entry.op}, {"versions", entry.versions}, {"state", entry.state}});

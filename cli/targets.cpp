@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // ferrite targets: devices that are here, and what can be compiled for.
 #include "cli/common.h"
-#include "core/plugin/call.h"
 #include "core/run/pool.h"
+#include "core/support/abi.h"
 
 namespace ferrite::cli {
 namespace {
 
-using core::plugin::HostCall;
-using core::plugin::make_sized;
-using core::plugin::text_of;
+using core::abi::Call;
+using core::abi::sized;
+using core::abi::view;
 
 struct Options {
   PipelineOptions pipeline;
 };
 
 void print_devices(const fe_runtime& runtime) {
-  HostCall call;
-  auto none = make_sized<fe_none>();
-  auto count = make_sized<fe_device_count_out>();
+  core::abi::Call call;
+  auto none = core::abi::sized<fe_none>();
+  auto count = core::abi::sized<fe_device_count_out>();
   count.count = 1;
   if (runtime.device_count) {
     int32_t status = runtime.device_count(runtime.self, call.get(), &none, &count);
     if (status != FE_OK) {
-      fmt::print("  {}: {}\n", text_of(runtime.id),
+      fmt::print("  {}: {}\n", core::abi::view(runtime.id),
                  call.error(status, "FE-D05", "its devices cannot be counted").message());
       return;
     }
   }
-  if (count.count == 0) fmt::print("  {}: no device here\n", text_of(runtime.id));
+  if (count.count == 0) fmt::print("  {}: no device here\n", core::abi::view(runtime.id));
   for (uint32_t k = 0; k < count.count; ++k) {
-    core::plugin::Collector<> name, description;
-    auto args = make_sized<fe_device_args>();
+    core::abi::Collector<> name, description;
+    auto args = core::abi::sized<fe_device_args>();
     args.device = k;
-    auto out = make_sized<fe_describe_out>();
+    auto out = core::abi::sized<fe_describe_out>();
     out.name = name.sink();
     out.description = description.sink();
-    HostCall describe;
+    core::abi::Call describe;
     int32_t status = runtime.describe(runtime.self, describe.get(), &args, &out);
     if (status != FE_OK) {
-      fmt::print("  {}:{}: {}\n", text_of(runtime.id), k,
+      fmt::print("  {}:{}: {}\n", core::abi::view(runtime.id), k,
                  describe.error(status, "FE-D05", "the device cannot be described").message());
       continue;
     }
-    fmt::print("  {}:{}  {}", text_of(runtime.id), k, name.bytes());
+    fmt::print("  {}:{}  {}", core::abi::view(runtime.id), k, name.bytes());
     if (out.capacity > 0) fmt::print(", {:.1f} GiB", static_cast<double>(out.capacity) / (1 << 30));
     fmt::print("\n");
   }
@@ -57,8 +57,8 @@ Result<void> targets(const Options& options) {
   fmt::print("  interpreter  exact and slow, for comparison\n");
   fmt::print("compiled for:\n");
   for (const auto& provider : session->registry().providers())
-    fmt::print("  {}  by {} ({})\n", text_of(provider.table->device_kind), text_of(provider.table->id),
-               provider.plugin->id);
+    fmt::print("  {}  by {} ({})\n", core::abi::view(provider.table->device_kind),
+               core::abi::view(provider.table->id), provider.plugin->id);
   fmt::print("threads: {}\n", core::run::Pool::process().workers());
   return {};
 }

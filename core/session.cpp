@@ -8,25 +8,21 @@
 #include "core/graph/parse.h"
 #include "core/loop/eval.h"
 #include "core/lower/lower.h"
-#include "core/plugin/call.h"
 #include "core/run/pool.h"
+#include "core/support/abi.h"
 
 namespace ferrite::core {
-
-using plugin::HostCall;
-using plugin::make_sized;
 
 namespace {
 
 std::unique_ptr<fe_host> make_host() {
-  auto host = std::make_unique<fe_host>(make_sized<fe_host>());
+  auto host = std::make_unique<fe_host>(abi::sized<fe_host>());
   host->rev = 1;
   host->minor = FE_ABI_MINOR;
-  host->version = plugin::abi_of(FERRITE_VERSION);
+  host->version = abi::string(FERRITE_VERSION);
   host->log = [](void*, fe_call*, const fe_log_args* args, fe_none*) -> int32_t {
-    auto channel = plugin::text_of(args->channel);
-    if (args->level <= FE_LOG_WARNING || log::enabled(channel))
-      log::write(channel, plugin::text_of(args->text));
+    auto channel = abi::view(args->channel);
+    if (args->level <= FE_LOG_WARNING || log::enabled(channel)) log::write(channel, abi::view(args->text));
     return FE_OK;
   };
   host->parallel_for = [](void*, fe_call*, const fe_parallel_args* args, fe_none*) -> int32_t {
@@ -69,10 +65,10 @@ Model::Model(const Session& session) : session_(session) {}
 
 Model::~Model() {
   if (!state_ || !state_->model || !state_->importer->model_close) return;
-  HostCall call;
-  auto args = make_sized<fe_model_args>();
+  abi::Call call;
+  auto args = abi::sized<fe_model_args>();
   args.model = state_->model;
-  auto out = make_sized<fe_none>();
+  auto out = abi::sized<fe_none>();
   state_->importer->model_close(state_->importer->self, call.get(), &args, &out);
 }
 
@@ -115,7 +111,7 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
 
   std::string known = ".fe";
   for (const auto& importer : session.registry().importers()) {
-    std::string extensions(plugin::text_of(importer.table->extensions));
+    std::string extensions(abi::view(importer.table->extensions));
     known += ", " + extensions;
     if (("," + extensions + ",").find("," + extension + ",") != std::string::npos && !extension.empty())
       state.importer = importer.table;
@@ -124,35 +120,32 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
     return at(path, error(FE_EUNSUPPORTED, "FE-I02",
                           "no enabled plugin imports '{}' files; known extensions: {}", extension, known));
 
-  HostCall open_call;
-  auto open_args = make_sized<fe_model_open_args>();
-  open_args.path = plugin::abi_of(model->path_);
+  abi::Call open_call;
+  auto open_args = abi::sized<fe_model_open_args>();
+  open_args.path = abi::string(model->path_);
   open_args.bytes = {bytes.data(), bytes.size(), 1};
-  auto opened = make_sized<fe_model_open_out>();
+  auto opened = abi::sized<fe_model_open_out>();
   int32_t status = state.importer->model_open(state.importer->self, open_call.get(), &open_args, &opened);
   if (status != FE_OK)
     return at(path, open_call.error(status, "FE-I03", "the importer could not read the model"));
   state.model = opened.model;
 
-  HostCall signature_call;
-  auto signature_args = make_sized<fe_model_args>();
+  abi::Call signature_call;
+  auto signature_args = abi::sized<fe_model_args>();
   signature_args.model = state.model;
-  auto signature = make_sized<fe_signature_out>();
+  auto signature = abi::sized<fe_signature_out>();
   status = state.importer->signature(state.importer->self, signature_call.get(), &signature_args, &signature);
   if (status != FE_OK)
     return at(path, signature_call.error(status, "FE-I03", "the model's signature could not be read"));
   auto read = [](const fe_array& array) {
     std::vector<ModelPort> ports;
     for (size_t k = 0; k < array.count; ++k) {
-      const auto& abi = plugin::element_of<fe_port>(array, k);
-      ModelPort port{std::string(plugin::text_of(abi.name)),
-                     static_cast<DType>(abi.dtype),
-                     abi.rank != FE_NONE32,
-                     {},
-                     {}};
+      const auto& abi = abi::element<fe_port>(array, k);
+      ModelPort port{
+          std::string(abi::view(abi.name)), static_cast<DType>(abi.dtype), abi.rank != FE_NONE32, {}, {}};
       for (uint32_t d = 0; port.ranked && d < abi.rank; ++d) {
         port.dims.push_back(abi.dims[d]);
-        port.dim_names.emplace_back(plugin::text_of(abi.dim_names[d]));
+        port.dim_names.emplace_back(abi::view(abi.dim_names[d]));
       }
       ports.push_back(std::move(port));
     }
@@ -205,18 +198,18 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
   api.set_evaluate([&](graph::Graph& g, graph::ValueId value) { return evaluator.evaluate(g, value); });
   std::vector<fe_tensor_type> types;
   for (size_t k = 0; k < inputs_.size(); ++k) {
-    auto type = make_sized<fe_tensor_type>();
+    auto type = abi::sized<fe_tensor_type>();
     type.dtype = static_cast<fe_dtype>(inputs_[k].dtype);
     type.rank = static_cast<uint32_t>(input_dims[k].size());
     type.dims = input_dims[k].data();
     types.push_back(type);
   }
-  HostCall call;
-  auto args = make_sized<fe_build_args>();
+  abi::Call call;
+  auto args = abi::sized<fe_build_args>();
   args.model = state_->model;
   args.graph = api.api();
-  args.input_types = plugin::array_of(types);
-  auto out = make_sized<fe_none>();
+  args.input_types = abi::array(types);
+  auto out = abi::sized<fe_none>();
   int32_t status = state_->importer->build(state_->importer->self, call.get(), &args, &out);
   if (status != FE_OK) return at(path_, call.error(status, "FE-I04", "the model could not be imported"));
   graph.commit();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The edits of the graph. Each checks first, then changes, then records how to undo: what an undo finds is exactly
 // what its edit left, because the journal is undone last first.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -94,9 +96,16 @@ std::string Graph::free_name(std::string name) const {
 
 Result<void> Graph::check_type(const TensorType& type) const {
   if (type.dtype == DType::none) return error(FE_EINVALID, "FE-G06", "a tensor type without an element type");
+  // Element counts, byte counts and offsets of what is below this bound fit 64 bits.
+  constexpr int64_t most_elements = int64_t{1} << 56;
+  int64_t elements = 1;
   for (const Dim dim : type.dims) {
     if (!symbols_.valid(dim)) {
       return error(FE_EINVALID, "FE-G06", "dimension code {} names no expression of graph '{}'", dim, name_);
+    }
+    if (is_static(dim) && (__builtin_mul_overflow(elements, dim, &elements) || elements > most_elements)) {
+      return error(FE_EINVALID, "FE-G62", "a tensor of [{}] would have more than 2^56 elements",
+                   fmt::join(type.dims, ","));
     }
   }
   const Layout& layout = type.layout;

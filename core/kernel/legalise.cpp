@@ -5,7 +5,7 @@
 
 namespace ferrite::core::kernel {
 
-Result<void> legalise(ferrite::loop::Kernel& kernel, uint32_t supported) {
+Result<void> legalise(ferrite::loop::Kernel& kernel, uint64_t supported) {
   for (auto& statement : kernel.statements) {
     if (supported & kind_bit(statement.kind)) continue;
     if (statement.kind == FE_STATEMENT_CONTRACT) {

@@ -299,8 +299,8 @@ class Parser {
     const std::string where = cursor_.where();
     FE_TRY(const Token token, cursor_.expect(TokenKind::value, "a value"));
     uint64_t result = 0;
-    const char* end = token.text.data() + token.text.size();
-    const auto read = std::from_chars(token.text.data(), end, result);
+    const char *const begin = token.text.data(), *const end = begin + token.text.size();
+    const auto read = std::from_chars(begin, end, result);
     if (read.ec != std::errc() || read.ptr != end)
       return at(where, error(FE_EINVALID, "FE-G02", "values are numbered here, %{} is not", token.text));
     return result;

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/graph/infer.h"
 #include "core/lower/lower.h"
-#include "core/plugin/call.h"
+#include "core/support/abi.h"
 
 namespace ferrite::core::lower {
 namespace {
-
-using plugin::HostCall;
-using plugin::make_sized;
 
 constexpr size_t most_depth = 64;  // of decompositions within decompositions
 
@@ -19,12 +16,12 @@ Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registr
   api.set_made_by(op.name);
   const auto results = graph.node(id).results;
   std::vector<fe_value> replacements(results.size());
-  HostCall call;
-  auto args = make_sized<fe_decompose_args>();
+  abi::Call call;
+  auto args = abi::sized<fe_decompose_args>();
   args.graph = api.api();
   args.op = instance.get();
   args.node = id.bits;
-  auto out = make_sized<fe_decompose_out>();
+  auto out = abi::sized<fe_decompose_out>();
   out.results = replacements.data();
   out.capacity = replacements.size();
   int32_t status = op.def.decompose(op.def.self, call.get(), &args, &out);

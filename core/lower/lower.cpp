@@ -3,13 +3,10 @@
 
 #include "core/graph/infer.h"
 #include "core/loop/record.h"
-#include "core/plugin/call.h"
+#include "core/support/abi.h"
 
 namespace ferrite::core::lower {
 namespace {
-
-using plugin::HostCall;
-using plugin::make_sized;
 
 class Lowerer {
  public:
@@ -99,14 +96,14 @@ class Lowerer {
 
     std::string op_name(graph_.op(id));
     graph::InstanceView instance(graph_, id, device_);
-    auto args = make_sized<fe_lowering_args>();
+    auto args = abi::sized<fe_lowering_args>();
     args.op = instance.get();
-    auto out = make_sized<fe_none>();
+    auto out = abi::sized<fe_none>();
     std::string declined;
     auto attempt = [&](auto slot, void* self, const std::string& owner) -> Result<bool> {
       recorder_.bind(operands, results, {id.bits, op_name, node.origin});
       args.lower = recorder_.api();
-      HostCall call;
+      abi::Call call;
       int32_t status = slot(self, call.get(), &args, &out);
       if (status == FE_EUNSUPPORTED) {
         recorder_.cancel();

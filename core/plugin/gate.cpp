@@ -8,9 +8,9 @@
 #include "core/graph/print.h"
 #include "core/graph/verify.h"
 #include "core/lower/lower.h"
-#include "core/plugin/call.h"
 #include "core/rewrite/apply.h"
 #include "core/schedule/api.h"
+#include "core/support/abi.h"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -78,8 +78,8 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
 }
 
 Result<bool> call_pass(const PassEntry& entry, const fe_pass_args& args) {
-  HostCall call;
-  auto out = make_sized<fe_pass_out>();
+  abi::Call call;
+  auto out = abi::sized<fe_pass_out>();
   int32_t status = entry.pass->run(entry.pass->self, call.get(), &args, &out);
   if (status != FE_OK) return call.error(status, "FE-P10", "it gave no reason");
   return out.changed != 0;
@@ -101,7 +101,7 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
   };
   stage.run = [&](const PassEntry& entry) -> Result<bool> {
     if (entry.pass) {
-      auto args = make_sized<fe_pass_args>();
+      auto args = abi::sized<fe_pass_args>();
       args.graph = api.api();
       api.set_made_by(entry.name);
       return call_pass(entry, args);
@@ -128,7 +128,7 @@ Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& re
   stage.begin = [&] { before = requests; };
   stage.run = [&](const PassEntry& entry) -> Result<bool> {
     if (!entry.pass) return false;
-    auto args = make_sized<fe_pass_args>();
+    auto args = abi::sized<fe_pass_args>();
     args.loops = api.api();
     return call_pass(entry, args);
   };
@@ -148,7 +148,7 @@ Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& regis
   stage.begin = [&] { before = schedule.groups; };
   stage.run = [&](const PassEntry& entry) -> Result<bool> {
     if (!entry.pass) return false;
-    auto args = make_sized<fe_pass_args>();
+    auto args = abi::sized<fe_pass_args>();
     args.schedule = api.api();
     return call_pass(entry, args);
   };

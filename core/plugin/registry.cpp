@@ -6,9 +6,10 @@
 #include <boost/dll/shared_library.hpp>
 #include <deque>
 #include <filesystem>
+#include <mutex>
 
 #include "core/graph/infer.h"
-#include "core/plugin/call.h"
+#include "core/support/abi.h"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::array<std::string_view, 9> phase_names = {"pre_grad",      "joint
 
 std::vector<std::string> strings(const fe_array& array) {
   std::vector<std::string> result;
-  for (size_t k = 0; k < array.count; ++k) result.emplace_back(text_of(element_of<fe_string>(array, k)));
+  for (size_t k = 0; k < array.count; ++k) result.emplace_back(abi::view(abi::element<fe_string>(array, k)));
   return result;
 }
 
@@ -41,11 +42,19 @@ Error null_slot(std::string_view what, std::string_view slot) {
 void destroy(const LoadedPlugin& plugin) {
   const auto* description = plugin.description;
   if (!description || !description->destroy || !plugin.instance) return;
-  HostCall call;
-  auto args = make_sized<fe_destroy_args>();
+  abi::Call call;
+  auto args = abi::sized<fe_destroy_args>();
   args.instance = plugin.instance;
-  auto out = make_sized<fe_none>();
+  auto out = abi::sized<fe_none>();
   description->destroy(description->self, call.get(), &args, &out);
+}
+
+/// Nothing is unloaded before the process ends: handles, tables and code of a plugin stay valid.
+void keep(const boost::dll::shared_library& library) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<boost::dll::shared_library>();
+  std::lock_guard lock(mutex);
+  kept.push_back(library);
 }
 
 }  // namespace
@@ -81,26 +90,28 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     }
     auto entry =
         library.has(FE_PLUGIN_ENTRY) ? &library.get<const fe_plugin_v0*(uint32_t)>(FE_PLUGIN_ENTRY) : nullptr;
-    // Nothing is unloaded before the process ends: handles, tables and code of a plugin stay valid.
-    [[maybe_unused]] static auto& kept = *new std::vector<boost::dll::shared_library>();
-    kept.push_back(library);
+    keep(library);
     if (!entry)
       return at(place,
                 error(FE_EINVALID, "FE-P03", "it exports no '{}'; is it a Ferrite plugin of ABI version {}?",
                       FE_PLUGIN_ENTRY, FE_ABI_MAJOR));
     const fe_plugin_v0* description = entry(FE_ABI_MINOR);
-    if (!description || description->size < sizeof(fe_plugin_v0))
+    // Another version's description may be shorter; what says the version comes first in all of them.
+    if (!description || description->size < offsetof(fe_plugin_v0, self))
       return at(place, error(FE_EINVALID, "FE-P07", "its description is missing or too short"));
     if (description->major != FE_ABI_MAJOR || description->minor != FE_ABI_MINOR)
       return at(place, error(FE_EINVALID, "FE-P04",
                              "it was built for ABI {}.{}, this is {}.{}; rebuild it with this SDK",
                              description->major, description->minor, FE_ABI_MAJOR, FE_ABI_MINOR));
-    std::string id(text_of(description->id));
+    if (description->size < sizeof(fe_plugin_v0))
+      return at(place, error(FE_EINVALID, "FE-P07", "its description has {} bytes, the ABI's has {}",
+                             description->size, sizeof(fe_plugin_v0)));
+    std::string id(abi::view(description->id));
     if (!plugin->id.empty() && plugin->id != id)
       return at(place, error(FE_EINVALID, "FE-P05",
                              "it calls itself '{}', the manifest or descriptor says '{}'", id, plugin->id));
     plugin->id = id;
-    plugin->version = text_of(description->version);
+    plugin->version = abi::view(description->version);
     plugin->description = description;
   }
   for (const auto& other : plugins_)
@@ -114,16 +125,23 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     std::deque<std::vector<fe_string>> strings;
     for (const auto& setting : request.config)
       config.push_back(graph::view_of(setting, strings.emplace_back()));
-    HostCall call;
-    auto args = make_sized<fe_create_args>();
+    abi::Call call;
+    auto args = abi::sized<fe_create_args>();
     args.host = &host_;
-    args.config = array_of(config);
-    auto out = make_sized<fe_create_out>();
+    args.config = abi::array(config);
+    auto out = abi::sized<fe_create_out>();
     int32_t status = plugin->description->create(plugin->description->self, call.get(), &args, &out);
     if (status != FE_OK) return at(place, call.error(status, "FE-P06", "the plugin could not be created"));
     plugin->instance = out.instance;
+    if (const auto& given = out.contributions;
+        given.count > 0 && (!given.data || given.stride < sizeof(fe_contribution))) {
+      destroy(*plugin);
+      return at(place, error(FE_EINVALID, "FE-P07",
+                             "its array of {} contributions is null or its stride is {}, less than {}",
+                             given.count, given.stride, sizeof(fe_contribution)));
+    }
     for (size_t k = 0; k < out.contributions.count; ++k)
-      contributions.push_back(element_of<fe_contribution>(out.contributions, k));
+      contributions.push_back(abi::element<fe_contribution>(out.contributions, k));
   }
   plugins_.push_back(std::move(plugin));
   const LoadedPlugin& loaded = *plugins_.back();
@@ -164,22 +182,22 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       FE_TRY(const auto* table, table_of<fe_lowering>(contribution, "lowering"));
       if (!table->lower) return null_slot("lowering", "lower");
       for (const auto& other : lowerings_)
-        if (other.plugin == &plugin && text_of(other.table->op) == text_of(table->op) &&
-            text_of(other.table->device) == text_of(table->device))
+        if (other.plugin == &plugin && abi::view(other.table->op) == abi::view(table->op) &&
+            abi::view(other.table->device) == abi::view(table->device))
           return error(FE_EINVALID, "FE-P08", "it gives two lowerings of '{}' for device '{}'",
-                       text_of(table->op), text_of(table->device));
+                       abi::view(table->op), abi::view(table->device));
       lowerings_.push_back({table, &plugin});
       return {};
     }
     case FE_CONTRIBUTION_RULES: {
       FE_TRY(const auto* table, table_of<fe_rule_set>(contribution, "rules"));
-      std::string file(text_of(table->file));
+      std::string file(abi::view(table->file));
       if (file.empty()) file = plugin.id + ".rules";
       if (table->predicates.count > 0 && table->predicates.stride != sizeof(fe_predicate))
         return error(FE_EINVALID, "FE-P07", "its predicates have a stride of {} bytes",
                      table->predicates.stride);
       rule_sets_.push_back(
-          {std::string(text_of(table->text)),
+          {std::string(abi::view(table->text)),
            file,
            {static_cast<const fe_predicate*>(table->predicates.data), table->predicates.count},
            &plugin});
@@ -188,8 +206,8 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
     case FE_CONTRIBUTION_PASS: {
       FE_TRY(const auto* table, table_of<fe_pass>(contribution, "pass"));
       if (!table->run) return null_slot("pass", "run");
-      PassEntry entry{std::string(text_of(table->name)),
-                      std::string(text_of(table->phase)),
+      PassEntry entry{std::string(abi::view(table->name)),
+                      std::string(abi::view(table->phase)),
                       strings(table->after),
                       strings(table->before),
                       &plugin,
@@ -261,8 +279,8 @@ std::vector<Contributed<fe_lowering>> Registry::lowerings(std::string_view op,
                                                           std::string_view device) const {
   std::vector<Contributed<fe_lowering>> result;
   for (auto lowering = lowerings_.rbegin(); lowering != lowerings_.rend(); ++lowering) {
-    auto kind = text_of(lowering->table->device);
-    if (text_of(lowering->table->op) == op && (kind.empty() || kind == device)) result.push_back(*lowering);
+    auto kind = abi::view(lowering->table->device);
+    if (abi::view(lowering->table->op) == op && (kind.empty() || kind == device)) result.push_back(*lowering);
   }
   return result;
 }

@@ -184,7 +184,7 @@ class RuleParser final : public NameScope {
       if (!term.operands.empty()) FE_CHECK(cursor_.expect(","));
       if (++operands_ > max_operands) return too_large(cursor_.peek().position);
       FE_TRY(Operand operand, matching ? match_operand() : yield_operand());
-      term.operands.push_back(std::move(operand));
+      term.operands.push_back(operand);
     }
     for (bool attributes = false;;) {
       if (cursor_.is("{")) {
@@ -261,8 +261,7 @@ class RuleParser final : public NameScope {
     }
     if (cursor_.accept("_")) return operand;
     return constant_operand(
-        std::move(operand),
-        "an operand: %name, a number, '_' or 'none' (give a nested op a term of its own)");
+        operand, "an operand: %name, a number, '_' or 'none' (give a nested op a term of its own)");
   }
 
   Result<Operand> constant_operand(Operand operand, std::string_view expected) {
@@ -379,7 +378,7 @@ class RuleParser final : public NameScope {
     }
     Operand operand;
     operand.position = cursor_.peek().position;
-    return constant_operand(std::move(operand), "an operand: %name, a number or 'none'");
+    return constant_operand(operand, "an operand: %name, a number or 'none'");
   }
 
   Result<void> check_yield(Position place) {

@@ -10,17 +10,15 @@
 #include "core/kernel/flatten.h"
 #include "core/kernel/legalise.h"
 #include "core/loop/print.h"
-#include "core/plugin/call.h"
 #include "core/run/pack.h"
 #include "core/run/pool.h"
 #include "core/schedule/plan.h"
+#include "core/support/abi.h"
 
 namespace ferrite::core::run {
 namespace {
 
 using loop::BufferId;
-using plugin::HostCall;
-using plugin::make_sized;
 using schedule::Schedule;
 
 /// Puts together one executable.
@@ -120,6 +118,10 @@ class Builder {
     std::string provenance;
     for (uint32_t s : members)
       provenance += (provenance.empty() ? "" : ", ") + schedule::origin_names(program_.statements[s]);
+    if (const uint64_t kinds = device_.target.statement_kinds) {
+      auto legal = kernel::legalise(group.kernel, kinds);
+      if (!legal) return core::at(provenance, std::move(legal.error()));
+    }
     make_canonical(group);
     state.arguments = group.arguments;
     FE_TRY(state.unit, unit_of(std::move(group), std::move(provenance)));
@@ -171,11 +173,11 @@ class Builder {
         std::string name;
         std::vector<OperandLayout> layouts;
       } best;
-      HostCall call;
-      auto args = make_sized<fe_propose_args>();
+      abi::Call call;
+      auto args = abi::sized<fe_propose_args>();
       args.target = device_.target.target;
       args.kernel = {units_[u].bytes.data(), units_[u].bytes.size(), 1};
-      auto out = make_sized<fe_propose_out>();
+      auto out = abi::sized<fe_propose_out>();
       out.host = &best;
       out.add = [](void* host, const fe_candidate* candidate) -> int32_t {
         auto& best = *static_cast<Best*>(host);
@@ -183,11 +185,10 @@ class Builder {
         if (best.any && best.candidate.cost <= candidate->cost) return FE_OK;
         best.any = true;
         best.candidate = *candidate;
-        best.name = plugin::text_of(candidate->name);
+        best.name = abi::view(candidate->name);
         best.layouts.clear();
         for (size_t k = 0; k < candidate->operand_layouts.count; ++k)
-          best.layouts.push_back(
-              copy_layout(plugin::element_of<fe_operand_layout>(candidate->operand_layouts, k)));
+          best.layouts.push_back(copy_layout(abi::element<fe_operand_layout>(candidate->operand_layouts, k)));
         return FE_OK;
       };
       int32_t status = device_.provider->propose(device_.provider->self, call.get(), &args, &out);
@@ -254,15 +255,15 @@ class Builder {
         auto& slot = c.slots[u];
         const auto& unit = c.builder.units_[u];
         const auto& device = c.builder.device_;
-        plugin::Collector<> blob, listing;
-        HostCall call;
-        auto args = make_sized<fe_compile_args>();
+        abi::Collector<> blob, listing;
+        abi::Call call;
+        auto args = abi::sized<fe_compile_args>();
         args.target = device.target.target;
         args.kernel = {unit.bytes.data(), unit.bytes.size(), 1};
         args.candidate = unit.candidate.id;
-        args.entry = plugin::abi_of(unit.entry);
-        args.provenance = plugin::abi_of(unit.provenance);
-        slot.out = make_sized<fe_compile_out>();
+        args.entry = abi::string(unit.entry);
+        args.provenance = abi::string(unit.provenance);
+        slot.out = abi::sized<fe_compile_out>();
         slot.out.blob = blob.sink();
         if (c.builder.options_.listings) slot.out.listing = listing.sink();
         int32_t status = device.provider->compile(device.provider->self, call.get(), &args, &slot.out);
@@ -358,7 +359,7 @@ class Builder {
         launch.call = program_.statements[schedule_.groups[g].statements[0]].call;
         for (BufferId b : state.arguments) launch.call_dims.push_back(program_.buffers[b].dims);
         for (size_t k = 0; k < state.arguments.size(); ++k) {
-          auto type = make_sized<fe_tensor_type>();
+          auto type = abi::sized<fe_tensor_type>();
           type.dtype = static_cast<fe_dtype>(program_.buffers[state.arguments[k]].dtype);
           type.rank = static_cast<uint32_t>(launch.call_dims[k].size());
           type.dims = launch.call_dims[k].data();
@@ -432,7 +433,7 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   std::shared_ptr<Device> device(new Device());
   std::string known;
   for (const auto& runtime : registry.runtimes()) {
-    auto id = plugin::text_of(runtime.table->id);
+    auto id = abi::view(runtime.table->id);
     known += fmt::format("{}{}", known.empty() ? "" : ", ", id);
     if (id == kind) device->runtime = runtime.table;
   }
@@ -440,17 +441,17 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
     return error(FE_EDEVICE, "FE-D01", "there is no device '{}'; enabled plugins have: {}", name,
                  known.empty() ? "none" : known);
   for (const auto& provider : registry.providers())
-    if (plugin::text_of(provider.table->device_kind) == kind) device->provider = provider.table;
+    if (abi::view(provider.table->device_kind) == kind) device->provider = provider.table;
   if (!device->provider || !device->provider->propose || !device->provider->compile)
     return error(FE_EDEVICE, "FE-D01", "no enabled plugin compiles for device '{}'", kind);
   device->kind = kind;
   device->number = number;
 
-  plugin::Collector<> description, label;
-  HostCall describe_call;
-  auto describe_args = make_sized<fe_device_args>();
+  abi::Collector<> description, label;
+  abi::Call describe_call;
+  auto describe_args = abi::sized<fe_device_args>();
   describe_args.device = number;
-  auto described = make_sized<fe_describe_out>();
+  auto described = abi::sized<fe_describe_out>();
   described.description = description.sink();
   described.name = label.sink();
   int32_t status =
@@ -460,10 +461,10 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   device->description = description.bytes();
   device->name = label.bytes();
 
-  HostCall open_call;
-  auto open_args = make_sized<fe_open_target_args>();
+  abi::Call open_call;
+  auto open_args = abi::sized<fe_open_target_args>();
   open_args.description = {device->description.data(), device->description.size(), 1};
-  device->target = make_sized<fe_open_target_out>();
+  device->target = abi::sized<fe_open_target_out>();
   status =
       device->provider->open_target(device->provider->self, open_call.get(), &open_args, &device->target);
   if (status != FE_OK)
@@ -473,8 +474,8 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
 
 Device::~Device() {
   if (!provider || !provider->close_target || !target.target) return;
-  HostCall call;
-  auto out = make_sized<fe_none>();
+  abi::Call call;
+  auto out = abi::sized<fe_none>();
   provider->close_target(provider->self, call.get(), &target, &out);
 }
 

@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/plugin/call.h"
+#include "core/support/abi.h"
 
 namespace ferrite::core::run {
-
-using plugin::HostCall;
-using plugin::make_sized;
 
 std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
                                      std::span<const loop::BufferId> buffers) {
@@ -24,31 +21,31 @@ std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
 Executable::~Executable() {
   for (void* data : persistent_) free(data);
   if (module_ && runtime && runtime->module_unload) {
-    HostCall call;
-    auto args = make_sized<fe_module_out>();
+    abi::Call call;
+    auto args = abi::sized<fe_module_out>();
     args.module = module_;
-    auto out = make_sized<fe_none>();
+    auto out = abi::sized<fe_none>();
     runtime->module_unload(runtime->self, call.get(), &args, &out);
   }
 }
 
 void* Executable::alloc(int64_t bytes) const {
   if (bytes <= 0) return nullptr;
-  HostCall call;
-  auto args = make_sized<fe_alloc_args>();
+  abi::Call call;
+  auto args = abi::sized<fe_alloc_args>();
   args.device = device;
   args.bytes = static_cast<uint64_t>(bytes);
-  auto out = make_sized<fe_alloc_out>();
+  auto out = abi::sized<fe_alloc_out>();
   return runtime->alloc(runtime->self, call.get(), &args, &out) == FE_OK ? out.data : nullptr;
 }
 
 void Executable::free(void* data) const {
   if (!data || !runtime->free) return;
-  HostCall call;
-  auto args = make_sized<fe_free_args>();
+  abi::Call call;
+  auto args = abi::sized<fe_free_args>();
   args.device = device;
   args.data = data;
-  auto out = make_sized<fe_none>();
+  auto out = abi::sized<fe_none>();
   runtime->free(runtime->self, call.get(), &args, &out);
 }
 
@@ -66,21 +63,21 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
   if (!blobs.empty()) {
     std::vector<fe_array> arrays;
     for (const auto& blob : blobs) arrays.push_back({blob.data(), blob.size(), 1});
-    HostCall call;
-    auto args = make_sized<fe_module_args>();
+    abi::Call call;
+    auto args = abi::sized<fe_module_args>();
     args.device = device;
-    args.blobs = plugin::array_of(arrays);
-    auto out = make_sized<fe_module_out>();
+    args.blobs = abi::array(arrays);
+    auto out = abi::sized<fe_module_out>();
     int32_t status = runtime->module_load(runtime->self, call.get(), &args, &out);
     if (status != FE_OK) return call.error(status, "FE-D02", "the kernels could not be loaded");
     module_ = out.module;
   }
   for (auto& kernel : kernels) {
-    HostCall call;
-    auto args = make_sized<fe_function_args>();
+    abi::Call call;
+    auto args = abi::sized<fe_function_args>();
     args.module = module_;
-    args.entry = plugin::abi_of(kernel.entry);
-    auto out = make_sized<fe_function_out>();
+    args.entry = abi::string(kernel.entry);
+    auto out = abi::sized<fe_function_out>();
     int32_t status = runtime->function(runtime->self, call.get(), &args, &out);
     if (status != FE_OK)
       return at(kernel.provenance, call.error(status, "FE-D02", "a kernel is not in the loaded module"));
@@ -125,7 +122,7 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
 }
 
 const void* Executable::address(const Place& place, std::span<const void* const> inputs,
-                                std::span<void* const> outputs, char* arena) const {
+                                std::span<void* const> outputs, const char* arena) const {
   switch (place.kind) {
     case Place::Kind::input: return inputs[place.number];
     case Place::Kind::output: return outputs[place.number];
@@ -142,13 +139,13 @@ Result<void> Executable::launch(const Launch& step, std::span<const void* const>
   std::vector<void*> pointers(step.arguments.size());
   for (size_t k = 0; k < pointers.size(); ++k)
     pointers[k] = const_cast<void*>(address(step.arguments[k], inputs, outputs, arena));
-  HostCall call;
-  auto out = make_sized<fe_none>();
+  abi::Call call;
+  auto out = abi::sized<fe_none>();
   if (step.call.function) {
     std::vector<fe_kernel_buffer> buffers;
     for (size_t k = 0; k < pointers.size(); ++k) buffers.push_back({pointers[k], step.call_types[k]});
-    auto args = make_sized<fe_kernel_call_args>();
-    args.buffers = plugin::array_of(buffers);
+    auto args = abi::sized<fe_kernel_call_args>();
+    args.buffers = abi::array(buffers);
     args.self = step.call.self;
     int32_t status = step.call.function(step.call.self, call.get(), &args, &out);
     if (status != FE_OK)
@@ -156,7 +153,7 @@ Result<void> Executable::launch(const Launch& step, std::span<const void* const>
     return {};
   }
   const auto& kernel = kernels[step.kernel];
-  auto args = make_sized<fe_launch_args>();
+  auto args = abi::sized<fe_launch_args>();
   args.function = kernel.function;
   args.buffers = pointers.data();
   args.buffer_count = pointers.size();

@@ -100,7 +100,7 @@ class Executable {
                       std::span<void* const> outputs, char* arena, char* workspace,
                       int64_t* error_words) const;
   const void* address(const Place& place, std::span<const void* const> inputs, std::span<void* const> outputs,
-                      char* arena) const;
+                      const char* arena) const;
   void* alloc(int64_t bytes) const;
   void free(void* data) const;
 

@@ -4,16 +4,13 @@
 #include <algorithm>
 
 #include "core/loop/print.h"
-#include "core/plugin/call.h"
+#include "core/support/abi.h"
 
 namespace ferrite::core::schedule {
 namespace {
 
-using plugin::abi_of;
-using plugin::array_of;
-
 int32_t refuse(fe_call* call, std::string_view code, const std::string& text) {
-  if (call && call->set_error) call->set_error(call->host, abi_of(code), abi_of(text));
+  if (call && call->set_error) call->set_error(call->host, abi::string(code), abi::string(text));
   return FE_EINVALID;
 }
 
@@ -41,23 +38,23 @@ int32_t StatementViews::fill(fe_call* call, const fe_statement_args* args, const
   view.size = std::min<uint64_t>(out->size, sizeof view);
   view.id = args->statement;
   view.kind = statement.kind;
-  view.extents = array_of(scratch.extents);
+  view.extents = abi::array(scratch.extents);
   view.parallel = static_cast<uint32_t>(statement.parallel_count());
   view.group = FE_NONE32;
   for (uint32_t g = 0; g < groups.size(); ++g)
     if (std::binary_search(groups[g].statements.begin(), groups[g].statements.end(), args->statement))
       view.group = g;
-  view.reads = array_of(scratch.reads);
-  view.writes = array_of(scratch.writes);
-  view.origin = abi_of(scratch.origin);
-  view.text = abi_of(scratch.text);
+  view.reads = abi::array(scratch.reads);
+  view.writes = abi::array(scratch.writes);
+  view.origin = abi::string(scratch.origin);
+  view.text = abi::string(scratch.text);
   std::memcpy(out, &view, view.size);
   return FE_OK;
 }
 
 LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
     : program_(program), requests_(requests), views_(program) {
-  api_ = plugin::make_sized<fe_loop_api>();
+  api_ = abi::sized<fe_loop_api>();
   api_.rev = 1;
   api_.self = this;
   api_.program = [](void* self, fe_call*, const fe_none*, fe_program_view* out) -> int32_t {
@@ -90,7 +87,7 @@ LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
 }
 
 ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(schedule.program) {
-  api_ = plugin::make_sized<fe_schedule_api>();
+  api_ = abi::sized<fe_schedule_api>();
   api_.rev = 1;
   api_.self = this;
   api_.program = [](void* self, fe_call*, const fe_none*, fe_program_view* out) -> int32_t {

@@ -133,7 +133,7 @@ class Fuser {
       int64_t points = 1;
       const auto& vars = program_.statements[first.statements[0]].vars;
       for (uint32_t k = 0; k < shared; ++k) points *= vars[k].extent;
-      if (points < limits_.least_shared_points) {
+      if (points < limits_.least_shared_points && work(first) + work(second) > limits_.small_work) {
         text = fmt::format("only {} iterations are shared", points);
         return "cost";
       }
@@ -163,6 +163,16 @@ class Fuser {
         if (!is_map_over(statement, shared) || s != first.statements[0] || ++reductions > 1) return false;
       }
     return true;
+  }
+
+  int64_t work(const Group& group) const {
+    int64_t points = 0;
+    for (uint32_t s : group.statements) {
+      const auto& statement = program_.statements[s];
+      points +=
+          statement.points(VarKind::parallel) * std::max<int64_t>(1, statement.points(VarKind::reduction));
+    }
+    return points;
   }
 
   int64_t local_bytes(const Group& first, const Group& second, uint32_t shared) const {

@@ -45,9 +45,11 @@ struct FusionRequests {
 struct FusionLimits {
   int64_t local_bytes = 256 << 10;  ///< of buffers that live inside one iteration of the shared loops
   int64_t least_shared_points = 8;  ///< fewer iterations than this leave workers idle
-  size_t most_operations = 256;     ///< of one statement's body
-  size_t most_statements = 48;      ///< of one group
-  bool fuse = true;                 ///< false: every statement is a kernel
+  int64_t small_work =
+      16 << 10;                  ///< points of a group that one worker is done with before others have joined
+  size_t most_operations = 256;  ///< of one statement's body
+  size_t most_statements = 48;   ///< of one group
+  bool fuse = true;              ///< false: every statement is a kernel
 };
 
 /// Puts bodies of producers into their consumers where that saves more traffic than it recomputes: views always, maps with one

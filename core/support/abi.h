@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reading and writing the size-led structs of the plugin ABI: the shorter of the two sizes counts, the rest is zero.
+// The host's side of the plugin ABI: size-led structs (the shorter of the two sizes counts, the rest is zero), strings, arrays,
+// sinks, and calls of slots.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "core/support/error.h"
 #include "ferrite/abi/base.h"
@@ -76,6 +78,11 @@ fe_array array(const T* data, size_t count) {
   return {data, count, sizeof(T)};
 }
 
+template <class T>
+fe_array array(const std::vector<T>& items) {
+  return array(items.data(), items.size());
+}
+
 /// An fe_call whose error comes back as an Error.
 class Call {
  public:
@@ -93,16 +100,36 @@ class Call {
   Call& operator=(const Call&) = delete;
   fe_call* get() { return &call_; }
 
-  /// What a slot returned, as a result; `code` and `text` stand in where the callee set none.
-  Result<void> check(int32_t status, std::string_view code, std::string_view text) {
+  /// The error that a status other than FE_OK stands for; `code` and `text` where the callee set none.
+  Error error(int32_t status, std::string_view code, std::string_view text) const {
+    return {status, code_.empty() ? std::string(code) : code_, text_.empty() ? std::string(text) : text_, {}};
+  }
+  /// What a slot returned, as a result.
+  Result<void> check(int32_t status, std::string_view code, std::string_view text) const {
     if (status == FE_OK) return {};
-    return Error{
-        status, code_.empty() ? std::string(code) : code_, text_.empty() ? std::string(text) : text_, {}};
+    return error(status, code, text);
   }
 
  private:
   fe_call call_{};
   std::string code_, text_;
+};
+
+/// Collects what a callee writes.
+template <class Bytes = std::string>
+class Collector {
+ public:
+  fe_sink sink() {
+    return {sizeof(fe_sink), &bytes_, [](void* self, const void* data, uint64_t count) -> int32_t {
+              const auto* begin = static_cast<const typename Bytes::value_type*>(data);
+              static_cast<Bytes*>(self)->insert(static_cast<Bytes*>(self)->end(), begin, begin + count);
+              return FE_OK;
+            }};
+  }
+  Bytes& bytes() { return bytes_; }
+
+ private:
+  Bytes bytes_;
 };
 
 /// Reports an Error through a call and gives its class, as a host slot returns it.

@@ -275,9 +275,9 @@ struct Options {
   bool special = false;
   double tolerance = 0;  ///< relative, beside that of the dtype
   unsigned seed = 1;
-  std::function<void(loop::BufferId, char*)> set = {};  ///< changes the random contents
-  int64_t expected_error = 0;                           ///< first word
-  std::vector<std::string> descriptions = {};  ///< targets; empty = this machine and its narrower relatives
+  std::function<void(loop::BufferId, char*)> set;  ///< changes the random contents
+  int64_t expected_error = 0;                      ///< first word
+  std::vector<std::string> descriptions;  ///< targets; empty = this machine and its narrower relatives
 };
 
 inline double tolerance_of(DType dtype) {
@@ -302,7 +302,7 @@ inline void check_one(const loop::Kernel& kernel, const Options& options, const 
     if (buffer.kind != FE_BUFFER_LOCAL) filler.fill(buffer.dtype, data, buffer.extent());
     if (options.set) options.set(static_cast<loop::BufferId>(b), data);
     expected.emplace_back(bytes);
-    std::memcpy(expected.back().data(), data, bytes);
+    std::copy_n(data, bytes, expected.back().data());
     if (buffer.kind != FE_BUFFER_LOCAL) arguments.push_back(data);
   }
   if (options.expected_error == 0) {

@@ -154,7 +154,8 @@ TYPED_TEST(Integers, Primitives) {
       if (static_cast<uint64_t>(exponent[k]) >= 100) {
         value = 1;
         T square = base[k];
-        for (auto left = static_cast<uint64_t>(exponent[k]); left; left >>= 1) {
+        for (auto left = static_cast<uint64_t>(static_cast<std::make_unsigned_t<T>>(exponent[k])); left;
+             left >>= 1) {
           if (left & 1) value = static_cast<T>(static_cast<uint64_t>(value) * static_cast<uint64_t>(square));
           square = static_cast<T>(static_cast<uint64_t>(square) * static_cast<uint64_t>(square));
         }

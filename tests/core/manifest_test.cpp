@@ -35,8 +35,8 @@ class Manifest : public testing::Test {
 
   void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
   Result<Pipeline> read(const std::string& text, const PipelineRequest& request = {}) {
-    return read_pipeline_text("schema = 0\nextends = \"none\"\nsearch = [\"plugins\"]\n" + text, (folder_ / "p.toml").string(),
-                              request);
+    return read_pipeline_text("schema = 0\nextends = \"none\"\nsearch = [\"plugins\"]\n" + text,
+                              (folder_ / "p.toml").string(), request);
   }
   /// "FE-M02 4:1": the code and the place within p.toml.
   std::string fault(const std::string& text) {
@@ -89,7 +89,8 @@ threads = 3
 }
 
 TEST_F(Manifest, ExtendsAnother) {
-  write("base.toml", "schema = 0\nextends = \"none\"\nsearch = [\"plugins\"]\nenable = [\"acme.fuse\", \"acme.base\"]\n");
+  write("base.toml",
+        "schema = 0\nextends = \"none\"\nsearch = [\"plugins\"]\nenable = [\"acme.fuse\", \"acme.base\"]\n");
   auto pipeline = read_pipeline_text("schema = 0\nextends = \"base.toml\"\ndisable = [\"acme.fuse\"]\n",
                                      (folder_ / "p.toml").string(), {});
   ASSERT_TRUE(pipeline) << pipeline.error().message();
@@ -100,12 +101,14 @@ TEST_F(Manifest, ExtendsAnother) {
 }
 
 TEST_F(Manifest, LoadsWhatIsRequiredFirst) {
-  write("plugins/acme.top.plugin.toml", "schema = 0\nid = \"acme.top\"\nversion = \"1.0.0\"\nrules = [\"fuse.fe\"]\n"
-                                        "requires = [\"acme.base >= 1.9\"]\n");
+  write("plugins/acme.top.plugin.toml",
+        "schema = 0\nid = \"acme.top\"\nversion = \"1.0.0\"\nrules = [\"fuse.fe\"]\n"
+        "requires = [\"acme.base >= 1.9\"]\n");
   auto pipeline = read("enable = [\"acme.top\", \"acme.base\"]");
   ASSERT_TRUE(pipeline) << pipeline.error().message();
   EXPECT_EQ(pipeline->plugins[0].id, "acme.base");
-  EXPECT_EQ(fault("enable = [\"acme.top\"]"), "FE-M12 " + (folder_ / "plugins/acme.top.plugin.toml").string() + ":5:13");
+  EXPECT_EQ(fault("enable = [\"acme.top\"]"),
+            "FE-M12 " + (folder_ / "plugins/acme.top.plugin.toml").string() + ":5:13");
 }
 
 TEST_F(Manifest, EnablesWhatTheCommandLineNames) {
@@ -134,9 +137,11 @@ TEST_F(Manifest, NamesEveryFaultWithItsPlace) {
   EXPECT_EQ(fault("disable = [\"acme.fuse\"]"), "FE-M05 4:12");
   EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuze\"]"), "FE-M05 5:1");
   EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\"]\nlibrary = \"gone.so\""), "FE-M06 6:11");
-  EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\"]\nlibrary = \"../gone.so\""), "FE-M07 6:11");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\"]\nlibrary = \"../gone.so\""),
+            "FE-M07 6:11");
   EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\"]\non_error = \"ignore\""), "FE-M03 6:12");
-  EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\".config]\nwhen = 2020-01-01"), "FE-M03 6:8");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\".config]\nwhen = 2020-01-01"),
+            "FE-M03 6:8");
   EXPECT_EQ(fault("enable = [\"acme.fuse\", \"acme.fuse\"]"), "FE-M08 4:24");
   EXPECT_EQ(read_pipeline_text("enable = []", "p.toml", {}).error().code, "FE-M03");
   EXPECT_EQ(read_pipeline_text("schema = 9", "p.toml", {}).error().code, "FE-M04");
@@ -153,7 +158,8 @@ TEST_F(Manifest, RefusesBadDescriptors) {
   };
   EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"l.so\"\nabi = \"0.1\""), "fine");
   EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"l.so\"\nabi = \"0.99\""), "FE-M16");
-  EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"l.so\"\nabi = \"0.1\"\nplatform = \"plan9-mips\""), "FE-M16");
+  EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"l.so\"\nabi = \"0.1\"\nplatform = \"plan9-mips\""),
+            "FE-M16");
   EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"/l.so\"\nabi = \"0.1\""), "FE-M07");
   EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"a/../../x.fe\"]"), "FE-M07");
   EXPECT_EQ(code("version = \"one\"\nrules = [\"x.fe\"]"), "FE-M13");

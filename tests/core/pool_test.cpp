@@ -25,10 +25,12 @@ struct Visits {
     self.ranges.fetch_add(1);
   }
   static void lower(std::atomic<int64_t>& least, int64_t value) {
-    for (int64_t seen = least; value < seen && !least.compare_exchange_weak(seen, value);) {}
+    for (int64_t seen = least; value < seen && !least.compare_exchange_weak(seen, value);) {
+    }
   }
   static void raise(std::atomic<int64_t>& most, int64_t value) {
-    for (int64_t seen = most; value > seen && !most.compare_exchange_weak(seen, value);) {}
+    for (int64_t seen = most; value > seen && !most.compare_exchange_weak(seen, value);) {
+    }
   }
   bool each_once() const {
     for (const auto& item : items)
@@ -78,15 +80,14 @@ TEST(Pool, RunsANestedCallOnItsCallerAlone) {
     Pool pool{3};
     std::atomic<int64_t> inner_items{0}, inner_ranges{0};
   } outer;
-  outer.pool.parallel_for(
-      8, 1, 0, &outer, [](void* context, int64_t begin, int64_t end, int64_t) {
-        for (int64_t k = begin; k < end; ++k)
-          static_cast<Outer*>(context)->pool.parallel_for(
-              100, 1, 0, context, [](void* inner, int64_t first, int64_t last, int64_t worker) {
-                static_cast<Outer*>(inner)->inner_items.fetch_add(last - first);
-                static_cast<Outer*>(inner)->inner_ranges.fetch_add(worker == 0 ? 1 : 1000);
-              });
-      });
+  outer.pool.parallel_for(8, 1, 0, &outer, [](void* context, int64_t begin, int64_t end, int64_t) {
+    for (int64_t k = begin; k < end; ++k)
+      static_cast<Outer*>(context)->pool.parallel_for(
+          100, 1, 0, context, [](void* inner, int64_t first, int64_t last, int64_t worker) {
+            static_cast<Outer*>(inner)->inner_items.fetch_add(last - first);
+            static_cast<Outer*>(inner)->inner_ranges.fetch_add(worker == 0 ? 1 : 1000);
+          });
+  });
   EXPECT_EQ(outer.inner_items, 800);
   EXPECT_EQ(outer.inner_ranges, 8);
 }

@@ -16,14 +16,16 @@ int32_t running_sum(void*, fe_call*, const fe_kernel_call_args* args, fe_none*) 
   auto* to = static_cast<float*>(out.data);
   for (int64_t row = 0; row < rows; ++row) {
     float sum = 0;
-    for (int64_t column = 0; column < columns; ++column) to[row * columns + column] = sum += from[row * columns + column];
+    for (int64_t column = 0; column < columns; ++column)
+      to[row * columns + column] = sum += from[row * columns + column];
   }
   return FE_OK;
 }
 
 std::vector<TensorType> infer(const Instance& op) {
   auto type = op.operand(0);
-  if (type.dtype != f32 || type.rank() == 0) fail("test.c_kernel/type", op.op(), " wants f32 of rank 1 or more, not ", to_string(type));
+  if (type.dtype != f32 || type.rank() == 0)
+    fail("test.c_kernel/type", op.op(), " wants f32 of rank 1 or more, not ", to_string(type));
   return {type};
 }
 

@@ -18,7 +18,8 @@ constexpr int64_t rows = 96, columns = 200;
 class Concurrency : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = std::filesystem::temp_directory_path() / ("ferrite-concurrency-" + std::to_string(getpid()) + ".fe");
+    path_ =
+        std::filesystem::temp_directory_path() / ("ferrite-concurrency-" + std::to_string(getpid()) + ".fe");
     std::ofstream(path_) << "ferrite graph 0\ngraph @softmax(%x: f32[96,200]) -> (%0 \"y\") {\n"
                             "  %0 = softmax(%x) {axis = -1} : f32[96,200]\n}\n";
     auto pipeline = plugin::read_pipeline({});
@@ -44,7 +45,8 @@ class Concurrency : public testing::Test {
     std::vector<float> x(rows * columns), y(x.size());
     float worst = 0;
     for (int run = 0; run < runs; ++run) {
-      for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>((k * 7 + static_cast<size_t>(seed * 31 + run)) % 23) / 5;
+      for (size_t k = 0; k < x.size(); ++k)
+        x[k] = static_cast<float>((k * 7 + static_cast<size_t>(seed * 31 + run)) % 23) / 5;
       const void* in = x.data();
       void* out = y.data();
       if (!program.run(&context, {&in, 1}, {&out, 1})) return NAN;
@@ -85,6 +87,18 @@ TEST_F(Concurrency, FourThreadsAskForTheProgramAndGetOne) {
   for (auto& thread : threads) thread.join();
   ASSERT_NE(programs[0], nullptr);
   for (const auto& one : programs) EXPECT_EQ(one, programs[0]);
+}
+
+TEST_F(Concurrency, SessionsOpenFromFourThreads) {
+  std::vector<std::string> faults(4);
+  std::vector<std::thread> threads;
+  for (auto& fault : faults)
+    threads.emplace_back([&] {
+      auto session = Session::open(session_->pipeline());
+      if (!session) fault = session.error().message();
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(faults, std::vector<std::string>(4));
 }
 
 }  // namespace

@@ -55,7 +55,10 @@ void add_pass(PluginBuilder& builder, const PluginContext& context) {
     }));
     return;
   }
-  auto function = mode == "erase" ? erase_used : mode == "order" ? use_before_definition : mode == "type" ? wrong_type : stale;
+  auto function = mode == "erase"   ? erase_used
+                  : mode == "order" ? use_before_definition
+                  : mode == "type"  ? wrong_type
+                                    : stale;
   builder.add(pass("pre_grad", "test.corrupts.pass", function));
 }
 

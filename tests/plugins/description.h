@@ -4,7 +4,8 @@
 
 #include "ferrite/plugin.hpp"
 
-#define FERRITE_TEST_ENTRY extern "C" __attribute__((visibility("default"))) const fe_plugin_v0* fe_plugin_entry_v0(uint32_t)
+#define FERRITE_TEST_ENTRY \
+  extern "C" __attribute__((visibility("default"))) const fe_plugin_v0* fe_plugin_entry_v0(uint32_t)
 
 namespace ferrite::test_plugins {
 

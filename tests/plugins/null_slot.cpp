@@ -6,7 +6,8 @@ namespace {
 
 fe_pass pass_table = {};
 fe_op_def op_table = {};
-fe_contribution contributions[] = {{FE_CONTRIBUTION_PASS, 0, &pass_table}, {FE_CONTRIBUTION_OP, 0, &op_table}};
+fe_contribution contributions[] = {{FE_CONTRIBUTION_PASS, 0, &pass_table},
+                                   {FE_CONTRIBUTION_OP, 0, &op_table}};
 
 int32_t create(void*, fe_call*, const fe_create_args*, fe_create_out* out) {
   pass_table = ferrite::sized<fe_pass>();

@@ -16,7 +16,9 @@
 
 namespace ferrite::core::plugin::test {
 
-inline std::string library_of(const std::string& name) { return std::string(FERRITE_TEST_PLUGINS) + "/" + name + ".so"; }
+inline std::string library_of(const std::string& name) {
+  return std::string(FERRITE_TEST_PLUGINS) + "/" + name + ".so";
+}
 
 inline PluginRequest request(const std::string& name, OnError on_error = OnError::fail,
                              std::vector<graph::Attribute> config = {}) {
@@ -51,7 +53,8 @@ inline graph::Graph parse(const Session& session, const std::string& text) {
 }
 
 /// Compiled up to the stage `to` (empty: to the end) for the interpreter.
-inline Result<Compilation> compile(const Session& session, const std::string& text, Ledger& ledger, const std::string& to = {}) {
+inline Result<Compilation> compile(const Session& session, const std::string& text, Ledger& ledger,
+                                   const std::string& to = {}) {
   CompileOptions options;
   options.device = "interpreter";
   options.to = to;
@@ -63,7 +66,8 @@ inline Result<std::vector<float>> evaluate(const Compilation& compilation, const
   const auto& program = *compilation.program;
   loop::ConstMemory in = std::as_bytes(std::span(input));
   std::vector<std::vector<float>> results;
-  for (auto id : program.outputs) results.emplace_back(static_cast<size_t>(program.buffers[id].bytes()) / sizeof(float));
+  for (auto id : program.outputs)
+    results.emplace_back(static_cast<size_t>(program.buffers[id].bytes()) / sizeof(float));
   std::vector<loop::Memory> out;
   for (auto& result : results) out.push_back(std::as_writable_bytes(std::span(result)));
   FE_CHECK(loop::evaluate(program, {&in, 1}, out));
@@ -74,7 +78,8 @@ inline Result<std::vector<float>> evaluate(const Compilation& compilation, const
 inline std::vector<std::string> passes_of(const Ledger& ledger, const std::string& outcome = {}) {
   std::vector<std::string> names;
   for (const auto& record : ledger.records())
-    if (record.kind == "pass" && (outcome.empty() || record.outcome == outcome)) names.push_back(record.subject);
+    if (record.kind == "pass" && (outcome.empty() || record.outcome == outcome))
+      names.push_back(record.subject);
   return names;
 }
 

@@ -29,10 +29,12 @@ TEST(Hooks, RunInTheOrderThatPassesAskForAndIdsBreakTies) {
   auto compiled = compile(**session, joint_text, ledger);
   ASSERT_TRUE(compiled) << compiled.error().message();
   const std::vector<std::string> expected = {
-      "test.hooks.z_early",       "test.hooks.pre_grad",       "test.hooks.a_late",          "test.hooks2.pre_grad",
-      "test.hooks.joint_pre",     "test.hooks2.joint_pre",     "test.hooks.joint_post",      "test.hooks2.joint_post",
-      "test.hooks.post_grad_pre", "test.hooks2.post_grad_pre", "test.hooks.post_grad",       "test.hooks2.post_grad",
-      "test.hooks2.post_grad_post", "test.hooks.post_grad_post", "test.hooks.pre_lower",     "test.hooks2.pre_lower"};
+      "test.hooks.z_early",         "test.hooks.pre_grad",       "test.hooks.a_late",
+      "test.hooks2.pre_grad",       "test.hooks.joint_pre",      "test.hooks2.joint_pre",
+      "test.hooks.joint_post",      "test.hooks2.joint_post",    "test.hooks.post_grad_pre",
+      "test.hooks2.post_grad_pre",  "test.hooks.post_grad",      "test.hooks2.post_grad",
+      "test.hooks2.post_grad_post", "test.hooks.post_grad_post", "test.hooks.pre_lower",
+      "test.hooks2.pre_lower"};
   EXPECT_EQ(passes_of(ledger), expected);
   EXPECT_EQ(passes_of(ledger, "changed"), expected);
   EXPECT_EQ(compiled->graph.node_count(), 2 + 2 * expected.size());
@@ -79,8 +81,8 @@ TEST(Hooks, OfFusionForbidForceAndSplit) {
     EXPECT_TRUE(count) << count.error().message();
     auto ran = passes_of(ledger);
     EXPECT_EQ((std::vector<std::string>{ran.end() - 4, ran.end()}),
-              (std::vector<std::string>{"test.hooks.pre_fusion", "test.hooks2.pre_fusion", "test.hooks.post_fusion",
-                                        "test.hooks2.post_fusion"}));
+              (std::vector<std::string>{"test.hooks.pre_fusion", "test.hooks2.pre_fusion",
+                                        "test.hooks.post_fusion", "test.hooks2.post_fusion"}));
     return count ? *count : 0;
   };
   using Pair = std::vector<int64_t>;
@@ -112,8 +114,10 @@ TEST_P(Corrupting, PassIsNamedAndUndone) {
     auto compiled = compile(**session, sum_text, ledger);
     ASSERT_FALSE(compiled);
     EXPECT_EQ(compiled.error().code, "FE-P10");
-    for (const auto& part : {std::string("'test.corrupts.pass'"), std::string("'test.corrupts'"), GetParam().says})
-      EXPECT_NE(compiled.error().message().find(part), std::string::npos) << part << " in " << compiled.error().message();
+    for (const auto& part :
+         {std::string("'test.corrupts.pass'"), std::string("'test.corrupts'"), GetParam().says})
+      EXPECT_NE(compiled.error().message().find(part), std::string::npos)
+          << part << " in " << compiled.error().message();
   }
   auto session = open({request("corrupts", OnError::skip, config)});
   ASSERT_TRUE(session) << session.error().message();
@@ -187,7 +191,8 @@ TEST(Gate, RefusesPassesInACycleWithItsEdges) {
   auto compiled = compile(**session, relu_text, ledger);
   ASSERT_FALSE(compiled);
   EXPECT_EQ(compiled.error().code, "FE-M10");
-  EXPECT_NE(compiled.error().text.find("test.cycle.a -> test.cycle.b"), std::string::npos) << compiled.error().text;
+  EXPECT_NE(compiled.error().text.find("test.cycle.a -> test.cycle.b"), std::string::npos)
+      << compiled.error().text;
 }
 
 struct BadPlugin {
@@ -217,6 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Plugins, Refused,
                                          BadPlugin{"wrong_minor", "FE-P04", "ABI 0.2"},
                                          BadPlugin{"short_table", "FE-P07", "pass table"},
                                          BadPlugin{"null_slot", "FE-P07", "'infer'"},
+                                         BadPlugin{"null_array", "FE-P07", "array of 2 contributions"},
                                          BadPlugin{"duplicate_op", "FE-G21", "relu"},
                                          BadPlugin{"not_there", "FE-P01", "not_there.so"}),
                          [](const auto& info) { return info.param.name; });
@@ -267,13 +273,15 @@ TEST_P(BadLowering, IsAnErrorAtItsNode) {
   Ledger ledger;
   auto compiled = compile(**session, relu_text, ledger);
   ASSERT_FALSE(compiled);
-  EXPECT_EQ(compiled.error().code.substr(0, GetParam().code.size()), GetParam().code) << compiled.error().message();
+  EXPECT_EQ(compiled.error().code.substr(0, GetParam().code.size()), GetParam().code)
+      << compiled.error().message();
   EXPECT_NE(compiled.error().message().find("relu"), std::string::npos) << compiled.error().message();
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, BadLowering,
-                         testing::Values(Misuse{"range", "FE-K"}, Misuse{"open", "FE-K"}, Misuse{"mixed", "FE-K"},
-                                         Misuse{"throw", "FE-P21"}, Misuse{"unwritten", "FE-K"}),
+                         testing::Values(Misuse{"range", "FE-K"}, Misuse{"open", "FE-K"},
+                                         Misuse{"mixed", "FE-K"}, Misuse{"throw", "FE-P21"},
+                                         Misuse{"unwritten", "FE-K"}),
                          [](const auto& info) { return info.param.mode; });
 
 TEST(Lowering, ThatDeclinesFallsThroughWithItsReason) {
@@ -301,17 +309,23 @@ std::vector<float> result_of(const std::string& plugin, const std::string& op) {
   auto session = open({request(plugin)});
   EXPECT_TRUE(session) << session.error().message();
   Ledger ledger;
-  auto compiled = compile(**session, "ferrite graph 0\ngraph @one(%x: f32[2,2]) -> (%0 \"y\") {\n  %0 = " + op + "(%x) : f32[2,2]\n}\n",
-                          ledger);
+  auto compiled = compile(
+      **session,
+      "ferrite graph 0\ngraph @one(%x: f32[2,2]) -> (%0 \"y\") {\n  %0 = " + op + "(%x) : f32[2,2]\n}\n",
+      ledger);
   EXPECT_TRUE(compiled) << compiled.error().message();
   auto result = evaluate(*compiled, some_input);
   EXPECT_TRUE(result) << result.error().message();
   return *result;
 }
 
-TEST(Kernel, MayBeACFunction) { EXPECT_EQ(result_of("c_kernel", "test.running_sum"), (std::vector<float>{-1, 1, -3, 1})); }
+TEST(Kernel, MayBeACFunction) {
+  EXPECT_EQ(result_of("c_kernel", "test.running_sum"), (std::vector<float>{-1, 1, -3, 1}));
+}
 
-TEST(Plugin, MayBeWrittenInC) { EXPECT_EQ(result_of("pure_c", "test.twice"), (std::vector<float>{-2, 4, -6, 8})); }
+TEST(Plugin, MayBeWrittenInC) {
+  EXPECT_EQ(result_of("pure_c", "test.twice"), (std::vector<float>{-2, 4, -6, 8}));
+}
 
 }  // namespace
 }  // namespace ferrite::core::plugin::test

@@ -99,8 +99,8 @@ class BadPluginTest(unittest.TestCase):
             self.refused(self.run_model("--plugin", Settings.plugins / f"{name}.so"), "FE-P04", f"{name}.so.*rebuild it")
 
     def test_malformed_tables(self):
-        for name in ("short_table", "null_slot"):
-            self.refused(self.run_model("--plugin", Settings.plugins / f"{name}.so"), "FE-P07", f"test.{name}")
+        for name in ("short_table", "null_slot", "null_array"):
+            self.refused(self.run_model("--plugin", Settings.plugins / f"{name}.so"), "FE-P07", f"test.{name}|{name}.so")
 
     def test_id_that_the_binary_denies(self):
         text = self.enabling("wrong", library=Settings.plugins / "hooks.so")
@@ -133,7 +133,8 @@ class BadPluginTest(unittest.TestCase):
             with self.subTest(mode=mode):
                 done = self.with_manifest(self.enabling("bad_lowering", f'config = {{ mode = "{mode}" }}\n'))
                 self.assertIn(done.returncode, (BAD_INPUT, INTERNAL), done.stderr)
-                self.assertRegex(done.stderr, r"(?m)^ferrite: FE-[KP]\d\d .*relu.*first")
+                self.assertRegex(done.stderr, r"(?m)^ferrite: FE-[KP]\d\d .*relu")
+                self.assertIn("first", done.stderr)
 
     def test_skipped_pass_leaves_no_trace(self):
         """Nothing of a failed pass is left where the manifest says to go on: the same graph, the right result."""

@@ -13,6 +13,7 @@ class Generator {
   explicit Generator(uint64_t seed) : w_(seed), random_(w_.random) {}
 
   GeneratedGraph run() {
+    if (random_.chance(0.1)) empty_ = 0.15;
     const int64_t first = random_.integer(1, 3);
     for (int64_t k = 0; k < first; ++k) fresh(random_dtype(), random_dims(), -1);
     const auto wanted = random_.integer(3, 25);
@@ -32,12 +33,13 @@ class Generator {
   }
   int64_t random_dim() {
     static const std::vector<int64_t> sizes = {1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64};
-    return random_.chance(0.015) ? 0 : random_.pick(sizes);
+    return random_.chance(empty_) ? 0 : random_.pick(sizes);
   }
   Dims random_dims(size_t low = 0, size_t high = 4) {
     Dims dims(static_cast<size_t>(random_.integer(static_cast<int64_t>(low), static_cast<int64_t>(high))));
     for (auto& dim : dims) dim = random_dim();
-    while (Tensor{"", f32, dims, 1, 0, 0, false, 0}.elements() > most_elements / 2) dims[random_.bits() % dims.size()] = 2;
+    while (Tensor{"", f32, dims, 1, 0, 0, false, 0}.elements() > most_elements / 2)
+      dims[random_.bits() % dims.size()] = 2;
     return dims;
   }
   /// A new input; exact: 1 yes, 0 no, -1 either.
@@ -73,8 +75,12 @@ class Generator {
     if (t.elements() > most_elements) return;
     if (is_float(t.dtype)) {
       // Exact while its multiples of the quantum fit the significand.
-      const double limit = std::ldexp(1.0, t.dtype == f64 ? 52 : t.dtype == f32 ? 23 : t.dtype == f16 ? 10 : 7);
-      if (t.quantum > 0 && t.magnitude / t.quantum > limit) t.quantum = 0, t.error += epsilon_of(t.dtype) * t.magnitude;
+      const double limit = std::ldexp(1.0, t.dtype == f64   ? 52
+                                           : t.dtype == f32 ? 23
+                                           : t.dtype == f16 ? 10
+                                                            : 7);
+      if (t.quantum > 0 && t.magnitude / t.quantum > limit)
+        t.quantum = 0, t.error += epsilon_of(t.dtype) * t.magnitude;
       if (t.quantum > 0) t.error = 0;
       const double worst = t.dtype == bf16 ? 0.5 : 0.05;
       if (t.magnitude > 1e4 || t.error > worst * std::max(1.0, t.magnitude)) return;
@@ -106,9 +112,10 @@ class Generator {
       double magnitude;  ///< bound of the result, 0: that of x
     };
     static const std::vector<Function> functions = {
-        {"tanh", 1, 1},      {"sigmoid", 1, 1},   {"erf", 1.2, 1},     {"sin", 1, 1},     {"cos", 1, 1},      {"atan", 1, 1.6},
-        {"gelu", 1.2, 0},    {"silu", 1.2, 0},    {"hardswish", 2, 0}, {"relu", 1, 0},    {"softsign", 1, 1}, {"leaky_relu", 1, 0},
-        {"hardsigmoid", 1, 1}, {"asinh", 1, 0},   {"elu", 1, 0},       {"mish", 1.2, 0},  {"selu", 1.8, 0},   {"celu", 1, 0}};
+        {"tanh", 1, 1},     {"sigmoid", 1, 1},    {"erf", 1.2, 1},       {"sin", 1, 1},       {"cos", 1, 1},
+        {"atan", 1, 1.6},   {"gelu", 1.2, 0},     {"silu", 1.2, 0},      {"hardswish", 2, 0}, {"relu", 1, 0},
+        {"softsign", 1, 1}, {"leaky_relu", 1, 0}, {"hardsigmoid", 1, 1}, {"asinh", 1, 0},     {"elu", 1, 0},
+        {"mish", 1.2, 0},   {"selu", 1.8, 0},     {"celu", 1, 0}};
     auto f = random_.pick(functions);
     const auto t = w_.values[*k];
     if (t.magnitude > 50) return;
@@ -118,7 +125,8 @@ class Generator {
   void exact_unary() {
     auto k = choose([](const Tensor& t) { return t.dtype != boolean; });
     if (!k) return;
-    static const std::vector<std::string> any = {"neg", "abs"}, steps = {"floor", "ceil", "round", "trunc", "sign"};
+    static const std::vector<std::string> any = {"neg", "abs"},
+                                          steps = {"floor", "ceil", "round", "trunc", "sign"};
     auto t = w_.values[*k];
     const bool stepped = is_float(t.dtype) && is_exact(t) && random_.chance(0.6);
     auto name = stepped ? random_.pick(steps) : random_.pick(any);
@@ -143,7 +151,8 @@ class Generator {
     Tensor absolute = t;
     auto a = w_.node(absolute, fmt::format("abs({})", w_.use(*k)));
     absolute.quantum = 0;
-    auto b = w_.node(computed(absolute, t.magnitude + 1, t.error), fmt::format("add({}, {})", w_.use(a), w_.scalar(t.dtype, 1)));
+    auto b = w_.node(computed(absolute, t.magnitude + 1, t.error),
+                     fmt::format("add({}, {})", w_.use(a), w_.scalar(t.dtype, 1)));
     emit(computed(w_.values[b], t.magnitude + 1, 1.5 * w_.values[b].error),
          fmt::format("{}({})", random_.pick(names), w_.use(b)));
   }
@@ -173,7 +182,8 @@ class Generator {
       if (random_.chance(0.25)) dim = 1;
     if (!dims.empty() && random_.chance(0.3))
       dims.erase(dims.begin(), dims.begin() + random_.integer(1, static_cast<int64_t>(dims.size())));
-    if (is_float(t.dtype) && Tensor{"", f32, dims, 1, 0, 0, false, 0}.elements() <= 1024 && random_.chance(0.35))
+    if (is_float(t.dtype) && Tensor{"", f32, dims, 1, 0, 0, false, 0}.elements() <= 1024 &&
+        random_.chance(0.35))
       return w_.constant(t.dtype, dims);
     return fresh(t.dtype, dims, exact);
   }
@@ -189,16 +199,19 @@ class Generator {
     r.special = a.special || b.special;
     r.quantum = a.quantum > 0 && b.quantum > 0 ? std::min(a.quantum, b.quantum) : 0;
     static const std::vector<std::string> floats = {"add", "sub", "mul", "minimum", "maximum", "add", "mul"},
-                                          integers = {"add", "sub", "mul", "minimum", "maximum", "div", "mod", "remainder_trunc",
-                                                      "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"};
+                                          integers = {
+                                              "add",         "sub",        "mul",         "minimum",
+                                              "maximum",     "div",        "mod",         "remainder_trunc",
+                                              "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left",
+                                              "shift_right"};
     const auto name = random_.pick(is_float(a.dtype) ? floats : integers);
     if (!is_float(a.dtype)) {
       // What wraps may have any value of the type.
       r.magnitude = name == "minimum" || name == "maximum" || name == "mod" || name == "remainder_trunc"
                         ? std::max(a.magnitude, b.magnitude)
-                        : name == "add" || name == "sub" ? a.magnitude + b.magnitude
-                        : name == "mul" ? a.magnitude * b.magnitude
-                                        : most_integer(a.dtype);
+                    : name == "add" || name == "sub" ? a.magnitude + b.magnitude
+                    : name == "mul"                  ? a.magnitude * b.magnitude
+                                                     : most_integer(a.dtype);
     } else if (name == "mul") {
       r.magnitude = a.magnitude * b.magnitude;
       r.error = a.error * b.magnitude + b.error * a.magnitude + epsilon_of(a.dtype) * r.magnitude;
@@ -302,7 +315,8 @@ class Generator {
     Tensor r = w_.values[*k];
     std::vector<int64_t> axes;
     for (size_t d = 0; d < r.rank(); ++d)
-      if (random_.chance(0.5)) axes.push_back(static_cast<int64_t>(d) - (random_.chance(0.3) ? static_cast<int64_t>(r.rank()) : 0));
+      if (random_.chance(0.5))
+        axes.push_back(static_cast<int64_t>(d) - (random_.chance(0.3) ? static_cast<int64_t>(r.rank()) : 0));
     if (axes.empty()) axes.push_back(static_cast<int64_t>(r.rank()) - 1);
     std::vector<bool> reduced(r.rank());
     double count = 1;
@@ -313,8 +327,9 @@ class Generator {
     }
     static const std::vector<std::string> bools = {"reduce_any", "reduce_all"},
                                           integers = {"reduce_sum", "reduce_max", "reduce_min"},
-                                          floats = {"reduce_sum", "reduce_max", "reduce_min", "reduce_mean", "reduce_sum",
-                                                    "reduce_sum_square", "reduce_l1", "reduce_log_sum_exp"};
+                                          floats = {"reduce_sum",  "reduce_max",        "reduce_min",
+                                                    "reduce_mean", "reduce_sum",        "reduce_sum_square",
+                                                    "reduce_l1",   "reduce_log_sum_exp"};
     const auto name = random_.pick(r.dtype == boolean ? bools : is_float(r.dtype) ? floats : integers);
     const bool keep = random_.chance(0.5);
     Dims dims;
@@ -341,10 +356,12 @@ class Generator {
     } else if (count == 0 && r.dtype != boolean) {
       r.magnitude = most_integer(r.dtype);
     }
-    if (!is_float(r.dtype) && r.dtype != boolean && name == "reduce_sum" && r.magnitude > most_integer(r.dtype))
+    if (!is_float(r.dtype) && r.dtype != boolean && name == "reduce_sum" &&
+        r.magnitude > most_integer(r.dtype))
       r.magnitude = most_integer(r.dtype);
     r.dims = dims;
-    emit(r, fmt::format("{}({}) {{axes = [{}], keepdims = {}}}", name, w_.use(*k), fmt::join(axes, ", "), keep));
+    emit(r,
+         fmt::format("{}({}) {{axes = [{}], keepdims = {}}}", name, w_.use(*k), fmt::join(axes, ", "), keep));
   }
   void argmax() {
     auto k = choose([](const Tensor& t) { return t.rank() >= 1 && is_exact(t) && t.dtype != boolean; });
@@ -358,8 +375,8 @@ class Generator {
     r.dtype = i64;
     dim = 1;
     if (!keep) r.dims.erase(r.dims.begin() + axis);
-    emit(r, fmt::format("{}({}) {{axis = {}, keepdims = {}, select_last = {}}}", random_.chance(0.5) ? "argmax" : "argmin",
-                        w_.use(*k), axis, keep, last));
+    emit(r, fmt::format("{}({}) {{axis = {}, keepdims = {}, select_last = {}}}",
+                        random_.chance(0.5) ? "argmax" : "argmin", w_.use(*k), axis, keep, last));
   }
   void cumsum() {
     auto k = choose([](const Tensor& t) { return t.rank() >= 1 && t.dtype != boolean && t.magnitude < 100; });
@@ -368,9 +385,10 @@ class Generator {
     const auto axis = random_.integer(0, static_cast<int64_t>(r.rank()) - 1);
     const auto count = std::max(1.0, static_cast<double>(r.dims[static_cast<size_t>(axis)]));
     r.magnitude *= count;
-    r.error = count * r.error + count * epsilon_of(compute_type(r.dtype)) * r.magnitude + epsilon_of(r.dtype) * r.magnitude;
-    emit(r, fmt::format("cumsum({}) {{axis = {}, exclusive = {}, reverse = {}}}", w_.use(*k), axis, random_.chance(0.3),
-                        random_.chance(0.3)));
+    r.error = count * r.error + count * epsilon_of(compute_type(r.dtype)) * r.magnitude +
+              epsilon_of(r.dtype) * r.magnitude;
+    emit(r, fmt::format("cumsum({}) {{axis = {}, exclusive = {}, reverse = {}}}", w_.use(*k), axis,
+                        random_.chance(0.3), random_.chance(0.3)));
   }
   void softmax() {
     auto k = choose([](const Tensor& t) { return is_float(t.dtype) && t.rank() >= 1 && t.error < 0.05; });
@@ -378,25 +396,33 @@ class Generator {
     const auto t = w_.values[*k];
     const auto axis = random_.integer(-1, static_cast<int64_t>(t.rank()) - 1);
     const auto dim = static_cast<double>(axis < 0 ? t.dims.back() : t.dims[static_cast<size_t>(axis)]);
-    const double error = 2 * t.error + epsilon_of(t.dtype) * t.magnitude + dim * epsilon_of(compute_type(t.dtype));
+    const double error =
+        2 * t.error + epsilon_of(t.dtype) * t.magnitude + dim * epsilon_of(compute_type(t.dtype));
     if (random_.chance(0.4)) {
       const auto span = 2 * t.magnitude + std::log(dim + 1) + 1;
-      return emit(computed(t, span, 2 * error), fmt::format("log_softmax({}) {{axis = {}}}", w_.use(*k), axis));
+      return emit(computed(t, span, 2 * error),
+                  fmt::format("log_softmax({}) {{axis = {}}}", w_.use(*k), axis));
     }
-    if (random_.chance(0.5)) return emit(computed(t, 1, error), fmt::format("softmax({}) {{axis = {}}}", w_.use(*k), axis));
+    if (random_.chance(0.5))
+      return emit(computed(t, 1, error), fmt::format("softmax({}) {{axis = {}}}", w_.use(*k), axis));
     // Written out.
     Tensor row = t;
     row.dims[static_cast<size_t>(axis < 0 ? static_cast<int64_t>(t.rank()) - 1 : axis)] = 1;
     if (dim == 0 || t.magnitude > 40) return;
     const auto axes = fmt::format("{{axes = [{}], keepdims = true}}", axis);
     auto top = w_.node(row, fmt::format("reduce_max({}) {}", w_.use(*k), axes));
-    auto shifted = w_.node(computed(t, 2 * t.magnitude, 2 * t.error), fmt::format("sub({}, {})", w_.use(*k), w_.use(top)));
+    auto shifted = w_.node(computed(t, 2 * t.magnitude, 2 * t.error),
+                           fmt::format("sub({}, {})", w_.use(*k), w_.use(top)));
     auto powers = w_.node(computed(t, 1, w_.values[shifted].error), fmt::format("exp({})", w_.use(shifted)));
-    auto sum = w_.node(computed(row, dim, dim * w_.values[powers].error), fmt::format("reduce_sum({}) {}", w_.use(powers), axes));
-    emit(computed(t, 1, 4 * w_.values[powers].error + error), fmt::format("div({}, {})", w_.use(powers), w_.use(sum)));
+    auto sum = w_.node(computed(row, dim, dim * w_.values[powers].error),
+                       fmt::format("reduce_sum({}) {}", w_.use(powers), axes));
+    emit(computed(t, 1, 4 * w_.values[powers].error + error),
+         fmt::format("div({}, {})", w_.use(powers), w_.use(sum)));
   }
   void normalise() {
-    auto k = choose([](const Tensor& t) { return is_float(t.dtype) && t.rank() >= 1 && t.magnitude < 20 && t.error < 0.05; });
+    auto k = choose([](const Tensor& t) {
+      return is_float(t.dtype) && t.rank() >= 1 && t.magnitude < 20 && t.error < 0.05;
+    });
     if (!k) return;
     const auto t = w_.values[*k];
     const auto dim = static_cast<double>(t.dims.back());
@@ -418,16 +444,20 @@ class Generator {
     row.dims.back() = 1;
     const std::string axes = "{axes = [-1], keepdims = true}";
     const double narrow = 32 * (1 + t.magnitude) * epsilon_of(t.dtype) * (1 + t.magnitude);
-    auto mean = w_.node(computed(row, t.magnitude, t.error), fmt::format("reduce_mean({}) {}", w_.use(*k), axes));
-    auto centred = w_.node(computed(t, 2 * t.magnitude, 2 * t.error), fmt::format("sub({}, {})", w_.use(*k), w_.use(mean)));
+    auto mean =
+        w_.node(computed(row, t.magnitude, t.error), fmt::format("reduce_mean({}) {}", w_.use(*k), axes));
+    auto centred = w_.node(computed(t, 2 * t.magnitude, 2 * t.error),
+                           fmt::format("sub({}, {})", w_.use(*k), w_.use(mean)));
     auto squares = w_.node(computed(t, 4 * t.magnitude * t.magnitude, error + narrow),
                            fmt::format("mul({}, {})", w_.use(centred), w_.use(centred)));
     auto variance = w_.node(computed(row, 4 * t.magnitude * t.magnitude, error + narrow),
                             fmt::format("reduce_mean({}) {}", w_.use(squares), axes));
     auto shifted = w_.node(computed(row, 4 * t.magnitude * t.magnitude + 1, error + narrow),
                            fmt::format("add({}, {})", w_.use(variance), w_.scalar(t.dtype, 0.25)));
-    auto root = w_.node(computed(row, 2 * t.magnitude + 1, error + narrow), fmt::format("sqrt({})", w_.use(shifted)));
-    emit(computed(t, magnitude, 4 * (error + narrow) * (1 + t.magnitude)), fmt::format("div({}, {})", w_.use(centred), w_.use(root)));
+    auto root =
+        w_.node(computed(row, 2 * t.magnitude + 1, error + narrow), fmt::format("sqrt({})", w_.use(shifted)));
+    emit(computed(t, magnitude, 4 * (error + narrow) * (1 + t.magnitude)),
+         fmt::format("div({}, {})", w_.use(centred), w_.use(root)));
   }
 
   // ---- views and moves
@@ -493,8 +523,8 @@ class Generator {
       strides.push_back(stride);
       dim = size;
     }
-    emit(r, fmt::format("slice({}) {{starts = [{}], sizes = [{}], strides = [{}]}}", w_.use(k), fmt::join(starts, ", "),
-                        fmt::join(sizes, ", "), fmt::join(strides, ", ")));
+    emit(r, fmt::format("slice({}) {{starts = [{}], sizes = [{}], strides = [{}]}}", w_.use(k),
+                        fmt::join(starts, ", "), fmt::join(sizes, ", "), fmt::join(strides, ", ")));
   }
   void concat() {
     auto k = choose([](const Tensor& t) { return t.rank() >= 1; });
@@ -529,7 +559,8 @@ class Generator {
     auto k = choose([](const Tensor& t) { return t.rank() >= 1; });
     if (!k) return;
     Tensor r = w_.values[*k];
-    static const std::vector<std::string> modes = {"constant", "constant", "constant", "edge", "reflect", "wrap"};
+    static const std::vector<std::string> modes = {"constant", "constant", "constant",
+                                                   "edge",     "reflect",  "wrap"};
     const auto mode = random_.pick(modes);
     if (mode != "constant" && r.elements() == 0) return;
     std::vector<int64_t> low, high;
@@ -544,8 +575,8 @@ class Generator {
       r.magnitude = std::max(r.magnitude, 1.0);
       if (r.quantum > 1) r.quantum = 1;
     }
-    emit(r, fmt::format("pad({}{}) {{low = [{}], high = [{}], mode = \"{}\"}}", w_.use(*k), value, fmt::join(low, ", "),
-                        fmt::join(high, ", "), mode));
+    emit(r, fmt::format("pad({}{}) {{low = [{}], high = [{}], mode = \"{}\"}}", w_.use(*k), value,
+                        fmt::join(low, ", "), fmt::join(high, ", "), mode));
   }
   void split() {
     auto k = choose([](const Tensor& t) { return t.rank() >= 1 && t.dims[0] >= 2; });
@@ -563,7 +594,8 @@ class Generator {
     Tensor r = w_.values[*k];
     if (random_.chance(0.5)) {
       auto diagonal = random_.integer(-3, 3);
-      return emit(r, fmt::format("trilu({}) {{upper = {}, k = {}}}", w_.use(*k), random_.chance(0.5), diagonal));
+      return emit(r,
+                  fmt::format("trilu({}) {{upper = {}, k = {}}}", w_.use(*k), random_.chance(0.5), diagonal));
     }
     std::vector<int64_t> repeats;
     for (auto& dim : r.dims) {
@@ -579,7 +611,8 @@ class Generator {
     r.quantum = 1;
     const auto axis = random_.bits() % r.rank();
     r.magnitude = static_cast<double>(std::max<int64_t>(1, r.dims[axis]));
-    emit(r, fmt::format("iota() {{dtype = {}, shape = [{}], axis = {}}}", name_of(r.dtype), fmt::join(r.dims, ", "), axis));
+    emit(r, fmt::format("iota() {{dtype = {}, shape = [{}], axis = {}}}", name_of(r.dtype),
+                        fmt::join(r.dims, ", "), axis));
   }
 
   // ---- indexing
@@ -602,10 +635,13 @@ class Generator {
       r.dims.erase(r.dims.begin() + static_cast<std::ptrdiff_t>(axis));
       r.dims.insert(r.dims.begin() + static_cast<std::ptrdiff_t>(axis), dims.begin(), dims.end());
     }
-    emit(r, fmt::format("{}({}, {}) {{axis = {}}}", elements ? "gather_elements" : "gather", w_.use(*k), w_.use(indices), axis));
+    emit(r, fmt::format("{}({}, {}) {{axis = {}}}", elements ? "gather_elements" : "gather", w_.use(*k),
+                        w_.use(indices), axis));
   }
   void scatter() {
-    auto k = choose([](const Tensor& t) { return t.rank() >= 1 && t.elements() > 0 && t.dtype != boolean && t.magnitude < 1000; });
+    auto k = choose([](const Tensor& t) {
+      return t.rank() >= 1 && t.elements() > 0 && t.dtype != boolean && t.magnitude < 1000;
+    });
     if (!k) return;
     const auto t = w_.values[*k];
     const auto axis = static_cast<size_t>(random_.integer(0, static_cast<int64_t>(t.rank()) - 1));
@@ -622,8 +658,8 @@ class Generator {
       r.error = t.error + 18 * epsilon_of(r.dtype) * r.magnitude;
     }
     r.dims = t.dims;
-    emit(r, fmt::format("scatter_elements({}, {}, {}) {{axis = {}, reduction = \"{}\"}}", w_.use(*k), w_.use(indices),
-                        w_.use(updates), axis, reduction));
+    emit(r, fmt::format("scatter_elements({}, {}, {}) {{axis = {}, reduction = \"{}\"}}", w_.use(*k),
+                        w_.use(indices), w_.use(updates), axis, reduction));
   }
 
   // ---- contractions and windows
@@ -647,7 +683,8 @@ class Generator {
     return r;
   }
   void matmul() {
-    auto k = choose([](const Tensor& t) { return t.dtype != boolean && t.rank() >= 1 && t.magnitude <= 200; });
+    auto k =
+        choose([](const Tensor& t) { return t.dtype != boolean && t.rank() >= 1 && t.magnitude <= 200; });
     if (!k) return;
     const auto a = w_.values[*k];
     const int64_t depth = a.dims.back(), columns = random_dim();
@@ -658,7 +695,8 @@ class Generator {
     } else {
       dims = {depth, columns};
       if (a.rank() > 2 && random_.chance(0.6))
-        for (size_t d = a.rank() - 2; d-- > 0;) dims.insert(dims.begin(), random_.chance(0.3) ? 1 : a.dims[d]);
+        for (size_t d = a.rank() - 2; d-- > 0;)
+          dims.insert(dims.begin(), random_.chance(0.3) ? 1 : a.dims[d]);
     }
     Dims result(a.dims.begin(), a.dims.end() - 1);
     if (!vector) result.push_back(columns);
@@ -684,8 +722,9 @@ class Generator {
     std::vector<int64_t> kernel, strides, low, high, dilations, result;
     int64_t volume = 1;
     std::string attributes() const {
-      return fmt::format("strides = [{}], pads_low = [{}], pads_high = [{}], dilations = [{}]", fmt::join(strides, ", "),
-                         fmt::join(low, ", "), fmt::join(high, ", "), fmt::join(dilations, ", "));
+      return fmt::format("strides = [{}], pads_low = [{}], pads_high = [{}], dilations = [{}]",
+                         fmt::join(strides, ", "), fmt::join(low, ", "), fmt::join(high, ", "),
+                         fmt::join(dilations, ", "));
     }
   };
   std::optional<Windows> windows(const Dims& dims) {
@@ -697,7 +736,8 @@ class Generator {
       // Pads smaller than the window: none lies in the padding alone.
       w.low.push_back(random_.integer(0, w.kernel.back() - 1));
       w.high.push_back(random_.integer(0, w.kernel.back() - 1));
-      const int64_t room = dims[d] + w.low.back() + w.high.back() - ((w.kernel.back() - 1) * w.dilations.back() + 1);
+      const int64_t room =
+          dims[d] + w.low.back() + w.high.back() - ((w.kernel.back() - 1) * w.dilations.back() + 1);
       if (room < 0) return std::nullopt;
       w.result.push_back(room / w.strides.back() + 1);
       w.volume *= w.kernel.back();
@@ -714,7 +754,8 @@ class Generator {
     for (int64_t g = 1; g <= x.dims[1]; ++g)
       if (x.dims[1] % g == 0) divisors.push_back(g);
     const int64_t groups = random_.chance(0.5) ? 1 : random_.pick(divisors);
-    const int64_t out = groups * (random_.chance(0.4) ? 1 : random_.pick(std::vector<int64_t>{1, 2, 3, 4, 8, 16, 17}));
+    const int64_t out =
+        groups * (random_.chance(0.4) ? 1 : random_.pick(std::vector<int64_t>{1, 2, 3, 4, 8, 16, 17}));
     Dims weight = {out, x.dims[1] / groups};
     weight.insert(weight.end(), w->kernel.begin(), w->kernel.end());
     Tensor r = x;
@@ -735,7 +776,8 @@ class Generator {
       r.special = r.special || w_.values[c].special;
       r.quantum = r.quantum > 0 && w_.values[c].quantum > 0 ? std::min(r.quantum, w_.values[c].quantum) : 0;
     }
-    emit(r, fmt::format("conv({}, {}{}) {{{}, groups = {}}}", w_.use(*k), w_.use(b), bias, w->attributes(), groups));
+    emit(r, fmt::format("conv({}, {}{}) {{{}, groups = {}}}", w_.use(*k), w_.use(b), bias, w->attributes(),
+                        groups));
   }
   void pool() {
     auto k = image();
@@ -747,7 +789,8 @@ class Generator {
     const bool maximum = random_.chance(0.5);
     for (auto dilation : w->dilations)
       if (dilation > 1) return;
-    if (!maximum) r = computed(r, r.magnitude, r.error + 16 * epsilon_of(compute_type(r.dtype)) * r.magnitude);
+    if (!maximum)
+      r = computed(r, r.magnitude, r.error + 16 * epsilon_of(compute_type(r.dtype)) * r.magnitude);
     r.dims.resize(2);
     r.dims.insert(r.dims.end(), w->result.begin(), w->result.end());
     const auto counted = maximum ? "" : fmt::format(", count_include_pad = {}", random_.chance(0.5));
@@ -761,12 +804,14 @@ class Generator {
       Step step;
     };
     static constexpr Choice choices[] = {
-        {14, &Generator::binary},   {10, &Generator::unary},     {4, &Generator::exact_unary}, {3, &Generator::exponential},
-        {3, &Generator::guarded},   {5, &Generator::compare},    {2, &Generator::logic},       {4, &Generator::where},
-        {5, &Generator::cast},      {1, &Generator::predicates}, {9, &Generator::reduce},      {3, &Generator::argmax},
-        {3, &Generator::cumsum},    {4, &Generator::softmax},    {4, &Generator::normalise},   {12, &Generator::view},
-        {4, &Generator::concat},    {4, &Generator::pad},        {2, &Generator::split},       {2, &Generator::arrange},
-        {1, &Generator::counting},  {5, &Generator::gather},     {3, &Generator::scatter},     {7, &Generator::matmul},
+        {14, &Generator::binary},     {10, &Generator::unary},  {4, &Generator::exact_unary},
+        {3, &Generator::exponential}, {3, &Generator::guarded}, {5, &Generator::compare},
+        {2, &Generator::logic},       {4, &Generator::where},   {5, &Generator::cast},
+        {1, &Generator::predicates},  {9, &Generator::reduce},  {3, &Generator::argmax},
+        {3, &Generator::cumsum},      {4, &Generator::softmax}, {4, &Generator::normalise},
+        {12, &Generator::view},       {4, &Generator::concat},  {4, &Generator::pad},
+        {2, &Generator::split},       {2, &Generator::arrange}, {1, &Generator::counting},
+        {5, &Generator::gather},      {3, &Generator::scatter}, {7, &Generator::matmul},
         {5, &Generator::convolution}, {4, &Generator::pool}};
     int total = 0;
     for (const auto& choice : choices) total += choice.weight;
@@ -781,7 +826,8 @@ class Generator {
     std::vector<size_t> chosen;
     for (size_t k = 0; k < w_.values.size(); ++k) {
       const auto& t = w_.values[k];
-      if (t.name[0] == 'v' ? t.uses == 0 || random_.chance(0.1) : t.name[0] == 'x' && random_.chance(0.02)) chosen.push_back(k);
+      if (t.name[0] == 'v' ? t.uses == 0 || random_.chance(0.1) : t.name[0] == 'x' && random_.chance(0.02))
+        chosen.push_back(k);
     }
     if (chosen.empty()) chosen.push_back(0);
     if (random_.chance(0.05)) chosen.push_back(chosen[0]);
@@ -790,6 +836,7 @@ class Generator {
 
   GraphWriter w_;
   RandomSource& random_;
+  double empty_ = 0.01;  ///< how often a dim has size 0: seldom, but in some graphs often
 };
 
 }  // namespace

@@ -14,11 +14,11 @@ using Dims = std::vector<int64_t>;
 
 /// What an input holds.
 enum class Contents : uint8_t {
-  real,      ///< uniform in [-magnitude, magnitude]
-  quantised, ///< multiples of 0.5 in [-magnitude, magnitude]
-  whole,     ///< integers in [-magnitude, magnitude], from 0 where the type has no sign
-  extreme,   ///< integers of the whole range of the type, its ends among them
-  index,     ///< integers in [0, magnitude)
+  real,       ///< uniform in [-magnitude, magnitude]
+  quantised,  ///< multiples of 0.5 in [-magnitude, magnitude]
+  whole,      ///< integers in [-magnitude, magnitude], from 0 where the type has no sign
+  extreme,    ///< integers of the whole range of the type, its ends among them
+  index,      ///< integers in [0, magnitude)
 };
 
 struct Input {

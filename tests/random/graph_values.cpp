@@ -30,7 +30,8 @@ uint64_t element_bits(const Input& input, RandomSource& random) {
   }
   switch (input.contents) {
     case Contents::real: return bits_for(input.dtype, (random.real() * 2 - 1) * input.magnitude);
-    case Contents::quantised: return bits_for(input.dtype, 0.5 * static_cast<double>(random.integer(-2 * limit, 2 * limit)));
+    case Contents::quantised:
+      return bits_for(input.dtype, 0.5 * static_cast<double>(random.integer(-2 * limit, 2 * limit)));
     case Contents::whole: {
       const bool sign = is_float(input.dtype) || is_signed(input.dtype);
       return bits_for(input.dtype, static_cast<double>(random.integer(sign ? -limit : 0, limit)));

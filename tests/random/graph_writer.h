@@ -83,7 +83,8 @@ class GraphWriter {
     if (is_float(dtype))
       constant_text_ += fmt::format("  {} = literal {}[] {{{}}}\n", name, name_of(dtype), value);
     else
-      constant_text_ += fmt::format("  {} = literal {}[] {{{}}}\n", name, name_of(dtype), static_cast<int64_t>(value));
+      constant_text_ +=
+          fmt::format("  {} = literal {}[] {{{}}}\n", name, name_of(dtype), static_cast<int64_t>(value));
     return name;
   }
   /// One node: `call` is what stands after '='. The tensor's name is made here.
@@ -118,13 +119,14 @@ class GraphWriter {
     GeneratedGraph graph;
     std::vector<std::string> ports, results;
     for (const auto& input : inputs_)
-      ports.push_back(fmt::format("%{}: {}[{}]", input.name, name_of(input.dtype), fmt::join(input.dims, ",")));
+      ports.push_back(
+          fmt::format("%{}: {}[{}]", input.name, name_of(input.dtype), fmt::join(input.dims, ",")));
     for (size_t k = 0; k < outputs.size(); ++k) {
       results.push_back(fmt::format("{} \"out{}\"", use(outputs[k]), k));
       graph.absolute.push_back(values[outputs[k]].error);
     }
-    graph.text = fmt::format("ferrite graph 0\ngraph @random({}) -> ({}) {{\n{}{}}}\n", fmt::join(ports, ", "),
-                             fmt::join(results, ", "), constant_text_, body_);
+    graph.text = fmt::format("ferrite graph 0\ngraph @random({}) -> ({}) {{\n{}{}}}\n",
+                             fmt::join(ports, ", "), fmt::join(results, ", "), constant_text_, body_);
     graph.inputs = inputs_;
     return graph;
   }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // random_graphs: random graphs, compiled with and without fusion, against the interpreter, which runs them without any pass.
-#include <CLI/CLI.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -18,14 +19,18 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
+constexpr unsigned seconds_a_graph = 30;
+constexpr uint64_t graphs_a_process = 100;
+
 struct Options {
   uint64_t count = 300, seed = 1;
-  std::string device = "cpu", dump;
+  std::string device = "cpu", dump, json;
   bool print = false;
 };
 
 /// "" or what is wrong with one output.
-std::string difference(const core::run::PortInfo& port, const Bytes& actual, const Bytes& expected, double absolute) {
+std::string difference(const core::run::PortInfo& port, const Bytes& actual, const Bytes& expected,
+                       double absolute) {
   const auto width = static_cast<size_t>(bits_of(port.dtype) / 8);
   const auto count = static_cast<int64_t>(expected.size() / width);
   const double relative = relative_tolerance(port.dtype);
@@ -49,9 +54,10 @@ std::string difference(const core::run::PortInfo& port, const Bytes& actual, con
     if (off > excess) worst = k, excess = off, allowed = absolute + relative * std::fabs(b);
   }
   if (wrong == 0) return {};
-  return fmt::format("output {} {}[{}]: {} of {} elements are off, the worst at {}: {}, expected {} (bound {:.3g})", port.name,
-                     name_of(port.dtype), fmt::join(port.dims, ","), wrong, count, worst,
-                     number_at(port.dtype, actual.data(), worst), number_at(port.dtype, expected.data(), worst), allowed);
+  return fmt::format(
+      "output {} {}[{}]: {} of {} elements are off, the worst at {}: {}, expected {} (bound {:.3g})",
+      port.name, name_of(port.dtype), fmt::join(port.dims, ","), wrong, count, worst,
+      number_at(port.dtype, actual.data(), worst), number_at(port.dtype, expected.data(), worst), allowed);
 }
 
 struct Results {
@@ -59,8 +65,8 @@ struct Results {
   std::vector<Bytes> tensors;
 };
 
-core::Result<Results> evaluate(const core::Session& session, const GeneratedGraph& graph, const std::vector<Bytes>& inputs,
-                               const core::CompileOptions& options) {
+core::Result<Results> evaluate(const core::Session& session, const GeneratedGraph& graph,
+                               const std::vector<Bytes>& inputs, const core::CompileOptions& options) {
   core::graph::ParseOptions parse;
   parse.registry = &session.registry().ops();
   FE_TRY(auto parsed, core::graph::parse(graph.text, parse));
@@ -84,9 +90,11 @@ core::Result<Results> evaluate(const core::Session& session, const GeneratedGrap
 }
 
 /// "" or what is wrong.
-std::string check(const core::Session& session, const GeneratedGraph& graph, uint64_t seed, const Options& options) {
+std::string check(const core::Session& session, const GeneratedGraph& graph, uint64_t seed,
+                  const Options& options) {
   std::vector<Bytes> inputs;
-  for (size_t k = 0; k < graph.inputs.size(); ++k) inputs.push_back(contents_of(graph.inputs[k], seed * 64 + k));
+  for (size_t k = 0; k < graph.inputs.size(); ++k)
+    inputs.push_back(contents_of(graph.inputs[k], seed * 64 + k));
   core::CompileOptions reference;
   reference.device = "interpreter";
   reference.only_passes = {"none"};
@@ -108,7 +116,8 @@ std::string check(const core::Session& session, const GeneratedGraph& graph, uin
 }
 
 void report(const GeneratedGraph& graph, uint64_t seed, const std::string& what, const Options& options) {
-  fmt::print("seed {}: {}\n", seed, what);
+  fmt::print("seed {}: {}\n{}repeat with: random_graphs --seed {} --count 1 --device {}\n", seed, what,
+             graph.text, seed, options.device);
   std::fflush(stdout);
   if (options.dump.empty()) return;
   std::error_code failed;
@@ -116,13 +125,14 @@ void report(const GeneratedGraph& graph, uint64_t seed, const std::string& what,
   std::ofstream(std::filesystem::path(options.dump) / fmt::format("{}.fe", seed)) << graph.text;
 }
 
-/// Checks [first, last) and writes each seed to `progress` before and its verdict behind it.
+/// Checks [first, last) and writes a verdict for each seed to `progress`. A graph that hangs is ended by its alarm.
 int run_part(uint64_t first, uint64_t last, int progress, const Options& options) {
   auto pipeline = core::plugin::read_pipeline({});
   if (!pipeline) return fmt::print("{}\n", pipeline.error().message()), 2;
   auto session = core::Session::open(*pipeline);
   if (!session) return fmt::print("{}\n", session.error().message()), 2;
   for (uint64_t seed = first; seed < last; ++seed) {
+    alarm(seconds_a_graph);
     const auto graph = generate(seed);
     auto what = check(**session, graph, seed, options);
     if (!what.empty()) report(graph, seed, what, options);
@@ -137,6 +147,7 @@ int run(const Options& options) {
   const uint64_t first = options.seed, last = options.seed + options.count;
   uint64_t passed = 0, failed = 0, crashed = 0;
   for (uint64_t next = first; next < last;) {
+    const uint64_t part_end = std::min(last, next + graphs_a_process);
     int ends[2];
     if (pipe(ends) != 0) return 2;
     std::fflush(stdout);
@@ -144,23 +155,31 @@ int run(const Options& options) {
     if (child < 0) return 2;
     if (child == 0) {
       close(ends[0]);
-      const int status = run_part(next, std::min(last, next + 100), ends[1], options);
+      const int status = run_part(next, part_end, ends[1], options);
       std::fflush(stdout);
       _exit(status);
     }
     close(ends[1]);
-    const uint64_t part_end = std::min(last, next + 100);
     for (char verdict = 0; read(ends[0], &verdict, 1) == 1; ++next) ++(verdict == '+' ? passed : failed);
     close(ends[0]);
     int status = 0;
     waitpid(child, &status, 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
     if (next == part_end) continue;
-    report(generate(next), next, fmt::format("the process died of signal {}", WTERMSIG(status)), options);
+    const std::string what = WTERMSIG(status) == SIGALRM
+                                 ? fmt::format("not done after {} s", seconds_a_graph)
+                                 : fmt::format("the process died of signal {}", WTERMSIG(status));
+    report(generate(next), next, what, options);
     ++crashed;
     ++next;
   }
-  fmt::print("{} graphs from seed {}: {} passed, {} failed, {} crashed\n", options.count, first, passed, failed, crashed);
+  fmt::print("{} graphs from seed {}: {} passed, {} failed, {} crashed\n", options.count, first, passed,
+             failed, crashed);
+  if (!options.json.empty()) {
+    std::ofstream(options.json) << fmt::format(
+        "{{\"seed\": {}, \"graphs\": {}, \"passed\": {}, \"failed\": {}, \"crashed\": {}}}\n", first,
+        options.count, passed, failed, crashed);
+  }
   return failed + crashed == 0 ? 0 : 1;
 }
 
@@ -175,9 +194,11 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "The first seed; each graph has its own")->capture_default_str();
   app.add_option("--device", options.device, "What to compile for")->capture_default_str();
   app.add_option("--dump-failing", options.dump, "Write graphs that fail into this folder");
+  app.add_option("--json", options.json, "Write the counts into this file");
   app.add_flag("--print", options.print, "Only print the graphs");
   CLI11_PARSE(app, argc, argv);
   if (!options.print) return run(options);
-  for (uint64_t seed = options.seed; seed < options.seed + options.count; ++seed) fmt::print("{}", generate(seed).text);
+  for (uint64_t seed = options.seed; seed < options.seed + options.count; ++seed)
+    fmt::print("{}", generate(seed).text);
   return 0;
 }

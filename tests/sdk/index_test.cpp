@@ -261,18 +261,12 @@ std::int64_t reference_operation(Op op, std::int64_t a, std::int64_t b) {
     if (remainder != 0 && (remainder < 0) != (b < 0)) --quotient, remainder += b;
   }
   switch (op) {
-    case Op::add:
-      return static_cast<std::int64_t>(wide(a) + wide(b));
-    case Op::mul:
-      return static_cast<std::int64_t>(wide(a) * wide(b));
-    case Op::floordiv:
-      return quotient;
-    case Op::mod:
-      return remainder;
-    case Op::min:
-      return std::min(a, b);
-    default:
-      return std::max(a, b);
+    case Op::add: return static_cast<std::int64_t>(wide(a) + wide(b));
+    case Op::mul: return static_cast<std::int64_t>(wide(a) * wide(b));
+    case Op::floordiv: return quotient;
+    case Op::mod: return remainder;
+    case Op::min: return std::min(a, b);
+    default: return std::max(a, b);
   }
 }
 
@@ -284,30 +278,14 @@ void check_sample(std::mt19937_64& random, const Sample& sample) {
   for (const Tree& t : sample.nodes) {
     Expr e;
     switch (t.op) {
-      case Op::constant:
-        e = pool.constant(t.value);
-        break;
-      case Op::symbol:
-        e = pool.symbol(static_cast<ix::Symbol>(t.value));
-        break;
-      case Op::add:
-        e = pool.add(exprs[t.lhs], exprs[t.rhs]);
-        break;
-      case Op::mul:
-        e = pool.mul(exprs[t.lhs], exprs[t.rhs]);
-        break;
-      case Op::floordiv:
-        e = pool.floordiv(exprs[t.lhs], exprs[t.rhs]);
-        break;
-      case Op::mod:
-        e = pool.mod(exprs[t.lhs], exprs[t.rhs]);
-        break;
-      case Op::min:
-        e = pool.min(exprs[t.lhs], exprs[t.rhs]);
-        break;
-      case Op::max:
-        e = pool.max(exprs[t.lhs], exprs[t.rhs]);
-        break;
+      case Op::constant: e = pool.constant(t.value); break;
+      case Op::symbol: e = pool.symbol(static_cast<ix::Symbol>(t.value)); break;
+      case Op::add: e = pool.add(exprs[t.lhs], exprs[t.rhs]); break;
+      case Op::mul: e = pool.mul(exprs[t.lhs], exprs[t.rhs]); break;
+      case Op::floordiv: e = pool.floordiv(exprs[t.lhs], exprs[t.rhs]); break;
+      case Op::mod: e = pool.mod(exprs[t.lhs], exprs[t.rhs]); break;
+      case Op::min: e = pool.min(exprs[t.lhs], exprs[t.rhs]); break;
+      case Op::max: e = pool.max(exprs[t.lhs], exprs[t.rhs]); break;
     }
     exprs.push_back(e);
   }

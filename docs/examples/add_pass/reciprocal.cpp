@@ -10,10 +10,12 @@ using namespace ferrite;
 
 /// 1 / c where c is a power of two whose reciprocal is an ordinary float; else none.
 std::optional<double> exact_reciprocal(Value constant) {
-  if (!constant.is_constant() || constant.dtype() != f32 || constant.type().elements() != 1) return std::nullopt;
+  if (!constant.is_constant() || constant.dtype() != f32 || constant.type().elements() != 1)
+    return std::nullopt;
   int exponent = 0;
   const float c = constant.elements<float>()[0];
-  if (!std::isnormal(c) || std::abs(std::frexp(c, &exponent)) != 0.5f || !std::isnormal(1 / c)) return std::nullopt;
+  if (!std::isnormal(c) || std::abs(std::frexp(c, &exponent)) != 0.5f || !std::isnormal(1 / c))
+    return std::nullopt;
   return 1.0 / c;
 }
 

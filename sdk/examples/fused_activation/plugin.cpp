@@ -58,4 +58,5 @@ FERRITE_PLUGIN("acme.fused_activation", "1.0.0",
                    .flags(FE_OP_POINTWISE)
                    .shape(fe::same_as(0))
                    .lower(lower_silu),
-               fe::rules("post_grad_pre", hard_swish), fe::lowering("hardsigmoid", fe::on("cpu"), lower_hard_sigmoid))
+               fe::rules("post_grad_pre", hard_swish),
+               fe::lowering("hardsigmoid", fe::on("cpu"), lower_hard_sigmoid))

@@ -240,6 +240,7 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
       out->vector_bytes = target->vector_bytes;
       out->buffer_alignment = target->buffer_alignment;
       out->local_bytes = target->local_bytes;
+      out->statement_kinds = target->statement_kinds;
       out->target = target.release();
     });
   };

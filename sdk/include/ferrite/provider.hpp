@@ -30,6 +30,7 @@ class Target {
   uint32_t vector_bytes = 16;
   uint32_t buffer_alignment = 64;
   int64_t local_bytes = 256 << 10;
+  uint64_t statement_kinds = 0;  ///< 1 << FE_STATEMENT_*, those that compile takes; 0: all
 };
 
 struct OperandLayout {

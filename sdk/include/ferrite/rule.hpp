@@ -91,6 +91,7 @@ class Rule {
  public:
   using Predicate = std::function<bool(const Match&)>;
   explicit Rule(std::string name) : name_(std::move(name)) {}
+  /// A root of the pattern; given several times for a pattern that replaces several values.
   Rule& match(Term root) {
     pattern_.push_back(std::move(root));
     return *this;
@@ -104,6 +105,7 @@ class Rule {
     conditions_.push_back(std::move(condition));
     return *this;
   }
+  /// What replaces the root: the first yield the first root, and so on.
   Rule& yield(Term replacement) {
     yield_.push_back(std::move(replacement));
     return *this;
@@ -113,15 +115,15 @@ class Rule {
   const std::vector<Predicate>& predicates() const { return predicates_; }
   std::string predicate_name(size_t k) const { return name_ + "#" + std::to_string(k); }
 
-  /// The rule in the text form, for `phase`.
+  /// The rule in the text form, for `phase`. Errors: FE-R22 not one yield for each root.
   std::string text(std::string_view phase) const {
-    Printer printer;
+    if (pattern_.empty() || yield_.size() != pattern_.size())
+      fail("FE-R22", "rule '", name_, "' has ", pattern_.size(), " roots and ", yield_.size(),
+           " yields; every root is replaced by one yield, in order");
+    Printer pattern{"%node", {}}, replacement{"%new", {}};
+    std::vector<std::string> roots;
     std::string result = "rule " + name_ + " at " + std::string(phase) + " {\n  match {\n";
-    std::string roots;
-    for (size_t k = 0; k < pattern_.size(); ++k) {
-      std::string value = printer.print(pattern_[k], result);
-      roots = value;
-    }
+    for (const Term& term : pattern_) roots.push_back(pattern.print(term, result));
     result += "  }\n";
     if (!conditions_.empty() || !predicates_.empty()) {
       result += "  where {\n";
@@ -131,19 +133,18 @@ class Rule {
       result += "  }\n";
     }
     result += "  yield {\n";
-    Printer replacement;
-    replacement.prefix = "%new";
-    for (const auto& term : yield_) {
-      std::string value = replacement.print(term, result, roots);
-      if (value != roots) result += "    " + roots + " = " + value + "\n";
+    for (size_t k = 0; k < roots.size(); ++k) {
+      const std::string value = replacement.print(yield_[k], result, roots[k]);
+      if (value != roots[k]) result += "    " + roots[k] + " = " + value + "\n";
     }
     return result + "  }\n}\n";
   }
 
  private:
   struct Printer {
-    std::string prefix = "%node";
+    std::string prefix;
     std::map<const void*, std::string> names;
+    /// Writes the term's lines, operands first, and gives its value's name: `root_name` where one is given.
     std::string print(const Term& term, std::string& out, const std::string& root_name = {}) {
       const auto& state = term.state();
       if (state.op.empty()) return state.text;

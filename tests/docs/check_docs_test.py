@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The checker of the documentation finds what it is there to find."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import check_docs
+
+
+class Matching(unittest.TestCase):
+    def test_left_out_lines_and_text(self):
+        output = ["first", "time 12.5 ms", "third"]
+        self.assertEqual(check_docs.mismatch(["first", "time … ms", "third"], output), "")
+        self.assertEqual(check_docs.mismatch(["...", "third"], output), "")
+        self.assertEqual(check_docs.mismatch(["first", "...", "third", "..."], output), "")
+        self.assertNotEqual(check_docs.mismatch(["first", "third"], output), "")
+        self.assertNotEqual(check_docs.mismatch(["third", "...", "first"], output), "")
+        self.assertNotEqual(check_docs.mismatch(["first"], output), "")
+        self.assertNotEqual(check_docs.mismatch(["time …", "..."], output), "")
+
+    def test_text_is_no_expression(self):
+        self.assertFalse(check_docs.line_matches("a.c", "abc"))
+        self.assertTrue(check_docs.line_matches("a.c (…)", "a.c (d)"))
+
+
+class Pages(unittest.TestCase):
+    def faults(self, text: str) -> list[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "code.txt").write_text("one\n  two\n  three\n", encoding="utf-8")
+            (root / "page.md").write_text(text, encoding="utf-8")
+            return [fault for _, fault in check_docs.faults_of(root / "page.md", root, root / "build", False)]
+
+    def test_commands(self):
+        self.assertEqual(self.faults("```console\n$ echo a\na\n$ echo b \\\n  c\nb c\n```\n"), [])
+        self.assertEqual(self.faults("```console\n$ echo a >&2; exit 3\na\nexit status 3\n```\n"), [])
+        self.assertIn("'b' is not in the output", self.faults("```console\n$ echo a\nb\n```\n")[0])
+        self.assertTrue(self.faults("```console\n$ false\n```\n"))
+        self.assertTrue(self.faults("```console\nno command\n```\n"))
+        self.assertEqual(self.faults("<!-- not run: it never ends -->\n```console\n$ false\n```\n"), [])
+
+    def test_excerpts(self):
+        self.assertEqual(self.faults("<!-- file: code.txt -->\n```\ntwo\nthree\n```\n"), [])
+        self.assertTrue(self.faults("<!-- file: code.txt -->\n```\none\nthree\n```\n"))
+        self.assertTrue(self.faults("<!-- file: nothing.txt -->\n```\none\n```\n"))
+
+    def test_links(self):
+        self.assertEqual(self.faults("# A title\n[code](code.txt) [here](#a-title) [web](https://example.org)\n"), [])
+        self.assertTrue(self.faults("[code](other.txt)\n"))
+        self.assertTrue(self.faults("[here](#nowhere)\n"))
+
+    def test_width(self):
+        self.assertTrue(self.faults("```\n" + "x" * 111 + "\n```\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Text tests. The parameters say which programs the substitutions are: ferrite, filecheck, split_file, python; and output, a
+# folder for what the tests write.
+import os
+
+import lit.formats
+
+parameter = lit_config.params
+config.name = "ferrite"
+config.suffixes = [".fe"]
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = parameter["output"]
+config.substitutions += [
+    ("%FileCheck", parameter["filecheck"]),
+    ("%split_file", parameter["split_file"]),
+    # A bad input: its message, and an exit status that says so.
+    ("%refused", f"{config.test_source_root}/refused.sh {parameter['ferrite']}"),
+    # Compiled and interpreted results agree.
+    ("%same_result", f"{parameter['python']} {config.test_source_root}/same_result.py {parameter['ferrite']}"),
+    ("%ferrite", parameter["ferrite"]),
+]
+# What a user's shell sets must not change a listing.
+for name in [name for name in config.environment if name.startswith("FERRITE_")]:
+    del config.environment[name]
