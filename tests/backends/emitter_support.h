@@ -302,7 +302,7 @@ inline void check_one(const loop::Kernel& kernel, const Options& options, const 
     if (buffer.kind != FE_BUFFER_LOCAL) filler.fill(buffer.dtype, data, buffer.extent());
     if (options.set) options.set(static_cast<loop::BufferId>(b), data);
     expected.emplace_back(bytes);
-    std::copy_n(data, bytes, expected.back().data());
+    if (bytes) std::memcpy(expected.back().data(), data, bytes);
     if (buffer.kind != FE_BUFFER_LOCAL) arguments.push_back(data);
   }
   if (options.expected_error == 0) {
