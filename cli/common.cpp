@@ -34,8 +34,7 @@ void PipelineOptions::add_to(CLI::App& command) {
   command
       .add_option("--log", log,
                   "Show diagnostics: a comma-separated list of graph, loops, schedule, kernels, output_code, "
-                  "plugins, passes, "
-                  "lowering, run (also FERRITE_LOG)")
+                  "plugins, passes (also FERRITE_LOG)")
       ->type_name("CHANNELS");
 }
 

@@ -65,7 +65,7 @@ Result<void> explain_pair(const std::vector<core::LedgerRecord>& records,
       std::vector<std::string_view> views(names.begin(), names.end());
       return core::at("--why-not",
                       error(FE_EINVALID, "FE-C08",
-                            "no statement comes from a node '{}'{}; it was folded, removed or never there",
+                            "no statement comes from a node '{}': it was folded, removed or never there{}",
                             node, core::did_you_mean(node, views)));
     }
   size_t found = 0;

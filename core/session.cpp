@@ -77,7 +77,9 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
   model->path_ = path;
   model->state_ = std::make_unique<State>();
   auto& state = *model->state_;
-  FE_TRY(state.file, graph::MappedFile::open(path));
+  auto mapped = graph::MappedFile::open(path);
+  if (!mapped) return error(mapped.error().status, "FE-I01", "the model: {}", mapped.error().text);
+  state.file = std::move(*mapped);
   auto bytes = state.file->bytes();
   std::filesystem::path file(path);
   auto extension = file.extension().string();

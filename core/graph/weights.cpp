@@ -13,7 +13,7 @@ namespace ferrite::core::graph {
 namespace {
 
 Error cannot_map(const std::string& path, int reason) {
-  return error(FE_EINVALID, "FE-G40", "cannot map weight file '{}': {}", path, std::strerror(reason));
+  return error(FE_EINVALID, "FE-G40", "cannot read '{}': {}", path, std::strerror(reason));
 }
 
 struct Descriptor {

@@ -178,7 +178,7 @@ class Printer {
     for (const auto& origin : provenance->origins) {
       if (*separator == ' ') out += fmt::format(" {}", keyword::from);
       out += fmt::format("{}{} ({} %{})", *separator == ' ' ? " " : ", ", text::quote(origin.names),
-                         is_identifier(origin.op) ? origin.op : text::quote(origin.op), origin.node);
+                         is_identifier(origin.op) ? origin.op : text::quote(origin.op), origin.index());
       separator = ",";
     }
   }

@@ -52,6 +52,9 @@ struct Origin {
   uint64_t node = 0;
   std::string op;
   std::string names;  ///< the model's own node names
+  /// The node as texts show it, where the model gives it no name: its index, without what tells stale handles apart.
+  uint32_t index() const { return static_cast<uint32_t>(node); }
+  std::string label() const { return names.empty() ? op + " %" + std::to_string(index()) : names; }
   friend bool operator==(const Origin&, const Origin&) = default;
 };
 

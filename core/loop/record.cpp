@@ -199,8 +199,7 @@ Result<std::vector<BufferId>> Recorder::finish() {
   }
   if (!error_) return versions;
   cancel();
-  return core::at(origin_.names.empty() ? fmt::format("{} %{}", origin_.op, origin_.node) : origin_.names,
-                  *error_);
+  return core::at(origin_.label(), *error_);
 }
 
 Result<void> Recorder::need_open() const {

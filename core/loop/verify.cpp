@@ -91,8 +91,7 @@ std::string describe_place(const StatementList& list, size_t statement) {
   if (const auto* provenance = list.provenance[statement]) {
     const char* separator = " from ";
     for (const auto& origin : provenance->origins) {
-      text +=
-          separator + (origin.names.empty() ? fmt::format("{} %{}", origin.op, origin.node) : origin.names);
+      text += separator + origin.label();
       separator = ", ";
     }
   }

@@ -165,7 +165,10 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     plugins_.pop_back();
     return fault;
   }
-  for (const auto& [path, text] : request.rule_files) rule_sets_.push_back({text, path, {}, &loaded});
+  for (const auto& [path, text] : request.rule_files) {
+    const std::string pass = loaded.id + "/" + std::filesystem::path(path).filename().string();
+    rule_sets_.push_back({text, path, pass, {}, &loaded});
+  }
   log::print("plugins", "{} {} from {} ({}): {} contributions", loaded.id, loaded.version,
              loaded.library.empty() ? "rule files" : loaded.library, loaded.why, contributions.size());
   return &loaded;
@@ -198,6 +201,7 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
                      table->predicates.stride);
       rule_sets_.push_back(
           {std::string(abi::view(table->text)),
+           file,
            file,
            {static_cast<const fe_predicate*>(table->predicates.data), table->predicates.count},
            &plugin});
@@ -264,7 +268,7 @@ Result<void> Registry::compile_rules() {
                                   "rules for phase '{}', which does not exist; the phases are {}", phase,
                                   fmt::join(phase_names, ", ")));
       PassEntry entry;
-      entry.name = set.file;
+      entry.name = set.pass;
       entry.phase = phase;
       entry.plugin = set.plugin;
       entry.rule_set = k;

@@ -55,6 +55,8 @@ struct PassEntry {
 
 struct RuleSetEntry {
   std::string text, file;
+  std::string
+      pass;  ///< what manifests and --pass call it: no path, so that a manifest holds on every machine
   std::span<const fe_predicate> predicates;
   const LoadedPlugin* plugin = nullptr;
 };

@@ -35,6 +35,7 @@ class Builder {
     executable_ = std::make_shared<Executable>();
     executable_->runtime = device_.runtime;
     executable_->device = device_.number;
+    Pool::process().grow(options_.threads);
     executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
     executable_->constants = program_.constants;
     find_init_groups();
@@ -115,9 +116,12 @@ class Builder {
       BufferId b = group.arguments[argument++];
       if (buffer.kind == FE_BUFFER_INPUT && persistent_of_.count(b)) buffer.kind = FE_BUFFER_CONSTANT;
     }
-    std::string provenance;
-    for (uint32_t s : members)
-      provenance += (provenance.empty() ? "" : ", ") + schedule::origin_names(program_.statements[s]);
+    std::vector<std::string> names;
+    for (uint32_t s : members) {
+      std::string name = schedule::origin_names(program_.statements[s]);
+      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    }
+    std::string provenance = fmt::format("{}", fmt::join(names, ", "));
     if (const uint64_t kinds = device_.target.statement_kinds) {
       auto legal = kernel::legalise(group.kernel, kinds);
       if (!legal) return core::at(provenance, std::move(legal.error()));

@@ -43,7 +43,10 @@ Pool::~Pool() {
 
 void Pool::grow(int64_t workers) {
   std::lock_guard lock(callers_);
-  while (this->workers() < workers) threads_.emplace_back([this, worker = this->workers()] { work(worker); });
+  for (int64_t worker = workers_.load(); worker < workers; ++worker) {
+    threads_.emplace_back([this, worker] { work(worker); });
+    workers_.store(worker + 1);
+  }
 }
 
 void Pool::work(int64_t worker) {
@@ -87,7 +90,7 @@ void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* conte
   if (count <= 0) return;
   grain = std::max<int64_t>(1, grain);
   int64_t wanted = std::min(limit > 0 ? limit : workers(), (count + grain - 1) / grain);
-  if (wanted <= 1 || threads_.empty() || inside_parallel_for) {
+  if (wanted <= 1 || inside_parallel_for) {
     fn(context, 0, count, 0);
     return;
   }

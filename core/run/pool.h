@@ -24,8 +24,8 @@ class Pool {
   Pool(const Pool&) = delete;
 
   /// Workers that exist, the caller counted.
-  int64_t workers() const { return static_cast<int64_t>(threads_.size()) + 1; }
-  /// Starts threads until there are at least this many workers. Not while a parallel_for runs.
+  int64_t workers() const { return workers_.load(); }
+  /// Starts threads until there are at least this many workers; waits for a parallel_for that runs. Not from inside of one.
   void grow(int64_t workers);
 
   /// Calls fn for disjoint ranges that cover [0, count), on at most `limit` workers (0 = all); every range but the last has at
@@ -45,7 +45,8 @@ class Pool {
   void work(int64_t worker);
   void drain(int64_t worker);
 
-  std::vector<std::thread> threads_;
+  std::vector<std::thread> threads_;  // guarded by callers_
+  std::atomic<int64_t> workers_{1};
   std::mutex callers_;
   Job job_;
   std::atomic<uint64_t> generation_{0};

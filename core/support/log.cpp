@@ -10,8 +10,8 @@
 namespace ferrite::core::log {
 namespace {
 
-constexpr std::array<std::string_view, 9> channel_names = {
-    "graph", "loops", "schedule", "kernels", "output_code", "plugins", "passes", "lowering", "run"};
+constexpr std::array<std::string_view, 7> channel_names = {"graph",       "loops",   "schedule", "kernels",
+                                                           "output_code", "plugins", "passes"};
 // The one process-wide setting: which channels were asked for. Set once by the command line, read everywhere.
 std::atomic<uint32_t> enabled_mask{0};
 

@@ -21,7 +21,8 @@ typedef struct fe_open_target_out {
   uint32_t vector_bytes;      // preferred contiguous run, a hint for the cost model
   uint32_t buffer_alignment;  // bytes
   int64_t local_bytes;        // budget of LOCAL buffers of one kernel, per outer iteration
-  uint64_t statement_kinds;   // 1 << FE_STATEMENT_*: the kinds that compile takes; others become simpler ones. 0: all
+  uint64_t
+      statement_kinds;  // 1 << FE_STATEMENT_*: the kinds that compile takes; others become simpler ones. 0: all
 } fe_open_target_out;
 
 // The layout that a candidate wants for a constant operand: stored dims, and each logical coordinate as an expression (FLAT
