@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ferrite beside ONNX Runtime on the CPU: same models, same inputs, same number of threads, one run.
 
-Usage: build/venv/bin/python bench/compare.py [--rounds N] [--threads N] [--limit RATIO] [ROW...]
+Usage: build/venv/bin/python bench/compare.py [--rounds N] [--threads N] [--limit RATIO] [--compile-limit MS]
+       [ROW...]
 Every round times both, in turns, so that a slow minute of the machine hits both alike; the figure of a round is its
 median, that of a row the median of its rounds. Outputs are compared first: a wrong result is not timed. The table
 goes to standard output, the figures to bench/results/cpu-compare.json. Exit status 1 when a result is wrong, a run
-fails, or a ratio is above --limit.
+fails, a ratio is above --limit, or a compile time above --compile-limit.
 """
 
 import argparse
@@ -146,6 +147,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--limit", type=float, help="exit status 1 when a ratio is above this")
+    parser.add_argument("--compile-limit", type=float, help="exit status 1 when compile_ms is above this")
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results/cpu-compare.json")
     parser.add_argument("rows", nargs="*", metavar="ROW")
     arguments = parser.parse_args()
@@ -180,7 +182,14 @@ def main() -> int:
     slow = [figures["row"] for figures in results if arguments.limit and figures["ratio"] > arguments.limit]
     if slow:
         print(f"above {arguments.limit} times ONNX Runtime: {', '.join(slow)}")
-    return 1 if failed or slow else 0
+    long = [
+        figures["row"]
+        for figures in results
+        if arguments.compile_limit and figures["compile_ms"] > arguments.compile_limit
+    ]
+    if long:
+        print(f"above {arguments.compile_limit} ms to compile: {', '.join(long)}")
+    return 1 if failed or slow or long else 0
 
 
 if __name__ == "__main__":

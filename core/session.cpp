@@ -8,6 +8,7 @@
 #include "core/graph/parse.h"
 #include "core/loop/eval.h"
 #include "core/lower/lower.h"
+#include "core/plugin/serial.h"
 #include "core/run/pool.h"
 #include "core/support/abi.h"
 
@@ -69,7 +70,7 @@ Model::~Model() {
   auto args = abi::sized<fe_model_args>();
   args.model = state_->model;
   auto out = abi::sized<fe_none>();
-  state_->importer->model_close(state_->importer->self, call.get(), &args, &out);
+  plugin::invoke(*state_->importer, state_->importer->model_close, call, &args, &out);
 }
 
 Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::string& path) {
@@ -127,7 +128,8 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
   open_args.path = abi::string(model->path_);
   open_args.bytes = {bytes.data(), bytes.size(), 1};
   auto opened = abi::sized<fe_model_open_out>();
-  int32_t status = state.importer->model_open(state.importer->self, open_call.get(), &open_args, &opened);
+  int32_t status =
+      plugin::invoke(*state.importer, state.importer->model_open, open_call, &open_args, &opened);
   if (status != FE_OK)
     return at(path, open_call.error(status, "FE-I03", "the importer could not read the model"));
   state.model = opened.model;
@@ -136,7 +138,8 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
   auto signature_args = abi::sized<fe_model_args>();
   signature_args.model = state.model;
   auto signature = abi::sized<fe_signature_out>();
-  status = state.importer->signature(state.importer->self, signature_call.get(), &signature_args, &signature);
+  status =
+      plugin::invoke(*state.importer, state.importer->signature, signature_call, &signature_args, &signature);
   if (status != FE_OK)
     return at(path, signature_call.error(status, "FE-I03", "the model's signature could not be read"));
   auto read = [](const fe_array& array) {
@@ -212,7 +215,7 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
   args.graph = api.api();
   args.input_types = abi::array(types);
   auto out = abi::sized<fe_none>();
-  int32_t status = state_->importer->build(state_->importer->self, call.get(), &args, &out);
+  int32_t status = plugin::invoke(*state_->importer, state_->importer->build, call, &args, &out);
   if (status != FE_OK) return at(path_, call.error(status, "FE-I04", "the model could not be imported"));
   graph.commit();
   return graph;
@@ -222,8 +225,16 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
                                                 const CompileOptions& options) {
   std::string key = fmt::format("{}/{}/{}", options.device, options.threads, options.fuse);
   for (const auto& dims : input_dims) key += fmt::format(";{}", fmt::join(dims, ","));
-  std::lock_guard lock(mutex_);
-  if (auto found = programs_.find(key); found != programs_.end()) return found->second;
+  std::shared_ptr<Entry> entry;
+  {
+    std::lock_guard lock(mutex_);
+    auto& found = programs_[std::move(key)];
+    if (!found) found = std::make_shared<Entry>();
+    entry = found;
+  }
+  // Who asks for the same program waits for it; whoever asks for another one does not.
+  std::lock_guard lock(entry->mutex);
+  if (entry->program) return entry->program;
   auto start = std::chrono::steady_clock::now();
   FE_TRY(auto imported, graph(input_dims));
   auto program = std::make_shared<Program>();
@@ -233,7 +244,7 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   if (!compiled) return at(path_, std::move(compiled.error()));
   program->compilation = std::move(*compiled);
   program->compilation.stats.compile_ms += program->import_ms;
-  programs_.emplace(std::move(key), program);
+  entry->program = program;
   return program;
 }
 

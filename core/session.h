@@ -52,7 +52,8 @@ struct Program {
                    std::span<void* const> outputs) const;
 };
 
-/// A model file. Programs are kept per shape. Any-thread: compiling is serialised; run() of one program needs a Context each.
+/// A model file. Programs are kept per shape. Any-thread: who asks for the same program
+/// waits for the one compilation of it; run() of one program needs a Context each.
 class Model {
  public:
   /// By the file's extension: an importer's, or .fe for the graph's text form. FE-I codes.
@@ -76,7 +77,11 @@ class Model {
   struct State;
   std::unique_ptr<State> state_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Program>> programs_;
+  struct Entry {
+    std::mutex mutex;
+    std::shared_ptr<Program> program;  ///< null until it compiled
+  };
+  std::map<std::string, std::shared_ptr<Entry>> programs_;
 };
 
 }  // namespace ferrite::core

@@ -53,7 +53,13 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
         return at(graph.describe(id),
                   error(FE_EUNSUPPORTED, "FE-G13", "no plugin defines the op '{}'", graph.op(id)));
       bool early = (op->def.flags & FE_OP_DECOMPOSE_EARLY) != 0;
-      if (only_early ? !early : op->def.lower || !registry.lowerings(op->name, device).empty()) continue;
+      if (only_early ? !early : op->def.lower != nullptr) continue;
+      if (!only_early && !registry.lowerings(op->name, device).empty()) {
+        // Without a decomposition there is no choice: lower() tells why all declined.
+        if (!op->def.decompose) continue;
+        FE_TRY(const bool taken, accepts(graph, registry, device, id, ledger));
+        if (taken) continue;
+      }
       if (!op->def.decompose) {
         if (only_early) continue;
         return at(graph.describe(id),

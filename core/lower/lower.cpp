@@ -20,7 +20,13 @@ class Lowerer {
       program_.buffers[id].number = static_cast<uint32_t>(program_.inputs.size());
       program_.inputs.push_back(id);
     }
-    for (graph::NodeId id = graph_.first(); id; id = graph_.next(id)) FE_CHECK(lower_node(id));
+    for (graph::NodeId id = graph_.first(); id; id = graph_.next(id)) {
+      std::string declined;
+      FE_TRY(const bool done, lower_node(id, declined));
+      if (!done)
+        return at(graph_.describe(id), error(FE_EUNSUPPORTED, "FE-K10", "no lowering for device '{}'{}{}",
+                                             device_, declined.empty() ? "" : ": ", declined));
+    }
     for (const auto& output : graph_.outputs()) {
       FE_TRY(loop::BufferId id, buffer_of(output.value));
       // The first output that a value becomes owns its memory; the run copies what is asked for again.
@@ -32,6 +38,14 @@ class Lowerer {
       program_.outputs.push_back(id);
     }
     return std::move(program_);
+  }
+
+  /// Whether some lowering takes the node as it is now. Nothing else is asked of this object after that.
+  Result<bool> accepts(graph::NodeId id) {
+    for (auto operand : graph_.node(id).operands)
+      if (operand && !graph_.value(operand).constant) FE_CHECK(add_buffer(operand, loop::Role::input));
+    std::string declined;
+    return lower_node(id, declined);
   }
 
  private:
@@ -78,7 +92,8 @@ class Lowerer {
     return id;
   }
 
-  Result<void> lower_node(graph::NodeId id) {
+  /// False where every lowering declined, or there is none; `declined` says why.
+  Result<bool> lower_node(graph::NodeId id, std::string& declined) {
     const auto& node = graph_.node(id);
     std::vector<loop::BufferId> operands, results;
     for (auto operand : node.operands) {
@@ -99,7 +114,6 @@ class Lowerer {
     auto args = abi::sized<fe_lowering_args>();
     args.op = instance.get();
     auto out = abi::sized<fe_none>();
-    std::string declined;
     auto attempt = [&](auto slot, void* self, const std::string& owner) -> Result<bool> {
       recorder_.bind(operands, results, {id.bits, op_name, node.origin});
       args.lower = recorder_.api();
@@ -127,15 +141,11 @@ class Lowerer {
       FE_TRY(bool done, attempt(lowering.table->lower, lowering.table->self, lowering.plugin->id));
       if (!done) continue;
       ledger_.add({"lowering", graph_.describe(id), lowering.plugin->id, "overridden", {}, {}, 0});
-      return {};
+      return true;
     }
     const auto* op = registry_.ops().find(op_name);
-    if (op && op->def.lower) {
-      FE_TRY(bool done, attempt(op->def.lower, op->def.self, op->plugin));
-      if (done) return {};
-    }
-    return at(graph_.describe(id), error(FE_EUNSUPPORTED, "FE-K10", "no lowering for device '{}'{}{}",
-                                         device_, declined.empty() ? "" : ": ", declined));
+    if (!op || !op->def.lower) return false;
+    return attempt(op->def.lower, op->def.self, op->plugin);
   }
 
   const graph::Graph& graph_;
@@ -152,6 +162,16 @@ class Lowerer {
 Result<loop::LoopProgram> lower(const graph::Graph& graph, const plugin::Registry& registry,
                                 std::string_view device, Ledger& ledger) {
   return Lowerer(graph, registry, device, ledger).run();
+}
+
+Result<bool> accepts(const graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
+                     graph::NodeId node, Ledger& ledger) {
+  Ledger trial;
+  FE_TRY(const bool taken, Lowerer(graph, registry, device, trial).accepts(node));
+  // What was taken is written down when it is lowered.
+  if (!taken)
+    for (const auto& record : trial.records()) ledger.add(record);
+  return taken;
 }
 
 }  // namespace ferrite::core::lower

@@ -13,7 +13,7 @@
 
 namespace ferrite::core::lower {
 
-/// Replaces composite ops by what their decomposition gives, until none is left that has no lowering for `device`
+/// Replaces composite ops by what their decomposition gives, until none is left that no lowering for `device` takes
 /// (`only_early`: those marked early, whatever lowerings they have). FE-G25 where an op has neither, or decomposes for ever.
 Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
                        bool only_early, Ledger& ledger);
@@ -22,6 +22,10 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
 /// own; one that declines falls through. The graph is static by now. FE-K10 where all declined, with their reasons.
 Result<loop::LoopProgram> lower(const graph::Graph& graph, const plugin::Registry& registry,
                                 std::string_view device, Ledger& ledger);
+
+/// Whether a lowering for `device` takes the node; those that declined are in the ledger.
+Result<bool> accepts(const graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
+                     graph::NodeId node, Ledger& ledger);
 
 /// Folds values that depend on constants only, through the interpreter. Keeps what it has evaluated, so that a chain of shape
 /// arithmetic is computed once. One graph, one thread.

@@ -10,6 +10,7 @@
 #include "core/kernel/flatten.h"
 #include "core/kernel/legalise.h"
 #include "core/loop/print.h"
+#include "core/plugin/serial.h"
 #include "core/run/pack.h"
 #include "core/run/pool.h"
 #include "core/schedule/plan.h"
@@ -195,7 +196,7 @@ class Builder {
           best.layouts.push_back(copy_layout(abi::element<fe_operand_layout>(candidate->operand_layouts, k)));
         return FE_OK;
       };
-      int32_t status = device_.provider->propose(device_.provider->self, call.get(), &args, &out);
+      int32_t status = plugin::invoke(*device_.provider, device_.provider->propose, call, &args, &out);
       if (status != FE_OK || !best.any)
         return core::at(units_[u].provenance, call.error(status == FE_OK ? FE_EUNSUPPORTED : status, "FE-K20",
                                                          "the provider proposes nothing for this kernel"));
@@ -270,7 +271,7 @@ class Builder {
         slot.out = abi::sized<fe_compile_out>();
         slot.out.blob = blob.sink();
         if (c.builder.options_.listings) slot.out.listing = listing.sink();
-        int32_t status = device.provider->compile(device.provider->self, call.get(), &args, &slot.out);
+        int32_t status = plugin::invoke(*device.provider, device.provider->compile, call, &args, &slot.out);
         if (status != FE_OK)
           slot.failed =
               core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
@@ -459,7 +460,7 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   described.description = description.sink();
   described.name = label.sink();
   int32_t status =
-      device->runtime->describe(device->runtime->self, describe_call.get(), &describe_args, &described);
+      plugin::invoke(*device->runtime, device->runtime->describe, describe_call, &describe_args, &described);
   if (status != FE_OK)
     return core::at(name, describe_call.error(status, "FE-D01", "the device cannot be described"));
   device->description = description.bytes();
@@ -469,8 +470,8 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   auto open_args = abi::sized<fe_open_target_args>();
   open_args.description = {device->description.data(), device->description.size(), 1};
   device->target = abi::sized<fe_open_target_out>();
-  status =
-      device->provider->open_target(device->provider->self, open_call.get(), &open_args, &device->target);
+  status = plugin::invoke(*device->provider, device->provider->open_target, open_call, &open_args,
+                          &device->target);
   if (status != FE_OK)
     return core::at(name, open_call.error(status, "FE-D05", "the provider cannot compile for this device"));
   return device;
@@ -480,7 +481,7 @@ Device::~Device() {
   if (!provider || !provider->close_target || !target.target) return;
   abi::Call call;
   auto out = abi::sized<fe_none>();
-  provider->close_target(provider->self, call.get(), &target, &out);
+  plugin::invoke(*provider, provider->close_target, call, &target, &out);
 }
 
 Result<std::shared_ptr<Executable>> build(const Schedule& schedule, const Device& device,

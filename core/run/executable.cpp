@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/plugin/serial.h"
 #include "core/support/abi.h"
 
 namespace ferrite::core::run {
@@ -25,7 +26,7 @@ Executable::~Executable() {
     auto args = abi::sized<fe_module_out>();
     args.module = module_;
     auto out = abi::sized<fe_none>();
-    runtime->module_unload(runtime->self, call.get(), &args, &out);
+    plugin::invoke(*runtime, runtime->module_unload, call, &args, &out);
   }
 }
 
@@ -36,7 +37,7 @@ void* Executable::alloc(int64_t bytes) const {
   args.device = device;
   args.bytes = static_cast<uint64_t>(bytes);
   auto out = abi::sized<fe_alloc_out>();
-  return runtime->alloc(runtime->self, call.get(), &args, &out) == FE_OK ? out.data : nullptr;
+  return plugin::invoke(*runtime, runtime->alloc, call, &args, &out) == FE_OK ? out.data : nullptr;
 }
 
 void Executable::free(void* data) const {
@@ -46,7 +47,7 @@ void Executable::free(void* data) const {
   args.device = device;
   args.data = data;
   auto out = abi::sized<fe_none>();
-  runtime->free(runtime->self, call.get(), &args, &out);
+  plugin::invoke(*runtime, runtime->free, call, &args, &out);
 }
 
 Executable::Context::Context(const Executable& executable)
@@ -68,7 +69,7 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
     args.device = device;
     args.blobs = abi::array(arrays);
     auto out = abi::sized<fe_module_out>();
-    int32_t status = runtime->module_load(runtime->self, call.get(), &args, &out);
+    int32_t status = plugin::invoke(*runtime, runtime->module_load, call, &args, &out);
     if (status != FE_OK) return call.error(status, "FE-D02", "the kernels could not be loaded");
     module_ = out.module;
   }
@@ -78,7 +79,7 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
     args.module = module_;
     args.entry = abi::string(kernel.entry);
     auto out = abi::sized<fe_function_out>();
-    int32_t status = runtime->function(runtime->self, call.get(), &args, &out);
+    int32_t status = plugin::invoke(*runtime, runtime->function, call, &args, &out);
     if (status != FE_OK)
       return at(kernel.provenance, call.error(status, "FE-D02", "a kernel is not in the loaded module"));
     kernel.function = out.function;
@@ -163,7 +164,7 @@ Result<void> Executable::launch(const Launch& step, std::span<const void* const>
   args.workspace_bytes = kernel.workspace_bytes;
   args.workers = workers;
   args.error = error_words;
-  int32_t status = runtime->launch(runtime->self, call.get(), &args, &out);
+  int32_t status = plugin::invoke(*runtime, runtime->launch, call, &args, &out);
   if (status != FE_OK) return at(kernel.provenance, call.error(status, "FE-D04", "the launch failed"));
   if (error_words[0] != 0)
     return at(kernel.provenance,

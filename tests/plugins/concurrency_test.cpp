@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "core/plugin/serial.h"
 #include "core/session.h"
 
 namespace ferrite::core {
@@ -99,6 +102,42 @@ TEST_F(Concurrency, SessionsOpenFromFourThreads) {
     });
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(faults, std::vector<std::string>(4));
+}
+
+/// A table of one slot, which says how many threads were in it at once.
+struct Table {
+  void* self;
+  uint32_t thread_model;
+  int32_t (*slot)(void* self, fe_call* call, const fe_none* args, fe_none* out);
+};
+
+int most_at_once(uint32_t thread_model) {
+  struct State {
+    std::atomic<int> inside{0}, most{0};
+  } state;
+  const Table table{&state, thread_model, [](void* self, fe_call*, const fe_none*, fe_none*) -> int32_t {
+                      auto& seen = *static_cast<State*>(self);
+                      const int inside = ++seen.inside;
+                      int most = seen.most.load();
+                      while (most < inside && !seen.most.compare_exchange_weak(most, inside)) {
+                      }
+                      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                      --seen.inside;
+                      return FE_OK;
+                    }};
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 4; ++k)
+    threads.emplace_back([&table] {
+      abi::Call call;
+      for (int round = 0; round < 4; ++round) plugin::invoke(table, table.slot, call, nullptr, nullptr);
+    });
+  for (auto& thread : threads) thread.join();
+  return state.most.load();
+}
+
+TEST(ThreadModel, SerialisedTablesAreEnteredByOneThreadAtATime) {
+  EXPECT_EQ(most_at_once(FE_THREADS_SERIALISED), 1);
+  EXPECT_GT(most_at_once(FE_THREADS_ANY), 1);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A lowering that begins a statement and then declines: what it recorded is dropped, the op's own lowering is taken.
+// Lowerings that begin a statement and then decline: what they recorded is dropped; relu's own lowering is taken, softmax is
+// decomposed.
 #include "ferrite/plugin.hpp"
 
 namespace {
@@ -12,4 +13,5 @@ void begin_and_decline(ferrite::Lowering& l) {
 
 }  // namespace
 
-FERRITE_PLUGIN("test.declining_lowering", "1.0.0", ferrite::lowering("relu", begin_and_decline))
+FERRITE_PLUGIN("test.declining_lowering", "1.0.0", ferrite::lowering("relu", begin_and_decline),
+               ferrite::lowering("softmax", begin_and_decline))

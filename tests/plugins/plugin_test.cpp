@@ -284,13 +284,8 @@ INSTANTIATE_TEST_SUITE_P(Modes, BadLowering,
                                          Misuse{"unwritten", "FE-K"}),
                          [](const auto& info) { return info.param.mode; });
 
-TEST(Lowering, ThatDeclinesFallsThroughWithItsReason) {
-  auto session = open({request("declining_lowering")});
-  ASSERT_TRUE(session) << session.error().message();
-  Ledger ledger;
-  auto compiled = compile(**session, relu_text, ledger);
-  ASSERT_TRUE(compiled) << compiled.error().message();
-  EXPECT_EQ(compiled->program->statements.size(), 1u);
+/// How often a lowering of the declining plugin declined, and that it said why.
+size_t declined_count(const Ledger& ledger) {
   size_t declined = 0;
   for (const auto& record : ledger.records())
     if (record.kind == "lowering" && record.outcome == "declined") {
@@ -298,10 +293,37 @@ TEST(Lowering, ThatDeclinesFallsThroughWithItsReason) {
       EXPECT_EQ(record.object, "test.declining_lowering");
       EXPECT_EQ(record.text, "only for practice");
     }
-  EXPECT_EQ(declined, 1u);
+  return declined;
+}
+
+TEST(Lowering, ThatDeclinesFallsThroughWithItsReason) {
+  auto session = open({request("declining_lowering")});
+  ASSERT_TRUE(session) << session.error().message();
+  Ledger ledger;
+  auto compiled = compile(**session, relu_text, ledger);
+  ASSERT_TRUE(compiled) << compiled.error().message();
+  EXPECT_EQ(compiled->program->statements.size(), 1u);
+  EXPECT_EQ(declined_count(ledger), 1u);
   auto result = evaluate(*compiled, some_input);
   ASSERT_TRUE(result) << result.error().message();
   EXPECT_EQ(*result, (std::vector<float>{0, 2, 0, 4}));
+}
+
+TEST(Lowering, ThatDeclinesFallsThroughToTheDecomposition) {
+  auto session = open({request("declining_lowering")});
+  ASSERT_TRUE(session) << session.error().message();
+  Ledger ledger;
+  auto compiled = compile(
+      **session, "ferrite graph 0\ngraph @g(%x: f32[4]) -> (%y \"y\") {\n%y = softmax(%x) {axis = 0}\n}\n",
+      ledger);
+  ASSERT_TRUE(compiled) << compiled.error().message();
+  EXPECT_EQ(declined_count(ledger), 1u);
+  auto result = evaluate(*compiled, some_input);
+  ASSERT_TRUE(result) << result.error().message();
+  double sum = 0;
+  for (float value : some_input) sum += std::exp(double{value});
+  for (size_t k = 0; k < some_input.size(); ++k)
+    EXPECT_NEAR((*result)[k], std::exp(double{some_input[k]}) / sum, 1e-6);
 }
 
 /// The result of one unary op on some_input.

@@ -120,7 +120,7 @@ def plugin_on_model(scratch: Path, prefix: Path, manifest: Path, model: Path) ->
     if any(record["object"] == PLUGIN for record in ledgers["without"]):
         failures.append("the plugin is there without its manifest")
     if not 0 < kernels["with"] <= kernels["without"]:
-        failures.append("the plugin makes more kernels, not fewer")
+        failures.append("the plugin makes more kernels than there were without it")
     return failures
 
 
