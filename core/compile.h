@@ -17,7 +17,7 @@
 namespace ferrite::core {
 
 struct CompileOptions {
-  std::string device = "cpu";  ///< a runtime's id, or "interpreter"
+  std::string device;  ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
   int64_t threads = 0;         ///< workers; 0 = the machine's
   bool fuse = true;
   std::vector<std::string> only_passes;  ///< not empty: run these passes only

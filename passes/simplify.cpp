@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Algebra that keeps every bit, NaN and the sign of zero included, except pow(x, 0.5) of minus infinity and
-// minus zero.
+// Algebra that keeps every bit, NaN, infinities and the sign of zero included; a power written as products keeps all but the
+// last bit. pow(x, 0.5) stays: a square root gives something else for minus infinity and minus zero.
 #include "passes.h"
 
 namespace ferrite::passes {
@@ -85,11 +85,6 @@ rule passes.simplify.cube at post_grad {
   match { %r = pow(%x, 3) }
   where { shape(%x) == shape(%r) }
   yield { %s = mul(%x, %x)  %r = mul(%s, %x) }
-}
-rule passes.simplify.square_root at post_grad {
-  match { %r = pow(%x, 0.5) }
-  where { shape(%x) == shape(%r) }
-  yield { %r = sqrt(%x) }
 }
 rule passes.simplify.choice_of_one at post_grad {
   match { %r = where(%c, %x, %x) }

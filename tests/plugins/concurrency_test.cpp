@@ -38,6 +38,7 @@ class Concurrency : public testing::Test {
 
   Result<std::shared_ptr<Program>> program() {
     CompileOptions options;
+    options.device = "cpu";
     options.threads = 2;
     const std::vector<std::vector<int64_t>> dims = {{rows, columns}};
     return model_->program(dims, options);
