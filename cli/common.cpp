@@ -3,12 +3,13 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
 
 namespace ferrite::cli {
 
 int exit_status(const Error& error) {
-  if (error.code.starts_with("FE-C0")) return exit_usage;
+  if (error.code.starts_with("FE-C0") || error.code == "FE-D01") return exit_usage;
   switch (error.status) {
     case FE_EUNSUPPORTED: return exit_unsupported;
     case FE_EINVALID: return error.code.starts_with("FE-D") ? exit_device : exit_bad_input;
@@ -23,29 +24,44 @@ int report(const Error& error) {
   return exit_status(error);
 }
 
+std::string not_empty(const std::string& value) { return value.empty() ? "the value is empty" : ""; }
+
+std::string whole_number(const std::string& value) {
+  uint64_t number = 0;
+  const char* end = value.data() + value.size();
+  auto [after, fault] = std::from_chars(value.data(), end, number);
+  return fault == std::errc() && after == end
+             ? ""
+             : fmt::format("'{}' is no whole number from 0 to {}", value, UINT64_MAX);
+}
+
 void PipelineOptions::add_to(CLI::App& command) {
   command.add_option("--manifest", manifest, "Pipeline manifest (TOML); without it the default pipeline")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty);
   command
       .add_option("--plugin", plugins,
                   "Also load this plugin: a library, a descriptor or a folder of descriptors")
       ->type_name("PATH")
+      ->check(not_empty)
       ->allow_extra_args(false);
   command
       .add_option("--log", log,
                   "Show diagnostics: a comma-separated list of graph, loops, schedule, kernels, output_code, "
                   "plugins, passes (also FERRITE_LOG)")
-      ->type_name("CHANNELS");
+      ->type_name("CHANNELS")
+      ->check(not_empty);
 }
 
 Result<core::plugin::Pipeline> PipelineOptions::read() const {
-  FE_CHECK(core::log::enable(log));
+  if (auto enabled = core::log::enable(log); !enabled) return core::at("--log", std::move(enabled.error()));
   return core::plugin::read_pipeline({manifest, plugins});
 }
 
 void DeviceOptions::add_to(CLI::App& command) {
   command.add_option("--device", device, "cpu, interpreter, or another runtime's id; see 'ferrite targets'")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check(not_empty);
   command.add_option("--threads", threads, "Worker threads; 0: as many as the machine has processors")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{4096}));
@@ -55,7 +71,7 @@ void DeviceOptions::add_to(CLI::App& command) {
 core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline& pipeline) const {
   core::CompileOptions options;
   options.device = !device.empty() ? device : pipeline.device.value_or(options.device);
-  options.threads = threads > 0 ? threads : pipeline.threads.value_or(0);
+  options.threads = threads ? *threads : pipeline.threads.value_or(0);
   options.fuse = !no_fuse && pipeline.fuse.value_or(true);
   options.listings = core::log::enabled("output_code");
   return options;

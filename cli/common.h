@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,14 @@ inline constexpr int exit_unsupported = 4;
 inline constexpr int exit_device = 5;
 inline constexpr int exit_internal = 70;
 
+/// The first codes of the command line, FE-C0x, and a device that is not there are usage errors; others go by their class.
 int exit_status(const Error& error);
 /// Writes "ferrite: FE-X04 where: text" to standard error and gives the exit status.
 int report(const Error& error);
+
+/// Checks of an option's value: empty text where it is well, as CLI11 wants them.
+std::string not_empty(const std::string& value);
+std::string whole_number(const std::string& value);  ///< 0 to 2^64 - 1, in digits
 
 /// Which plugins are loaded: every command that needs a session has these.
 struct PipelineOptions {
@@ -44,7 +50,7 @@ struct PipelineOptions {
 /// How programs are compiled and run.
 struct DeviceOptions {
   std::string device;
-  int64_t threads = 0;
+  std::optional<int64_t> threads;  ///< 0: as many as the machine has processors
   bool no_fuse = false;
 
   void add_to(CLI::App& command);
@@ -81,5 +87,8 @@ Run add_ops(CLI::App& command);
 Run add_targets(CLI::App& command);
 Run add_plugin(CLI::App& command);
 Run add_version(CLI::App& command);
+
+/// "ferrite 0.1.0 (plugin ABI 0.1)"
+std::string version_text();
 
 }  // namespace ferrite::cli

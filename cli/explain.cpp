@@ -45,21 +45,26 @@ std::string line_of(const core::LedgerRecord& record) {
   std::string text = record.outcome;
   if (!record.category.empty()) text += " (" + record.category + ")";
   if (!record.subject.empty()) text += "  " + record.subject;
-  if (!record.object.empty()) text += "  <-  " + record.object;
+  if (!record.object.empty()) text += (record.kind == "inline" ? "  into  " : "  <-  ") + record.object;
   if (!record.text.empty()) text += ": " + record.text;
   if (record.score != 0) text += fmt::format("  [{:.6g}]", record.score);
   return text;
 }
 
-/// Fusion decisions about two nodes, in either order, and the kernels that hold both.
-Result<void> explain_pair(const std::vector<core::LedgerRecord>& records,
-                          const std::vector<std::string>& pair) {
+/// The model's nodes that statements come from. A kernel's object is its candidate and its text its hash: no nodes.
+std::vector<std::string> nodes_of(const std::vector<core::LedgerRecord>& records) {
   std::vector<std::string> names;
   for (const auto& record : records) {
-    if (record.kind != "fusion" && record.kind != "inline" && record.kind != "kernel") continue;
-    collect_names(record.subject, names);
-    collect_names(record.object, names);
+    const bool pair = record.kind == "fusion" || record.kind == "inline";
+    if (pair || record.kind == "kernel") collect_names(record.subject, names);
+    if (pair) collect_names(record.object, names);
   }
+  return names;
+}
+
+Result<void> check_pair(const std::vector<core::LedgerRecord>& records,
+                        const std::vector<std::string>& pair) {
+  const auto names = nodes_of(records);
   for (const auto& node : pair)
     if (std::find(names.begin(), names.end(), node) == names.end()) {
       std::vector<std::string_view> views(names.begin(), names.end());
@@ -68,23 +73,38 @@ Result<void> explain_pair(const std::vector<core::LedgerRecord>& records,
                             "no statement comes from a node '{}': it was folded, removed or never there{}",
                             node, core::did_you_mean(node, views)));
     }
-  size_t found = 0;
+  if (pair[0] == pair[1])
+    return core::at("--why-not",
+                    error(FE_EINVALID, "FE-C08", "'{}' is given twice; name two nodes", pair[0]));
+  return {};
+}
+
+/// What was decided about two nodes, in either order: inlining, fusions, and the kernels that they ended in.
+Result<void> explain_pair(const std::vector<core::LedgerRecord>& records,
+                          const std::vector<std::string>& pair, bool fuse) {
+  FE_CHECK(check_pair(records, pair));
+  const auto &a = pair[0], &b = pair[1];
+  bool tried = false, together = false;
   for (const auto& record : records) {
-    const bool both_in_one =
-        record.kind == "kernel" && names_node(record.subject, pair[0]) && names_node(record.subject, pair[1]);
-    const bool about_them = (record.kind == "fusion" || record.kind == "inline") &&
-                            ((names_node(record.subject, pair[0]) && names_node(record.object, pair[1])) ||
-                             (names_node(record.subject, pair[1]) && names_node(record.object, pair[0])));
-    if (!both_in_one && !about_them) continue;
-    ++found;
-    fmt::print("{}: {}\n", record.kind,
-               both_in_one ? "one kernel holds both: " + line_of(record) : line_of(record));
+    if (record.kind != "fusion" && record.kind != "inline") continue;
+    const auto &from = record.subject, &to = record.object;
+    if (!(names_node(from, a) && names_node(to, b)) && !(names_node(from, b) && names_node(to, a))) continue;
+    tried = true;
+    fmt::print("{}: {}\n", record.kind, line_of(record));
   }
-  if (found == 0)
-    fmt::print(
-        "no fusion of {} and {} was considered: neither reads what the other writes, and they are in "
-        "different kernels\n",
-        pair[0], pair[1]);
+  for (const auto& record : records)
+    if (record.kind == "kernel" && names_node(record.subject, a) && names_node(record.subject, b)) {
+      together = true;
+      fmt::print("kernel: one holds both: {}\n", line_of(record));
+    }
+  if (together) return {};
+  if (!tried)
+    fmt::print("no fusion of {} and {} was considered: {}\n", a, b,
+               fuse ? "neither reads what the other writes" : "fusion is off");
+  for (const auto& node : pair)
+    for (const auto& record : records)
+      if (record.kind == "kernel" && names_node(record.subject, node))
+        fmt::print("kernel: {} is in another: {}\n", node, line_of(record));
   return {};
 }
 
@@ -112,7 +132,8 @@ Result<void> explain(const Options& options) {
   FE_TRY(auto program, opened.model->program(dims, opened.compile));
   progress.update("");
   const auto& stats = program->compilation.stats;
-  if (!options.why_not.empty()) return explain_pair(program->ledger.records(), options.why_not);
+  if (!options.why_not.empty())
+    return explain_pair(program->ledger.records(), options.why_not, opened.compile.fuse);
   if (options.json) {
     fmt::print("{}\n", core::ledger_json(program->ledger));
     return {};

@@ -45,7 +45,10 @@ Result<std::vector<std::optional<Tensor>>> read_files(const core::Model& model,
     }
     if (result[found])
       return at(where, error(FE_EINVALID, "FE-C02", "input '{}' is given twice", names[found]));
-    FE_TRY(auto tensor, read_npy(argument.substr(names[found].size() + 1)));
+    const auto path = argument.substr(names[found].size() + 1);
+    if (path.empty())
+      return at(where, error(FE_EINVALID, "FE-C02", "the file is missing: write {}=FILE.npy", names[found]));
+    FE_TRY(auto tensor, read_npy(path));
     const auto wanted = model.inputs()[found].dtype;
     adopt_raw_floats(tensor, wanted);
     if (tensor.dtype != wanted)
@@ -56,76 +59,122 @@ Result<std::vector<std::optional<Tensor>>> read_files(const core::Model& model,
   return result;
 }
 
+/// A size and what gave it: "--dim n=3" or "input 'x'".
+struct Size {
+  int64_t size = 0;
+  std::string giver;
+};
 struct Sizes {
-  std::map<std::string, int64_t> by_name;                 ///< of dims with a name
-  std::map<std::pair<size_t, size_t>, int64_t> by_place;  ///< input and axis
+  std::map<std::string, Size> by_name;  ///< of dims with a name, also where given by input and axis
+  std::map<std::pair<size_t, size_t>, Size> by_place;  ///< input and axis, of dims without
 };
 
-Result<Sizes> read_sizes(const core::Model& model, const std::vector<std::string>& arguments) {
-  const auto names = input_names(model);
+/// NAME=N: where the name ends, and the size; nothing where it is not of this form.
+std::optional<std::pair<std::string, int64_t>> split_size(const std::string& argument) {
+  const auto split = argument.rfind('=');
+  if (split == std::string::npos) return {};
+  int64_t size = -1;
+  const char *begin = argument.data() + split + 1, *end = argument.data() + argument.size();
+  auto [after, fault] = std::from_chars(begin, end, size);
+  if (fault != std::errc() || after != end || size < 0) return {};
+  return std::pair{argument.substr(0, split), size};
+}
+
+/// The names by which open dims are given.
+std::vector<std::string> open_dims(const core::Model& model) {
   std::vector<std::string> known;
   for (const auto& port : model.inputs())
+    for (size_t d = 0; d < port.dims.size(); ++d) {
+      if (port.dims[d] >= 0) continue;
+      auto name = anonymous(port.dim_names[d]) ? fmt::format("{}:{}", port.name, d) : port.dim_names[d];
+      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(std::move(name));
+    }
+  return known;
+}
+
+bool named_dim(const core::Model& model, const std::string& name) {
+  for (const auto& port : model.inputs())
     for (size_t d = 0; d < port.dims.size(); ++d)
-      if (port.dims[d] < 0) {
-        auto name = anonymous(port.dim_names[d]) ? fmt::format("{}:{}", port.name, d) : port.dim_names[d];
-        if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(std::move(name));
-      }
+      if (port.dims[d] < 0 && !anonymous(port.dim_names[d]) && port.dim_names[d] == name) return true;
+  return false;
+}
+
+/// INPUT:AXIS, where the model has both.
+std::optional<std::pair<size_t, size_t>> find_place(const core::Model& model, const std::string& name) {
+  const auto colon = name.rfind(':');
+  if (colon == std::string::npos) return {};
+  for (size_t k = 0; k < model.inputs().size(); ++k)
+    for (size_t d = 0; d < model.inputs()[k].dims.size(); ++d)
+      if (name.substr(0, colon) == model.inputs()[k].name && name.substr(colon + 1) == std::to_string(d))
+        return std::pair{k, d};
+  return {};
+}
+
+Result<Sizes> read_sizes(const core::Model& model, const std::vector<std::string>& arguments) {
+  const auto known = open_dims(model);
   Sizes result;
   for (const auto& argument : arguments) {
     const std::string where = "--dim " + argument;
-    const auto split = argument.rfind('=');
-    int64_t size = -1;
-    if (split != std::string::npos) {
-      const char *begin = argument.data() + split + 1, *end = argument.data() + argument.size();
-      auto [after, fault] = std::from_chars(begin, end, size);
-      if (fault != std::errc() || after != end) size = -1;
+    const auto given = split_size(argument);
+    if (!given) return at(where, error(FE_EINVALID, "FE-C06", "write NAME=N or INPUT:AXIS=N with N >= 0"));
+    const auto& [name, size] = *given;
+    // A dim's own name comes before INPUT:AXIS, whatever it looks like.
+    std::string symbol = named_dim(model, name) ? name : "";
+    const auto place = symbol.empty() ? find_place(model, name) : std::nullopt;
+    if (place) {
+      const auto& port = model.inputs()[place->first];
+      const int64_t fixed = port.dims[place->second];
+      if (fixed >= 0 && fixed != size)
+        return at(where, error(FE_EINVALID, "FE-C06", "dim {} of input '{}' is {} in the model",
+                               place->second, port.name, fixed));
+      if (fixed >= 0) continue;
+      // A place whose dim has a name is that name: it ties the others that have it too.
+      if (!anonymous(port.dim_names[place->second])) symbol = port.dim_names[place->second];
+    } else if (symbol.empty()) {
+      std::vector<std::string_view> views(known.begin(), known.end());
+      return at(where, error(FE_EINVALID, "FE-C05", "the model has no dim '{}' that is open{}; open are: {}",
+                             name, core::did_you_mean(name, views),
+                             known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
     }
-    if (size < 0) return at(where, error(FE_EINVALID, "FE-C06", "write NAME=N or INPUT:AXIS=N with N >= 0"));
-    const auto name = argument.substr(0, split);
-    bool found = false;
-    for (const auto& port : model.inputs())
-      for (size_t d = 0; d < port.dims.size(); ++d)
-        if (port.dims[d] < 0 && !anonymous(port.dim_names[d]) && port.dim_names[d] == name) found = true;
-    if (found) {
-      result.by_name[name] = size;
-      continue;
-    }
-    const auto colon = name.rfind(':');
-    for (size_t k = 0; k < names.size() && colon != std::string::npos && !found; ++k) {
-      if (name.substr(0, colon) != names[k]) continue;
-      const auto& port = model.inputs()[k];
-      for (size_t d = 0; d < port.dims.size() && !found; ++d)
-        if (name.substr(colon + 1) == std::to_string(d)) {
-          if (port.dims[d] >= 0 && port.dims[d] != size)
-            return at(where, error(FE_EINVALID, "FE-C06", "dim {} of input '{}' is {} in the model", d,
-                                   port.name, port.dims[d]));
-          found = true;
-          result.by_place[{k, d}] = size;
-        }
-    }
-    if (found) continue;
-    std::vector<std::string_view> views(known.begin(), known.end());
-    return at(where, error(FE_EINVALID, "FE-C05", "the model has no dim '{}' that is open{}; open are: {}",
-                           name, core::did_you_mean(name, views),
-                           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    const Size& first = symbol.empty() ? result.by_place.emplace(*place, Size{size, where}).first->second
+                                       : result.by_name.emplace(symbol, Size{size, where}).first->second;
+    if (first.size != size)
+      return at(where, error(FE_EINVALID, "FE-C06", "the dim has size {} already by {}; give one size",
+                             first.size, first.giver));
   }
   return result;
+}
+
+/// A file's shape gives the named dims of its input to all others, and must be what --dim says.
+Result<void> read_shape(const core::ModelPort& port, size_t number, const Tensor& file, Sizes& sizes) {
+  const std::string where = fmt::format("input '{}'", port.name);
+  for (size_t d = 0; d < port.dims.size() && d < file.dims.size(); ++d) {
+    if (port.dims[d] >= 0) continue;
+    const bool named = !anonymous(port.dim_names[d]);
+    const Size* other = nullptr;
+    if (named) {
+      other = &sizes.by_name.emplace(port.dim_names[d], Size{file.dims[d], where}).first->second;
+    } else if (auto place = sizes.by_place.find({number, d}); place != sizes.by_place.end()) {
+      other = &place->second;
+    }
+    if (!other || other->size == file.dims[d]) continue;
+    const auto name = named ? port.dim_names[d] : fmt::format("{}:{}", port.name, d);
+    if (other->giver.starts_with("--dim"))
+      return at(other->giver,
+                error(FE_EINVALID, "FE-C06", "dim '{}' is {} in the file of {}; leave --dim out", name,
+                      file.dims[d], where));
+    return at(where, error(FE_EINVALID, "FE-X04", "dim '{}' is {} in the file given and {} in that of {}",
+                           name, file.dims[d], other->size, other->giver));
+  }
+  return {};
 }
 
 Result<std::vector<std::vector<int64_t>>> resolve(const core::Model& model,
                                                   const std::vector<std::optional<Tensor>>& files,
                                                   Sizes sizes) {
   const auto& ports = model.inputs();
-  // A file's shape gives the named dims of its input to all others.
   for (size_t k = 0; k < ports.size(); ++k)
-    for (size_t d = 0; files[k] && d < ports[k].dims.size() && d < files[k]->dims.size(); ++d) {
-      if (ports[k].dims[d] >= 0 || anonymous(ports[k].dim_names[d])) continue;
-      auto [entry, fresh] = sizes.by_name.emplace(ports[k].dim_names[d], files[k]->dims[d]);
-      if (!fresh && entry->second != files[k]->dims[d])
-        return at(fmt::format("input '{}'", ports[k].name),
-                  error(FE_EINVALID, "FE-X04", "dim '{}' is {} in the file given and {} elsewhere",
-                        entry->first, files[k]->dims[d], entry->second));
-    }
+    if (files[k]) FE_CHECK(read_shape(ports[k], k, *files[k], sizes));
   std::vector<std::vector<int64_t>> result(ports.size());
   std::vector<std::string> missing;
   for (size_t k = 0; k < ports.size(); ++k) {
@@ -140,9 +189,9 @@ Result<std::vector<std::vector<int64_t>>> resolve(const core::Model& model,
     for (size_t d = 0; d < ports[k].dims.size(); ++d) {
       int64_t size = ports[k].dims[d];
       const auto& name = ports[k].dim_names[d];
-      if (auto place = sizes.by_place.find({k, d}); place != sizes.by_place.end()) size = place->second;
+      if (auto place = sizes.by_place.find({k, d}); place != sizes.by_place.end()) size = place->second.size;
       if (auto named = sizes.by_name.find(name); size < 0 && !anonymous(name) && named != sizes.by_name.end())
-        size = named->second;
+        size = named->second.size;
       auto option =
           anonymous(name) ? fmt::format("--dim {}:{}=N", ports[k].name, d) : fmt::format("--dim {}=N", name);
       if (size < 0 && std::find(missing.begin(), missing.end(), option) == missing.end())
@@ -166,7 +215,9 @@ void InputOptions::add_to(CLI::App& command) {
   command.add_option("--dim", dims, "The size of an open dim, by its name or as INPUT:AXIS (x:2=48)")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
-  command.add_option("--seed", seed, "Of random inputs; the same seed gives the same inputs")->type_name("N");
+  command.add_option("--seed", seed, "Of random inputs; the same seed gives the same inputs")
+      ->type_name("N")
+      ->check(whole_number);
 }
 
 Result<std::vector<std::vector<int64_t>>> resolve_dims(const core::Model& model,

@@ -2,6 +2,10 @@
 // The program `ferrite`: one command a file, errors with codes, exit status 0 only on success.
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <system_error>
 
 #include "cli/common.h"
 #include "core/support/suggest.h"
@@ -30,9 +34,70 @@ constexpr Command commands[] = {
     {"onnx-case", "", add_onnx_case, true},
 };
 
+/// What is wrong with the words that choose a command, said with what there is; nothing where they are well.
+std::optional<Error> check_command(const CLI::App& program, std::span<char* const> words) {
+  const auto visible = [](const CLI::App* command) { return !command->get_group().empty(); };
+  const CLI::App* command = &program;
+  std::string path = program.get_name();
+  for (const char* word : words) {
+    const auto known = command->get_subcommands(visible);
+    if (known.empty() || word[0] == '-') return {};
+    const auto named =
+        command->get_subcommands([&](const CLI::App* each) { return each->get_name() == word; });
+    if (!named.empty()) {
+      command = named.front();
+      path += fmt::format(" {}", word);
+      continue;
+    }
+    std::vector<std::string_view> names;
+    for (const auto* each : known) names.push_back(each->get_name());
+    return error(FE_EINVALID, "FE-C01", "there is no command '{} {}'; there are: {}{}; see '{} --help'", path,
+                 word, fmt::join(names, ", "), ferrite::core::did_you_mean(word, names), path);
+  }
+  std::vector<std::string> names;
+  for (const auto* each : command->get_subcommands(visible)) names.push_back(each->get_name());
+  if (names.empty()) return {};
+  return error(FE_EINVALID, "FE-C01", "write '{} COMMAND'; the commands are: {}; see '{} --help'", path,
+               fmt::join(names, ", "), path);
+}
+
+/// An option that does not exist matters more than what is missing beside it.
+Error usage_error(const CLI::App& program, const CLI::ParseError& fault) {
+  const auto used = program.get_subcommands();
+  const CLI::App& command = used.empty() ? program : *used.front();
+  const auto help = fmt::format("see 'ferrite {}--help'", used.empty() ? "" : command.get_name() + " ");
+  if (dynamic_cast<const CLI::RequiredError*>(&fault))
+    for (const auto& word : program.remaining(true))
+      if (word.starts_with('-'))
+        return error(FE_EINVALID, "FE-C01", "there is no option '{}'; {}", word, help);
+  for (const auto* option : command.get_options())
+    if (option->get_required() && option->get_positional() && option->count() == 0)
+      return error(FE_EINVALID, "FE-C01", "{0} is missing: write 'ferrite {1} {0}'; {2}",
+                   option->get_type_name(), command.get_name(), help);
+  return error(FE_EINVALID, "FE-C01", "{}; {}", fault.what(), help);
+}
+
+int stdout_failed(int status) {
+  std::fputs("ferrite: FE-C10 standard output: cannot be written; check the free space\n", stderr);
+  return status == 0 ? exit_bad_input : status;
+}
+
+/// Runs what was chosen; what it prints counts as much as what it returns.
+int run_chosen(const Run& chosen) {
+  int status = 0;
+  try {
+    status = chosen();
+  } catch (const std::system_error&) {
+    if (std::ferror(stdout) == 0) throw;
+    return stdout_failed(status);
+  }
+  return std::fflush(stdout) != 0 || std::ferror(stdout) ? stdout_failed(status) : status;
+}
+
 int run_program(int argc, char** argv) {
   CLI::App app("A tensor compiler: runs models compiled to machine code, through plugins.", "ferrite");
   app.require_subcommand(1);
+  app.set_version_flag("--version", version_text(), "Print the version");
   app.footer(
       "'ferrite COMMAND --help' says more. Exit status: 0 success, 1 a result is wrong, 2 usage, 3 bad "
       "input, 4 unsupported,\n"
@@ -43,35 +108,24 @@ int run_program(int argc, char** argv) {
     if (command.hidden) sub->group("");
     sub->final_callback([run = command.add(*sub), &chosen] { chosen = run; });
   }
-  if (argc > 1 && argv[1][0] != '-') {
-    std::vector<std::string_view> names;
-    bool known = false;
-    for (const auto& command : commands) {
-      known = known || std::string_view(command.name) == argv[1];
-      if (!command.hidden) names.emplace_back(command.name);
-    }
-    if (!known)
-      return report(error(FE_EINVALID, "FE-C01", "there is no command '{}'{}; see 'ferrite --help'", argv[1],
-                          ferrite::core::did_you_mean(argv[1], names)));
-  }
+  if (auto wrong = check_command(app, std::span(argv, static_cast<size_t>(argc)).subspan(argc > 0 ? 1 : 0)))
+    return report(*wrong);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& fault) {
-    if (fault.get_exit_code() == 0) return app.exit(fault);  // --help
-    const auto used = app.get_subcommands();
-    report(error(FE_EINVALID, "FE-C01", "{}; see 'ferrite {}--help'", fault.what(),
-                 used.empty() ? "" : used.front()->get_name() + " "));
-    return exit_usage;
+    if (fault.get_exit_code() != 0) return report(usage_error(app, fault));
+    return run_chosen([&] {  // --help, --version
+      std::ostringstream text;
+      const int status = app.exit(fault, text, text);
+      const auto shown = text.str();
+      fmt::print("{}{}", shown, shown.ends_with('\n') ? "" : "\n");
+      return status;
+    });
   }
   if (const char* channels = std::getenv("FERRITE_LOG"))
     if (auto enabled = ferrite::core::log::enable(channels); !enabled)
       return report(ferrite::core::at("FERRITE_LOG", enabled.error()));
-  const int status = chosen();
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    std::fputs("ferrite: FE-C10 standard output: cannot be written\n", stderr);
-    return status == 0 ? exit_bad_input : status;
-  }
-  return status;
+  return run_chosen(chosen);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class Header {
       std::string key;
       if (!quoted(key) || !take(':')) return false;
       if (key == "descr") {
-        have_descr = quoted(descr);
+        have_descr = quoted(descr) || fields(descr);
         if (!have_descr) return false;
       } else if (key == "fortran_order") {
         have_order = true;
@@ -102,6 +102,20 @@ class Header {
     rest_.remove_prefix(end + 1);
     return true;
   }
+  /// The list that describes records: its text, as it stands.
+  bool fields(std::string& text) {
+    skip();
+    if (rest_.empty() || rest_.front() != '[') return false;
+    size_t depth = 0, end = 0;
+    do {
+      depth += rest_[end] == '[' ? 1 : 0;
+      depth -= rest_[end] == ']' ? 1 : 0;
+      ++end;
+    } while (depth > 0 && end < rest_.size());
+    text = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    return depth == 0;
+  }
   bool tuple() {
     if (!take('(')) return false;
     while (!take(')')) {
@@ -140,11 +154,15 @@ Result<Tensor> transposed(const Tensor& fortran, std::vector<int64_t> dims) {
 
 Result<Tensor> read_npy(const std::string& path) {
   auto damaged = [&](std::string_view what) {
-    return at(path, error(FE_EINVALID, "FE-C11", "this is no .npy file: {}", what));
+    return at(path, error(FE_EINVALID, "FE-C11", "the .npy file is damaged: {}; save it again", what));
   };
   std::error_code failed;
-  if (!std::filesystem::is_regular_file(path, failed))
+  const auto status = std::filesystem::status(path, failed);
+  if (!std::filesystem::exists(status))
     return at(path, error(FE_EINVALID, "FE-C10", "there is no such file"));
+  if (!std::filesystem::is_regular_file(status))
+    return at(path, error(FE_EINVALID, "FE-C10", "it is {}; give a .npy file",
+                          std::filesystem::is_directory(status) ? "a folder" : "no regular file"));
   const auto total = std::filesystem::file_size(path, failed);
   std::ifstream file(path, std::ios::binary);
   if (!file || failed)
@@ -153,7 +171,7 @@ Result<Tensor> read_npy(const std::string& path) {
   std::array<unsigned char, 12> start{};
   if (total < 10 || !file.read(reinterpret_cast<char*>(start.data()), 10) ||
       std::memcmp(start.data(), magic.data(), magic.size()) != 0)
-    return damaged("its first bytes are not those of one");
+    return at(path, error(FE_EINVALID, "FE-C11", "this is no .npy file; numpy.save writes one"));
   const unsigned major = start[6];
   if (major < 1 || major > 3) return damaged(fmt::format("version {} of the format is unknown", major));
   size_t header_bytes = start[8] | static_cast<size_t>(start[9]) << 8;

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "cli/common.h"
@@ -131,14 +132,19 @@ class Child {
   pid_t process_ = -1;
 };
 
-std::vector<std::string> child_arguments(const Options& options, const std::string& folder) {
-  std::vector<std::string> result{"ferrite", "onnx-case", folder, "--threads",
-                                  std::to_string(std::max<int64_t>(options.device.threads, 1))};
+/// What every case is started with. Cases run beside each other, so that one thread each is what they get unless the command
+/// line or a manifest asks for more.
+std::vector<std::string> child_arguments(const Options& options, const core::plugin::Pipeline& pipeline) {
+  std::vector<std::string> result;
   auto add = [&](std::string name, const std::string& value) {
     if (value.empty()) return;
     result.push_back(std::move(name));
     result.push_back(value);
   };
+  if (options.device.threads)
+    add("--threads", std::to_string(*options.device.threads));
+  else if (pipeline.threads.value_or(0) == 0)
+    add("--threads", "1");
   add("--device", options.device.device);
   if (options.device.no_fuse) result.emplace_back("--no-fuse");
   add("--manifest", options.pipeline.manifest);
@@ -147,7 +153,7 @@ std::vector<std::string> child_arguments(const Options& options, const std::stri
   return result;
 }
 
-void run_all(const Options& options, std::vector<Case>& cases) {
+void run_all(const Options& options, const std::vector<std::string>& arguments, std::vector<Case>& cases) {
   Progress progress("");
   std::vector<std::unique_ptr<Child>> running;
   size_t next = 0, done = 0;
@@ -155,7 +161,9 @@ void run_all(const Options& options, std::vector<Case>& cases) {
     while (next < cases.size() && running.size() < static_cast<size_t>(options.jobs)) {
       auto& test = cases[next++];
       progress.update(fmt::format("{} of {}: {}", next, cases.size(), test.name));
-      running.push_back(std::make_unique<Child>(test, child_arguments(options, test.folder)));
+      std::vector<std::string> command{"ferrite", "onnx-case", test.folder};
+      command.insert(command.end(), arguments.begin(), arguments.end());
+      running.push_back(std::make_unique<Child>(test, command));
     }
     auto ended = std::remove_if(running.begin(), running.end(),
                                 [&](const auto& child) { return child->poll(options.timeout); });
@@ -171,10 +179,20 @@ Result<int> onnx_test(const Options& options) {
   std::vector<Case> cases;
   for (const auto& folder : options.folders) {
     std::error_code failed;
-    if (!fs::is_directory(folder, failed))
+    if (!fs::exists(folder, failed))
       return core::at(folder, error(FE_EINVALID, "FE-C10", "there is no such folder"));
+    if (!fs::is_directory(folder, failed))
+      return core::at(folder, error(FE_EINVALID, "FE-C10",
+                                    "this is a file; give the folder that holds model.onnx and its data"));
     find_cases(folder, cases);
   }
+  // A folder that is given twice, or within another that is given, counts once.
+  std::set<std::string> seen;
+  std::erase_if(cases, [&](const Case& test) {
+    std::error_code failed;
+    auto path = fs::canonical(test.folder, failed);
+    return !failed && !seen.insert(path.string()).second;
+  });
   if (!options.filter.empty())
     std::erase_if(cases, [&](const Case& test) {
       return fnmatch(options.filter.c_str(), test.name.c_str(), 0) != 0 &&
@@ -183,7 +201,7 @@ Result<int> onnx_test(const Options& options) {
   if (cases.empty())
     return error(FE_EINVALID, "FE-C23", "no folder with model.onnx was found{}",
                  options.filter.empty() ? "" : " that the filter lets through");
-  run_all(options, cases);
+  run_all(options, child_arguments(options, pipeline), cases);
 
   size_t passed = 0, skipped = 0;
   auto list = nlohmann::ordered_json::array();

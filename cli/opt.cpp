@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite opt: any span of stages over a model, as text.
+// ferrite opt: any span of stages over a model or a text of any stage, as text.
 #include <algorithm>
+#include <filesystem>
+#include <variant>
 
 #include "cli/inputs.h"
 #include "cli/running.h"
+#include "core/graph/weights.h"
+#include "core/run/build.h"
 
 namespace ferrite::cli {
 namespace {
@@ -16,28 +20,58 @@ struct Options {
   InputOptions inputs;
 };
 
+/// The loop program or the schedule in a text; nothing where the file holds a graph or is no text.
+Result<std::optional<core::Source>> read_lowered(const core::Session& session, const Options& options) {
+  const std::filesystem::path path(options.model);
+  if (path.extension() != ".fe") return std::optional<core::Source>();
+  auto file = core::graph::MappedFile::open(options.model);
+  if (!file) return std::optional<core::Source>();  // opening the model says why
+  const auto bytes = (*file)->bytes();
+  core::graph::ParseOptions parse;
+  parse.file = options.model;
+  parse.weight_folder = path.parent_path().string();
+  parse.registry = &session.registry().ops();
+  FE_TRY(auto source, core::parse_source({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, parse));
+  if (std::holds_alternative<core::graph::Graph>(source)) return std::optional<core::Source>();
+  for (const auto& [option, given] :
+       {std::pair{"-i", !options.inputs.files.empty()}, std::pair{"--dim", !options.inputs.dims.empty()}})
+    if (given)
+      return core::at(option, error(FE_EINVALID, "FE-C01", "the sizes of a text behind 'lower' are fixed"));
+  return std::optional(std::move(source));
+}
+
+/// What the stages run over: the text, or the model's graph for the dims given.
+Result<core::Source> read_source(const core::Session& session, const Options& options) {
+  FE_TRY(auto lowered, read_lowered(session, options));
+  if (lowered) return core::Source(std::move(*lowered));
+  FE_TRY(auto model, core::Model::open(session, options.model));
+  FE_TRY(auto dims, resolve_dims(*model, options.inputs));
+  FE_TRY(auto graph, model->graph(dims));
+  return core::Source(std::move(graph));
+}
+
 Result<void> opt(const Options& options) {
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model));
-  auto known = [&](const std::string& name) {
-    const auto& passes = opened.session->registry().passes();
-    return std::any_of(passes.begin(), passes.end(), [&](const auto& pass) { return pass.name == name; });
-  };
+  FE_TRY(auto pipeline, options.pipeline.read());
+  auto compile = options.device.compile_options(pipeline);
+  FE_TRY(auto session, core::Session::open(pipeline));
+  // Stages before `fuse` need no device, but a name that was given must be one.
+  if (!options.device.device.empty())
+    FE_CHECK(core::run::Device::check(options.device.device, session->registry()));
+  std::vector<std::string_view> names;
+  for (const auto& pass : session->registry().passes()) names.push_back(pass.name);
   for (const auto& name : options.passes)
-    if (!known(name)) {
-      std::vector<std::string_view> names;
-      for (const auto& pass : opened.session->registry().passes()) names.push_back(pass.name);
+    if (std::find(names.begin(), names.end(), name) == names.end())
       return core::at(
           "--pass " + name,
           error(FE_EINVALID, "FE-C07", "no plugin has such a pass; there are {}", fmt::join(names, ", ")));
-    }
-  FE_TRY(auto dims, resolve_dims(*opened.model, options.inputs));
-  FE_TRY(auto graph, opened.model->graph(dims));
-  opened.compile.from = options.from;
-  opened.compile.to = options.to;
-  opened.compile.only_passes = options.passes;
+  FE_TRY(auto source, read_source(*session, options));
+  compile.from = options.from;
+  compile.to = options.to;
+  if (options.to.empty())
+    compile.to = compile.device == core::run::interpreter_name ? "lower" : core::stages().back();
+  compile.only_passes = options.passes;
   core::Ledger ledger;
-  FE_TRY(auto compilation,
-         core::compile(std::move(graph), opened.session->registry(), opened.compile, ledger));
+  FE_TRY(auto compilation, core::compile(std::move(source), session->registry(), compile, ledger));
   fmt::print("{}", compilation.text());
   return {};
 }
@@ -46,10 +80,12 @@ Result<void> opt(const Options& options) {
 
 Run add_opt(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "A model, or the text form of a graph (.fe)")
+  command.add_option("model", options->model, "A model, or the text of a stage (.fe)")
       ->required()
       ->type_name("MODEL");
-  command.add_option("--from", options->from, "The first stage to run; earlier ones are left out")
+  command
+      .add_option("--from", options->from,
+                  "The first stage to run; without it the first that the text enters")
       ->type_name("STAGE");
   command.add_option("--to", options->to, "The last stage to run; its result is printed")->type_name("STAGE");
   command

@@ -100,7 +100,8 @@ Run add_run(CLI::App& command) {
   command
       .add_option("-o,--output", options->folder,
                   "Write output_0.npy, output_1.npy, ... and outputs.json into this folder")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(not_empty);
   options->device.add_to(command);
   options->pipeline.add_to(command);
   command.footer(

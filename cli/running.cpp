@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cli/running.h"
 
+#include "core/run/build.h"
+
 namespace ferrite::cli {
 
 Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
@@ -9,6 +11,8 @@ Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOption
   FE_TRY(auto read, pipeline.read());
   opened.compile = device.compile_options(read);
   FE_TRY(opened.session, core::Session::open(read));
+  // Stages before `fuse` need no device, but a name that was given must be one.
+  if (!device.device.empty()) FE_CHECK(core::run::Device::check(device.device, opened.session->registry()));
   FE_TRY(opened.model, core::Model::open(*opened.session, path));
   return opened;
 }
@@ -21,6 +25,7 @@ Result<Runner> Runner::make(OpenModel& opened, std::span<const Tensor> inputs) {
   if (runner.program_->compilation.executable)
     runner.context_ =
         std::make_unique<core::run::Executable::Context>(*runner.program_->compilation.executable);
+  runner.device_ = opened.compile.device;
   runner.ports_ = runner.program_->outputs();
   for (const auto& port : runner.ports_) {
     FE_TRY(auto tensor, Tensor::make(port.dtype, port.dims));
@@ -34,7 +39,9 @@ Result<void> Runner::run(std::span<const Tensor> inputs) {
   std::vector<void*> out;
   for (const auto& input : inputs) in.push_back(input.data());
   for (auto& output : outputs_) out.push_back(output.data());
-  return program_->run(context_.get(), in, out);
+  if (auto done = program_->run(context_.get(), in, out); !done)
+    return core::at("device " + device_, std::move(done.error()));
+  return {};
 }
 
 int64_t Runner::threads() const {

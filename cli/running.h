@@ -38,6 +38,7 @@ class Runner {
   std::unique_ptr<core::run::Executable::Context> context_;
   std::vector<core::run::PortInfo> ports_;
   std::vector<Tensor> outputs_;
+  std::string device_;
 };
 
 /// "12 nodes, 9 statements, 3 kernels, compiled in 35.1 ms"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <numbers>
-#include <optional>
 
 namespace ferrite::cli {
 namespace {
@@ -25,19 +24,20 @@ class Generator {
   double uniform() { return static_cast<double>((bits() >> 11) + 1) * 0x1p-53; }
   /// Two of N(0, 1) a time, by Box and Muller's transform.
   double normal() {
-    if (spare_) {
-      double value = *spare_;
-      spare_.reset();
-      return value;
+    if (has_spare_) {
+      has_spare_ = false;
+      return spare_;
     }
     double radius = std::sqrt(-2 * std::log(uniform())), angle = 2 * std::numbers::pi * uniform();
     spare_ = radius * std::sin(angle);
+    has_spare_ = true;
     return radius * std::cos(angle);
   }
 
  private:
   uint64_t state_;
-  std::optional<double> spare_;
+  double spare_ = 0;
+  bool has_spare_ = false;
 };
 
 /// A float of any descriptor up to 8 bits from its bits.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cli/tensor_proto.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -153,6 +154,29 @@ bool read_message(std::string_view bytes, Message& message) {
   return true;
 }
 
+/// Calls body(bytes) for each length-delimited value of a field, as far as the message can be read.
+template <class Body>
+void each_message(std::string_view message, uint32_t field, const Body& body) {
+  Wire wire(message);
+  while (!wire.done()) {
+    auto item = next_item(wire);
+    if (!item) return;
+    if (item->field == field && item->is_bytes) body(item->bytes);
+  }
+}
+
+/// A TensorShapeProto.Dimension: its dim_value, or -1.
+int64_t dim_of(std::string_view message) {
+  Wire wire(message);
+  int64_t size = -1;
+  while (!wire.done()) {
+    auto item = next_item(wire);
+    if (!item) break;
+    if (item->field == 1 && !item->is_bytes) size = static_cast<int64_t>(item->number);
+  }
+  return std::max<int64_t>(size, -1);
+}
+
 }  // namespace
 
 Result<NamedTensor> read_tensor_proto(std::string_view bytes, const std::string& where) {
@@ -197,6 +221,26 @@ Result<NamedTensor> read_tensor_proto(std::string_view bytes, const std::string&
       std::memcpy(tensor.bytes().data() + k * width, &message.integers[k], width);
   }
   return NamedTensor{std::move(message.name), std::move(tensor)};
+}
+
+// ModelProto.graph.input: name, and type.tensor_type.shape.dim.
+std::vector<DeclaredInput> declared_inputs(std::string_view model) {
+  std::vector<DeclaredInput> result;
+  each_message(model, 7, [&](std::string_view graph) {
+    each_message(graph, 11, [&](std::string_view input) {
+      auto& declared = result.emplace_back();
+      each_message(input, 1, [&](std::string_view name) { declared.name = name; });
+      each_message(input, 2, [&](std::string_view type) {
+        each_message(type, 1, [&](std::string_view tensor) {
+          each_message(tensor, 2, [&](std::string_view shape) {
+            declared.ranked = true;
+            each_message(shape, 1, [&](std::string_view dim) { declared.dims.push_back(dim_of(dim)); });
+          });
+        });
+      });
+    });
+  });
+  return result;
 }
 
 }  // namespace ferrite::cli

@@ -5,9 +5,13 @@
 
 namespace ferrite::cli {
 
+std::string version_text() {
+  return fmt::format("ferrite {} (plugin ABI {}.{})", FERRITE_VERSION, FE_ABI_MAJOR, FE_ABI_MINOR);
+}
+
 Run add_version(CLI::App&) {
   return [] {
-    fmt::print("ferrite {} (plugin ABI {}.{})\n", FERRITE_VERSION, FE_ABI_MAJOR, FE_ABI_MINOR);
+    fmt::print("{}\n", version_text());
     return 0;
   };
 }

@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 
 #include "core/graph/print.h"
 #include "core/graph/verify.h"
+#include "core/loop/keywords.h"
 #include "core/loop/print.h"
 #include "core/loop/verify.h"
 #include "core/lower/lower.h"
 #include "core/plugin/gate.h"
 #include "core/run/build.h"
+#include "core/text/lexer.h"
 
 namespace ferrite::core {
 namespace {
@@ -31,11 +34,72 @@ void show(std::string_view channel, std::string_view stage, const Compilation& c
   if (log::enabled(channel)) log::write(channel, fmt::format("{}\n{}", stage, compilation.text()));
 }
 
+/// What a source can be: its name for people, and the stages at which it enters.
+struct Entrance {
+  std::string_view source, first, last;
+};
+constexpr std::array<Entrance, 3> entrances = {Entrance{"a graph", "import", "lower"},
+                                               Entrance{"a loop program", "inline", "fuse"},
+                                               Entrance{"a schedule", "post_fusion", "emit"}};  // by Source
+
+ptrdiff_t position(std::string_view stage) {
+  return std::find(stage_names.begin(), stage_names.end(), stage) - stage_names.begin();
+}
+
+/// The stages that run, by position, both inclusive.
+struct Span {
+  ptrdiff_t first = 0, last = 0;
+};
+
+Result<Span> span_of(const Source& source, const CompileOptions& options) {
+  for (const auto& name : {options.from, options.to})
+    if (!name.empty() && position(name) == std::ssize(stage_names))
+      return error(FE_EINVALID, "FE-C04", "there is no stage '{}'; the stages are {}", name,
+                   fmt::join(stage_names, ", "));
+  const auto& entrance = entrances[source.index()];
+  const std::string_view from = options.from.empty() ? entrance.first : options.from;
+  const std::string_view to = options.to.empty() ? stage_names.back() : options.to;
+  const Span span{position(from), position(to)};
+  if (span.first < position(entrance.first) || span.first > position(entrance.last))
+    return error(FE_EINVALID, "FE-C04", "{} enters at a stage from '{}' to '{}', not at '{}'",
+                 entrance.source, entrance.first, entrance.last, from);
+  if (span.last < span.first)
+    return options.from.empty()
+               ? error(FE_EINVALID, "FE-C04", "{} enters at '{}', behind stage '{}'", entrance.source, from,
+                       to)
+               : error(FE_EINVALID, "FE-C04", "stage '{}' is behind '{}', the last to run", from, to);
+  if (options.device == run::interpreter_name && (!options.to.empty() || source.index() != 0) &&
+      span.last > position("lower"))
+    return error(FE_EINVALID, "FE-C04", "device '{}' has no stage behind 'lower'", options.device);
+  return span;
+}
+
 }  // namespace
 
 std::span<const std::string_view> stages() { return stage_names; }
 
+Result<Source> parse_source(std::string_view text, const graph::ParseOptions& options) {
+  size_t form = 0;
+  {
+    FE_TRY(const auto tokens, text::TokenList::read(text, options.file));
+    const text::Cursor cursor(tokens);
+    if (cursor.is(loop::keyword::ferrite))
+      form = cursor.is(loop::keyword::loops, 1) ? 1 : cursor.is(loop::keyword::schedule, 1) ? 2 : 0;
+  }
+  if (form == 1) {
+    FE_TRY(auto program, loop::parse_program(text, options.file));
+    return Source(std::move(program));
+  }
+  if (form == 2) {
+    FE_TRY(auto schedule, schedule::parse(text, options.file));
+    return Source(std::move(schedule));
+  }
+  FE_TRY(auto graph, graph::parse(text, options));
+  return Source(std::move(graph));
+}
+
 std::string Compilation::text() const {
+  if (!listing.empty()) return listing;
   if (schedule) return schedule::print(*schedule);
   if (program) return loop::print(*program);
   return graph::print(graph);
@@ -43,33 +107,30 @@ std::string Compilation::text() const {
 
 // THE PAGE. Every step of the way from graph to executable, in its order, each named by its stage. A step that is a hook runs
 // the passes of plugins through the pass gate and nothing else.
-Result<Compilation> compile(graph::Graph graph, const plugin::Registry& registry,
-                            const CompileOptions& options, Ledger& ledger) {
+Result<Compilation> compile(Source source, const plugin::Registry& registry, const CompileOptions& options,
+                            Ledger& ledger) {
   auto start = Clock::now();
-  Compilation c{std::move(graph), {}, {}, {}, {}};
-  const plugin::GateOptions gate{options.only_passes};
-  std::shared_ptr<run::Device> device;
-  std::string device_kind = options.device.substr(0, options.device.find(':'));
-  const bool interpreted = device_kind == "interpreter";
+  FE_TRY(const auto span, span_of(source, options));
+  Compilation c;
+  if (auto* graph = std::get_if<graph::Graph>(&source)) c.graph = std::move(*graph);
+  if (auto* program = std::get_if<loop::LoopProgram>(&source)) c.program = std::move(*program);
+  if (auto* schedule = std::get_if<schedule::Schedule>(&source)) c.schedule = std::move(*schedule);
 
-  auto position = [](std::string_view stage) {
-    return std::find(stage_names.begin(), stage_names.end(), stage) - stage_names.begin();
+  const plugin::GateOptions gate{options.only_passes};
+  const std::string device_kind = options.device.substr(0, options.device.find(':'));
+  auto runs = [&](std::string_view stage) {
+    return position(stage) >= span.first && position(stage) <= span.last;
   };
-  const auto first = options.from.empty() ? 0 : position(options.from);
-  const auto last = options.to.empty() ? position("emit") : position(options.to);
-  for (const auto& name : {options.from, options.to})
-    if (!name.empty() && position(name) == static_cast<ptrdiff_t>(stage_names.size()))
-      return error(FE_EINVALID, "FE-C04", "there is no stage '{}'; the stages are {}", name,
-                   fmt::join(stage_names, ", "));
-  auto runs = [&](std::string_view stage) { return position(stage) >= first && position(stage) <= last; };
+  auto ends_before = [&](std::string_view stage) { return span.last < position(stage); };
   auto hook = [&](std::string_view phase) {
     return plugin::run_phase(phase, c.graph, registry, gate, ledger);
   };
 
-  c.stats.nodes = c.graph.node_count();
-  FE_CHECK(graph::verify(c.graph, registry.ops()));
-  show("graph", "import", c);
-
+  if (source.index() == 0) {
+    c.stats.nodes = c.graph.node_count();
+    FE_CHECK(graph::verify(c.graph, registry.ops()));
+    show("graph", "import", c);
+  }
   // pre_grad: the graph as the model has it, before anything is differentiated.
   if (runs("pre_grad")) FE_CHECK(hook("pre_grad"));
   // Ops marked early go first, so that patterns are written over their parts.
@@ -87,48 +148,63 @@ Result<Compilation> compile(graph::Graph graph, const plugin::Registry& registry
   // What no lowering claimed is replaced by its parts.
   if (runs("decompose_late")) FE_CHECK(lower::decompose(c.graph, registry, device_kind, false, ledger));
   // Primitive ops only; common subexpressions and constants are looked for again, because decompositions made new ones.
-  if (runs("pre_lower")) FE_CHECK(hook("pre_lower"));
-  show("graph", "pre_lower", c);
-  if (last < position("lower")) return c;
+  if (runs("pre_lower")) {
+    FE_CHECK(hook("pre_lower"));
+    show("graph", "pre_lower", c);
+  }
+  if (ends_before("lower")) return c;
 
   // One statement an op; views become index maps.
-  FE_TRY(auto program, lower::lower(c.graph, registry, device_kind, ledger));
-  c.program = std::move(program);
-  c.stats.statements = c.program->statements.size();
-  FE_CHECK(loop::verify(*c.program));
-  show("loops", "lower", c);
-  if (interpreted) {
+  if (runs("lower")) {
+    FE_TRY(c.program, lower::lower(c.graph, registry, device_kind, ledger));
+    FE_CHECK(loop::verify(*c.program));
+    show("loops", "lower", c);
+  }
+  if (c.program) c.stats.statements = c.program->statements.size();
+  if (options.device == run::interpreter_name) {
     c.stats.compile_ms = milliseconds_since(start);
     return c;
   }
   // Producers go into their consumers before groups are formed, so that fusion sees real traffic only.
-  if (last >= position("inline")) {
+  if (runs("inline")) {
     schedule::inline_producers(*c.program, ledger);
     FE_CHECK(loop::verify(*c.program));
     show("loops", "inline", c);
   }
   schedule::FusionRequests requests;
-  if (last >= position("pre_fusion"))
-    FE_CHECK(plugin::run_pre_fusion(*c.program, registry, gate, requests, ledger));
-  if (last < position("fuse")) return c;
+  if (runs("pre_fusion")) FE_CHECK(plugin::run_pre_fusion(*c.program, registry, gate, requests, ledger));
+  if (ends_before("fuse")) return c;
 
-  FE_TRY(device, run::Device::open(options.device, registry));
-  schedule::FusionLimits limits;
-  limits.fuse = options.fuse;
-  limits.local_bytes = device->target.local_bytes;
-  c.schedule = schedule::fuse(std::move(*c.program), requests, limits, ledger);
-  c.program.reset();
-  show("schedule", "fuse", c);
-  if (last >= position("post_fusion")) {
+  FE_TRY(auto device, run::Device::open(options.device, registry));
+  if (runs("fuse")) {
+    schedule::FusionLimits limits;
+    limits.fuse = options.fuse;
+    limits.local_bytes = device->target.local_bytes;
+    c.schedule = schedule::fuse(std::move(*c.program), requests, limits, ledger);
+    c.program.reset();
+    show("schedule", "fuse", c);
+  }
+  if (runs("post_fusion")) {
     FE_CHECK(plugin::run_post_fusion(*c.schedule, registry, gate, ledger));
     // Groups are final: maps move into the statement whose loops they share.
     schedule::merge_statements(*c.schedule);
     show("schedule", "post_fusion", c);
   }
-  if (last < position("emit")) return c;
+  if (ends_before("emit")) return c;
 
-  // select, plan, emit, link
-  FE_TRY(c.executable, run::build(*c.schedule, *device, {options.threads, options.listings}, ledger));
+  run::Builder builder(*c.schedule, *device, {options.threads, options.listings}, ledger);
+  // A kernel for each group, and the cheapest candidate that the provider proposes for it.
+  FE_CHECK(builder.select());
+  // Places in the arena for what lives between kernels.
+  builder.plan();
+  // Machine code, all kernels in parallel.
+  FE_CHECK(builder.emit());
+  if (!options.to.empty()) {
+    c.listing = builder.text();
+    return c;
+  }
+  // The launches of a load and of a run.
+  FE_TRY(c.executable, builder.link());
   c.executable->keeps_alive = device;
   c.stats.kernels = c.executable->steps.size();
   c.stats.unique_kernels = c.executable->kernels.size();

@@ -5,10 +5,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/graph/parse.h"
 #include "core/plugin/registry.h"
 #include "core/run/executable.h"
 #include "core/schedule/schedule.h"
@@ -17,12 +21,12 @@
 namespace ferrite::core {
 
 struct CompileOptions {
-  std::string device;  ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
-  int64_t threads = 0;         ///< workers; 0 = the machine's
+  std::string device;   ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
+  int64_t threads = 0;  ///< workers; 0 = the machine's
   bool fuse = true;
   std::vector<std::string> only_passes;  ///< not empty: run these passes only
-  std::string from, to;                  ///< stages; empty = the first, the last
-  bool listings = false;                 ///< keep the kernels' listings for --log output_code
+  std::string from, to;   ///< stages; empty = the first that the source enters, all and then the link
+  bool listings = false;  ///< keep the kernels' listings for --log output_code
 };
 
 /// The stages in their order, by the names of the command line.
@@ -36,19 +40,28 @@ struct CompileStats {
   double compile_ms = 0, load_ms = 0, init_ms = 0;
 };
 
+/// What a compilation starts from. A graph enters at the stages import to lower, a loop program at inline to fuse, a schedule
+/// at post_fusion or emit.
+using Source = std::variant<graph::Graph, loop::LoopProgram, schedule::Schedule>;
+
+/// Reads a text of any of the three forms; its first line says which. Errors are those of the form's own parser.
+Result<Source> parse_source(std::string_view text, const graph::ParseOptions& options);
+
 /// A program at the stage that it has reached; text() is what the stage's text form shows.
 struct Compilation {
-  graph::Graph graph;
+  graph::Graph graph;  ///< empty where the source is none
   std::optional<loop::LoopProgram> program;
   std::optional<schedule::Schedule> schedule;
+  std::string listing;  ///< of emit, where options.to asks for it
   std::shared_ptr<run::Executable> executable;
   CompileStats stats;
   std::string text() const;
 };
 
-/// Compiles `graph` for options.device, every step in the one order of ARCHITECTURE. All passes run through the pass gate.
-/// Stops behind options.to. Errors carry the step's own codes.
-Result<Compilation> compile(graph::Graph graph, const plugin::Registry& registry,
-                            const CompileOptions& options, Ledger& ledger);
+/// Compiles `source` for options.device, every step in the one order of ARCHITECTURE. All passes run through the pass gate.
+/// Stops behind options.to; a program is linked where that is empty. FE-C04 where a stage is none, is not one at which the
+/// source enters, or `from` is behind `to`. All other errors carry the step's own codes.
+Result<Compilation> compile(Source source, const plugin::Registry& registry, const CompileOptions& options,
+                            Ledger& ledger);
 
 }  // namespace ferrite::core

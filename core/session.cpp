@@ -79,7 +79,10 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
   model->state_ = std::make_unique<State>();
   auto& state = *model->state_;
   auto mapped = graph::MappedFile::open(path);
-  if (!mapped) return error(mapped.error().status, "FE-I01", "the model: {}", mapped.error().text);
+  if (!mapped)
+    return at(path.empty() ? "MODEL" : path,
+              error(mapped.error().status, "FE-I01", "the model cannot be read: {}; give the path of a file",
+                    mapped.error().text));
   state.file = std::move(*mapped);
   auto bytes = state.file->bytes();
   std::filesystem::path file(path);

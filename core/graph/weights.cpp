@@ -12,8 +12,8 @@
 namespace ferrite::core::graph {
 namespace {
 
-Error cannot_map(const std::string& path, int reason) {
-  return error(FE_EINVALID, "FE-G40", "cannot read '{}': {}", path, std::strerror(reason));
+Error cannot_map(const std::string& path, std::string_view reason) {
+  return at(path, error(FE_EINVALID, "FE-G40", "{}", reason));
 }
 
 struct Descriptor {
@@ -29,13 +29,14 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   // Without O_NONBLOCK the open of a pipe would wait for a writer.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat status;
-  if (file.number < 0 || ::fstat(file.number, &status) != 0) return cannot_map(path, errno);
-  if (!S_ISREG(status.st_mode)) return cannot_map(path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
+  if (file.number < 0 || ::fstat(file.number, &status) != 0) return cannot_map(path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode))
+    return cannot_map(path, S_ISDIR(status.st_mode) ? "it is a folder" : "it is no regular file");
   std::shared_ptr<MappedFile> result(new MappedFile);
   result->size_ = static_cast<size_t>(status.st_size);
   if (result->size_ != 0) {
     void* data = ::mmap(nullptr, result->size_, PROT_READ, MAP_PRIVATE, file.number, 0);
-    if (data == MAP_FAILED) return cannot_map(path, errno);
+    if (data == MAP_FAILED) return cannot_map(path, std::strerror(errno));
     result->data_ = static_cast<const std::byte*>(data);
   }
   result->identity_ = {static_cast<uint64_t>(status.st_dev),
@@ -57,7 +58,12 @@ Result<std::shared_ptr<const MappedFile>> WeightStore::map(const std::string& fi
   auto& mapped = files_[file];
   if (!mapped) {
     const bool beside = !folder_.empty() && !file.starts_with('/');
-    FE_TRY(mapped, MappedFile::open(beside ? folder_ + "/" + file : file));
+    auto opened = MappedFile::open(beside ? folder_ + "/" + file : file);
+    // The place is left to the node that reads the weight.
+    if (!opened)
+      return error(opened.error().status, "FE-G40", "cannot read '{}': {}", opened.error().where,
+                   opened.error().text);
+    mapped = std::move(*opened);
   }
   const uint64_t size = mapped->bytes().size();
   if (offset > size || bytes > size - offset) {

@@ -25,6 +25,7 @@ struct WeightIdentity {
 /// A file mapped read-only for as long as the object lives.
 class MappedFile {
  public:
+  /// FE-G40, at the path, where it cannot be read or is no regular file; the text is only the reason.
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

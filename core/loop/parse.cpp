@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/loop/parse.h"
+
 #include <charconv>
 #include <cstring>
 #include <map>
@@ -607,37 +609,67 @@ std::vector<const Buffer*> pointers(const Buffers& buffers) {
 
 }  // namespace
 
+struct ProgramReader::State {
+  explicit State(const text::TokenList& tokens) : name(tokens.name()), parser(tokens, program.pool) {}
+  std::string name;  // of the file
+  LoopProgram program;
+  std::vector<const Buffer*> buffers;  // of the program, from begin on
+  Parser parser;
+};
+
+ProgramReader::ProgramReader(const text::TokenList& tokens) : state_(std::make_unique<State>(tokens)) {}
+ProgramReader::~ProgramReader() = default;
+
+Cursor& ProgramReader::cursor() { return state_->parser.cursor(); }
+
+Result<void> ProgramReader::begin(std::string_view stage) {
+  auto& program = state_->program;
+  auto& parser = state_->parser;
+  FE_CHECK(parser.header(stage));
+  while (cursor().accept(keyword::buffer)) FE_CHECK(parse_buffer(parser, program));
+  FE_CHECK(cursor().expect(keyword::outputs));
+  FE_TRY(program.outputs, parser.buffers_until(""));
+  state_->buffers = pointers(program.buffers);
+  return {};
+}
+
+Result<void> ProgramReader::statement() {
+  auto& program = state_->program;
+  auto& parser = state_->parser;
+  const std::string where = cursor().where();
+  ProgramStatement statement;
+  const uint32_t kind = statement_kind(cursor());
+  if (kind == 0) return cursor().unexpected("a statement");
+  statement.kind = kind;
+  if (kind == FE_STATEMENT_CALL) {
+    FE_CHECK(parser.call(statement.call));
+    FE_CHECK(parser.provenance(statement.origins));
+  } else {
+    FE_CHECK(parser.statement(kind, statement, &statement.origins, 0));
+  }
+  if (auto fault = ferrite::loop::find_fault(program.pool, state_->buffers, statement))
+    return at(where, error(FE_EINVALID, "FE-K06", "{}", *fault));
+  program.statements.push_back(std::move(statement));
+  return {};
+}
+
+Error ProgramReader::in_text(Error error) const {
+  error.status = FE_EINVALID;
+  error.where = error.where.empty() ? state_->name : state_->name + ": " + error.where;
+  return error;
+}
+
+Result<LoopProgram> ProgramReader::finish() {
+  if (auto verified = verify(state_->program); !verified) return in_text(std::move(verified.error()));
+  return std::move(state_->program);
+}
+
 Result<LoopProgram> parse_program(std::string_view source, std::string name) {
   FE_TRY(const auto tokens, text::TokenList::read(source, std::move(name)));
-  LoopProgram program;
-  Parser parser(tokens, program.pool);
-  Cursor& cursor = parser.cursor();
-  FE_CHECK(parser.header(keyword::loops));
-  while (cursor.accept(keyword::buffer)) FE_CHECK(parse_buffer(parser, program));
-  FE_CHECK(cursor.expect(keyword::outputs));
-  FE_TRY(program.outputs, parser.buffers_until(""));
-  const auto buffers = pointers(program.buffers);
-  while (!cursor.at_end()) {
-    const std::string where = cursor.where();
-    ProgramStatement statement;
-    const uint32_t kind = statement_kind(cursor);
-    if (kind == 0) return cursor.unexpected("a statement");
-    statement.kind = kind;
-    if (kind == FE_STATEMENT_CALL) {
-      FE_CHECK(parser.call(statement.call));
-      FE_CHECK(parser.provenance(statement.origins));
-    } else {
-      FE_CHECK(parser.statement(kind, statement, &statement.origins, 0));
-    }
-    if (auto fault = ferrite::loop::find_fault(program.pool, buffers, statement))
-      return at(where, error(FE_EINVALID, "FE-K06", "{}", *fault));
-    program.statements.push_back(std::move(statement));
-  }
-  if (auto verified = verify(program); !verified) {
-    verified.error().status = FE_EINVALID;
-    return verified.error();
-  }
-  return program;
+  ProgramReader reader(tokens);
+  FE_CHECK(reader.begin(keyword::loops));
+  while (!reader.cursor().at_end()) FE_CHECK(reader.statement());
+  return reader.finish();
 }
 
 Result<Kernel> parse_kernel(std::string_view source, std::string name) {

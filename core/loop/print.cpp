@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -137,7 +138,7 @@ class Printer {
   }
 
   void contents(DType dtype, const Constant& constant) {
-    if (!constant.data || (!constant.id.empty() && constant.bytes > 1024)) {
+    if ((!constant.data && constant.bytes > 0) || (!constant.id.empty() && constant.bytes > 1024)) {
       out += fmt::format(" {} {} {}", keyword::weight, text::quote(constant.id), constant.bytes);
       return;
     }
@@ -276,12 +277,19 @@ std::string format_bits(DType dtype, uint64_t bits) {
              : text::format_number(value);
 }
 
+std::string print_tables(const LoopProgram& program) {
+  const StatementList list = list_of(program);
+  Printer printer(list);
+  for (BufferId id = 0; id < program.buffers.size(); ++id) printer.buffer(id, &program.buffers[id], &program);
+  printer.out += fmt::format("{} {}\n", keyword::outputs, printer.names(program.outputs));
+  return std::move(printer.out);
+}
+
 std::string print(const LoopProgram& program) {
   const StatementList list = list_of(program);
   Printer printer(list);
-  printer.out = fmt::format("{} {} {}\n", keyword::ferrite, keyword::loops, keyword::version);
-  for (BufferId id = 0; id < program.buffers.size(); ++id) printer.buffer(id, &program.buffers[id], &program);
-  printer.out += fmt::format("{} {}\n", keyword::outputs, printer.names(program.outputs));
+  printer.out =
+      fmt::format("{} {} {}\n{}", keyword::ferrite, keyword::loops, keyword::version, print_tables(program));
   for (size_t k = 0; k < program.statements.size(); ++k) printer.statement(k);
   return std::move(printer.out);
 }
@@ -294,6 +302,16 @@ std::string print(const Kernel& kernel) {
   for (BufferId id = 0; id < kernel.buffers.size(); ++id) printer.buffer(id, nullptr, nullptr);
   for (size_t k = 0; k < kernel.statements.size(); ++k) printer.statement(k);
   return std::move(printer.out);
+}
+
+std::string indented(std::string_view text) {
+  std::string result;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size() - 1) + 1;
+    result.append("  ").append(text.substr(start, end - start));
+    start = end;
+  }
+  return result;
 }
 
 std::string print_statement(const StatementList& list, size_t statement) {

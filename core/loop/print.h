@@ -15,8 +15,13 @@ namespace ferrite::core::loop {
 std::string print(const LoopProgram& program);
 /// Starts with "ferrite kernel 0".
 std::string print(const Kernel& kernel);
+/// The buffers and the outputs, as they stand in the whole text.
+std::string print_tables(const LoopProgram& program);
 /// One statement, as it stands in the whole text. Malformed ones print as well.
 std::string print_statement(const StatementList& list, size_t statement);
+
+/// Each line two spaces further in.
+std::string indented(std::string_view text);
 
 /// `name` is the file's, for errors: FE-G01 and FE-G02 for syntax at file:line:column, FE-K06 for a program that is not
 /// well-formed.

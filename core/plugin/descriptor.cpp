@@ -6,13 +6,17 @@
 #include <filesystem>
 
 #include "core/plugin/toml_reader.h"
+#include "core/support/suggest.h"
 #include "ferrite/abi/base.h"
 
 namespace ferrite::core::plugin {
 namespace {
 
-constexpr std::array<std::string_view, 8> descriptor_keys = {"schema", "id",  "version",  "library",
-                                                             "rules",  "abi", "platform", "requires"};
+constexpr std::array<std::string_view, 10> descriptor_keys = {
+    "schema", "id", "version", "library", "rules", "abi", "platform", "requires", "passes", "config"};
+constexpr std::array<std::string_view, 7> config_types = {"integer",  "number",  "boolean", "string",
+                                                          "integers", "numbers", "strings"};
+constexpr size_t deepest_config = 16;
 
 #if defined(__x86_64__)
 constexpr std::string_view this_platform = "linux-x86_64";
@@ -42,6 +46,25 @@ Result<Requirement> parse_requirement(std::string_view text, std::string where) 
   if (!least) return at(result.where, std::move(least.error()));
   result.least = *least;
   return result;
+}
+
+Result<void> read_config(const TomlTable& table, const std::string& prefix, size_t depth,
+                         std::map<std::string, std::string, std::less<>>& config) {
+  for (const auto& [key, node] : table.raw()) {
+    const std::string name = prefix + std::string(key.str());
+    if (node.is_table() && depth < deepest_config) {
+      FE_TRY(auto inner, table.table(key.str()));
+      FE_CHECK(read_config(*inner, name + ".", depth + 1, config));
+      continue;
+    }
+    const auto* type = node.as_string();
+    if (!type || std::find(config_types.begin(), config_types.end(), type->get()) == config_types.end())
+      return at(table.place(node),
+                error(FE_EINVALID, "FE-M03", "the type of '{}' is not one of {}{}", name,
+                      fmt::join(config_types, ", "), type ? did_you_mean(type->get(), config_types) : ""));
+    config[name] = type->get();
+  }
+  return {};
 }
 
 }  // namespace
@@ -127,7 +150,7 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
   if (result.library.empty() && result.rules.empty())
     return at(path, error(FE_EINVALID, "FE-M03", "the descriptor names neither a library nor rules"));
 
-  FE_TRY(auto platforms, table.strings("platform"));
+  FE_TRY(auto platforms, table.string_or_strings("platform"));
   if (!platforms.empty() && std::find(platforms.begin(), platforms.end(), this_platform) == platforms.end())
     return at(table.place("platform"), error(FE_EINVALID, "FE-M16", "the plugin is for {}, this is {}",
                                              fmt::join(platforms, ", "), this_platform));
@@ -137,6 +160,11 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
     FE_TRY(auto requirement, parse_requirement(requirements[k], places[k]));
     result.requirements.push_back(std::move(requirement));
   }
+  places.clear();
+  FE_TRY(auto passes, table.strings("passes", &places));
+  for (size_t k = 0; k < passes.size(); ++k) result.passes.emplace_back(std::move(passes[k]), places[k]);
+  FE_TRY(auto config, table.table("config"));
+  if (config) FE_CHECK(read_config(*config, "", 0, result.config));
   return result;
 }
 

@@ -2,6 +2,8 @@
 // A plugin's descriptor: the file <id>.plugin.toml beside its library, written by its vendor.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +34,10 @@ struct Requirement {
 ///     abi = "0.1"                  # of the library
 ///     platform = "linux-x86_64"    # optional: one or a list
 ///     requires = ["ferrite.std >= 0.1.0"]
+///     passes = ["acme.drop"]       # what manifests may name in 'after' and 'before' while the plugin is not enabled
+///     [config]                     # the settings that the plugin takes
+///     limit = "integer"            # or number, boolean, string, integers, numbers, strings
+///     tile = { m = "integer" }
 /// Paths are relative to the descriptor and stay within its folder.
 struct Descriptor {
   std::string path;  ///< of the descriptor
@@ -40,6 +46,8 @@ struct Descriptor {
   std::string library;             ///< absolute; empty: none
   std::vector<std::string> rules;  ///< absolute
   std::vector<Requirement> requirements;
+  std::vector<std::pair<std::string, std::string>> passes;  ///< name, file:line:col
+  std::map<std::string, std::string, std::less<>> config;   ///< types by name, nested ones joined by points
 
   /// FE-M01..: syntax, unknown keys, types, newer schema, bad version, a path that leaves the folder, another ABI or platform.
   static Result<Descriptor> read(const std::string& path);

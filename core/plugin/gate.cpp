@@ -28,6 +28,7 @@ struct Stage {
   std::function<Result<void>()> check = [] { return Result<void>(); };
   std::function<Result<void>()> undo = [] { return Result<void>(); };
   std::function<bool()> changed = [] { return false; };
+  std::string_view channel;  ///< of the log: where the text goes after a change
   std::function<std::string()> text = [] { return std::string(); };
 };
 
@@ -45,7 +46,7 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
     if (!ran) {
       verdict = std::move(ran.error());
     } else if (auto checked = stage.check(); !checked) {
-      verdict = error(FE_EINTERNAL, "FE-P11", "it left the graph invalid: {}", checked.error().message());
+      verdict = error(FE_EINTERNAL, "FE-P11", "what it left is invalid: {}", checked.error().message());
     }
     double milliseconds = milliseconds_since(start);
     if (!verdict) {
@@ -71,8 +72,8 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
                 milliseconds});
     log::print("passes", "{:<16} {:<32} {:8.3f} ms {}", phase, entry->name, milliseconds,
                changed ? "changed" : "");
-    if (changed && log::enabled("graph"))
-      log::write("graph", fmt::format("after {}\n{}", entry->name, stage.text()));
+    if (changed && log::enabled(stage.channel))
+      log::write(stage.channel, fmt::format("after {}\n{}", entry->name, stage.text()));
   }
   return {};
 }
@@ -114,6 +115,7 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
   stage.check = [&] { return graph::verify(graph, registry.ops(), graph.touched(mark)); };
   stage.undo = [&] { return graph.rollback(mark); };
   stage.changed = [&] { return graph.revision() != revision; };
+  stage.channel = "graph";
   stage.text = [&] { return graph::print(graph); };
   FE_CHECK(run_all(phase, registry, options, ledger, stage));
   graph.commit();
@@ -124,7 +126,8 @@ Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& re
                             const GateOptions& options, schedule::FusionRequests& requests, Ledger& ledger) {
   schedule::FusionRequests before;
   schedule::LoopApi api(program, requests);
-  Stage stage;
+  Stage
+      stage;  // without a check: each request was checked when it was made, and fuse refuses what is not legal
   stage.begin = [&] { before = requests; };
   stage.run = [&](const PassEntry& entry) -> Result<bool> {
     if (!entry.pass) return false;
@@ -137,6 +140,8 @@ Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& re
     return {};
   };
   stage.changed = [&] { return requests.forbidden != before.forbidden || requests.forced != before.forced; };
+  stage.channel = "schedule";
+  stage.text = [&] { return schedule::print(requests); };
   return run_all("pre_fusion", registry, options, ledger, stage);
 }
 
@@ -156,7 +161,10 @@ Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& regis
     schedule.groups = before;
     return {};
   };
-  stage.changed = [&] { return schedule.groups.size() != before.size(); };
+  stage.check = [&] { return schedule::verify(schedule); };
+  stage.changed = [&] { return schedule.groups != before; };
+  stage.channel = "schedule";
+  stage.text = [&] { return schedule::print(schedule); };
   return run_all("post_fusion", registry, options, ledger, stage);
 }
 

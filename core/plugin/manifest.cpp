@@ -28,13 +28,41 @@ std::vector<std::string_view> views(const std::vector<std::string>& names) {
   return {names.begin(), names.end()};
 }
 
-std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
+/// As it stands where there is no working directory.
+/// Whether a value of a manifest is of a type that a descriptor names; an integer is also a number, and an empty list a list
+/// of anything.
+bool convert(graph::AttributeValue& value, std::string_view type) {
+  if (type == "number" && std::holds_alternative<int64_t>(value))
+    value = static_cast<double>(std::get<int64_t>(value));
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+    if (type == "numbers") value = std::vector<double>(list->begin(), list->end());
+    if (type == "strings" && list->empty()) value = std::vector<std::string>();
+  }
+  return (type == "integer" && std::holds_alternative<int64_t>(value)) ||
+         (type == "number" && std::holds_alternative<double>(value)) ||
+         (type == "boolean" && std::holds_alternative<bool>(value)) ||
+         (type == "string" && std::holds_alternative<std::string>(value)) ||
+         (type == "integers" && std::holds_alternative<std::vector<int64_t>>(value)) ||
+         (type == "numbers" && std::holds_alternative<std::vector<double>>(value)) ||
+         (type == "strings" && std::holds_alternative<std::vector<std::string>>(value));
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code failed;
+  const auto whole = fs::absolute(path, failed);
+  return (failed ? fs::path(path) : whole).lexically_normal().string();
+}
+
+struct ConfigPlace {
+  std::string key, value;
+};
 
 /// What [plugin."id"] of all manifests together says.
 struct PluginSettings {
   std::string where, library, library_where;
   std::optional<OnError> on_error;
   std::vector<graph::Attribute> config;
+  std::map<std::string, ConfigPlace, std::less<>> config_places;
 };
 
 struct Enabled {
@@ -55,11 +83,15 @@ class Reader {
   Result<void> read_passes(const TomlTable& manifest);
   Result<void> read_settings(const TomlTable& manifest);
   Result<void> read_config(const TomlTable& table, const std::string& prefix, size_t depth,
-                           std::vector<graph::Attribute>& config);
+                           PluginSettings& settings);
+  Result<void> check_config(PluginRequest& request) const;
   Result<void> add_path(const std::string& path);
   Result<void> add_descriptor(Descriptor descriptor, const std::string& why);
   Result<PluginRequest> find(const Enabled& enabled);
   Result<std::vector<size_t>> load_order() const;
+  Result<void> skip_what_lacks_a_requirement(const std::vector<size_t>& order,
+                                             std::vector<PluginRequest>& requests) const;
+  void find_idle_passes();
   std::string nearest_plugin(std::string_view id) const;
 
   const PipelineRequest& request_;
@@ -175,13 +207,14 @@ Result<void> Reader::read_plugins(const TomlTable& manifest, const std::string& 
       settings.on_error = *on_error == "skip" ? OnError::skip : OnError::fail;
     }
     FE_TRY(auto config, table->table("config"));
-    if (config) FE_CHECK(read_config(*config, "", 0, settings.config));
+    if (config) FE_CHECK(read_config(*config, "", 0, settings));
   }
   return {};
 }
 
 Result<void> Reader::read_config(const TomlTable& table, const std::string& prefix, size_t depth,
-                                 std::vector<graph::Attribute>& config) {
+                                 PluginSettings& settings) {
+  auto& config = settings.config;
   auto put = [&](std::string name, graph::AttributeValue value) {
     auto found = std::find_if(config.begin(), config.end(), [&](const auto& a) { return a.name == name; });
     if (found == config.end()) found = config.insert(config.end(), {std::move(name), {}});
@@ -189,6 +222,7 @@ Result<void> Reader::read_config(const TomlTable& table, const std::string& pref
   };
   for (const auto& [key, node] : table.raw()) {
     const std::string name = prefix + std::string(key.str());
+    settings.config_places[name] = {table.key_place(key), table.place(node)};
     if (const auto* integer = node.as_integer()) {
       put(name, integer->get());
     } else if (const auto* number = node.as_floating_point()) {
@@ -200,7 +234,7 @@ Result<void> Reader::read_config(const TomlTable& table, const std::string& pref
       put(name, std::move(*text));
     } else if (node.is_table() && depth < 16) {
       FE_TRY(auto inner, table.table(key.str()));
-      FE_CHECK(read_config(*inner, name + ".", depth + 1, config));
+      FE_CHECK(read_config(*inner, name + ".", depth + 1, settings));
     } else if (const auto* list = node.as_array();
                list && !list->empty() && list->is_homogeneous(toml::node_type::string)) {
       FE_TRY(auto texts, table.strings(key.str()));
@@ -233,8 +267,8 @@ Result<void> Reader::read_passes(const TomlTable& manifest) {
     FE_CHECK(table->only(pass_keys));
     change.where = passes->place(key.str());
     FE_TRY(change.enabled, table->boolean("enabled"));
-    FE_TRY(change.after, table->strings("after"));
-    FE_TRY(change.before, table->strings("before"));
+    FE_TRY(change.after, table->strings("after", &change.after_places));
+    FE_TRY(change.before, table->strings("before", &change.before_places));
     pipeline_.passes.push_back(std::move(change));
   }
   return {};
@@ -270,9 +304,9 @@ Result<void> Reader::add_descriptor(Descriptor descriptor, const std::string& wh
 
 /// One --plugin: a library, a descriptor or a folder of descriptors.
 Result<void> Reader::add_path(const std::string& given) {
-  const std::string path = absolute(given), why = "--plugin " + given;
+  const std::string path = absolute(given), why = given.empty() ? "--plugin ''" : "--plugin " + given;
   std::error_code failed;
-  if (fs::is_directory(path, failed)) {
+  if (!given.empty() && fs::is_directory(path, failed)) {
     std::set<std::string> found;
     for (const auto& entry : fs::directory_iterator(path, failed))
       if (entry.path().string().ends_with(descriptor_suffix)) found.insert(entry.path().string());
@@ -284,8 +318,11 @@ Result<void> Reader::add_path(const std::string& given) {
     }
     return {};
   }
-  if (!fs::exists(path, failed))
+  if (given.empty() || !fs::exists(path, failed))
     return at(why, error(FE_EINVALID, "FE-M06", "there is no such file or folder"));
+  if (!fs::is_regular_file(path, failed))
+    return at(
+        why, error(FE_EINVALID, "FE-M06", "it is no regular file; give a library, a descriptor or a folder"));
   if (path.ends_with(".toml")) {
     FE_TRY(auto descriptor, Descriptor::read(path));
     return add_descriptor(std::move(descriptor), why);
@@ -371,8 +408,32 @@ Result<PluginRequest> Reader::find(const Enabled& enabled) {
                                         enabled.id, text.error().text));
     request.rule_files.emplace_back(path, std::move(*text));
   }
+  request.passes = descriptor->passes;
   descriptors_.emplace(enabled.id, std::move(*descriptor));
   return request;
+}
+
+/// The settings are those that the descriptor declares. What has no descriptor declares nothing and takes anything.
+Result<void> Reader::check_config(PluginRequest& request) const {
+  auto descriptor = descriptors_.find(request.id);
+  auto settings = settings_.find(request.id);
+  if (descriptor == descriptors_.end() || settings == settings_.end()) return {};
+  const auto& declared = descriptor->second.config;
+  std::vector<std::string_view> known;
+  for (const auto& [name, type] : declared) known.push_back(name);
+  for (auto& [name, value] : request.config) {
+    const auto& place = settings->second.config_places.at(name);
+    auto found = declared.find(name);
+    if (found == declared.end())
+      return at(place.key, error(FE_EINVALID, "FE-M02", "plugin '{}' has no setting '{}'{}; {}", request.id,
+                                 name, did_you_mean(name, known),
+                                 known.empty() ? std::string("it has none")
+                                               : fmt::format("it has {}", fmt::join(known, ", "))));
+    if (!convert(value, found->second))
+      return at(place.value, error(FE_EINVALID, "FE-M03", "the setting '{}' of plugin '{}' is of type {}",
+                                   name, request.id, found->second));
+  }
+  return {};
 }
 
 /// What a plugin requires is loaded before it; otherwise the order of enabling stays.
@@ -416,6 +477,41 @@ Result<std::vector<size_t>> Reader::load_order() const {
   return order;
 }
 
+/// A plugin cannot do without what it requires, even where that may be skipped.
+Result<void> Reader::skip_what_lacks_a_requirement(const std::vector<size_t>& order,
+                                                   std::vector<PluginRequest>& requests) const {
+  for (size_t k : order) {
+    auto& request = requests[k];
+    auto descriptor = descriptors_.find(request.id);
+    if (request.fault || descriptor == descriptors_.end()) continue;
+    for (const auto& need : descriptor->second.requirements) {
+      auto other = std::find_if(requests.begin(), requests.end(),
+                                [&](const PluginRequest& r) { return r.id == need.id; });
+      if (other == requests.end() || !other->fault) continue;
+      auto fault =
+          at(need.where, error(FE_EINVALID, "FE-M12", "plugin '{}' requires '{}', which is skipped: {}",
+                               request.id, need.id, other->fault->message()));
+      if (request.on_error != OnError::skip) return fault;
+      request.fault = std::move(fault);
+      break;
+    }
+  }
+  return {};
+}
+
+/// The passes that descriptors list whose plugins are found and not enabled.
+void Reader::find_idle_passes() {
+  for (const auto& folder : pipeline_.search) {
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(folder, failed)) {
+      if (!entry.path().string().ends_with(descriptor_suffix)) continue;
+      auto descriptor = Descriptor::read(entry.path().string());
+      if (!descriptor || descriptors_.contains(descriptor->id)) continue;
+      for (const auto& [name, where] : descriptor->passes) pipeline_.idle_passes.push_back(name);
+    }
+  }
+}
+
 Result<Pipeline> Reader::resolve() {
   std::vector<std::string> folders;
   if (const char* path = secure_getenv("FERRITE_PLUGIN_PATH")) {
@@ -439,10 +535,25 @@ Result<Pipeline> Reader::resolve() {
                       did_you_mean(id, known)));
   std::vector<PluginRequest> requests;
   for (const auto& enabled : enabled_) {
-    FE_TRY(auto request, find(enabled));
-    requests.push_back(std::move(request));
+    auto request = find(enabled);
+    if (!request) {
+      auto settings = settings_.find(enabled.id);
+      if (settings == settings_.end() || settings->second.on_error != OnError::skip)
+        return std::move(request.error());
+      PluginRequest skipped;
+      skipped.id = enabled.id;
+      skipped.why = enabled.why;
+      skipped.on_error = OnError::skip;
+      skipped.fault = std::move(request.error());
+      requests.push_back(std::move(skipped));
+      continue;
+    }
+    FE_CHECK(check_config(*request));
+    requests.push_back(std::move(*request));
   }
   FE_TRY(auto order, load_order());
+  FE_CHECK(skip_what_lacks_a_requirement(order, requests));
+  if (!pipeline_.passes.empty()) find_idle_passes();
   for (size_t k : order) pipeline_.plugins.push_back(std::move(requests[k]));
   for (auto& request : bare_) pipeline_.plugins.push_back(std::move(request));
   return std::move(pipeline_);
@@ -461,28 +572,6 @@ Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& pa
   Reader reader(request);
   FE_CHECK(reader.read_text(text, path, 0));
   return reader.resolve();
-}
-
-Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry>& passes) {
-  std::vector<std::string_view> names;
-  for (const auto& pass : passes) names.push_back(pass.name);
-  auto known = [&](const std::string& name, const std::string& where) -> Result<void> {
-    if (std::find(names.begin(), names.end(), name) != names.end()) return {};
-    return at(where,
-              error(FE_EINVALID, "FE-M11", "there is no pass '{}'{}", name, did_you_mean(name, names)));
-  };
-  for (const auto& change : pipeline.passes) {
-    FE_CHECK(known(change.name, change.where));
-    for (const auto* list : {&change.after, &change.before})
-      for (const auto& name : *list) FE_CHECK(known(name, change.where));
-    for (auto& pass : passes) {
-      if (pass.name != change.name) continue;
-      if (change.enabled) pass.enabled = *change.enabled;
-      pass.after.insert(pass.after.end(), change.after.begin(), change.after.end());
-      pass.before.insert(pass.before.end(), change.before.begin(), change.before.end());
-    }
-  }
-  return {};
 }
 
 }  // namespace ferrite::core::plugin

@@ -16,6 +16,7 @@ struct PassOverride {
   std::string name;
   std::optional<bool> enabled;
   std::vector<std::string> after, before;
+  std::vector<std::string> after_places, before_places;  ///< of each element
   std::string where;
 };
 
@@ -24,11 +25,12 @@ struct Pipeline {
   std::vector<PluginRequest>
       plugins;                       ///< in the order in which they are loaded: what is required comes first
   std::vector<PassOverride> passes;  ///< later ones win
-  std::vector<std::string> search;   ///< folders that were searched, in order
-  std::vector<std::string> manifests;  ///< the files that were read, the outermost first
-  std::optional<std::string> device;   ///< [pipeline] device
-  std::optional<int64_t> threads;      ///< [pipeline] threads
-  std::optional<bool> fuse;            ///< [pipeline] fuse
+  std::vector<std::string> idle_passes;  ///< passes of plugins that were found and are not enabled
+  std::vector<std::string> search;       ///< folders that were searched, in order
+  std::vector<std::string> manifests;    ///< the files that were read, the outermost first
+  std::optional<std::string> device;     ///< [pipeline] device
+  std::optional<int64_t> threads;        ///< [pipeline] threads
+  std::optional<bool> fuse;              ///< [pipeline] fuse
 };
 
 /// What names a pipeline on a command line or in the embedding API.
@@ -70,7 +72,9 @@ Result<Pipeline> read_pipeline(const PipelineRequest& request);
 Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& path,
                                     const PipelineRequest& request);
 
-/// Puts the overrides of [pass] into the registered passes. FE-M11 for a pass that no loaded plugin has.
+/// Puts the overrides of [pass] into the registered passes. A pass of a plugin that was found and is not enabled orders
+/// nothing; so does, with a line in the log, any that is not there while a plugin with on_error = "skip" gave no pass. FE-M11
+/// for others that no loaded plugin has, and for one that a descriptor lists and its plugin lacks; FE-M10 for a cycle.
 Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry>& passes);
 
 /// Where this build's own files lie: share/ferrite and the built-in plugins, the same in a build tree and installed.

@@ -6,6 +6,39 @@
 #include "core/plugin/registry.h"
 
 namespace ferrite::core::plugin {
+namespace {
+
+/// The error for passes that wait for each other; each of `waiting` has another of them before it.
+Error cycle_error(const std::vector<const PassEntry*>& members, const std::vector<std::set<size_t>>& next,
+                  const std::vector<size_t>& waits, std::string_view phase) {
+  auto before = [&](size_t k) {
+    size_t other = 0;
+    while (waits[other] == 0 || !next[other].contains(k)) ++other;
+    return other;
+  };
+  // Going back from one that waits ends in a cycle: the first pass that is met again is on it.
+  size_t k = 0;
+  while (waits[k] == 0) ++k;
+  for (std::set<size_t> seen; seen.insert(k).second;) k = before(k);
+  std::vector<size_t> cycle{k};
+  for (size_t other = before(k); other != k; other = before(other)) cycle.push_back(other);
+  std::reverse(cycle.begin(), cycle.end());
+
+  std::string edges, where;
+  for (size_t n = 0; n < cycle.size(); ++n) {
+    const auto &from = *members[cycle[n]], &to = *members[cycle[(n + 1) % cycle.size()]];
+    edges += fmt::format("{}{} -> {}", edges.empty() ? "" : ", ", from.name, to.name);
+    if (auto place = to.places.find(from.name); place != to.places.end()) where = place->second;
+    if (auto place = from.places.find(to.name); place != from.places.end()) where = place->second;
+  }
+  if (where.empty())
+    where = members[k]->plugin->library.empty() ? members[k]->plugin->id : members[k]->plugin->library;
+  return at(std::move(where),
+            error(FE_EINVALID, "FE-M10", "the passes of {} are in a cycle: {}; drop one 'after' or 'before'",
+                  phase, edges));
+}
+
+}  // namespace
 
 // Kahn's algorithm over a set ordered by plugin id and name, so that ties are broken the same way everywhere.
 Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>& passes,
@@ -19,7 +52,7 @@ Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>&
   std::vector<std::set<size_t>> next(members.size());
   std::vector<size_t> waits(members.size(), 0);
   auto edge = [&](size_t from, size_t to) {
-    if (from != to && next[from].insert(to).second) ++waits[to];
+    if (next[from].insert(to).second) ++waits[to];
   };
   for (size_t k = 0; k < members.size(); ++k) {
     // A name that is not there constrains nothing: that plugin or pass may be disabled.
@@ -43,15 +76,8 @@ Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>&
     for (size_t n : next[k])
       if (--waits[n] == 0) ready.insert(n);
   }
-  if (order.size() == members.size()) return order;
-
-  std::string edges;
-  for (size_t k = 0; k < members.size(); ++k)
-    for (size_t n : next[k])
-      if (waits[k] > 0 && waits[n] > 0)
-        edges += fmt::format("{}{} -> {}", edges.empty() ? "" : ", ", members[k]->name, members[n]->name);
-  return error(FE_EINVALID, "FE-M10", "the passes of {} are in a cycle: {}; drop one 'after' or 'before'",
-               phase, edges);
+  if (order.size() < members.size()) return cycle_error(members, next, waits, phase);
+  return order;
 }
 
 }  // namespace ferrite::core::plugin

@@ -68,6 +68,7 @@ Registry::~Registry() {
 }
 
 Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
+  if (request.fault) return *request.fault;
   auto plugin = std::make_unique<LoadedPlugin>();
   plugin->id = request.id;
   plugin->library = request.library;
@@ -77,7 +78,9 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
 
   std::vector<fe_contribution> contributions;
   if (!request.library.empty()) {
-    if (!std::filesystem::exists(request.library))
+    std::error_code missing;
+    // Loading a pipe would wait for its writer.
+    if (!std::filesystem::is_regular_file(request.library, missing))
       return at(place, error(FE_EINVALID, "FE-P01",
                              "there is no such library; build it, or correct 'library' or the search path"));
     boost::dll::fs::error_code failed;

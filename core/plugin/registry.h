@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct PluginRequest {
   OnError on_error = OnError::fail;
   std::vector<graph::Attribute> config;
   std::vector<std::pair<std::string, std::string>> rule_files;  ///< path, text
+  std::vector<std::pair<std::string, std::string>> passes;  ///< that its descriptor lists, and where
+  std::optional<Error> fault;  ///< why its files cannot be had; what load() then gives
 };
 
 struct LoadedPlugin {
@@ -51,6 +54,7 @@ struct PassEntry {
   const fe_pass* pass = nullptr;  ///< null for rules
   size_t rule_set = 0;            ///< index into Registry::rule_sets()
   bool enabled = true;
+  std::map<std::string, std::string> places;  ///< where a manifest added a name to after or before
 };
 
 struct RuleSetEntry {
@@ -103,7 +107,7 @@ class Registry {
 };
 
 /// The order in which passes of one phase run: a topological sort of after and before, ties by plugin id and name. FE-M10 for a
-/// cycle, with its edges.
+/// cycle, with its edges, at a place in a manifest that has part in it, else at the plugin.
 Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>& passes,
                                                    std::string_view phase);
 

@@ -63,6 +63,8 @@ std::string TomlTable::name_of(std::string_view key) const {
 
 std::string TomlTable::place(const toml::node& node) const { return position(path_, node.source()); }
 
+std::string TomlTable::key_place(const toml::key& key) const { return position(path_, key.source()); }
+
 std::string TomlTable::place(std::string_view key) const {
   const auto* node = table_.get(key);
   return position(path_, node ? node->source() : table_.source());
@@ -113,24 +115,25 @@ Result<std::vector<std::string>> TomlTable::strings(std::string_view key,
   std::vector<std::string> result;
   const auto* node = table_.get(key);
   if (!node) return result;
-  auto append = [&](const toml::node& element) {
+  const auto* list = node->as_array();
+  if (!list) return wrong_type(key, "a list of strings");
+  for (const auto& element : *list) {
     const auto* value = element.as_string();
-    if (!value || value->get().find('\0') != std::string::npos) return false;
+    if (!value || value->get().find('\0') != std::string::npos)
+      return at(place(element),
+                error(FE_EINVALID, "FE-M03", "{} must be a list of strings, this element is {}", name_of(key),
+                      value ? "a string with a NUL character" : type_name(element)));
     result.push_back(value->get());
     if (places) places->push_back(place(element));
-    return true;
-  };
-  if (const auto* list = node->as_array()) {
-    for (const auto& element : *list)
-      if (!append(element))
-        return at(
-            place(element),
-            error(FE_EINVALID, "FE-M03", "{} must be a list of strings, this element is {}", name_of(key),
-                  element.is_string() ? "a string with a NUL character" : type_name(element)));
-    return result;
   }
-  if (!append(*node)) return wrong_type(key, "a list of strings");
   return result;
+}
+
+Result<std::vector<std::string>> TomlTable::string_or_strings(std::string_view key) const {
+  const auto* node = table_.get(key);
+  if (!node || !node->is_string()) return strings(key);
+  FE_TRY(auto text, string(key));
+  return std::vector<std::string>{std::move(*text)};
 }
 
 Result<std::optional<TomlTable>> TomlTable::table(std::string_view key) const {

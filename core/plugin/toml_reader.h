@@ -50,14 +50,17 @@ class TomlTable {
   /// "file:line:col" of the key's value, of the table itself where there is no such key.
   std::string place(std::string_view key) const;
   std::string place(const toml::node& node) const;
+  std::string key_place(const toml::key& key) const;
 
   // FE-M03 where the value is of another type.
   Result<std::optional<std::string>> string(std::string_view key) const;
   Result<std::optional<int64_t>> integer(std::string_view key) const;
   Result<std::optional<bool>> boolean(std::string_view key) const;
-  /// A list of strings, or one string; the places of the elements go to `places` where it is not null.
+  /// A list of strings; the places of the elements go to `places` where it is not null.
   Result<std::vector<std::string>> strings(std::string_view key,
                                            std::vector<std::string>* places = nullptr) const;
+  /// A list of strings, or one string.
+  Result<std::vector<std::string>> string_or_strings(std::string_view key) const;
   Result<std::optional<TomlTable>> table(std::string_view key) const;
   /// FE-M03 where it is missing, as well.
   Result<std::string> required_string(std::string_view key) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <map>
 #include <numeric>
@@ -15,6 +16,8 @@
 #include "core/run/pool.h"
 #include "core/schedule/plan.h"
 #include "core/support/abi.h"
+#include "core/support/suggest.h"
+#include "core/text/lexer.h"
 
 namespace ferrite::core::run {
 namespace {
@@ -22,38 +25,89 @@ namespace {
 using loop::BufferId;
 using schedule::Schedule;
 
-/// Puts together one executable.
-class Builder {
- public:
-  Builder(const Schedule& schedule, const Device& device, const BuildOptions& options, Ledger& ledger)
-      : schedule_(schedule),
-        program_(schedule.program),
-        device_(device),
-        options_(options),
-        ledger_(ledger) {}
+}  // namespace
 
-  Result<std::shared_ptr<Executable>> run() {
+class Builder::Steps {
+ public:
+  Steps(const Schedule& schedule, const Device& device, const BuildOptions& options, Ledger& ledger)
+      : schedule_(schedule), program_(schedule.program), device_(device), options_(options), ledger_(ledger) {
     executable_ = std::make_shared<Executable>();
     executable_->runtime = device_.runtime;
     executable_->device = device_.number;
     Pool::process().grow(options_.threads);
     executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
     executable_->constants = program_.constants;
+  }
+
+  Result<void> select() {
     find_init_groups();
     for (size_t g = 0; g < schedule_.groups.size(); ++g) FE_CHECK(add_group(g));
-    FE_CHECK(select());
-    FE_CHECK(emit());
-    plan();
+    return choose_candidates();
+  }
+
+  Result<std::shared_ptr<Executable>> link() {
     link_launches();
     describe_ports();
     FE_CHECK(executable_->load(blobs_));
     return std::move(executable_);
   }
 
+  void plan() {
+    std::map<BufferId, size_t> number;
+    std::vector<schedule::Lifetime> lifetimes;
+    std::vector<BufferId> buffers;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (BufferId b : groups_[g].arguments) {
+        if (!lives_in_arena(b)) continue;
+        auto [found, added] = number.emplace(b, lifetimes.size());
+        if (added) {
+          lifetimes.push_back({program_.buffers[b].bytes(), g, g});
+          buffers.push_back(b);
+        }
+        lifetimes[found->second].last = g;
+      }
+    auto memory = schedule::plan_memory(lifetimes, 64);
+    for (size_t k = 0; k < buffers.size(); ++k) {
+      arena_offset_[buffers[k]] = memory.offsets[k];
+      plan_text_ += fmt::format("  @{} offset {} bytes {} groups {} to {}\n", buffers[k], memory.offsets[k],
+                                lifetimes[k].bytes, lifetimes[k].first, lifetimes[k].last);
+    }
+    executable_->arena_bytes = memory.bytes;
+    log::print("schedule", "memory plan: {} buffers, {} bytes with reuse, {} without", buffers.size(),
+               memory.bytes, memory.sum);
+  }
+
+  std::string text() const {
+    std::string text = "ferrite listing 0\n";
+    for (const auto& unit : units_) {
+      text += fmt::format("kernel {} from {} candidate {} {{\n", unit.entry, text::quote(unit.provenance),
+                          text::quote(unit.candidate_name));
+      text += loop::indented(loop::print(unit.group.kernel));
+      text += "}\n";
+    }
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const auto& state = groups_[g];
+      std::string arguments;
+      for (BufferId b : state.arguments) arguments += fmt::format("{}@{}", arguments.empty() ? "" : ", ", b);
+      const auto& statement = program_.statements[schedule_.groups[g].statements[0]];
+      text +=
+          fmt::format("group {} {} {}({})\n", g, state.init ? "init" : "run",
+                      state.call ? text::quote(statement.call.name) : units_[state.unit].entry, arguments);
+    }
+    return text + fmt::format("plan {} bytes {{\n{}}}\n", executable_->arena_bytes, plan_text_);
+  }
+
+  Result<void> emit() {
+    FE_CHECK(compile_units());
+    record_kernels();
+    return {};
+  }
+
  private:
   struct GroupState {
     bool init = false;
     bool call = false;
+    std::string provenance;           // model nodes, each once
     std::vector<BufferId> arguments;  // storages
     size_t unit = 0;
   };
@@ -104,6 +158,13 @@ class Builder {
     auto& state = groups_[g];
     const auto& members = schedule_.groups[g].statements;
     const auto& statement = program_.statements[members[0]];
+    std::vector<std::string> names;
+    for (uint32_t s : members)
+      for (const auto& origin : program_.statements[s].origins) {
+        const auto& name = origin.names.empty() ? origin.op : origin.names;
+        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+      }
+    state.provenance = fmt::format("{}", fmt::join(names, ", "));
     if (statement.kind == FE_STATEMENT_CALL) {
       state.call = true;
       for (BufferId b : statement.call.reads) state.arguments.push_back(program_.storage(b));
@@ -117,19 +178,13 @@ class Builder {
       BufferId b = group.arguments[argument++];
       if (buffer.kind == FE_BUFFER_INPUT && persistent_of_.count(b)) buffer.kind = FE_BUFFER_CONSTANT;
     }
-    std::vector<std::string> names;
-    for (uint32_t s : members) {
-      std::string name = schedule::origin_names(program_.statements[s]);
-      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
-    }
-    std::string provenance = fmt::format("{}", fmt::join(names, ", "));
     if (const uint64_t kinds = device_.target.statement_kinds) {
       auto legal = kernel::legalise(group.kernel, kinds);
-      if (!legal) return core::at(provenance, std::move(legal.error()));
+      if (!legal) return core::at(state.provenance, std::move(legal.error()));
     }
     make_canonical(group);
     state.arguments = group.arguments;
-    FE_TRY(state.unit, unit_of(std::move(group), std::move(provenance)));
+    FE_TRY(state.unit, unit_of(std::move(group), state.provenance));
     return {};
   }
 
@@ -168,7 +223,7 @@ class Builder {
   }
 
   /// Asks the provider for candidates and takes the cheapest; the layouts that it wants for constants become packing kernels.
-  Result<void> select() {
+  Result<void> choose_candidates() {
     // Packing kernels are added behind the units they belong to and have no constants worth packing themselves.
     size_t count = units_.size();
     for (size_t u = 0; u < count; ++u) {
@@ -236,7 +291,7 @@ class Builder {
   }
 
   /// Compiles every unit, in parallel.
-  Result<void> emit() {
+  Result<void> compile_units() {
     struct Slot {
       std::string blob, listing;
       std::optional<Error> failed;
@@ -244,7 +299,7 @@ class Builder {
     };
     std::vector<Slot> slots(units_.size());
     struct Context {
-      Builder& builder;
+      Steps& builder;
       std::vector<Slot>& slots;
       std::vector<size_t> order;
     } context{*this, slots, {}};
@@ -296,42 +351,39 @@ class Builder {
         log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
                                           loop::print(units_[u].group.kernel)));
       if (!slot.listing.empty()) log::write("output_code", slot.listing);
-      ledger_.add({"kernel",
-                   kernel.entry,
-                   kernel.candidate,
-                   "compiled",
-                   {},
-                   kernel.provenance,
-                   static_cast<double>(slot.blob.size())});
       executable_->kernels.push_back(std::move(kernel));
       blobs_.push_back(std::move(slot.blob));
     }
     return {};
   }
 
-  bool lives_in_arena(BufferId b) const {
-    return program_.buffers[b].role == loop::Role::temporary && !persistent_of_.count(b);
+  /// A record a group: which model nodes ended in which kernel.
+  void record_kernels() {
+    std::vector<bool> seen(units_.size());
+    for (const auto& state : groups_) {
+      LedgerRecord record{"kernel", state.provenance, {}, "called", {}, {}, 0};
+      if (!state.call) {
+        record.object = units_[state.unit].candidate_name;
+        record.outcome = seen[state.unit] ? "reused" : "compiled";
+        record.text = units_[state.unit].entry;
+        record.score = static_cast<double>(blobs_[state.unit].size());
+        seen[state.unit] = true;
+      }
+      ledger_.add(std::move(record));
+    }
+    for (size_t u = 0; u < units_.size(); ++u)
+      if (!seen[u])
+        ledger_.add({"packing",
+                     units_[u].provenance,
+                     units_[u].candidate_name,
+                     "compiled",
+                     {},
+                     units_[u].entry,
+                     static_cast<double>(blobs_[u].size())});
   }
 
-  void plan() {
-    std::map<BufferId, size_t> number;
-    std::vector<schedule::Lifetime> lifetimes;
-    std::vector<BufferId> buffers;
-    for (size_t g = 0; g < groups_.size(); ++g)
-      for (BufferId b : groups_[g].arguments) {
-        if (!lives_in_arena(b)) continue;
-        auto [found, added] = number.emplace(b, lifetimes.size());
-        if (added) {
-          lifetimes.push_back({program_.buffers[b].bytes(), g, g});
-          buffers.push_back(b);
-        }
-        lifetimes[found->second].last = g;
-      }
-    auto memory = schedule::plan_memory(lifetimes, 64);
-    for (size_t k = 0; k < buffers.size(); ++k) arena_offset_[buffers[k]] = memory.offsets[k];
-    executable_->arena_bytes = memory.bytes;
-    log::print("schedule", "memory plan: {} buffers, {} bytes with reuse, {} without", buffers.size(),
-               memory.bytes, memory.sum);
+  bool lives_in_arena(BufferId b) const {
+    return program_.buffers[b].role == loop::Role::temporary && !persistent_of_.count(b);
   }
 
   Place place_of(BufferId b) const {
@@ -404,7 +456,7 @@ class Builder {
   const Schedule& schedule_;
   const loop::LoopProgram& program_;
   const Device& device_;
-  const BuildOptions& options_;
+  const BuildOptions options_;
   Ledger& ledger_;
   std::shared_ptr<Executable> executable_;
   std::vector<GroupState> groups_;
@@ -419,50 +471,109 @@ class Builder {
   std::map<size_t, std::vector<Pack>> packs_;
   std::map<std::pair<BufferId, size_t>, uint32_t> packed_;
   std::map<BufferId, int64_t> arena_offset_;
+  std::string plan_text_;
   std::vector<std::string> blobs_;
 };
 
+Builder::Builder(const Schedule& schedule, const Device& device, const BuildOptions& options, Ledger& ledger)
+    : steps_(std::make_unique<Steps>(schedule, device, options, ledger)) {}
+Builder::~Builder() = default;
+Result<void> Builder::select() { return steps_->select(); }
+void Builder::plan() { steps_->plan(); }
+Result<void> Builder::emit() { return steps_->emit(); }
+Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
+std::string Builder::text() const { return steps_->text(); }
+
+namespace {
+
+/// The tables behind a device's name.
+struct FoundDevice {
+  std::string kind;
+  uint32_t number = 0;
+  const fe_runtime* runtime = nullptr;
+  const fe_provider* provider = nullptr;
+};
+
+Result<uint32_t> count_devices(const fe_runtime& runtime) {
+  auto out = abi::sized<fe_device_count_out>();
+  out.count = 1;
+  if (!runtime.device_count) return out.count;
+  abi::Call call;
+  auto none = abi::sized<fe_none>();
+  int32_t status = plugin::invoke(runtime, runtime.device_count, call, &none, &out);
+  if (status != FE_OK) return call.error(status, "FE-D05", "the devices cannot be counted");
+  return out.count;
+}
+
+Result<FoundDevice> find_device(const std::string& name, const plugin::Registry& registry) {
+  FoundDevice found;
+  auto colon = name.find(':');
+  found.kind = name.substr(0, colon);
+  if (colon != std::string::npos) {
+    const char *begin = name.data() + colon + 1, *end = name.data() + name.size();
+    auto [after, fault] = std::from_chars(begin, end, found.number);
+    if (begin == end || after != end || (fault != std::errc() && fault != std::errc::result_out_of_range))
+      return error(FE_EINVALID, "FE-D01", "a device is a kind and a number, as in 'cpu:0'");
+    if (fault != std::errc()) found.number = UINT32_MAX;  // there are never so many
+  }
+  if (name.empty())
+    return error(FE_EINVALID, "FE-D01", "none is named; give --device or the manifest's 'device'");
+  if (found.kind == interpreter_name)
+    return error(FE_EINVALID, "FE-D01", "there is one interpreter, and it has no number: write '{}'",
+                 interpreter_name);
+  std::vector<std::string_view> known;
+  for (const auto& runtime : registry.runtimes()) {
+    known.push_back(abi::view(runtime.table->id));
+    if (known.back() == found.kind) found.runtime = runtime.table;
+  }
+  known.push_back(interpreter_name);
+  if (!found.runtime)
+    return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}", fmt::join(known, ", "),
+                 did_you_mean(found.kind, known));
+  for (const auto& provider : registry.providers())
+    if (abi::view(provider.table->device_kind) == found.kind) found.provider = provider.table;
+  if (!found.provider || !found.provider->propose || !found.provider->compile)
+    return error(FE_EINVALID, "FE-D01", "no enabled plugin compiles for '{}'; see 'ferrite targets'",
+                 found.kind);
+  FE_TRY(auto count, count_devices(*found.runtime));
+  if (found.number >= count)
+    return error(FE_EINVALID, "FE-D01", "'{}' has {}; see 'ferrite targets'", found.kind,
+                 count == 0   ? "no device here"
+                 : count == 1 ? "one device, number 0"
+                              : fmt::format("{} devices, numbers 0 to {}", count, count - 1));
+  return found;
+}
+
 }  // namespace
 
+Result<void> Device::check(const std::string& name, const plugin::Registry& registry) {
+  if (name == interpreter_name) return {};
+  auto found = find_device(name, registry);
+  if (!found) return core::at("device " + name, std::move(found.error()));
+  return {};
+}
+
 Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry) {
-  auto colon = name.find(':');
-  std::string kind = name.substr(0, colon);
-  uint32_t number = 0;
-  if (colon != std::string::npos) {
-    char* end = nullptr;
-    auto value = std::strtoul(name.c_str() + colon + 1, &end, 10);
-    if (*end != '\0' || end == name.c_str() + colon + 1)
-      return error(FE_EINVALID, "FE-D01", "'{}' is no device: a kind and a number, as in 'cpu:0'", name);
-    number = static_cast<uint32_t>(value);
-  }
+  const std::string where = "device " + name;
+  auto found = find_device(name, registry);
+  if (!found) return core::at(where, std::move(found.error()));
   std::shared_ptr<Device> device(new Device());
-  std::string known;
-  for (const auto& runtime : registry.runtimes()) {
-    auto id = abi::view(runtime.table->id);
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", id);
-    if (id == kind) device->runtime = runtime.table;
-  }
-  if (!device->runtime)
-    return error(FE_EDEVICE, "FE-D01", "there is no device '{}'; enabled plugins have: {}", name,
-                 known.empty() ? "none" : known);
-  for (const auto& provider : registry.providers())
-    if (abi::view(provider.table->device_kind) == kind) device->provider = provider.table;
-  if (!device->provider || !device->provider->propose || !device->provider->compile)
-    return error(FE_EDEVICE, "FE-D01", "no enabled plugin compiles for device '{}'", kind);
-  device->kind = kind;
-  device->number = number;
+  device->runtime = found->runtime;
+  device->provider = found->provider;
+  device->kind = found->kind;
+  device->number = found->number;
 
   abi::Collector<> description, label;
   abi::Call describe_call;
   auto describe_args = abi::sized<fe_device_args>();
-  describe_args.device = number;
+  describe_args.device = device->number;
   auto described = abi::sized<fe_describe_out>();
   described.description = description.sink();
   described.name = label.sink();
   int32_t status =
       plugin::invoke(*device->runtime, device->runtime->describe, describe_call, &describe_args, &described);
   if (status != FE_OK)
-    return core::at(name, describe_call.error(status, "FE-D01", "the device cannot be described"));
+    return core::at(where, describe_call.error(status, "FE-D05", "the device cannot be described"));
   device->description = description.bytes();
   device->name = label.bytes();
 
@@ -473,7 +584,7 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   status = plugin::invoke(*device->provider, device->provider->open_target, open_call, &open_args,
                           &device->target);
   if (status != FE_OK)
-    return core::at(name, open_call.error(status, "FE-D05", "the provider cannot compile for this device"));
+    return core::at(where, open_call.error(status, "FE-D05", "the provider cannot compile for this device"));
   return device;
 }
 
@@ -482,11 +593,6 @@ Device::~Device() {
   abi::Call call;
   auto out = abi::sized<fe_none>();
   plugin::invoke(*provider, provider->close_target, call, &target, &out);
-}
-
-Result<std::shared_ptr<Executable>> build(const Schedule& schedule, const Device& device,
-                                          const BuildOptions& options, Ledger& ledger) {
-  return Builder(schedule, device, options, ledger).run();
 }
 
 }  // namespace ferrite::core::run

@@ -13,11 +13,17 @@
 
 namespace ferrite::core::run {
 
+/// The device that no runtime has: the loop programs are evaluated as they stand.
+inline constexpr std::string_view interpreter_name = "interpreter";
+
 /// A device with the runtime that owns it, the provider that compiles for it, and its target, open while this lives.
 class Device {
  public:
-  /// "cpu" or "cpu:0": a runtime's id and a number. FE-D01 where there is none, with what there is.
+  /// "cpu" or "cpu:0": a runtime's id and a number. FE-D01 where there is none, with what there is, FE-D05 where its
+  /// devices cannot be counted, described or compiled for.
   static Result<std::shared_ptr<Device>> open(const std::string& name, const plugin::Registry& registry);
+  /// Whether the name is that of a device or the interpreter's: the errors of open() without opening anything.
+  static Result<void> check(const std::string& name, const plugin::Registry& registry);
   ~Device();
   Device(const Device&) = delete;
 
@@ -53,8 +59,30 @@ struct Unit {
   std::vector<Packed> packed;
 };
 
-/// The steps select, plan, emit and link. `listing` gets each kernel's text where options.listings.
-Result<std::shared_ptr<Executable>> build(const schedule::Schedule& schedule, const Device& device,
-                                          const BuildOptions& options, Ledger& ledger);
+/// From schedule to executable, in steps: select, plan, emit, link, each once and in this order. What it is made from outlives
+/// it.
+class Builder {
+ public:
+  Builder(const schedule::Schedule& schedule, const Device& device, const BuildOptions& options,
+          Ledger& ledger);
+  ~Builder();
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  /// Makes the kernels of the groups and takes the cheapest candidate that the provider proposes for each. FE-K20, FE-K21.
+  Result<void> select();
+  /// Gives each buffer that lives between kernels its place in the arena.
+  void plan();
+  /// Compiles the kernels, in parallel. FE-K22.
+  Result<void> emit();
+  /// The launches, loaded. FE-D codes.
+  Result<std::shared_ptr<Executable>> link();
+  /// A listing of what was selected and planned; before link.
+  std::string text() const;
+
+ private:
+  class Steps;
+  std::unique_ptr<Steps> steps_;
+};
 
 }  // namespace ferrite::core::run

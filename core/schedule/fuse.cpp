@@ -15,6 +15,20 @@ struct Edge {
   int64_t bytes;
 };
 
+/// How many leading loops agree on a dim of the buffer that `writer` stores and `reader` loads, at most `limit`.
+uint32_t aligned(const LoopProgram& program, const Statement& writer, const std::vector<index::Expr>& stored,
+                 const Statement& reader, const std::vector<index::Expr>& loaded, uint32_t limit) {
+  uint32_t shared = 0;
+  for (; shared < limit; ++shared) {
+    bool found = false;
+    for (size_t d = 0; d < stored.size() && d < loaded.size() && !found; ++d)
+      found = program.pool.as_symbol(stored[d]) == writer.vars[shared].symbol &&
+              program.pool.as_symbol(loaded[d]) == reader.vars[shared].symbol;
+    if (!found) break;
+  }
+  return shared;
+}
+
 /// Groups as a union over statements; each keeps its members in order.
 class Fuser {
  public:
@@ -110,7 +124,7 @@ class Fuser {
     uint32_t limit = std::min(first.shared, second.shared);
     shared = limit;
     for (uint32_t x : first.statements)
-      for (uint32_t y : second.statements) shared = std::min(shared, common_loops(x, y, shared));
+      for (uint32_t y : second.statements) shared = std::min(shared, common_loops(program_, x, y, shared));
     if (shared == 0) {
       text = "the loops around the shared buffer differ";
       return "different loop order";
@@ -188,47 +202,6 @@ class Fuser {
     return bytes;
   }
 
-  /// How many leading loops statements x and y can share, at most `limit`: same extents, and every buffer that one writes
-  /// and the other touches is addressed by these loops alike.
-  uint32_t common_loops(uint32_t x, uint32_t y, uint32_t limit) const {
-    const auto& first = program_.statements[std::min(x, y)];
-    const auto& second = program_.statements[std::max(x, y)];
-    uint32_t shared = 0;
-    while (shared < limit && shared < first.vars.size() && shared < second.vars.size() &&
-           first.vars[shared].extent == second.vars[shared].extent &&
-           first.vars[shared].kind == VarKind::parallel && second.vars[shared].kind == VarKind::parallel)
-      ++shared;
-    for (const auto& store : first.stores) {
-      BufferId storage = program_.storage(store.buffer);
-      for (const auto& op : second.ops)
-        if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage)
-          shared = std::min(shared, aligned(first, store.index, second, op.index, shared));
-      for (const auto& other : second.stores)
-        if (program_.storage(other.buffer) == storage) return 0;
-    }
-    // A later write to what an earlier statement reads: iterations must not overtake each other.
-    for (const auto& store : second.stores) {
-      BufferId storage = program_.storage(store.buffer);
-      for (const auto& op : first.ops)
-        if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage)
-          shared = std::min(shared, aligned(second, store.index, first, op.index, shared));
-    }
-    return shared;
-  }
-
-  uint32_t aligned(const Statement& writer, const std::vector<index::Expr>& stored, const Statement& reader,
-                   const std::vector<index::Expr>& loaded, uint32_t limit) const {
-    uint32_t shared = 0;
-    for (; shared < limit; ++shared) {
-      bool found = false;
-      for (size_t d = 0; d < stored.size() && d < loaded.size() && !found; ++d)
-        found = program_.pool.as_symbol(stored[d]) == writer.vars[shared].symbol &&
-                program_.pool.as_symbol(loaded[d]) == reader.vars[shared].symbol;
-      if (!found) break;
-    }
-    return shared;
-  }
-
   /// A chain of dependencies from one group to the other through a third. Statement numbers bound the search.
   bool path_around(const Group& first, const Group& second) const {
     uint32_t a = group_of_[first.statements[0]], b = group_of_[second.statements[0]];
@@ -302,10 +275,38 @@ class Fuser {
 
 }  // namespace
 
+uint32_t common_loops(const LoopProgram& program, uint32_t x, uint32_t y, uint32_t limit) {
+  const auto& first = program.statements[std::min(x, y)];
+  const auto& second = program.statements[std::max(x, y)];
+  uint32_t shared = 0;
+  while (shared < limit && shared < first.vars.size() && shared < second.vars.size() &&
+         first.vars[shared].extent == second.vars[shared].extent &&
+         first.vars[shared].kind == VarKind::parallel && second.vars[shared].kind == VarKind::parallel)
+    ++shared;
+  for (const auto& store : first.stores) {
+    BufferId storage = program.storage(store.buffer);
+    for (const auto& op : second.ops)
+      if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage)
+        shared = std::min(shared, aligned(program, first, store.index, second, op.index, shared));
+    for (const auto& other : second.stores)
+      if (program.storage(other.buffer) == storage) return 0;
+  }
+  // A later write to what an earlier statement reads: iterations must not overtake each other.
+  for (const auto& store : second.stores) {
+    BufferId storage = program.storage(store.buffer);
+    for (const auto& op : first.ops)
+      if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage)
+        shared = std::min(shared, aligned(program, second, store.index, first, op.index, shared));
+  }
+  return shared;
+}
+
 Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits,
               Ledger& ledger) {
   auto groups = Fuser(program, requests, limits, ledger).run();
-  return {std::move(program), std::move(groups)};
+  Schedule schedule{std::move(program), std::move(groups)};
+  number_by_group(schedule);
+  return schedule;
 }
 
 }  // namespace ferrite::core::schedule

@@ -93,10 +93,15 @@ class Inliner {
         store.mask != none || store.mode != FE_STORE_SET || !stores_identity(program_, producer))
       return;
     if (!worth_it(s, storage)) return;
-    for (uint32_t reader : deps_.readers[storage]) splice_into(reader, s, storage);
+    const std::string names = origin_names(producer);
+    std::string readers;  // as they were before they took it in
+    for (uint32_t reader : deps_.readers[storage]) {
+      readers += (readers.empty() ? "" : ", ") + origin_names(program_.statements[reader]);
+      splice_into(reader, s, storage);
+    }
     ledger_.add({"inline",
-                 origin_names(producer),
-                 {},
+                 names,
+                 readers,
                  "inlined",
                  {},
                  {},

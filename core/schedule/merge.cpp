@@ -132,14 +132,17 @@ void merge_statements(Schedule& schedule) {
   while (drop_unread(schedule)) {
   }
 
-  // Numbers close up, group by group, so that the program stays in an order of execution.
+  number_by_group(schedule);
+}
+
+void number_by_group(Schedule& schedule) {
   std::vector<ProgramStatement> kept;
   for (auto& group : schedule.groups)
     for (auto& s : group.statements) {
-      kept.push_back(std::move(program.statements[s]));
+      kept.push_back(std::move(schedule.program.statements[s]));
       s = static_cast<uint32_t>(kept.size() - 1);
     }
-  program.statements = std::move(kept);
+  schedule.program.statements = std::move(kept);
 }
 
 }  // namespace ferrite::core::schedule

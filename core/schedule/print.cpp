@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/loop/print.h"
+
 #include <fmt/format.h>
 
-#include "core/loop/print.h"
+#include "core/loop/keywords.h"
 #include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {
 
 std::string print(const Schedule& schedule) {
+  namespace keyword = loop::keyword;
   auto list = list_of(schedule.program);
-  std::string text = "ferrite schedule 0\n";
+  std::string text = fmt::format("{} {} {}\n{}", keyword::ferrite, keyword::schedule, keyword::version,
+                                 loop::print_tables(schedule.program));
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const auto& group = schedule.groups[g];
-    text += fmt::format("group {} shared {} {{\n", g, group.shared);
-    for (uint32_t s : group.statements) {
-      std::string statement = loop::print_statement(list, s);
-      while (!statement.empty()) {
-        auto line = statement.substr(0, statement.find('\n'));
-        statement.erase(0, line.size() + 1);
-        text += "  " + line + "\n";
-      }
-    }
+    text += fmt::format("{} {} {} {} {{\n", keyword::group, g, keyword::shared, group.shared);
+    for (uint32_t s : group.statements) text += loop::indented(loop::print_statement(list, s));
     text += "}\n";
   }
+  return text;
+}
+
+std::string print(const FusionRequests& requests) {
+  std::string text;
+  for (auto [a, b] : requests.forced) text += fmt::format("force {} with {}\n", a, b);
+  for (auto [a, b] : requests.forbidden) text += fmt::format("forbid {} with {}\n", a, b);
   return text;
 }
 

@@ -5,10 +5,12 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/loop/program.h"
+#include "core/support/error.h"
 #include "core/support/ledger.h"
 
 namespace ferrite::core::schedule {
@@ -28,12 +30,17 @@ struct Dependencies {
 struct Group {
   std::vector<uint32_t> statements;
   uint32_t shared = 0;
+  friend bool operator==(const Group&, const Group&) = default;
 };
 
+/// Statements are numbered group by group, so that the program is in the groups' order of execution.
 struct Schedule {
   LoopProgram program;
   std::vector<Group> groups;  ///< in an order of execution
 };
+
+/// Numbers the statements of the groups from 0 on, in their order, and drops those that are in no group.
+void number_by_group(Schedule& schedule);
 
 /// What passes of pre_fusion asked for; pairs of statement numbers with first < second.
 struct FusionRequests {
@@ -75,7 +82,20 @@ GroupKernel make_kernel(const Schedule& schedule, size_t group);
 /// Model nodes of a statement, for messages: "Conv_3, Relu_4".
 std::string origin_names(const ProgramStatement& statement);
 
-/// Text form: the loop program with its statements grouped (`ferrite schedule 0`).
+/// How many leading loops statements x and y can share, at most `limit`: same extents, and every buffer that one writes and
+/// the other touches is addressed by these loops alike.
+uint32_t common_loops(const LoopProgram& program, uint32_t x, uint32_t y, uint32_t limit);
+
+/// FE-S03 where the groups cannot run one after the other: a statement is in none or in two, stands behind one that depends
+/// on it, or cannot run in the loops that its group shares.
+Result<void> verify(const Schedule& schedule);
+
+/// Text form (docs/text.md): the loop program with its statements grouped. What print gives parses to what prints the same.
 std::string print(const Schedule& schedule);
+/// What the passes of pre_fusion asked for, a line a pair.
+std::string print(const FusionRequests& requests);
+
+/// `name` is the file's, for errors: FE-G01, FE-G02 and FE-K06 as of loop programs, FE-S03.
+Result<Schedule> parse(std::string_view text, std::string name);
 
 }  // namespace ferrite::core::schedule

@@ -8,7 +8,8 @@
 
 namespace ferrite::core {
 
-/// One decision. `kind` is one of: rule, pass, plugin, inline, fusion, placement, candidate, kernel, lowering, fallback.
+/// One decision. `kind` is one of: rule, pass, plugin, inline, fusion, placement, candidate, kernel, packing, lowering, fallback.
+/// Of inline, fusion and kernel the subject, of inline and fusion the object too, are names of model nodes: "Conv_3, Relu_4".
 struct LedgerRecord {
   std::string kind;
   std::string subject;   ///< what was decided about: a rule, a pass, a pair's first node

@@ -12,7 +12,7 @@ namespace {
 
 nlohmann::json read_json(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw std::runtime_error(path + ": cannot be read");
+  if (!file) throw std::runtime_error(path + " cannot be read");
   return nlohmann::json::parse(file);
 }
 
@@ -38,7 +38,9 @@ Configuration::Configuration(const std::string& path) try {
       read_json((std::filesystem::path(path).parent_path() / "content_types_kb.min.json").string());
   for (const auto& [label, entry] : types.items()) is_text_[label] = entry.at("is_text");
 } catch (const std::exception& fault) {
-  throw std::runtime_error("configuration " + path + ": " + fault.what());
+  throw std::runtime_error("configuration " + path + ": " + fault.what() +
+                           "; give the config.min.json that lies beside the model, with "
+                           "content_types_kb.min.json in its folder");
 }
 
 Verdict Configuration::judge(std::span<const float> probabilities) const {

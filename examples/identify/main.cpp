@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Names the type of files with Magika's model: a program on the embedding API alone.
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -17,7 +17,8 @@ namespace {
 constexpr const char* usage =
     "Usage: identify --model MODEL.onnx --config config.min.json [--manifest FILE.toml] [--threads N] "
     "FILE...\n"
-    "Prints one line a file: its path, its type and the model's probability of it.\n";
+    "Prints one line a file: its path, its type and the model's probability of it; then one line on the "
+    "model.\n";
 
 struct Arguments {
   std::string model, config;
@@ -25,8 +26,21 @@ struct Arguments {
   std::vector<std::string> files;
 };
 
-/// False where the command line is not understood.
-bool parse(int argc, char** argv, Arguments& arguments) {
+/// Workers: 0 is as many as the machine has processors. Throws std::invalid_argument.
+int64_t read_threads(const std::string& text) {
+  constexpr int64_t most = 4096;
+  int64_t threads = -1;
+  const char* end = text.data() + text.size();
+  const auto [after, fault] = std::from_chars(text.data(), end, threads);
+  if (fault != std::errc() || after != end || threads < 0 || threads > most)
+    throw std::invalid_argument("--threads takes a number from 0 to " + std::to_string(most) + ", not '" +
+                                text + "'");
+  return threads;
+}
+
+/// Throws std::invalid_argument where the command line is not understood.
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
   for (int k = 1; k < argc; ++k) {
     const std::string argument = argv[k];
     if (argument == "--") {
@@ -37,20 +51,24 @@ bool parse(int argc, char** argv, Arguments& arguments) {
       arguments.files.push_back(argument);
       continue;
     }
-    if (k + 1 == argc) return false;
-    const std::string value = argv[++k];
+    const bool known = argument == "--model" || argument == "--config" || argument == "--manifest" ||
+                       argument == "--threads";
+    if (!known) throw std::invalid_argument("there is no option '" + argument + "'");
+    const std::string value = k + 1 < argc ? argv[++k] : "";
+    if (value.empty()) throw std::invalid_argument(argument + " lacks its value");
     if (argument == "--model")
       arguments.model = value;
     else if (argument == "--config")
       arguments.config = value;
     else if (argument == "--manifest")
       arguments.session.manifest = value;
-    else if (argument == "--threads")
-      arguments.session.threads = std::atol(value.c_str());
     else
-      return false;
+      arguments.session.threads = read_threads(value);
   }
-  return !arguments.model.empty() && !arguments.config.empty() && !arguments.files.empty();
+  if (arguments.model.empty()) throw std::invalid_argument("--model is missing");
+  if (arguments.config.empty()) throw std::invalid_argument("--config is missing");
+  if (arguments.files.empty()) throw std::invalid_argument("no file is given");
+  return arguments;
 }
 
 /// The model must be what the configuration describes: int32 [batch, tokens] -> f32 [batch, labels].
@@ -100,7 +118,9 @@ int identify_files(const Arguments& arguments) {
     std::printf("%-*s  %-12s  %.4f\n", static_cast<int>(width), path.c_str(), verdict.label.c_str(),
                 verdict.score);
   }
-  if (runs > 0) {
+  if (runs == 0) {
+    std::printf("no file needed the model: nothing compiled, 0 runs\n");
+  } else {
     const auto stats = model.stats();
     std::printf("%llu nodes, %llu statements, %llu kernels, compiled in %.1f ms, %zu runs in %.2f ms\n",
                 static_cast<unsigned long long>(stats.nodes),
@@ -113,17 +133,15 @@ int identify_files(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Arguments arguments;
   if (argc == 2 && std::strcmp(argv[1], "--help") == 0) {
     std::fputs(usage, stdout);
     return 0;
   }
-  if (!parse(argc, argv, arguments)) {
-    std::fputs(usage, stderr);
-    return 2;
-  }
   try {
-    return identify_files(arguments);
+    return identify_files(parse(argc, argv));
+  } catch (const std::invalid_argument& fault) {
+    std::fprintf(stderr, "identify: %s\n%s", fault.what(), usage);
+    return 2;
   } catch (const std::exception& fault) {
     std::fprintf(stderr, "identify: %s\n", fault.what());
     return 3;

@@ -7,6 +7,7 @@
 
 #include "context.h"
 #include "registry.h"
+#include "schemas.h"
 
 namespace ferrite::from_onnx {
 namespace {
@@ -31,6 +32,10 @@ class Builder : public Subgraphs {
           proto.initializer(k).name(),
           Initializer{&proto.initializer(k),
                       static_cast<size_t>(k) < raw.size() ? &raw[static_cast<size_t>(k)] : nullptr});
+    for (const auto* infos : {&proto.value_info(), &proto.output()})
+      for (const auto& info : *infos)
+        if (int32_t type = info.type().tensor_type().elem_type(); type != onnx::TensorProto::UNDEFINED)
+          declared_[info.name()] = type;
     for (int k : order(proto)) import(proto.node(k), k);
     std::vector<Value> outputs;
     for (const auto& output : proto.output()) {
@@ -38,6 +43,7 @@ class Builder : public Subgraphs {
       if (!value)
         fail("FE-I25", "no node makes the output '", output.name(),
              "'; the model is damaged, export it again");
+      check_declared(output.name(), value);
       outputs.push_back(value);
     }
     return outputs;
@@ -108,6 +114,17 @@ class Builder : public Subgraphs {
     return outer_ ? outer_->find(name) : Value();
   }
 
+  /// What the model says of a value's dtype must be what its node makes.
+  void check_declared(const std::string& name, const Value& value) const {
+    auto found = declared_.find(name);
+    if (found == declared_.end()) return;
+    const std::string where = "value '" + name + "'";
+    DType declared = dtype_of(found->second, where);
+    if (declared != value.dtype())
+      fail("FE-I27", where, " is declared as ", name_of(declared), ", and the graph makes ",
+           name_of(value.dtype()), "; the model is damaged, export it again");
+  }
+
   void import(const onnx::NodeProto& node, int index) {
     const std::string domain = node.domain() == "ai.onnx" ? std::string() : node.domain();
     auto opset = opsets_.find(domain);
@@ -124,6 +141,8 @@ class Builder : public Subgraphs {
           FE_EUNSUPPORTED, "FE-I21",
           detail::concatenate(where, ": the op is supported in opsets ", entry->first, " to ", entry->last,
                               ", not in ", version, "; convert or export the model with one of these"));
+    if (const auto* signature = signature_of(domain, node.op_type(), version))
+      check_node(node, *signature, where);
     std::vector<Value> operands;
     for (const auto& input : node.input()) {
       operands.push_back(input.empty() ? Value() : find(input));
@@ -137,6 +156,7 @@ class Builder : public Subgraphs {
     for (size_t k = 0; k < context.results().size(); ++k) {
       if (!context.wants(k)) continue;
       if (!context.results()[k]) context.unsupported("output ", k, " is not supported");
+      check_declared(node.output(static_cast<int>(k)), context.results()[k]);
       define(node.output(static_cast<int>(k)), context.results()[k]);
     }
   }
@@ -158,6 +178,7 @@ class Builder : public Subgraphs {
   Builder* outer_;
   std::unordered_map<std::string, Value> values_;
   std::unordered_map<std::string, Initializer> initializers_;
+  std::unordered_map<std::string, int32_t> declared_;  // ONNX element types
 };
 
 }  // namespace

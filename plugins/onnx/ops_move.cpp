@@ -162,7 +162,7 @@ constexpr OpEntry entries[] = {
     {"Gather", 1, newest, gather},
     {"GatherElements", 11, newest, gather_elements},
     {"GatherND", 11, newest, gather_nd},
-    {"Scatter", 9, newest, scatter_elements},
+    {"Scatter", 9, 10, scatter_elements},
     {"ScatterElements", 11, newest, scatter_elements},
     {"ScatterND", 11, newest, scatter_nd},
     {"Trilu", 14, newest, trilu},

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "schemas.h"
+
 namespace ferrite::from_onnx {
 namespace {
 
@@ -29,11 +31,25 @@ const OpEntry* find_op(std::string_view domain, std::string_view name) {
 }
 
 std::string coverage_text() {
+  struct Line {
+    std::string versions;
+    std::string_view state;
+  };
+  std::map<std::pair<std::string_view, std::string_view>, Line> lines;
+  for (const auto& signature : signatures()) {
+    auto& line = lines[{signature.domain, signature.name}];
+    line.state = "missing";
+    if (signature.removed)
+      line.versions += std::to_string(signature.since - 1);  // the last one that has it
+    else if (line.versions.empty())
+      line.versions = std::to_string(signature.since) + "-";
+  }
+  for (const auto& [key, entry] : table())
+    lines[key] = {std::to_string(entry->first) + "-" + std::to_string(entry->last), "supported"};
   std::string text;
-  for (const auto& [key, entry] : table()) {
-    if (!entry->domain.empty()) text.append(entry->domain).append(".");
-    text.append(entry->name);
-    text += "\t" + std::to_string(entry->first) + "-" + std::to_string(entry->last) + "\tsupported\n";
+  for (const auto& [key, line] : lines) {
+    if (!key.first.empty()) text.append(key.first).append(".");
+    text.append(key.second).append("\t").append(line.versions).append("\t").append(line.state).append("\n");
   }
   return text;
 }

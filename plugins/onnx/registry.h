@@ -42,7 +42,8 @@ std::span<const OpEntry> loss_ops();
 
 /// Null where the op is not known at all.
 const OpEntry* find_op(std::string_view domain, std::string_view name);
-/// Sorted lines "<op>\t<versions>\tsupported".
+/// A line "<op>\t<versions>\t<state>" for each op of ONNX, sorted; the state is "supported" or "missing", and the versions of a
+/// missing one are those that have it: "20-" from 20 on.
 std::string coverage_text();
 
 }  // namespace ferrite::from_onnx

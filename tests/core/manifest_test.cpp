@@ -25,7 +25,9 @@ class Manifest : public testing::Test {
     folder_ = name;
     fs::create_directory(folder_ / "plugins");
     write("plugins/acme.fuse.plugin.toml",
-          "schema = 0\nid = \"acme.fuse\"\nversion = \"1.2.0\"\nrules = [\"fuse.fe\"]\n");
+          "schema = 0\nid = \"acme.fuse\"\nversion = \"1.2.0\"\nrules = [\"fuse.fe\"]\n"
+          "[config]\nlimit = \"integer\"\ntile = { m = \"number\" }\nnames = \"strings\"\non = \"boolean\"\n"
+          "sizes = \"integers\"\nratio = \"number\"\nratios = \"numbers\"\n");
     write("plugins/fuse.fe", "rule text");
     write("plugins/acme.base.plugin.toml",
           "schema = 0\nid = \"acme.base\"\nversion = \"2.0\"\nlibrary = \"libbase.so\"\nabi = \"0.1\"\n");
@@ -53,7 +55,7 @@ TEST_F(Manifest, GivesWhatItEnables) {
   auto pipeline = read(R"(enable = ["acme.fuse", "acme.base"]
 [plugin."acme.fuse"]
 on_error = "skip"
-config = { limit = 3, tile = { m = 4.5 }, names = ["a", "b"], on = true, sizes = [1, 2] }
+config = { limit = 3, tile = { m = 4.5 }, names = ["a", "b"], on = true, sizes = [1, 2], ratio = 2, ratios = [1, 2] }
 [pass."acme.drop"]
 enabled = false
 after = ["acme.first"]
@@ -81,6 +83,9 @@ threads = 3
   EXPECT_EQ(std::get<std::vector<std::string>>(*config("names")).size(), 2u);
   EXPECT_EQ(std::get<std::vector<int64_t>>(*config("sizes")).size(), 2u);
   EXPECT_TRUE(std::get<bool>(*config("on")));
+  // Declared as numbers, written as integers.
+  EXPECT_EQ(std::get<double>(*config("ratio")), 2.0);
+  EXPECT_EQ(std::get<std::vector<double>>(*config("ratios")).size(), 2u);
   EXPECT_EQ(pipeline->plugins[1].library, (folder_ / "plugins/libbase.so").string());
   ASSERT_EQ(pipeline->passes.size(), 1u);
   EXPECT_EQ(pipeline->passes[0].enabled, false);
@@ -143,12 +148,140 @@ TEST_F(Manifest, NamesEveryFaultWithItsPlace) {
   EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\".config]\nwhen = 2020-01-01"),
             "FE-M03 6:8");
   EXPECT_EQ(fault("enable = [\"acme.fuse\", \"acme.fuse\"]"), "FE-M08 4:24");
+  for (const char* key : {"enable", "disable", "search"}) {
+    // The text that read() puts before it names 'search' itself.
+    auto text = "schema = 0\nextends = \"none\"\n" + std::string(key) + " = \"plugins\"\n";
+    auto pipeline = read_pipeline_text(text, "p.toml", {});
+    ASSERT_FALSE(pipeline) << key;
+    EXPECT_EQ(pipeline.error().code, "FE-M03") << key;
+    EXPECT_TRUE(pipeline.error().where.starts_with("p.toml:3:")) << pipeline.error().where;
+  }
+  EXPECT_EQ(fault("[pass.x]\nafter = \"y\""), "FE-M03 5:9");
   EXPECT_EQ(read_pipeline_text("enable = []", "p.toml", {}).error().code, "FE-M03");
   EXPECT_EQ(read_pipeline_text("schema = 9", "p.toml", {}).error().code, "FE-M04");
   EXPECT_EQ(read_pipeline({(folder_ / "none.toml").string(), {}}).error().code, "FE-M14");
   EXPECT_EQ(read_pipeline({folder_.string(), {}}).error().code, "FE-M14");
   auto unknown = read("enabel = []");
   EXPECT_NE(unknown.error().text.find("did you mean 'enable'?"), std::string::npos) << unknown.error().text;
+}
+
+TEST_F(Manifest, TakesTheSettingsThatTheDescriptorDeclares) {
+  auto with = [&](const std::string& plugin, const std::string& config) {
+    return fault("enable = [\"" + plugin + "\"]\n[plugin.\"" + plugin + "\"]\n" + config);
+  };
+  EXPECT_EQ(with("acme.fuse", "config = { limit = 3 }"), "no error");
+  EXPECT_EQ(with("acme.fuse", "config = { zzz = 1 }"), "FE-M02 6:12");
+  EXPECT_EQ(with("acme.fuse", "config = { limit = 3, tile = { n = 1 } }"), "FE-M02 6:32");
+  EXPECT_EQ(with("acme.fuse", "config = { limit = \"x\" }"), "FE-M03 6:20");
+  EXPECT_EQ(with("acme.fuse", "config = { limit = 1.5 }"), "FE-M03 6:20");
+  EXPECT_EQ(with("acme.fuse", "on_error = \"skip\"\nconfig = { zzz = 1 }"), "FE-M02 7:12");
+  EXPECT_EQ(with("acme.base", "config = { zzz = 1 }"), "FE-M02 6:12");
+  auto near = read("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\".config]\nlimt = 1");
+  ASSERT_FALSE(near);
+  EXPECT_NE(near.error().text.find("did you mean 'limit'?"), std::string::npos) << near.error().text;
+  // A library without a descriptor declares nothing, and takes anything.
+  write("bare.so", "");
+  EXPECT_EQ(with("acme.bare", "library = \"" + (folder_ / "bare.so").string() + "\"\nconfig = { zzz = 1 }"),
+            "no error");
+}
+
+TEST_F(Manifest, SkipsAPluginWhoseFilesAreMissing) {
+  auto skipped = [&](const std::string& id, const std::string& more) {
+    auto pipeline = read("enable = [\"" + id + "\", \"acme.fuse\"]\n[plugin.\"" + id +
+                         "\"]\non_error = \"skip\"\n" + more);
+    if (!pipeline) return pipeline.error().message();
+    EXPECT_EQ(pipeline->plugins.size(), 2u);
+    if (pipeline->plugins[0].id != id || !pipeline->plugins[0].fault) return std::string("not skipped");
+    EXPECT_FALSE(pipeline->plugins[1].fault);
+    const fe_host host{};
+    Registry registry(host);
+    auto loaded = registry.load(pipeline->plugins[0]);
+    if (loaded) return std::string("loaded all the same");
+    EXPECT_EQ(loaded.error().code, pipeline->plugins[0].fault->code);
+    return pipeline->plugins[0].fault->code;
+  };
+  EXPECT_EQ(skipped("acme.gone", ""), "FE-M05");
+  EXPECT_EQ(skipped("acme.base", "library = \"gone.so\""), "FE-M06");
+  fs::remove(folder_ / "plugins/libbase.so");
+  EXPECT_EQ(skipped("acme.base", ""), "FE-M06");
+  // What requires it goes with it, or ends the compilation.
+  write("plugins/acme.top.plugin.toml",
+        "schema = 0\nid = \"acme.top\"\nversion = \"1.0.0\"\nrules = [\"fuse.fe\"]\nrequires = "
+        "[\"acme.base\"]\n");
+  const std::string both =
+      "enable = [\"acme.top\", \"acme.base\"]\n[plugin.\"acme.base\"]\non_error = \"skip\"\n";
+  EXPECT_EQ(fault(both), "FE-M12 " + (folder_ / "plugins/acme.top.plugin.toml").string() + ":5:13");
+  auto pipeline = read(both + "[plugin.\"acme.top\"]\non_error = \"skip\"\n");
+  ASSERT_TRUE(pipeline) << pipeline.error().message();
+  for (const auto& request : pipeline->plugins) EXPECT_TRUE(request.fault) << request.id;
+}
+
+/// The passes 'acme.a' and 'acme.b' of one phase, as a loaded plugin gives them, with a manifest's settings.
+class PassSettings : public Manifest {
+ protected:
+  /// The code and place, or the order of the two.
+  std::string apply(const std::string& text) {
+    auto pipeline = read(text);
+    if (!pipeline) return pipeline.error().message();
+    LoadedPlugin plugin;
+    plugin.id = "acme.loaded";
+    std::vector<PassEntry> passes;
+    for (const char* name : {"acme.a", "acme.b"}) {
+      auto& pass = passes.emplace_back();
+      pass.name = name;
+      pass.phase = phases()[0];
+      pass.plugin = &plugin;
+    }
+    auto applied = apply_pass_settings(*pipeline, passes);
+    if (!applied) {
+      text_ = applied.error().text;
+      auto place = applied.error().where;
+      auto prefix = (folder_ / "p.toml").string() + ":";
+      return applied.error().code + " " + (place.starts_with(prefix) ? place.substr(prefix.size()) : place);
+    }
+    auto order = order_passes(passes, phases()[0]);
+    if (!order) return order.error().message();
+    std::string names;
+    for (const auto* pass : *order) names += (names.empty() ? "" : " ") + pass->name;
+    return names;
+  }
+  std::string text_;
+};
+
+TEST_F(PassSettings, Order) {
+  EXPECT_EQ(apply(""), "acme.a acme.b");
+  EXPECT_EQ(apply("[pass.\"acme.a\"]\nafter = [\"acme.b\"]"), "acme.b acme.a");
+  EXPECT_EQ(apply("[pass.\"acme.b\"]\nenabled = false\n[pass.\"acme.a\"]\nafter = [\"acme.b\"]"), "acme.a");
+}
+
+TEST_F(PassSettings, RefuseCyclesAtTheirPlace) {
+  EXPECT_EQ(apply("[pass.\"acme.a\"]\nafter = [\"acme.a\"]"), "FE-M10 5:10");
+  EXPECT_NE(text_.find("acme.a -> acme.a"), std::string::npos) << text_;
+  EXPECT_EQ(apply("[pass.\"acme.a\"]\nbefore = [\"acme.b\"]\n[pass.\"acme.b\"]\nbefore = [\"acme.a\"]"),
+            "FE-M10 5:11");
+}
+
+TEST_F(PassSettings, KnowThePassesOfWhatIsNotEnabled) {
+  write("plugins/acme.idle.plugin.toml",
+        "schema = 0\nid = \"acme.idle\"\nversion = \"1.0.0\"\nrules = [\"fuse.fe\"]\npasses = "
+        "[\"acme.quiet\"]\n");
+  EXPECT_EQ(apply("[pass.\"acme.a\"]\nafter = [\"acme.quiet\"]"), "acme.a acme.b");
+  EXPECT_EQ(apply("[pass.\"acme.a\"]\nafter = [\"acme.quiet\", \"acme.c\"]"), "FE-M11 5:24");
+  EXPECT_NE(text_.find("did you mean"), std::string::npos) << text_;
+  EXPECT_EQ(apply("[pass.\"acme.nowhere\"]\nenabled = false"), "FE-M11 4:1");
+  // A skipped plugin takes the names of its passes with it.
+  EXPECT_EQ(
+      apply("enable = [\"acme.gone\"]\n[plugin.\"acme.gone\"]\non_error = \"skip\"\n"
+            "[pass.\"acme.gone_pass\"]\nenabled = false\n[pass.\"acme.a\"]\nafter = [\"acme.gone_pass\"]"),
+      "acme.a acme.b");
+}
+
+TEST_F(PassSettings, RefuseADescriptorThatListsWhatItsPluginLacks) {
+  write("plugins/acme.loaded.plugin.toml",
+        "schema = 0\nid = \"acme.loaded\"\nversion = \"1.0.0\"\nrules = [\"fuse.fe\"]\npasses = [\"acme.a\", "
+        "\"acme.z\"]\n");
+  EXPECT_EQ(apply("enable = [\"acme.loaded\"]"),
+            "FE-M11 " + (folder_ / "plugins/acme.loaded.plugin.toml").string() + ":5:21");
 }
 
 TEST_F(Manifest, RefusesBadDescriptors) {
@@ -164,6 +297,9 @@ TEST_F(Manifest, RefusesBadDescriptors) {
   EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"a/../../x.fe\"]"), "FE-M07");
   EXPECT_EQ(code("version = \"one\"\nrules = [\"x.fe\"]"), "FE-M13");
   EXPECT_EQ(code("version = \"1.0.0\""), "FE-M03");
+  EXPECT_EQ(code("version = \"1.0.0\"\nrules = \"x.fe\""), "FE-M03");
+  EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"x.fe\"]\n[config]\nlimit = \"int\""), "FE-M03");
+  EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"x.fe\"]\n[config]\nlimit = 3"), "FE-M03");
   EXPECT_EQ(code("rules = [\"x.fe\"]"), "FE-M03");
 }
 

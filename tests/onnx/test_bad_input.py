@@ -199,6 +199,70 @@ class Graphs(BadInputTest):
         model = model_of([helper.make_node("Softmax", ["x"], ["y"], name="soft", axis="last")])
         self.refuse(model, BAD_INPUT, "FE-I23", "'soft'", "'axis'")
 
+    def test_attribute_that_the_op_lacks(self):
+        model = model_of([helper.make_node("Relu", ["x"], ["y"], name="only", alpha=0.5)])
+        self.refuse(model, BAD_INPUT, "FE-I23", "'only'", "no attribute 'alpha'", "it has none")
+        model = model_of([helper.make_node("Softmax", ["x"], ["y"], name="soft", axsi=1)])
+        self.refuse(model, BAD_INPUT, "FE-I23", "'soft'", "no attribute 'axsi'", "it has axis")
+
+    def test_attribute_of_another_opset(self):
+        # Reshape has 'allowzero' from opset 14 on.
+        shape = numpy_helper.from_array(np.array([3, 2]), "shape")
+        for opset, fine in ((13, False), (14, True)):
+            model = model_of([helper.make_node("Reshape", ["x", "shape"], ["y"], name="turn", allowzero=0)],
+                             initializers=[shape], opset=opset)
+            with self.subTest(opset=opset):
+                if fine:
+                    self.assertEqual(self.run_model(model).returncode, 0)
+                else:
+                    self.refuse(model, BAD_INPUT, "FE-I23", "'turn'", "no attribute 'allowzero'")
+
+    def test_attribute_twice(self):
+        node = helper.make_node("Softmax", ["x"], ["y"], name="soft", axis=1)
+        node.attribute.append(node.attribute[0])
+        self.refuse(model_of([node]), BAD_INPUT, "FE-I23", "'soft'", "'axis' is there twice")
+
+    def test_attribute_missing(self):
+        model = model_of([helper.make_node("Cast", ["x"], ["y"], name="turn")])
+        self.refuse(model, BAD_INPUT, "FE-I23", "'turn'", "'to' is missing")
+
+    def test_attribute_that_nothing_reads(self):
+        # Of the wrong type, in an op that ignores it at inference.
+        model = model_of([helper.make_node("Dropout", ["x"], ["y"], name="drop", seed="many")])
+        self.refuse(model, BAD_INPUT, "FE-I23", "'drop'", "'seed' has another type")
+
+    def test_too_many_inputs(self):
+        model = model_of([helper.make_node("Relu", ["x", "x", "x"], ["y"], name="only")])
+        self.refuse(model, BAD_INPUT, "FE-I23", "'only'", "3 inputs, and the op takes 1")
+        model = model_of([helper.make_node("Clip", ["x", "", "", "x"], ["y"], name="clip")])
+        self.refuse(model, BAD_INPUT, "FE-I23", "'clip'", "4 inputs, and the op takes 1 to 3")
+
+    def test_too_many_outputs(self):
+        model = model_of([helper.make_node("Relu", ["x"], ["y", "z"], name="only")])
+        self.refuse(model, BAD_INPUT, "FE-I23", "'only'", "2 outputs, and the op gives 1")
+
+    def test_checks_within_branches(self):
+        branch = helper.make_graph([helper.make_node("Relu", ["x"], ["z"], name="inner", alpha=1.0)], "branch", [],
+                                   [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)])
+        condition = numpy_helper.from_array(np.array(True), "c")
+        model = model_of([helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)],
+                         initializers=[condition])
+        self.refuse(model, BAD_INPUT, "FE-I23", "'inner'", "'alpha'")
+
+    def test_declared_dtype(self):
+        model = relu_model(outputs=[helper.make_tensor_value_info("y", TensorProto.INT64, [2, 3])])
+        self.refuse(model, BAD_INPUT, "FE-I27", "'y'", "declared as i64", "f32")
+        passed_on = relu_model(outputs=[helper.make_tensor_value_info("x", TensorProto.DOUBLE, [2, 3])])
+        self.refuse(passed_on, BAD_INPUT, "FE-I27", "'x'", "declared as f64", "f32")
+        between = model_of([helper.make_node("Relu", ["x"], ["m"]), helper.make_node("Abs", ["m"], ["y"])])
+        between.graph.value_info.append(helper.make_tensor_value_info("m", TensorProto.FLOAT16, [2, 3]))
+        self.refuse(between, BAD_INPUT, "FE-I27", "'m'", "declared as f16", "f32")
+
+    def test_op_removed_from_the_opset(self):
+        indices = numpy_helper.from_array(np.zeros((1, 3), np.int64), "i")
+        model = model_of([helper.make_node("Scatter", ["x", "i", "i"], ["y"], name="put")], initializers=[indices])
+        self.refuse(model, UNSUPPORTED, "FE-I21", "'put'", "opsets 9 to 10")
+
     def test_axis_out_of_range(self):
         model = model_of([helper.make_node("Softmax", ["x"], ["y"], name="soft", axis=5)])
         self.refuse(model, BAD_INPUT, "FE-I23", "'soft'", "axis 5")

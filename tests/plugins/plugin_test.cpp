@@ -93,6 +93,73 @@ TEST(Hooks, OfFusionForbidForceAndSplit) {
   EXPECT_EQ(groups({{"split", true}}), 2u);
 }
 
+/// The chain's schedule of one group, before any hook of post_fusion.
+Result<schedule::Schedule> chain_schedule(const Session& session, Ledger& ledger) {
+  FE_TRY(auto compiled, compile(session, chain_text, ledger, "lower"));
+  return schedule::fuse(std::move(*compiled.program), {}, {}, ledger);
+}
+
+TEST(Gate, ShowsWhatAPassOfPreFusionAskedFor) {
+  auto session = open({request("hooks", OnError::fail, {{"forbid", std::vector<int64_t>{0, 1}}})});
+  ASSERT_TRUE(session) << session.error().message();
+  Ledger ledger;
+  auto compiled = compile(**session, chain_text, ledger, "lower");
+  ASSERT_TRUE(compiled) << compiled.error().message();
+  ASSERT_TRUE(log::enable("schedule"));
+  schedule::FusionRequests requests;
+  testing::internal::CaptureStderr();
+  auto ran = run_pre_fusion(*compiled->program, (*session)->registry(), {}, requests, ledger);
+  const auto shown = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(ran) << ran.error().message();
+  EXPECT_EQ(shown, "[schedule] after test.hooks.pre_fusion\n[schedule] forbid 0 with 1\n");
+  EXPECT_EQ(passes_of(ledger, "changed"), std::vector<std::string>{"test.hooks.pre_fusion"});
+}
+
+TEST(Gate, ShowsTheGroupsThatAPassOfPostFusionLeft) {
+  auto session = open({request("hooks", OnError::fail, {{"split", true}})});
+  ASSERT_TRUE(session) << session.error().message();
+  Ledger ledger;
+  auto schedule = chain_schedule(**session, ledger);
+  ASSERT_TRUE(schedule) << schedule.error().message();
+  ASSERT_TRUE(log::enable("schedule"));
+  testing::internal::CaptureStderr();
+  auto ran = run_post_fusion(*schedule, (*session)->registry(), {}, ledger);
+  const auto shown = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(ran) << ran.error().message();
+  EXPECT_TRUE(shown.starts_with("[schedule] after test.hooks.post_fusion\n[schedule] ferrite schedule 0\n"))
+      << shown;
+  EXPECT_NE(shown.find("[schedule] group 1 shared 1 {"), std::string::npos) << shown;
+  EXPECT_EQ(passes_of(ledger, "changed"), std::vector<std::string>{"test.hooks.post_fusion"});
+}
+
+TEST(Gate, VerifiesTheGroupsBehindAPassOfPostFusion) {
+  auto session = open({request("hooks")});
+  ASSERT_TRUE(session) << session.error().message();
+  struct Damage {
+    std::vector<schedule::Group> groups;
+    std::string says;
+  };
+  const std::vector<Damage> all = {{{{{0, 1}, 1}}, "it is in no group"},
+                                   {{{{0, 1, 2}, 1}, {{2}, 2}}, "is in a group already"},
+                                   {{{{1}, 1}, {{0, 2}, 1}}, "on which it depends"},
+                                   {{{{0, 1, 2}, 2}}, "lacks the 2 variables"},
+                                   {{{{0, 1, 2, 3}, 1}}, "there is no statement 3"},
+                                   {{{{0, 1, 2}, 1}, {}}, "group 1: it has no statements"}};
+  for (const auto& [groups, says] : all) {
+    Ledger ledger;
+    auto schedule = chain_schedule(**session, ledger);
+    ASSERT_TRUE(schedule) << schedule.error().message();
+    ASSERT_EQ(schedule->groups, (std::vector<schedule::Group>{{{0, 1, 2}, 1}}));
+    schedule->groups = groups;
+    auto ran = run_post_fusion(*schedule, (*session)->registry(), {}, ledger);
+    ASSERT_FALSE(ran) << says;
+    EXPECT_EQ(ran.error().code, "FE-P10");
+    EXPECT_NE(ran.error().message().find("FE-S03"), std::string::npos) << ran.error().message();
+    EXPECT_NE(ran.error().message().find(says), std::string::npos) << ran.error().message();
+    EXPECT_EQ(passes_of(ledger, "failed"), std::vector<std::string>{"test.hooks.post_fusion"});
+  }
+}
+
 struct Corruption {
   std::string mode, says;
 };

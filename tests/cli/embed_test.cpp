@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The embedding API refuses what is wrong with a class, a code and a place, and can be used on afterwards.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "ferrite/ferrite.h"
+#include "ferrite/ferrite.hpp"
+
+namespace {
+
+constexpr const char* model_text =
+    "ferrite graph 0\n"
+    "graph @sum(%x: f32[$n,3], %y: f32[$n,3]) -> (%0 \"sum\") {\n"
+    "  symbol $n in [1, 64]\n"
+    "  %0 = add(%x, %y)\n"
+    "}\n";
+
+/// A float tensor on memory of its own, to be bent in one way each.
+struct Bound {
+  std::vector<float> elements;
+  std::vector<int64_t> shape;
+  DLTensor tensor{};
+  explicit Bound(std::vector<int64_t> dims) : shape(std::move(dims)) {
+    size_t count = 1;
+    for (int64_t dim : shape) count *= static_cast<size_t>(dim);
+    elements.assign(count, 1.0f);
+    tensor.data = elements.data();
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = static_cast<int32_t>(shape.size());
+    tensor.dtype = {kDLFloat, 32, 1};
+    tensor.shape = shape.data();
+  }
+};
+
+class EmbedTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("ferrite-embed-test-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    std::ofstream(file("sum.fe")) << model_text;
+    ASSERT_EQ(ferrite_session_open(nullptr, &session_), FERRITE_OK);
+    ASSERT_EQ(ferrite_model_load(session_, file("sum.fe").c_str(), &model_), FERRITE_OK);
+  }
+  void TearDown() override {
+    ferrite_model_free(model_);
+    ferrite_session_close(session_);
+    std::filesystem::remove_all(folder_);
+  }
+  std::string file(const char* name) const { return (folder_ / name).string(); }
+
+  /// What the last call reported: status, code and place.
+  static void refused(int32_t status, int32_t expected, const std::string& code, const std::string& where) {
+    ferrite_error error{};
+    error.size = sizeof error;
+    ferrite_last_error(&error);
+    EXPECT_EQ(status, expected) << error.text;
+    EXPECT_EQ(error.status, expected);
+    EXPECT_EQ(error.code, code) << error.text;
+    EXPECT_NE(std::string(error.where).find(where), std::string::npos) << error.where;
+    EXPECT_STRNE(error.text, "");
+  }
+  int32_t open_session(const ferrite_session_options& options) {
+    ferrite_session* session = nullptr;
+    const int32_t status = ferrite_session_open(&options, &session);
+    EXPECT_EQ(session, nullptr);
+    return status;
+  }
+  int32_t run(const DLTensor* x, const DLTensor* y, DLTensor* sum) {
+    const DLTensor* inputs[] = {x, y};
+    DLTensor* outputs[] = {sum};
+    return ferrite_run(model_, inputs, 2, outputs, 1);
+  }
+
+  std::filesystem::path folder_;
+  ferrite_session* session_ = nullptr;
+  ferrite_model* model_ = nullptr;
+  Bound x_{{2, 3}}, y_{{2, 3}}, sum_{{2, 3}};
+};
+
+ferrite_session_options session_options() {
+  ferrite_session_options options{};
+  options.size = sizeof options;
+  return options;
+}
+
+TEST_F(EmbedTest, RunsWhatIsRight) {
+  ASSERT_EQ(run(&x_.tensor, &y_.tensor, &sum_.tensor), FERRITE_OK);
+  EXPECT_EQ(sum_.elements, std::vector<float>(6, 2.0f));
+}
+
+TEST_F(EmbedTest, RefusesSessions) {
+  refused(ferrite_session_open(nullptr, nullptr), FERRITE_EINVALID, "FE-X30", "ferrite_session_open");
+  auto options = session_options();
+  const auto missing = file("none.toml");
+  options.manifest = missing.c_str();
+  refused(open_session(options), FERRITE_EINVALID, "FE-M14", "none.toml");
+  std::ofstream(file("bad.toml")) << "schema = 0\nenabel = []\n";
+  const auto bad = file("bad.toml");
+  options.manifest = bad.c_str();
+  refused(open_session(options), FERRITE_EINVALID, "FE-M02", "bad.toml:2:1");
+  options = session_options();
+  options.log = "nothing";
+  refused(open_session(options), FERRITE_EINVALID, "FE-C03", "");
+  for (const char* path : {"", "none.so", "/dev/null"}) {
+    options = session_options();
+    options.plugins = &path;
+    options.plugin_count = 1;
+    refused(open_session(options), FERRITE_EINVALID, "FE-M06", "--plugin");
+  }
+  const char* none = nullptr;
+  options.plugins = &none;
+  refused(open_session(options), FERRITE_EINVALID, "FE-X30", "ferrite_session_open");
+}
+
+TEST_F(EmbedTest, RefusesDevicesThatAreNotThere) {
+  for (const char* device : {"nothing", "cpu:7", "cpu:-1", "interpreter:9"}) {
+    auto options = session_options();
+    options.device = device;
+    ferrite_session* session = nullptr;
+    ferrite_model* model = nullptr;
+    ASSERT_EQ(ferrite_session_open(&options, &session), FERRITE_OK);
+    ASSERT_EQ(ferrite_model_load(session, file("sum.fe").c_str(), &model), FERRITE_OK);
+    const DLTensor* inputs[] = {&x_.tensor, &y_.tensor};
+    refused(ferrite_model_compile(model, inputs, 2), FERRITE_EINVALID, "FE-D01",
+            std::string("device ") + device);
+    ferrite_model_free(model);
+    ferrite_session_close(session);
+  }
+}
+
+TEST_F(EmbedTest, RefusesModels) {
+  ferrite_model* model = nullptr;
+  refused(ferrite_model_load(nullptr, "sum.fe", &model), FERRITE_EINVALID, "FE-X30", "ferrite_model_load");
+  refused(ferrite_model_load(session_, nullptr, &model), FERRITE_EINVALID, "FE-X30", "ferrite_model_load");
+  refused(ferrite_model_load(session_, file("sum.fe").c_str(), nullptr), FERRITE_EINVALID, "FE-X30",
+          "ferrite_model_load");
+  refused(ferrite_model_load(session_, file("none.fe").c_str(), &model), FERRITE_EINVALID, "FE-I01",
+          "none.fe");
+  refused(ferrite_model_load(session_, "", &model), FERRITE_EINVALID, "FE-I01", "MODEL");
+  refused(ferrite_model_load(session_, folder_.c_str(), &model), FERRITE_EINVALID, "FE-I01",
+          folder_.string());
+  std::ofstream(file("model.unknown")) << "something";
+  refused(ferrite_model_load(session_, file("model.unknown").c_str(), &model), FERRITE_EUNSUPPORTED, "FE-I02",
+          "model.unknown");
+  std::ofstream(file("bad.fe")) << "ferrite graph 0\ngraph";
+  refused(ferrite_model_load(session_, file("bad.fe").c_str(), &model), FERRITE_EINVALID, "FE-G02",
+          "bad.fe:2:");
+  EXPECT_EQ(model, nullptr);
+}
+
+TEST_F(EmbedTest, RefusesPorts) {
+  ferrite_port port{};
+  port.size = sizeof port;
+  refused(ferrite_model_input(nullptr, 0, &port), FERRITE_EINVALID, "FE-X30", "ferrite_model_input");
+  refused(ferrite_model_input(model_, 0, nullptr), FERRITE_EINVALID, "FE-X30", "ferrite_model_input");
+  refused(ferrite_model_input(model_, 2, &port), FERRITE_EINVALID, "FE-X30", "ferrite_model_input");
+  refused(ferrite_model_output(model_, 1, &port), FERRITE_EINVALID, "FE-X30", "ferrite_model_output");
+  port.size = 0;
+  refused(ferrite_model_output(model_, 0, &port), FERRITE_EINVALID, "FE-X30", "ferrite_model_output");
+  EXPECT_EQ(ferrite_model_input_count(nullptr), 0u);
+}
+
+TEST_F(EmbedTest, RefusesTensorsThatDoNotFitTheModel) {
+  const DLTensor* one[] = {&x_.tensor};
+  DLTensor* outputs[] = {&sum_.tensor};
+  refused(ferrite_run(model_, one, 1, outputs, 1), FERRITE_EINVALID, "FE-X01", "");
+  const DLTensor* both[] = {&x_.tensor, &y_.tensor};
+  refused(ferrite_run(model_, both, 2, outputs, 0), FERRITE_EINVALID, "FE-X01", "");
+  refused(ferrite_run(model_, nullptr, 2, outputs, 1), FERRITE_EINVALID, "FE-X30", "");
+  refused(ferrite_run(nullptr, both, 2, outputs, 1), FERRITE_EINVALID, "FE-X30", "ferrite_run");
+  refused(run(&x_.tensor, nullptr, &sum_.tensor), FERRITE_EINVALID, "FE-X30", "'y'");
+
+  Bound rank({6}), fixed({2, 4}), other({5, 3});
+  refused(run(&rank.tensor, &y_.tensor, &sum_.tensor), FERRITE_EINVALID, "FE-X03", "sum.fe");
+  refused(run(&fixed.tensor, &y_.tensor, &sum_.tensor), FERRITE_EINVALID, "FE-X04", "sum.fe");
+  refused(run(&other.tensor, &y_.tensor, &sum_.tensor), FERRITE_EINVALID, "FE-X04", "sum.fe");
+
+  Bound bent({2, 3});
+  bent.tensor.dtype = {kDLFloat, 64, 1};
+  refused(run(&bent.tensor, &y_.tensor, &sum_.tensor), FERRITE_EINVALID, "FE-X02", "'x'");
+  bent.tensor.dtype = {kDLFloat, 32, 4};
+  refused(run(&bent.tensor, &y_.tensor, &sum_.tensor), FERRITE_EINVALID, "FE-X02", "'x'");
+  bent = Bound({2, 3});
+  bent.tensor.device = {static_cast<DLDeviceType>(2), 0};
+  refused(run(&bent.tensor, &y_.tensor, &sum_.tensor), FERRITE_EUNSUPPORTED, "FE-X33", "'x'");
+  Bound null({2, 3});
+  null.tensor.data = nullptr;
+  refused(run(&null.tensor, &y_.tensor, &sum_.tensor), FERRITE_EINVALID, "FE-X30", "'x'");
+  Bound shape({2, 3});
+  shape.tensor.ndim = -1;
+  refused(run(&shape.tensor, &y_.tensor, &sum_.tensor), FERRITE_EINVALID, "FE-X32", "'x'");
+  shape.tensor.ndim = 2;
+  shape.shape[0] = -2;
+  refused(run(&shape.tensor, &y_.tensor, &sum_.tensor), FERRITE_EINVALID, "FE-X32", "'x'");
+  shape.shape[0] = INT64_MAX;
+  refused(run(&shape.tensor, &y_.tensor, &sum_.tensor), FERRITE_EINVALID, "FE-X32", "'x'");
+  shape.tensor.shape = nullptr;
+  refused(run(&shape.tensor, &y_.tensor, &sum_.tensor), FERRITE_EINVALID, "FE-X32", "'x'");
+  EXPECT_EQ(run(&x_.tensor, &y_.tensor, &sum_.tensor), FERRITE_OK);
+}
+
+TEST_F(EmbedTest, RefusesOutputs) {
+  Bound transposed({3, 2});
+  refused(run(&x_.tensor, &y_.tensor, &transposed.tensor), FERRITE_EINVALID, "FE-X35", "'sum'");
+  Bound strided({2, 3});
+  int64_t strides[] = {1, 2};
+  strided.tensor.strides = strides;
+  refused(run(&x_.tensor, &y_.tensor, &strided.tensor), FERRITE_EINVALID, "FE-X35", "'sum'");
+  Bound odd({2, 3});
+  odd.tensor.byte_offset = 1;
+  refused(run(&x_.tensor, &y_.tensor, &odd.tensor), FERRITE_EINVALID, "FE-X35", "'sum'");
+  Bound null({2, 3});
+  null.tensor.data = nullptr;
+  refused(run(&x_.tensor, &y_.tensor, &null.tensor), FERRITE_EINVALID, "FE-X30", "'sum'");
+  refused(run(&x_.tensor, &y_.tensor, nullptr), FERRITE_EINVALID, "FE-X30", "'sum'");
+  const DLTensor* both[] = {&x_.tensor, &y_.tensor};
+  DLManagedTensorVersioned* made[2] = {nullptr, nullptr};
+  refused(ferrite_run_alloc(model_, both, 2, made, 2), FERRITE_EINVALID, "FE-X01", "ferrite_run_alloc");
+  refused(ferrite_run_alloc(model_, both, 2, nullptr, 1), FERRITE_EINVALID, "FE-X30", "ferrite_run_alloc");
+  EXPECT_EQ(made[0], nullptr);
+}
+
+TEST_F(EmbedTest, RefusesReportsBeforeARun) {
+  ferrite_stats stats{};
+  stats.size = sizeof stats;
+  refused(ferrite_model_stats(model_, &stats), FERRITE_EINVALID, "FE-X34", "ferrite_model_stats");
+  auto write = [](void*, const char*, uint64_t) {};
+  refused(ferrite_model_ledger(model_, nullptr, write), FERRITE_EINVALID, "FE-X34", "ferrite_model_ledger");
+  refused(ferrite_model_ledger(model_, nullptr, nullptr), FERRITE_EINVALID, "FE-X30", "ferrite_model_ledger");
+  refused(ferrite_model_stats(model_, nullptr), FERRITE_EINVALID, "FE-X30", "ferrite_model_stats");
+  ferrite_last_error(nullptr);
+}
+
+TEST_F(EmbedTest, WrapperThrows) {
+  const std::array<float, 6> elements{};
+  try {
+    ferrite::Tensor::of<float>({2, 4}, elements);
+    FAIL() << "8 elements were made of 6";
+  } catch (const ferrite::Error& fault) {
+    EXPECT_EQ(std::string(fault.code()), "FE-X32");
+  }
+  const auto tensor = ferrite::Tensor::of<float>({2, 3}, elements);
+  try {
+    tensor.elements<double>();
+    FAIL() << "f32 was read as f64";
+  } catch (const ferrite::Error& fault) {
+    EXPECT_EQ(std::string(fault.code()), "FE-X31");
+  }
+}
+
+}  // namespace

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Fails in every way in which a device, a kernel or a fusion pass can, and gives no reason.
+//   --device faulty:K  fails to be described (0), compiled for (1), loaded onto (2), allocated on (3), launched on (4)
+//   test.fails(x)      an op whose kernel fails
+//   config pass = "pair" | "statement" | "group" | "cut": a pass that names what does not exist
+#include "ferrite/plugin.hpp"
+
+namespace {
+
+using namespace ferrite;
+
+constexpr uint32_t not_described = 0, not_compiled = 1, not_loaded = 2, no_memory = 3, not_launched = 4,
+                   devices = 5;
+constexpr uint32_t nowhere = 999;
+
+[[noreturn]] void fail_silently() { throw Failure(FE_EDEVICE, "", ""); }
+
+class FaultyRuntime final : public Runtime {
+ public:
+  std::string id() const override { return "faulty"; }
+  uint32_t device_count() override { return devices; }
+  DeviceDescription describe(uint32_t device) override {
+    if (device == not_described) fail_silently();
+    DeviceDescription description;
+    description.description = std::string(1, static_cast<char>('0' + device));
+    description.name = "a faulty device";
+    return description;
+  }
+  void* alloc(uint32_t device, uint64_t bytes) override {
+    return device == no_memory ? nullptr : ::operator new(bytes);
+  }
+  void free(uint32_t, void* data) override { ::operator delete(data); }
+  void copy(const fe_copy_args&) override {}
+  void* module_load(uint32_t device, std::span<const Bytes>, std::string_view) override {
+    if (device == not_loaded) fail_silently();
+    return &module_;
+  }
+  void module_unload(void*) override {}
+  void* function(void* module, std::string_view) override { return module; }
+  void launch(const fe_launch_args&) override { fail_silently(); }
+
+ private:
+  char module_ = 0;
+};
+
+class FaultyProvider final : public Provider {
+ public:
+  std::string id() const override { return "faulty"; }
+  std::string device_kind() const override { return "faulty"; }
+  std::unique_ptr<Target> open_target(Bytes description) override {
+    if (description[0] == std::byte{'0' + not_compiled}) fail_silently();
+    return std::make_unique<Target>();
+  }
+  std::vector<Candidate> propose(Target&, Bytes) override {
+    Candidate candidate;
+    candidate.name = "nothing";
+    return {candidate};
+  }
+  CompileResult compile(Target&, const CompileRequest&) override {
+    CompileResult result;
+    result.blob = "nothing";
+    return result;
+  }
+  std::string fingerprint() override { return "faulty"; }
+};
+
+int32_t failing_kernel(void*, fe_call*, const fe_kernel_call_args*, fe_none*) { return FE_EDEVICE; }
+
+void fuse_nothing(const fe_loop_api& loops) {
+  auto args = sized<fe_pair_args>();
+  args.b = nowhere;
+  auto out = sized<fe_none>();
+  call_host(loops, loops.forbid_fusion, args, out);
+}
+void read_nothing(const fe_loop_api& loops) {
+  auto args = sized<fe_statement_args>();
+  args.statement = nowhere;
+  auto out = sized<fe_statement_view>();
+  call_host(loops, loops.statement, args, out);
+}
+void split(const fe_schedule_api& schedule, uint32_t group, uint32_t at) {
+  auto args = sized<fe_group_args>();
+  args.group = group;
+  args.at = at;
+  auto out = sized<fe_none>();
+  call_host(schedule, schedule.split_group, args, out);
+}
+
+void contribute(PluginBuilder& builder, const PluginContext& context) {
+  builder.add(std::unique_ptr<Runtime>(std::make_unique<FaultyRuntime>()));
+  builder.add(std::unique_ptr<Provider>(std::make_unique<FaultyProvider>()));
+  const std::string pass(context.config.has("pass") ? context.config.string("pass") : "");
+  auto before = [&](void (*body)(const fe_loop_api&)) {
+    builder.add(loop_pass("test.faulty." + pass, [body](const fe_loop_api& loops) {
+      body(loops);
+      return false;
+    }));
+  };
+  auto after = [&](uint32_t group) {
+    builder.add(schedule_pass("test.faulty." + pass, [group](const fe_schedule_api& schedule) {
+      split(schedule, group, nowhere);
+      return false;
+    }));
+  };
+  if (pass == "pair") before(fuse_nothing);
+  if (pass == "statement") before(read_nothing);
+  if (pass == "group") after(nowhere);
+  if (pass == "cut") after(0);
+}
+
+}  // namespace
+
+FERRITE_PLUGIN("test.faulty", "1.0.0", contribute,
+               op_def("test.fails")
+                   .operands("x")
+                   .infer([](const Instance& op) { return std::vector<TensorType>{op.operand(0)}; })
+                   .lower([](Lowering& l) {
+                     const BufferRef reads[] = {l.operand(0)}, writes[] = {l.result()};
+                     l.call(failing_kernel, nullptr, reads, writes, "failing_kernel");
+                   }))

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Takes a model through the stages one by one, each from the text of the one before, and compares with the direct way.
+
+Usage: every_stage.py FERRITE MODEL [options of `ferrite opt` that are no inputs]
+Loop programs and schedules also come out of their own stage as they went in.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# A text, the stages that it goes through, and the text that these end in.
+STEPS = [
+    ("import", "pre_grad", "pre_lower", "pre_lower"),
+    ("pre_lower", "lower", "lower", "lower"),
+    ("lower", "inline", "inline", "inline"),
+    ("inline", "pre_fusion", "pre_fusion", "inline"),
+    ("inline", "fuse", "fuse", "fuse"),
+    ("fuse", "post_fusion", "post_fusion", "post_fusion"),
+    ("post_fusion", "post_fusion", "post_fusion", "post_fusion"),
+    ("post_fusion", "emit", "emit", "emit"),
+]
+
+
+def without_node_numbers(text):
+    return re.sub(r"^( *\w+ .* from .*)$", lambda line: re.sub(r" %\d+\)", ")", line[1]), text, flags=re.MULTILINE)
+
+
+def main():
+    ferrite, model, *options = sys.argv[1:]
+
+    def opt(source, *arguments):
+        done = subprocess.run([ferrite, "opt", source, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            sys.exit(f"opt {source} {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    stages = list(dict.fromkeys(stage for step in STEPS for stage in (step[0], step[3])))
+    direct = {stage: opt(model, "--to", stage, *options) for stage in stages}
+    with tempfile.TemporaryDirectory(prefix="ferrite-stages-") as scratch:
+        for number, (source, first, last, expected) in enumerate(STEPS):
+            text = Path(scratch) / f"{number}_{source}.fe"
+            text.write_text(direct[source])
+            result = opt(text, "--from", first, "--to", last, *options)
+            # Nodes are numbered as they stand in the graph that was read.
+            if without_node_numbers(result) != without_node_numbers(direct[expected]):
+                sys.exit(f"the text of '{source}' through '{first}' to '{last}' is not that of '{expected}'")
+    print(f"{len(STEPS)} texts are the same")
+
+
+if __name__ == "__main__":
+    main()
