@@ -3,6 +3,7 @@
 #include "plugin_support.h"
 
 #include <filesystem>
+#include <fstream>
 
 namespace ferrite::core::plugin::test {
 namespace {
@@ -298,10 +299,15 @@ TEST(Loading, NamesALibraryThatIsNone) {
   fe_host host{};
   Registry registry(host);
   PluginRequest plugin;
-  plugin.library = std::filesystem::canonical("/proc/self/exe").parent_path().string();
+  plugin.library = (std::filesystem::path(testing::TempDir()) / "no_library.so").string();
+  std::ofstream(plugin.library) << "no library";
   auto loaded = registry.load(plugin);
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, "FE-P02") << loaded.error().message();
+  plugin.library = testing::TempDir();
+  loaded = registry.load(plugin);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, "FE-P01") << loaded.error().message();
 }
 
 TEST(Loading, WantsTheIdThatTheManifestSays) {

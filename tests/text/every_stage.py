@@ -33,7 +33,8 @@ def main():
     ferrite, model, *options = sys.argv[1:]
 
     def opt(source, *arguments):
-        done = subprocess.run([ferrite, "opt", source, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        command = [ferrite, "opt", source, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
             sys.exit(f"opt {source} {' '.join(arguments)}: {done.stderr}")
         return done.stdout
