@@ -213,14 +213,13 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
     case FE_CONTRIBUTION_PASS: {
       FE_TRY(const auto* table, table_of<fe_pass>(contribution, "pass"));
       if (!table->run) return null_slot("pass", "run");
-      PassEntry entry{std::string(abi::view(table->name)),
-                      std::string(abi::view(table->phase)),
-                      strings(table->after),
-                      strings(table->before),
-                      &plugin,
-                      table,
-                      0,
-                      true};
+      PassEntry entry;
+      entry.name = abi::view(table->name);
+      entry.phase = abi::view(table->phase);
+      entry.after = strings(table->after);
+      entry.before = strings(table->before);
+      entry.plugin = &plugin;
+      entry.pass = table;
       if (std::find(phase_names.begin(), phase_names.end(), entry.phase) == phase_names.end())
         return error(FE_EINVALID, "FE-M09",
                      "pass '{}' is for phase '{}', which does not exist; the phases are {}", entry.name,

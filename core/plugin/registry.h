@@ -29,7 +29,7 @@ struct PluginRequest {
   OnError on_error = OnError::fail;
   std::vector<graph::Attribute> config;
   std::vector<std::pair<std::string, std::string>> rule_files;  ///< path, text
-  std::vector<std::pair<std::string, std::string>> passes;  ///< that its descriptor lists, and where
+  std::vector<std::pair<std::string, std::string>> passes;      ///< that its descriptor lists, and where
   std::optional<Error> fault;  ///< why its files cannot be had; what load() then gives
 };
 

@@ -19,7 +19,7 @@ struct OpEntry {
   int last;
   void (*handler)(Context&);
   const char* standard = nullptr;  ///< for handlers of several ops: the operator that it becomes
-  std::string_view domain;         ///< "" = ai.onnx
+  std::string_view domain = {};    ///< "" = ai.onnx
 };
 
 /// The newest operator set whose changes are known. An op that none of them changed is taken up to here.

@@ -275,9 +275,9 @@ struct Options {
   bool special = false;
   double tolerance = 0;  ///< relative, beside that of the dtype
   unsigned seed = 1;
-  std::function<void(loop::BufferId, char*)> set;  ///< changes the random contents
-  int64_t expected_error = 0;                      ///< first word
-  std::vector<std::string> descriptions;  ///< targets; empty = this machine and its narrower relatives
+  std::function<void(loop::BufferId, char*)> set = {};  ///< changes the random contents
+  int64_t expected_error = 0;                           ///< first word
+  std::vector<std::string> descriptions = {};  ///< targets; empty = this machine and its narrower relatives
 };
 
 inline double tolerance_of(DType dtype) {

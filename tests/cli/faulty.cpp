@@ -9,8 +9,8 @@ namespace {
 
 using namespace ferrite;
 
-constexpr uint32_t not_described = 0, not_compiled = 1, not_loaded = 2, no_memory = 3, not_launched = 4,
-                   devices = 5;
+constexpr uint32_t not_described = 0, not_compiled = 1, not_loaded = 2, no_memory = 3,
+                   devices = 5;  // the last one describes itself, compiles and loads, and does not launch
 constexpr uint32_t nowhere = 999;
 
 [[noreturn]] void fail_silently() { throw Failure(FE_EDEVICE, "", ""); }
