@@ -311,16 +311,35 @@ FE_VAL_UNARY(abs)
 FE_VAL_UNARY(sign)
 FE_VAL_UNARY(exp)
 FE_VAL_UNARY(exp2)
-FE_VAL_UNARY(expm1) FE_VAL_UNARY(log) FE_VAL_UNARY(log2) FE_VAL_UNARY(log1p) FE_VAL_UNARY(sqrt)
-    FE_VAL_UNARY(rsqrt) FE_VAL_UNARY(reciprocal) FE_VAL_UNARY(sin) FE_VAL_UNARY(cos) FE_VAL_UNARY(tan)
-        FE_VAL_UNARY(asin) FE_VAL_UNARY(acos) FE_VAL_UNARY(atan) FE_VAL_UNARY(sinh) FE_VAL_UNARY(cosh)
-            FE_VAL_UNARY(tanh) FE_VAL_UNARY(asinh) FE_VAL_UNARY(acosh) FE_VAL_UNARY(atanh) FE_VAL_UNARY(erf)
-                FE_VAL_UNARY(floor) FE_VAL_UNARY(ceil) FE_VAL_UNARY(round) FE_VAL_UNARY(trunc)
-                    FE_VAL_UNARY(isnan) FE_VAL_UNARY(isinf)
+FE_VAL_UNARY(expm1)
+FE_VAL_UNARY(log)
+FE_VAL_UNARY(log2)
+FE_VAL_UNARY(log1p)
+FE_VAL_UNARY(sqrt)
+FE_VAL_UNARY(rsqrt)
+FE_VAL_UNARY(reciprocal)
+FE_VAL_UNARY(sin)
+FE_VAL_UNARY(cos)
+FE_VAL_UNARY(tan)
+FE_VAL_UNARY(asin)
+FE_VAL_UNARY(acos)
+FE_VAL_UNARY(atan)
+FE_VAL_UNARY(sinh)
+FE_VAL_UNARY(cosh)
+FE_VAL_UNARY(tanh)
+FE_VAL_UNARY(asinh)
+FE_VAL_UNARY(acosh)
+FE_VAL_UNARY(atanh)
+FE_VAL_UNARY(erf)
+FE_VAL_UNARY(floor)
+FE_VAL_UNARY(ceil)
+FE_VAL_UNARY(round)
+FE_VAL_UNARY(trunc)
+FE_VAL_UNARY(isnan)
+FE_VAL_UNARY(isinf)
 #undef FE_VAL_UNARY
-                        inline Val min(Val a, Val b) {
-  return a.lowering()->prim(Prim::min_, a, b);
-}
+
+inline Val min(Val a, Val b) { return a.lowering()->prim(Prim::min_, a, b); }
 inline Val max(Val a, Val b) { return a.lowering()->prim(Prim::max_, a, b); }
 inline Val pow(Val a, Val b) { return a.lowering()->prim(Prim::pow_, a, b); }
 inline Val where(Val condition, Val a, Val b) {
