@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Over 600 lines because the grammar is one: every rule reads through the same cursor and scopes.
 #include "core/loop/parse.h"
 
 #include <charconv>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Over 600 lines because every recording call checks its arguments in the same words.
 #include "core/loop/record.h"
 
 #include <algorithm>

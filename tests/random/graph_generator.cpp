@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Over 600 lines because it is one table: a generator for each family of operators.
 #include "graph_generator.h"
 
 #include <optional>
