@@ -24,7 +24,7 @@ constexpr uint64_t graphs_a_process = 100;
 
 struct Options {
   uint64_t count = 300, seed = 1;
-  std::string device = "cpu", dump, json;
+  std::string device = "cpu", dump, json, commit;
   bool print = false;
 };
 
@@ -177,8 +177,9 @@ int run(const Options& options) {
              failed, crashed);
   if (!options.json.empty()) {
     std::ofstream(options.json) << fmt::format(
-        "{{\"seed\": {}, \"graphs\": {}, \"passed\": {}, \"failed\": {}, \"crashed\": {}}}\n", first,
-        options.count, passed, failed, crashed);
+        "{{\"commit\": \"{}\", \"seed\": {}, \"graphs\": {}, \"passed\": {}, \"failed\": {}, \"crashed\": "
+        "{}}}\n",
+        options.commit, first, options.count, passed, failed, crashed);
   }
   return failed + crashed == 0 ? 0 : 1;
 }
@@ -195,6 +196,7 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "What to compile for")->capture_default_str();
   app.add_option("--dump-failing", options.dump, "Write graphs that fail into this folder");
   app.add_option("--json", options.json, "Write the counts into this file");
+  app.add_option("--commit", options.commit, "What the file of counts names as the source's state");
   app.add_flag("--print", options.print, "Only print the graphs");
   CLI11_PARSE(app, argc, argv);
   if (!options.print) return run(options);
