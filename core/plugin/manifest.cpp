@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 8> manifest_keys = {"schema", "extends", "enable", "disable",
                                                            "search", "plugin",  "pass",   "pipeline"};
-constexpr std::array<std::string_view, 3> plugin_keys = {"library", "on_error", "config"};
+constexpr std::array<std::string_view, 4> plugin_keys = {"library", "on_error", "isolation", "config"};
 constexpr std::array<std::string_view, 3> pass_keys = {"enabled", "after", "before"};
 constexpr std::array<std::string_view, 3> pipeline_keys = {"fuse", "device", "threads"};
 constexpr size_t deepest_extends = 16;
@@ -61,6 +61,7 @@ struct ConfigPlace {
 struct PluginSettings {
   std::string where, library, library_where;
   std::optional<OnError> on_error;
+  std::optional<Isolation> isolation;
   std::vector<graph::Attribute> config;
   std::map<std::string, ConfigPlace, std::less<>> config_places;
 };
@@ -205,6 +206,14 @@ Result<void> Reader::read_plugins(const TomlTable& manifest, const std::string& 
         return at(table->place("on_error"),
                   error(FE_EINVALID, "FE-M03", "on_error is \"fail\" or \"skip\", not \"{}\"", *on_error));
       settings.on_error = *on_error == "skip" ? OnError::skip : OnError::fail;
+    }
+    FE_TRY(auto isolation, table->string("isolation"));
+    if (isolation) {
+      if (*isolation != "in-process" && *isolation != "process")
+        return at(table->place("isolation"),
+                  error(FE_EINVALID, "FE-M03", "isolation is \"in-process\" or \"process\", not \"{}\"",
+                        *isolation));
+      settings.isolation = *isolation == "process" ? Isolation::process : Isolation::in_process;
     }
     FE_TRY(auto config, table->table("config"));
     if (config) FE_CHECK(read_config(*config, "", 0, settings));
@@ -365,6 +374,7 @@ Result<PluginRequest> Reader::find(const Enabled& enabled) {
   auto settings = settings_.find(enabled.id);
   if (settings != settings_.end()) {
     request.on_error = settings->second.on_error.value_or(OnError::fail);
+    request.isolation = settings->second.isolation.value_or(Isolation::in_process);
     request.config = settings->second.config;
     request.library = settings->second.library;
     if (!request.library.empty() && !fs::is_regular_file(request.library, failed))

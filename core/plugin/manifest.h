@@ -50,6 +50,7 @@ struct PipelineRequest {
 ///     [plugin."acme.fuse"]
 ///     library = "libacme.so"         # optional; relative to this file and below it, or absolute
 ///     on_error = "fail"              # or "skip"
+///     isolation = "in-process"       # or "process"
 ///     config = { limit = 3, tile = { m = 4 } }
 ///     [pass."acme.drop"]
 ///     enabled = false

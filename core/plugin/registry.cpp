@@ -74,6 +74,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
   plugin->library = request.library;
   plugin->why = request.why;
   plugin->on_error = request.on_error;
+  plugin->isolation = request.isolation;
   auto place = request.library.empty() ? request.id : request.library;
 
   std::vector<fe_contribution> contributions;

@@ -20,6 +20,8 @@
 namespace ferrite::core::plugin {
 
 enum class OnError : uint8_t { fail, skip };
+/// Where a plugin's callbacks run: in this process, or in a child that may crash without harm.
+enum class Isolation : uint8_t { in_process, process };
 
 /// What the manifest says of one plugin.
 struct PluginRequest {
@@ -27,6 +29,7 @@ struct PluginRequest {
   std::string library;  ///< absolute path
   std::string why;      ///< "share/ferrite/default.toml:4:3", "--plugin"
   OnError on_error = OnError::fail;
+  Isolation isolation = Isolation::in_process;
   std::vector<graph::Attribute> config;
   std::vector<std::pair<std::string, std::string>> rule_files;  ///< path, text
   std::vector<std::pair<std::string, std::string>> passes;      ///< that its descriptor lists, and where
@@ -36,6 +39,7 @@ struct PluginRequest {
 struct LoadedPlugin {
   std::string id, version, library, why;
   OnError on_error = OnError::fail;
+  Isolation isolation = Isolation::in_process;
   const fe_plugin_v0* description = nullptr;  ///< null for a plugin of rule files only
   void* instance = nullptr;
 };

@@ -55,6 +55,7 @@ TEST_F(Manifest, GivesWhatItEnables) {
   auto pipeline = read(R"(enable = ["acme.fuse", "acme.base"]
 [plugin."acme.fuse"]
 on_error = "skip"
+isolation = "process"
 config = { limit = 3, tile = { m = 4.5 }, names = ["a", "b"], on = true, sizes = [1, 2], ratio = 2, ratios = [1, 2] }
 [pass."acme.drop"]
 enabled = false
@@ -69,6 +70,7 @@ threads = 3
   EXPECT_EQ(fuse.id, "acme.fuse");
   EXPECT_TRUE(fuse.library.empty());
   EXPECT_EQ(fuse.on_error, OnError::skip);
+  EXPECT_EQ(fuse.isolation, Isolation::process);
   ASSERT_EQ(fuse.rule_files.size(), 1u);
   EXPECT_EQ(fuse.rule_files[0].second, "rule text");
   auto config = [&](std::string_view name) -> const graph::AttributeValue* {
@@ -145,6 +147,7 @@ TEST_F(Manifest, NamesEveryFaultWithItsPlace) {
   EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\"]\nlibrary = \"../gone.so\""),
             "FE-M07 6:11");
   EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\"]\non_error = \"ignore\""), "FE-M03 6:12");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\"]\nisolation = \"thread\""), "FE-M03 6:13");
   EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuse\".config]\nwhen = 2020-01-01"),
             "FE-M03 6:8");
   EXPECT_EQ(fault("enable = [\"acme.fuse\", \"acme.fuse\"]"), "FE-M08 4:24");
