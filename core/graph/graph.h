@@ -156,6 +156,8 @@ class Graph {
   Result<std::span<const std::byte>> constant_bytes(ValueId id) const;
   /// Of weights and parameters in files; FE-G42 for others.
   Result<WeightIdentity> weight_identity(ValueId id) const;
+  /// What the names of weight files are relative to; empty is the working directory.
+  const std::string& weight_folder() const { return weights_->folder(); }
 
   SymbolTable& symbols() { return symbols_; }
   const SymbolTable& symbols() const { return symbols_; }

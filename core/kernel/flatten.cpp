@@ -1,86 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/kernel/flatten.h"
 
-#include <xxhash.h>
-
-#include <cstring>
-
 #include "core/loop/verify.h"
+#include "core/support/flat_container.h"
 #include "ferrite/abi/kernel.h"
 
 namespace ferrite::core::kernel {
 namespace {
 
 using namespace ferrite::loop;
-
-/// The sections of a container, gathered before their offsets are known.
-class Container {
- public:
-  template <class T>
-  void add(uint32_t kind, bool semantic, const std::vector<T>& elements) {
-    Section section;
-    section.head.kind = kind | (semantic ? FE_SECTION_MUST_UNDERSTAND : 0u);
-    section.head.rev = FE_FLAT_REVISION;
-    section.head.stride = sizeof(T);
-    section.head.count = elements.size();
-    section.data.resize(elements.size() * sizeof(T));
-    if (!elements.empty()) std::memcpy(section.data.data(), elements.data(), section.data.size());
-    section.semantic = semantic;
-    sections_.push_back(std::move(section));
-  }
-
-  std::vector<std::byte> bytes() {
-    uint64_t offset = sizeof(fe_flat_header) + sections_.size() * sizeof(fe_flat_section);
-    for (auto& section : sections_) {
-      section.head.offset = offset;
-      offset += (section.data.size() + 7) / 8 * 8;
-    }
-    fe_flat_header header{};
-    header.magic = FE_FLAT_MAGIC;
-    header.endian = FE_FLAT_ENDIAN;
-    header.revision = FE_FLAT_REVISION;
-    header.content = FE_FLAT_KERNEL;
-    header.bytes = offset;
-    header.section_count = static_cast<uint32_t>(sections_.size());
-    std::vector<std::byte> result(offset);
-    std::memcpy(result.data(), &header, sizeof header);
-    for (size_t k = 0; k < sections_.size(); ++k) {
-      const auto& section = sections_[k];
-      std::memcpy(result.data() + sizeof header + k * sizeof section.head, &section.head,
-                  sizeof section.head);
-      if (!section.data.empty())
-        std::memcpy(result.data() + section.head.offset, section.data.data(), section.data.size());
-    }
-    return result;
-  }
-
-  /// Of the semantic sections' contents, not of where they lie.
-  std::string entry() const {
-    std::vector<std::byte> input;
-    auto append = [&](const void* data, size_t size) {
-      const auto* first = static_cast<const std::byte*>(data);
-      input.insert(input.end(), first, first + size);
-    };
-    for (const auto& section : sections_) {
-      if (!section.semantic) continue;
-      append(&section.head.kind, sizeof section.head.kind);
-      append(&section.head.rev, sizeof section.head.rev);
-      append(&section.head.stride, sizeof section.head.stride);
-      append(&section.head.count, sizeof section.head.count);
-      append(section.data.data(), section.data.size());
-    }
-    const XXH128_hash_t hash = XXH3_128bits(input.data(), input.size());
-    return fmt::format("k_{:016x}{:016x}", hash.high64, hash.low64);
-  }
-
- private:
-  struct Section {
-    fe_flat_section head{};
-    std::vector<std::byte> data;
-    bool semantic = true;
-  };
-  std::vector<Section> sections_;
-};
 
 /// Fills the tables of a canonical kernel.
 class Writer {
@@ -98,8 +26,8 @@ class Writer {
     }
   }
 
-  Container container(std::string_view provenance) const {
-    Container container;
+  FlatContainer container(std::string_view provenance) const {
+    FlatContainer container;
     container.add(FE_SECTION_KERNEL, true,
                   std::vector<fe_flat_kernel>{{kernel_.shared, 0, kernel_.numerics, 0}});
     container.add(FE_SECTION_SYMBOLS, true, symbols_);
@@ -213,9 +141,9 @@ Result<FlatKernel> flatten(const Kernel& kernel, std::string_view provenance) {
   FE_CHECK(loop::verify(kernel));
   FlatKernel result;
   const Kernel canonical_kernel = canonical(kernel, result.buffers);
-  Container container = Writer(canonical_kernel).container(provenance);
+  FlatContainer container = Writer(canonical_kernel).container(provenance);
   result.entry = container.entry();
-  result.bytes = container.bytes();
+  result.bytes = container.bytes(FE_FLAT_KERNEL);
   return result;
 }
 

@@ -4,87 +4,35 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ferrite/flat.hpp"
 #include "ferrite/loop.hpp"
 #include "ferrite/loop_check.hpp"
 
 namespace ferrite::inline v0 {
 namespace detail {
 
-class KernelReader {
+class KernelReader : FlatContainer {
  public:
-  explicit KernelReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit KernelReader(std::span<const std::byte> bytes) : FlatContainer(bytes, "kernel") {}
 
   std::optional<loop::Kernel> run(std::string* error) {
     loop::Kernel kernel;
-    const bool read =
-        header() && symbols(kernel) && expressions(kernel) && buffers(kernel) && statements(kernel);
+    const bool read = open(FE_FLAT_KERNEL, understood) && symbols(kernel) && expressions(kernel) &&
+                      buffers(kernel) && statements(kernel);
     if (read) return kernel;
-    if (error) *error = fault_;
+    if (error) *error = fault();
     return std::nullopt;
   }
 
  private:
-  static constexpr uint32_t section_kinds = FE_SECTION_STORES + 1;
+  static constexpr uint64_t understood = (uint64_t{2} << FE_SECTION_STORES) - 2;  // kinds 1 to this one
   static constexpr uint32_t max_depth = 256;  // of an expression: what walks it may recurse
-
-  bool fail(std::string text) {
-    if (fault_.empty()) fault_ = std::move(text);
-    return false;
-  }
-
-  bool header() {
-    fe_flat_header header;
-    if (bytes_.size() < sizeof header) return fail("the kernel is cut short: there is no whole header");
-    std::memcpy(&header, bytes_.data(), sizeof header);
-    if (header.magic != FE_FLAT_MAGIC) return fail("this is no flat kernel: the magic number is wrong");
-    if (header.endian != FE_FLAT_ENDIAN) return fail("the kernel is of the other byte order");
-    if (header.revision == 0 || header.revision > FE_FLAT_REVISION)
-      return fail("the kernel's revision " + std::to_string(header.revision) + " is not known");
-    if (header.content != FE_FLAT_KERNEL) return fail("the container holds no kernel");
-    if (header.features != 0) return fail("the kernel needs features that are not known");
-    if (header.bytes > bytes_.size() || header.bytes < sizeof header) return fail("the kernel is cut short");
-    bytes_ = bytes_.first(static_cast<size_t>(header.bytes));
-    if (header.section_count > (bytes_.size() - sizeof header) / sizeof(fe_flat_section))
-      return fail("the section table is cut short");
-    for (uint32_t k = 0; k < header.section_count; ++k) {
-      fe_flat_section section;
-      std::memcpy(&section, bytes_.data() + sizeof header + k * sizeof section, sizeof section);
-      const uint32_t kind = section.kind & ~FE_SECTION_MUST_UNDERSTAND;
-      if (section.offset % 8 != 0 || section.offset > bytes_.size())
-        return fail("a section lies outside of the kernel");
-      if (section.count > 0 &&
-          (section.stride == 0 || section.count > (bytes_.size() - section.offset) / section.stride))
-        return fail("a section is cut short");
-      if (kind == 0 || kind >= section_kinds) {
-        if (section.kind & FE_SECTION_MUST_UNDERSTAND)
-          return fail("the kernel has a section that is not known");
-        continue;
-      }
-      if (present_[kind]) return fail("the kernel has a section twice");
-      present_[kind] = true;
-      sections_[kind] = section;
-    }
-    return true;
-  }
-
-  /// The elements of a section; ones that are longer than T are read as far as T goes.
-  template <class T>
-  bool table(uint32_t kind, std::vector<T>& out) {
-    const auto& section = sections_[kind];
-    if (section.count == 0) return true;
-    if (section.stride < sizeof(T)) return fail("the elements of a section are too short");
-    out.resize(static_cast<size_t>(section.count));
-    for (size_t k = 0; k < out.size(); ++k)
-      std::memcpy(&out[k], bytes_.data() + section.offset + k * section.stride, sizeof(T));
-    return true;
-  }
 
   bool symbols(loop::Kernel& kernel) {
     std::vector<fe_flat_kernel> head;
@@ -263,13 +211,9 @@ class KernelReader {
     return true;
   }
 
-  std::span<const std::byte> bytes_;
-  fe_flat_section sections_[section_kinds] = {};
-  bool present_[section_kinds] = {};
   std::vector<index::Expr> exprs_;
   std::vector<int64_t> ints_;
   std::vector<uint32_t> indices_;
-  std::string fault_;
 };
 
 }  // namespace detail

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Writing the flat container (abi/kernel.h): sections gathered, then laid out with their header.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ferrite::core {
+
+/// The sections of one container, in the order in which they are added. Elements are plain data without padding.
+class FlatContainer {
+ public:
+  /// A semantic section must be understood by readers and counts for entry().
+  template <class T>
+  void add(uint32_t kind, bool semantic, const std::vector<T>& elements) {
+    add(kind, semantic, elements.data(), elements.size(), sizeof(T));
+  }
+
+  /// The whole container: header, section table, sections from multiples of 8 on.
+  std::vector<std::byte> bytes(uint32_t content) const;
+
+  /// "k_" and the hash of the semantic sections' contents, not of where they lie.
+  std::string entry() const;
+
+ private:
+  struct Section {
+    uint32_t kind = 0;  ///< with the must-understand bit
+    uint64_t stride = 0, count = 0;
+    std::vector<std::byte> data;
+    bool semantic = true;
+  };
+  void add(uint32_t kind, bool semantic, const void* data, size_t count, size_t stride);
+
+  std::vector<Section> sections_;
+};
+
+}  // namespace ferrite::core
