@@ -8,41 +8,16 @@
 #include "core/graph/parse.h"
 #include "core/loop/eval.h"
 #include "core/lower/lower.h"
+#include "core/plugin/host.h"
 #include "core/plugin/serial.h"
-#include "core/run/pool.h"
 #include "core/support/abi.h"
 
 namespace ferrite::core {
 
-namespace {
-
-std::unique_ptr<fe_host> make_host() {
-  auto host = std::make_unique<fe_host>(abi::sized<fe_host>());
-  host->rev = 1;
-  host->minor = FE_ABI_MINOR;
-  host->version = abi::string(FERRITE_VERSION);
-  host->log = [](void*, fe_call*, const fe_log_args* args, fe_none*) -> int32_t {
-    auto channel = abi::view(args->channel);
-    if (args->level <= FE_LOG_WARNING || log::enabled(channel)) log::write(channel, abi::view(args->text));
-    return FE_OK;
-  };
-  host->parallel_for = [](void*, fe_call*, const fe_parallel_args* args, fe_none*) -> int32_t {
-    run::Pool::process().parallel_for(args->count, args->grain, args->workers, args->context, args->fn);
-    return FE_OK;
-  };
-  host->workers = [](void*, fe_call*, const fe_none*, fe_workers_out* out) -> int32_t {
-    out->workers = run::Pool::process().workers();
-    return FE_OK;
-  };
-  return host;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline) {
   std::unique_ptr<Session> session(new Session());
   session->pipeline_ = pipeline;
-  session->host_ = make_host();
+  session->host_ = plugin::make_host();
   session->registry_ = std::make_unique<plugin::Registry>(*session->host_);
   for (const auto& request : pipeline.plugins) {
     auto loaded = session->registry_->load(request);

@@ -2,6 +2,7 @@
 #include "core/graph/api.h"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 
 #include "core/graph/infer.h"
@@ -32,7 +33,17 @@ int32_t GraphApi::slot(void* self, fe_call* call, const Args* args, Out* out) {
   }
 }
 
-GraphApi::GraphApi(Graph& graph, const OpRegistry& registry) : graph_(graph), registry_(registry) {
+namespace {
+
+uint64_t next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+GraphApi::GraphApi(Graph& graph, const OpRegistry& registry)
+    : graph_(graph), registry_(registry), serial_(next_serial()) {
   api_ = abi::sized<fe_graph_api>();
   api_.rev = 1;
   api_.self = this;
@@ -51,6 +62,9 @@ GraphApi::GraphApi(Graph& graph, const OpRegistry& registry) : graph_(graph), re
   api_.evaluate = slot<&GraphApi::evaluate, fe_value_args, fe_handle_out>;
   api_.users = slot<&GraphApi::users, fe_value_args, fe_users_out>;
 }
+
+// As slot() finds it.
+GraphApi& GraphApi::of(const fe_graph_api& api) { return *static_cast<GraphApi*>(api.self); }
 
 GraphApi::Scratch& GraphApi::scratch() {
   if (scratch_.revision != graph_.revision()) scratch_ = Scratch{};

@@ -25,7 +25,11 @@ class GraphApi {
   GraphApi& operator=(const GraphApi&) = delete;
 
   const fe_graph_api* api() const { return &api_; }
+  /// Whose table that is: every one in this process is some GraphApi's.
+  static GraphApi& of(const fe_graph_api& api);
   Graph& graph() { return graph_; }
+  /// No other object of this process has had it: with the graph's revision it says what the graph holds.
+  uint64_t serial() const { return serial_; }
   /// The pass or rule that new nodes are said to be made by.
   void set_made_by(std::string made_by) { made_by_ = std::move(made_by); }
   /// What `evaluate` calls; without it the slot answers FE_EUNSUPPORTED.
@@ -67,6 +71,7 @@ class GraphApi {
 
   Graph& graph_;
   const OpRegistry& registry_;
+  const uint64_t serial_;
   fe_graph_api api_{};
   std::string made_by_;
   Evaluate evaluate_;

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "core/graph/infer.h"
+#include "core/isolate/plugin.h"
 #include "core/support/abi.h"
 
 namespace ferrite::core::plugin {
@@ -78,7 +79,14 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
   auto place = request.library.empty() ? request.id : request.library;
 
   std::vector<fe_contribution> contributions;
-  if (!request.library.empty()) {
+  if (!request.library.empty() && request.isolation == Isolation::process) {
+    auto opened = isolate::Plugin::open(request, op_plugins_);
+    if (!opened) return at(place, std::move(opened.error()));
+    plugin->process = std::move(*opened);
+    plugin->id = plugin->process->id();
+    plugin->version = plugin->process->version();
+    contributions = plugin->process->contributions();
+  } else if (!request.library.empty()) {
     std::error_code missing;
     // Loading a pipe would wait for its writer.
     if (!std::filesystem::is_regular_file(request.library, missing))
@@ -147,6 +155,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     for (size_t k = 0; k < out.contributions.count; ++k)
       contributions.push_back(abi::element<fe_contribution>(out.contributions, k));
   }
+  for (const auto& contribution : contributions) plugin->kinds.push_back(contribution.kind);
   plugins_.push_back(std::move(plugin));
   const LoadedPlugin& loaded = *plugins_.back();
   for (const auto& contribution : contributions) {
@@ -169,6 +178,9 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     plugins_.pop_back();
     return fault;
   }
+  const auto ops = ops_.all();
+  if (std::any_of(ops.begin(), ops.end(), [&](const auto* op) { return op->plugin == loaded.id; }))
+    op_plugins_.push_back(request);
   for (const auto& [path, text] : request.rule_files) {
     const std::string pass = loaded.id + "/" + std::filesystem::path(path).filename().string();
     rule_sets_.push_back({text, path, pass, {}, &loaded});

@@ -2,6 +2,8 @@
 // What is loaded and what it contributes: plugins by id, ops, lowerings, rule sets, passes, providers, runtimes, importers.
 #pragma once
 
+#include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,11 +19,22 @@
 #include "core/support/log.h"
 #include "ferrite/abi/plugin.h"
 
+namespace ferrite::core::isolate {
+class Plugin;
+}
+
 namespace ferrite::core::plugin {
 
 enum class OnError : uint8_t { fail, skip };
 /// Where a plugin's callbacks run: in this process, or in a child that may crash without harm.
 enum class Isolation : uint8_t { in_process, process };
+
+/// What the child of one isolated plugin may take.
+struct ProcessLimits {
+  std::chrono::milliseconds timeout{10'000};  ///< of each callback
+  uint64_t memory = uint64_t{4} << 30;        ///< bytes of its address space, mapped weights included
+  uint32_t starts = 4;  ///< after as many children have failed, none is started any more
+};
 
 /// What the manifest says of one plugin.
 struct PluginRequest {
@@ -30,6 +43,7 @@ struct PluginRequest {
   std::string why;      ///< "share/ferrite/default.toml:4:3", "--plugin"
   OnError on_error = OnError::fail;
   Isolation isolation = Isolation::in_process;
+  ProcessLimits process_limits;
   std::vector<graph::Attribute> config;
   std::vector<std::pair<std::string, std::string>> rule_files;  ///< path, text
   std::vector<std::pair<std::string, std::string>> passes;      ///< that its descriptor lists, and where
@@ -40,7 +54,9 @@ struct LoadedPlugin {
   std::string id, version, library, why;
   OnError on_error = OnError::fail;
   Isolation isolation = Isolation::in_process;
-  const fe_plugin_v0* description = nullptr;  ///< null for a plugin of rule files only
+  const fe_plugin_v0* description = nullptr;  ///< null for one of rule files only, and for one in a child
+  std::shared_ptr<isolate::Plugin> process;   ///< null for one in this process
+  std::vector<uint32_t> kinds;                ///< FE_CONTRIBUTION_* of what it gave, in order
   void* instance = nullptr;
 };
 
@@ -78,7 +94,8 @@ class Registry {
 
   /// Opens the library, checks entry, version and id, creates the plugin and registers everything it contributes, or nothing.
   /// Codes: FE-P01 no such library, FE-P02 it does not load, FE-P03 no entry symbol, FE-P04 another ABI version, FE-P05 its id is
-  /// not the one expected, FE-P06 create failed, FE-P07 a contribution is malformed, FE-P08 an id or op is taken.
+  /// not the one expected, FE-P06 create failed, FE-P07 a contribution is malformed, FE-P08 an id or op is taken. The library of an
+  /// isolated plugin is loaded by its child and never here; besides these there are then FE-P26 to FE-P32.
   Result<const LoadedPlugin*> load(const PluginRequest& request);
 
   const std::vector<std::unique_ptr<LoadedPlugin>>& plugins() const { return plugins_; }
@@ -101,6 +118,7 @@ class Registry {
   const fe_host& host_;
   std::vector<std::unique_ptr<LoadedPlugin>> plugins_;
   graph::OpRegistry ops_;
+  std::deque<PluginRequest> op_plugins_;  ///< what isolated plugins load besides themselves
   std::vector<Contributed<fe_lowering>> lowerings_;
   std::vector<PassEntry> passes_;
   std::vector<RuleSetEntry> rule_sets_;

@@ -43,6 +43,13 @@ bool enabled(std::string_view channel) {
   return k < channel_names.size() && (mask >> k & 1u) != 0;
 }
 
+std::string enabled_channels() {
+  std::string result;
+  for (const auto name : channel_names)
+    if (enabled(name)) result += fmt::format("{}{}", result.empty() ? "" : ",", name);
+  return result;
+}
+
 void write(std::string_view channel, std::string_view text) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);

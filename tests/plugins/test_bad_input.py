@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-OK, BAD_INPUT, INTERNAL = 0, 3, 70
+OK, BAD_INPUT, UNSUPPORTED, INTERNAL = 0, 3, 4, 70
 MODEL = """ferrite graph 0
 graph @sum(%x: f32[4]) -> (%1 "y") {
   %0 = relu(%x) : f32[4] from "first"
@@ -151,6 +151,23 @@ class BadPluginTest(unittest.TestCase):
                 self.assertEqual(graph.stdout, plain.stdout)
                 ledger = self.call("explain", "--manifest", self.manifest)
                 self.assertRegex(ledger.stdout, rf"failed  test\.{plugin}\.pass")
+
+    def test_isolated_plugin_that_aborts(self):
+        """The program lives, and says whose fault it was; the next one compiles without the pass."""
+        extra = 'isolation = "process"\nconfig = { mode = "abort" }\n'
+        text = self.enabling("isolated", extra)
+        pattern = "'test.isolated.pass' of plugin 'test.isolated'.*FE-P27 .*signal 6"
+        self.refused(self.with_manifest(text), "FE-P10", pattern, INTERNAL)
+        plain = self.call("opt", "--to", "pre_grad")
+        self.assertEqual(self.with_manifest(text + 'on_error = "skip"\n').returncode, OK)
+        result = np.load(self.folder / "out" / "output_0.npy")
+        np.testing.assert_array_equal(result, np.array([-1, 4, -3, 8], np.float32))
+        graph = self.call("opt", "--to", "pre_grad", "--manifest", self.manifest)
+        self.assertEqual(graph.stdout, plain.stdout)
+
+    def test_plugin_that_cannot_be_isolated(self):
+        done = self.with_manifest(self.enabling("c_kernel", 'isolation = "process"\n'))
+        self.refused(done, "FE-P30", "c_kernel.so.*in-process", UNSUPPORTED)
 
     def test_skipped_plugin(self):
         done = self.with_manifest(self.enabling("duplicate_op", 'on_error = "skip"\n'))

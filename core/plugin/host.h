@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The table of services that plugins get from the process that they run in.
+#pragma once
+
+#include <memory>
+
+#include "ferrite/abi/plugin.h"
+
+namespace ferrite::core::plugin {
+
+/// Logging to standard error and the process's one pool of workers. Outlives the plugins that are created with it. Any-thread.
+std::unique_ptr<fe_host> make_host();
+
+}  // namespace ferrite::core::plugin
