@@ -9,7 +9,7 @@
 namespace ferrite::cli {
 
 int exit_status(const Error& error) {
-  if (error.code.starts_with("FE-C0") || error.code == "FE-D01") return exit_usage;
+  if (error.code.starts_with("FE-C0") || error.code == "FE-D01" || error.code == "FE-R40") return exit_usage;
   switch (error.status) {
     case FE_EUNSUPPORTED: return exit_unsupported;
     case FE_EINVALID: return error.code.starts_with("FE-D") ? exit_device : exit_bad_input;
@@ -65,6 +65,10 @@ void DeviceOptions::add_to(CLI::App& command) {
   command.add_option("--threads", threads, "Worker threads; 0: as many as the machine has processors")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{4096}));
+  command
+      .add_option("--compile-jobs", compile_jobs, "Kernels that are compiled at a time; 0: as many as can be")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{0}, int64_t{4096}));
   command.add_flag("--no-fuse", no_fuse, "Make every statement a kernel of its own");
 }
 
@@ -72,6 +76,7 @@ core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline
   core::CompileOptions options;
   options.device = !device.empty() ? device : pipeline.device.value_or(options.device);
   options.threads = threads ? *threads : pipeline.threads.value_or(0);
+  options.jobs = compile_jobs;
   options.fuse = !no_fuse && pipeline.fuse.value_or(true);
   options.listings = core::log::enabled("output_code");
   return options;

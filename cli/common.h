@@ -28,7 +28,8 @@ inline constexpr int exit_unsupported = 4;
 inline constexpr int exit_device = 5;
 inline constexpr int exit_internal = 70;
 
-/// The first codes of the command line, FE-C0x, and a device that is not there are usage errors; others go by their class.
+/// The first codes of the command line, FE-C0x, and a device or rule that is not there are usage errors; others go by their
+/// class.
 int exit_status(const Error& error);
 /// Writes "ferrite: FE-X04 where: text" to standard error and gives the exit status.
 int report(const Error& error);
@@ -51,6 +52,7 @@ struct PipelineOptions {
 struct DeviceOptions {
   std::string device;
   std::optional<int64_t> threads;  ///< 0: as many as the machine has processors
+  int64_t compile_jobs = 0;        ///< 0: as many as there are threads
   bool no_fuse = false;
 
   void add_to(CLI::App& command);

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/explain_rules.h"
 #include "cli/inputs.h"
 #include "cli/running.h"
 #include "core/support/suggest.h"
@@ -14,7 +15,9 @@ namespace {
 struct Options {
   std::string model;
   std::vector<std::string> why_not;  // two nodes, or nothing
-  bool json = false;
+  std::string rule;                  // of --near-misses; "" = all
+  bool near_misses = false, applied = false, json = false;
+  size_t limit = 20;
   PipelineOptions pipeline;
   DeviceOptions device;
   InputOptions inputs;
@@ -125,10 +128,30 @@ void print_all(const std::vector<core::LedgerRecord>& records) {
   }
 }
 
+/// What the rules did, or nearly did.
+Result<void> explain_rules(const Options& options, OpenModel& opened,
+                           std::span<const std::vector<int64_t>> dims) {
+  const auto& registry = opened.session->registry();
+  core::rewrite::NearMisses misses(options.rule, options.limit);
+  if (options.near_misses) {
+    FE_CHECK(check_rule_name(registry, options.rule));
+    opened.compile.near_misses = &misses;
+  }
+  opened.compile.to = "pre_lower";  // the last stage with rules
+  FE_TRY(auto program, opened.model->program(dims, opened.compile));
+  const auto records = program->ledger.records();
+  if (options.near_misses)
+    print_near_misses(registry, misses, options.rule, records, options.json);
+  else
+    print_applied(registry, records, options.limit, options.json);
+  return {};
+}
+
 Result<void> explain(const Options& options) {
   Progress progress("compiling " + options.model);
   FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model));
   FE_TRY(auto dims, resolve_dims(*opened.model, options.inputs));
+  if (options.near_misses || options.applied) return explain_rules(options, opened, dims);
   FE_TRY(auto program, opened.model->program(dims, opened.compile));
   progress.update("");
   const auto& stats = program->compilation.stats;
@@ -150,16 +173,31 @@ Run add_explain(CLI::App& command) {
   command.add_option("model", options->model, "The model's file (.onnx, .fe)")
       ->required()
       ->type_name("MODEL");
+  auto* why_not = command
+                      .add_option("--why-not", options->why_not,
+                                  "Only what was decided about fusing these two nodes of the model")
+                      ->type_name("NODE_A NODE_B")
+                      ->expected(2);
+  auto* applied = command.add_flag("--applied", options->applied, "The rules that were applied, and where");
+  auto* near_misses =
+      command
+          .add_option("--near-misses", options->rule,
+                      "Where rules, or this one, nearly matched: the part that failed and what is there; "
+                      "after MODEL")
+          ->type_name("[RULE]")
+          ->expected(0, 1);
+  why_not->excludes(applied)->excludes(near_misses);
+  applied->excludes(near_misses);
   command
-      .add_option("--why-not", options->why_not,
-                  "Only what was decided about fusing these two nodes of the model")
-      ->type_name("NODE_A NODE_B")
-      ->expected(2);
-  command.add_flag("--json", options->json, "The whole ledger as a JSON list");
+      .add_option("--limit", options->limit, "At most so many near misses, or applications of each rule; 20")
+      ->type_name("N")
+      ->check(CLI::Range(size_t{1}, size_t{1000000}));
+  command.add_flag("--json", options->json, "The whole ledger, or what was asked for of it, as a JSON list");
   options->inputs.add_to(command);
   options->device.add_to(command);
   options->pipeline.add_to(command);
-  return [options] {
+  return [options, near_misses] {
+    options->near_misses = near_misses->count() > 0;
     auto done = explain(*options);
     return done ? 0 : report(done.error());
   };

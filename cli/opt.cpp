@@ -20,7 +20,7 @@ struct Options {
   InputOptions inputs;
 };
 
-/// The loop program or the schedule in a text; nothing where the file holds a graph or is no text.
+/// The loop program, the schedule or the kernel in a text; nothing where the file holds a graph or is no text.
 Result<std::optional<core::Source>> read_lowered(const core::Session& session, const Options& options) {
   const std::filesystem::path path(options.model);
   if (path.extension() != ".fe") return std::optional<core::Source>();
@@ -67,8 +67,7 @@ Result<void> opt(const Options& options) {
   FE_TRY(auto source, read_source(*session, options));
   compile.from = options.from;
   compile.to = options.to;
-  if (options.to.empty())
-    compile.to = compile.device == core::run::interpreter_name ? "lower" : core::stages().back();
+  if (options.to.empty()) compile.to = compile.device == core::run::interpreter_name ? "lower" : "emit";
   compile.only_passes = options.passes;
   core::Ledger ledger;
   FE_TRY(auto compilation, core::compile(std::move(source), session->registry(), compile, ledger));

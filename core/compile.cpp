@@ -19,10 +19,10 @@
 namespace ferrite::core {
 namespace {
 
-constexpr std::array<std::string_view, 16> stage_names = {
+constexpr std::array<std::string_view, 17> stage_names = {
     "import",     "pre_grad",       "decompose_early", "joint_pre", "joint_post", "post_grad_pre",
     "post_grad",  "post_grad_post", "decompose_late",  "pre_lower", "lower",      "inline",
-    "pre_fusion", "fuse",           "post_fusion",     "emit"};
+    "pre_fusion", "fuse",           "post_fusion",     "emit",      "code"};
 
 using Clock = std::chrono::steady_clock;
 
@@ -38,9 +38,9 @@ void show(std::string_view channel, std::string_view stage, const Compilation& c
 struct Entrance {
   std::string_view source, first, last;
 };
-constexpr std::array<Entrance, 3> entrances = {Entrance{"a graph", "import", "lower"},
-                                               Entrance{"a loop program", "inline", "fuse"},
-                                               Entrance{"a schedule", "post_fusion", "emit"}};  // by Source
+constexpr std::array<Entrance, 4> entrances = {
+    Entrance{"a graph", "import", "lower"}, Entrance{"a loop program", "inline", "fuse"},
+    Entrance{"a schedule", "post_fusion", "emit"}, Entrance{"a kernel", "emit", "emit"}};  // by Source
 
 ptrdiff_t position(std::string_view stage) {
   return std::find(stage_names.begin(), stage_names.end(), stage) - stage_names.begin();
@@ -61,8 +61,11 @@ Result<Span> span_of(const Source& source, const CompileOptions& options) {
   const std::string_view to = options.to.empty() ? stage_names.back() : options.to;
   const Span span{position(from), position(to)};
   if (span.first < position(entrance.first) || span.first > position(entrance.last))
-    return error(FE_EINVALID, "FE-C04", "{} enters at a stage from '{}' to '{}', not at '{}'",
-                 entrance.source, entrance.first, entrance.last, from);
+    return error(FE_EINVALID, "FE-C04", "{} enters at {}, not at '{}'", entrance.source,
+                 entrance.first == entrance.last
+                     ? fmt::format("'{}'", entrance.first)
+                     : fmt::format("a stage from '{}' to '{}'", entrance.first, entrance.last),
+                 from);
   if (span.last < span.first)
     return options.from.empty()
                ? error(FE_EINVALID, "FE-C04", "{} enters at '{}', behind stage '{}'", entrance.source, from,
@@ -84,7 +87,10 @@ Result<Source> parse_source(std::string_view text, const graph::ParseOptions& op
     FE_TRY(const auto tokens, text::TokenList::read(text, options.file));
     const text::Cursor cursor(tokens);
     if (cursor.is(loop::keyword::ferrite))
-      form = cursor.is(loop::keyword::loops, 1) ? 1 : cursor.is(loop::keyword::schedule, 1) ? 2 : 0;
+      form = cursor.is(loop::keyword::loops, 1)      ? 1
+             : cursor.is(loop::keyword::schedule, 1) ? 2
+             : cursor.is(loop::keyword::kernel, 1)   ? 3
+                                                     : 0;
   }
   if (form == 1) {
     FE_TRY(auto program, loop::parse_program(text, options.file));
@@ -93,6 +99,10 @@ Result<Source> parse_source(std::string_view text, const graph::ParseOptions& op
   if (form == 2) {
     FE_TRY(auto schedule, schedule::parse(text, options.file));
     return Source(std::move(schedule));
+  }
+  if (form == 3) {
+    FE_TRY(auto kernel, loop::parse_kernel(text, options.file));
+    return Source(std::move(kernel));
   }
   FE_TRY(auto graph, graph::parse(text, options));
   return Source(std::move(graph));
@@ -115,8 +125,9 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (auto* graph = std::get_if<graph::Graph>(&source)) c.graph = std::move(*graph);
   if (auto* program = std::get_if<loop::LoopProgram>(&source)) c.program = std::move(*program);
   if (auto* schedule = std::get_if<schedule::Schedule>(&source)) c.schedule = std::move(*schedule);
+  if (auto* kernel = std::get_if<loop::Kernel>(&source)) c.kernel = std::move(*kernel);
 
-  const plugin::GateOptions gate{options.only_passes};
+  const plugin::GateOptions gate{options.only_passes, options.near_misses};
   const std::string device_kind = options.device.substr(0, options.device.find(':'));
   auto runs = [&](std::string_view stage) {
     return position(stage) >= span.first && position(stage) <= span.last;
@@ -192,15 +203,18 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   }
   if (ends_before("emit")) return c;
 
-  run::Builder builder(*c.schedule, *device, {options.threads, options.listings}, ledger);
+  // A kernel alone stands for a schedule without groups.
+  const schedule::Schedule no_groups;
+  run::Builder builder(c.schedule ? *c.schedule : no_groups, *device,
+                       {options.threads, options.jobs, options.listings || options.to == "code"}, ledger);
   // A kernel for each group, and the cheapest candidate that the provider proposes for it.
-  FE_CHECK(builder.select());
+  FE_CHECK(c.kernel ? builder.select(*c.kernel) : builder.select());
   // Places in the arena for what lives between kernels.
   builder.plan();
   // Machine code, all kernels in parallel.
   FE_CHECK(builder.emit());
-  if (!options.to.empty()) {
-    c.listing = builder.text();
+  if (!options.to.empty() || c.kernel) {
+    c.listing = runs("code") ? builder.code() : builder.text();
     return c;
   }
   // The launches of a load and of a run.

@@ -23,10 +23,12 @@ namespace ferrite::core {
 struct CompileOptions {
   std::string device;   ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
   int64_t threads = 0;  ///< workers; 0 = the machine's
+  int64_t jobs = 0;     ///< kernels that compile at a time; 0 = as many as there are workers
   bool fuse = true;
   std::vector<std::string> only_passes;  ///< not empty: run these passes only
   std::string from, to;   ///< stages; empty = the first that the source enters, all and then the link
   bool listings = false;  ///< keep the kernels' listings for --log output_code
+  rewrite::NearMisses* near_misses = nullptr;  ///< where not null: where rules nearly matched is added to it
 };
 
 /// The stages in their order, by the names of the command line.
@@ -41,10 +43,10 @@ struct CompileStats {
 };
 
 /// What a compilation starts from. A graph enters at the stages import to lower, a loop program at inline to fuse, a schedule
-/// at post_fusion or emit.
-using Source = std::variant<graph::Graph, loop::LoopProgram, schedule::Schedule>;
+/// at post_fusion or emit, a kernel at emit; a kernel alone is never linked.
+using Source = std::variant<graph::Graph, loop::LoopProgram, schedule::Schedule, loop::Kernel>;
 
-/// Reads a text of any of the three forms; its first line says which. Errors are those of the form's own parser.
+/// Reads a text of any of these forms; its first line says which. Errors are those of the form's own parser.
 Result<Source> parse_source(std::string_view text, const graph::ParseOptions& options);
 
 /// A program at the stage that it has reached; text() is what the stage's text form shows.
@@ -52,7 +54,8 @@ struct Compilation {
   graph::Graph graph;  ///< empty where the source is none
   std::optional<loop::LoopProgram> program;
   std::optional<schedule::Schedule> schedule;
-  std::string listing;  ///< of emit, where options.to asks for it
+  std::optional<loop::Kernel> kernel;  ///< the source, where it is one
+  std::string listing;                 ///< of emit or code, where options.to asks for it
   std::shared_ptr<run::Executable> executable;
   CompileStats stats;
   std::string text() const;

@@ -67,9 +67,37 @@ GraphApi::GraphApi(Graph& graph, const OpRegistry& registry)
 GraphApi& GraphApi::of(const fe_graph_api& api) { return *static_cast<GraphApi*>(api.self); }
 
 GraphApi::Scratch& GraphApi::scratch() {
-  if (scratch_.revision != graph_.revision()) scratch_ = Scratch{};
+  if (scratch_.revision == graph_.revision()) return scratch_;
   scratch_.revision = graph_.revision();
+  scratch_.has_view = false;
+  scratch_.used = 0;
+  if (!scratch_.users.empty()) scratch_.users.clear();
   return scratch_;
+}
+
+const GraphApi::NodeScratch& GraphApi::attributes_of(NodeId id, const Node& node) {
+  Scratch& scratch = this->scratch();
+  if (id.index() >= scratch.viewed.size()) scratch.viewed.resize(id.index() + size_t{1});
+  Viewed& viewed = scratch.viewed[id.index()];
+  if (viewed.revision == scratch.revision && viewed.view < scratch.used)
+    return scratch.node_views[viewed.view];
+  viewed = {scratch.revision, scratch.used};
+  if (scratch.used == scratch.node_views.size()) scratch.node_views.emplace_back();
+  NodeScratch& view = scratch.node_views[scratch.used++];
+  if (view.strings.size() < node.attributes.size()) view.strings.resize(node.attributes.size());
+  view.attributes.clear();
+  for (size_t k = 0; k < node.attributes.size(); ++k)
+    view.attributes.push_back(view_of(node.attributes[k], view.strings[k]));
+  return view;
+}
+
+uint32_t GraphApi::flags_of(uint32_t op) {
+  if (op >= flags_.size()) flags_.resize(op + size_t{1});
+  if (!flags_[op]) {
+    const OpInfo* info = registry_.find(graph_.op_name(op));
+    flags_[op] = info ? info->def.flags : 0;
+  }
+  return *flags_[op];
 }
 
 Result<void> GraphApi::view(const fe_none&, fe_graph_view& out) {
@@ -77,6 +105,8 @@ Result<void> GraphApi::view(const fe_none&, fe_graph_view& out) {
   if (!scratch.has_view) {
     scratch.has_view = true;
     scratch.nodes = graph_.nodes();
+    scratch.inputs.clear();
+    scratch.outputs.clear();
     for (const Input& input : graph_.inputs()) scratch.inputs.push_back(input.value);
     for (const Output& output : graph_.outputs()) scratch.outputs.push_back(output.value);
   }
@@ -110,22 +140,13 @@ Result<std::vector<ValueId>> read_values(const fe_array& array, std::string_view
 Result<void> GraphApi::node(const fe_node_args& args, fe_node_view& out) {
   const Node* node = graph_.find(NodeId{args.node});
   if (!node) return stale("node");
-  const auto [found, added] = scratch().node_views.try_emplace(args.node);
-  NodeScratch& scratch = found->second;
-  if (added) {
-    scratch.strings.resize(node->attributes.size());
-    for (size_t k = 0; k < node->attributes.size(); ++k) {
-      scratch.attributes.push_back(view_of(node->attributes[k], scratch.strings[k]));
-    }
-  }
   out.handle = args.node;
   out.op = abi::string(graph_.op_name(node->op));
   out.operands = abi::array(node->operands.data(), node->operands.size());
   out.results = abi::array(node->results.data(), node->results.size());
-  out.attrs = abi::array(scratch.attributes.data(), scratch.attributes.size());
+  if (!node->attributes.empty()) out.attrs = abi::array(attributes_of(NodeId{args.node}, *node).attributes);
   out.origin = abi::string(std::string_view(node->origin));
-  const OpInfo* op = registry_.find(graph_.op_name(node->op));
-  out.flags = op ? op->def.flags : 0;
+  out.flags = flags_of(node->op);
   return {};
 }
 
@@ -206,10 +227,10 @@ Result<void> GraphApi::replace_uses(const fe_replace_args& args, fe_none&) {
   const ValueId from{args.from}, to{args.to};
   if (!graph_.find(from) || !graph_.find(to)) return stale("value");
   const bool retyped = !graph_.type(from).same_shape(graph_.type(to));
-  const std::vector<NodeId> users = graph_.users(from);
+  const std::vector<NodeId> users = retyped ? graph_.users(from) : std::vector<NodeId>();
   const Mark before = graph_.mark();
   FE_CHECK(graph_.replace_uses(from, to));
-  for (const NodeId user : retyped ? users : std::vector<NodeId>()) {
+  for (const NodeId user : users) {
     auto result = reinfer(graph_, registry_, user);
     if (result) continue;
     FE_CHECK(graph_.rollback(before));

@@ -2,8 +2,10 @@
 // The host's side of fe_graph_api: what passes, rules, decompositions and importers read and edit a graph through.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -40,17 +42,27 @@ class GraphApi {
     std::vector<fe_attr> attributes;
     std::vector<std::vector<fe_string>> strings;
   };
-  /// What views point into; dropped at the first read after an edit.
+  /// The attributes of a node that was viewed: which of `node_views`, as long as the revision is still that.
+  struct Viewed {
+    uint64_t revision = UINT64_MAX;  // none yet
+    size_t view = 0;
+  };
+  /// What views point into. Its memory is used again at the first read after an edit: a pass that reads much and edits much
+  /// allocates once.
   struct Scratch {
     uint64_t revision = 0;
     bool has_view = false;
     std::vector<NodeId> nodes;
     std::vector<ValueId> inputs, outputs;
-    std::unordered_map<uint64_t, NodeScratch> node_views;
+    std::vector<Viewed> viewed;          // by the node's index
+    std::deque<NodeScratch> node_views;  // the first `used` are of this revision
+    size_t used = 0;
     std::unordered_map<uint64_t, std::vector<NodeId>> users;
   };
 
   Scratch& scratch();
+  const NodeScratch& attributes_of(NodeId id, const Node& node);
+  uint32_t flags_of(uint32_t op);
   Result<void> view(const fe_none& args, fe_graph_view& out);
   Result<void> node(const fe_node_args& args, fe_node_view& out);
   Result<void> value(const fe_value_args& args, fe_value_view& out);
@@ -76,6 +88,7 @@ class GraphApi {
   std::string made_by_;
   Evaluate evaluate_;
   Scratch scratch_;
+  std::vector<std::optional<uint32_t>> flags_;  // of ops, by the graph's number
 };
 
 }  // namespace ferrite::core::graph

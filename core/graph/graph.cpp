@@ -139,6 +139,12 @@ std::vector<NodeId> Graph::users(ValueId id) const {
 }
 
 bool Graph::is_output(ValueId id) const {
+  // A graph may have many outputs and a value many readers: whichever is less is looked at.
+  const auto& uses = value(id).uses;
+  if (uses.size() < outputs_.size()) {
+    return std::any_of(uses.begin(), uses.end(),
+                       [](const Use& use) { return !use.user && !(use.index & Use::mutation); });
+  }
   return std::any_of(outputs_.begin(), outputs_.end(),
                      [id](const Output& output) { return output.value == id; });
 }

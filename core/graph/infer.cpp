@@ -108,9 +108,11 @@ InstanceView::InstanceView(const Graph& graph, std::string_view op, std::span<co
 void InstanceView::fill(const Graph& graph, std::string_view op, std::span<const ValueId> operands,
                         std::span<const Attribute> attributes) {
   op_ = op;
+  operands_.reserve(operands.size());
   for (const ValueId operand : operands) operands_.push_back(view_of(graph, operand));
-  for (const Attribute& attribute : attributes)
-    attributes_.push_back(view_of(attribute, strings_.emplace_back()));
+  attributes_.reserve(attributes.size());
+  strings_.resize(attributes.size());
+  for (size_t k = 0; k < attributes.size(); ++k) attributes_.push_back(view_of(attributes[k], strings_[k]));
   instance_ = abi::sized<fe_instance>();
   instance_.op = abi::string(std::string_view(op_));
   instance_.operands = abi::array(operands_.data(), operands_.size());

@@ -2,7 +2,6 @@
 // Asking an op for its result types, and the view of a node that its callbacks get.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,7 +42,7 @@ class InstanceView {
   std::string op_, device_;
   std::vector<fe_value_view> operands_, results_;
   std::vector<fe_attr> attributes_;
-  std::deque<std::vector<fe_string>> strings_;
+  std::vector<std::vector<fe_string>> strings_;
   fe_instance instance_{};
 };
 

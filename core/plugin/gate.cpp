@@ -108,8 +108,10 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
       return call_pass(entry, args);
     }
     const auto& rules = registry.compiled_rules(entry.rule_set);
+    rewrite::ApplyOptions apply;
+    apply.near_misses = options.near_misses;
     FE_TRY(size_t applications,
-           rewrite::apply_rules(rules, phase, graph, registry.ops(), ledger, entry.plugin->id, {}));
+           rewrite::apply_rules(rules, phase, graph, registry.ops(), ledger, entry.plugin->id, apply));
     return applications > 0;
   };
   stage.check = [&] { return graph::verify(graph, registry.ops(), graph.touched(mark)); };

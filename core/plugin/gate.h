@@ -14,7 +14,8 @@
 namespace ferrite::core::plugin {
 
 struct GateOptions {
-  std::vector<std::string> only_passes;  ///< not empty: others are skipped
+  std::vector<std::string> only_passes;        ///< not empty: others are skipped
+  rewrite::NearMisses* near_misses = nullptr;  ///< where not null: where rules nearly matched is added to it
 };
 
 /// Runs the passes of a phase over the graph in their order. Each is timed, its edits are journalled and verified, and a pass

@@ -13,6 +13,7 @@
 #include "core/rewrite/check.h"
 #include "core/rewrite/matcher.h"
 #include "core/rewrite/parse.h"
+#include "core/rewrite/print.h"
 #include "core/support/abi.h"
 #include "core/support/suggest.h"
 
@@ -297,7 +298,57 @@ class Driver {
     return applications_;
   }
 
+  /// Adds where each rule stopped at each of the nodes. `of` has applied the rules since, where that is another one.
+  Result<void> note_misses(const std::vector<NodeId>& nodes, const Driver& of) {
+    NearMisses& misses = *options_.near_misses;
+    for (const NodeId node : nodes) {
+      for (const uint32_t index : matcher_.candidates(graph_, node)) {
+        const Rule& rule = matcher_.rule(index);
+        if (!misses.wants(rule.name) || of.applied_.contains({&rule, node.bits})) continue;
+        with_candidates_.insert(&rule);
+        FE_TRY(auto miss, matcher_.explain(graph_, index, node));
+        if (miss) {
+          misses.add(near_miss(rule, graph_.describe(node), std::move(*miss)));
+        } else if (&of != this) {
+          misses.add(near_miss(rule, graph_.describe(node),
+                               {rule.position, "order", "to come before the other rules",
+                                "another rule rewrote what it matches", parts_of(rule)}));
+        }
+      }
+    }
+    return {};
+  }
+  /// Rules of which no node was a candidate, here or there, and all that were tried.
+  void note_absent(const Driver& other) {
+    NearMisses& misses = *options_.near_misses;
+    for (uint32_t index = 0; index < matcher_.size(); ++index) {
+      const Rule& rule = matcher_.rule(index);
+      if (!misses.wants(rule.name)) continue;
+      misses.note_tried(rule.name);
+      if (counts_[rule.name] != 0 || with_candidates_.contains(&rule) ||
+          other.with_candidates_.contains(&rule))
+        continue;
+      const OpTerm& root = rule.terms[rule.roots[0].term];
+      misses.add(near_miss(rule, {},
+                           {root.position, print(rule, root), fmt::format("a node '{}'", root.op),
+                            fmt::format("none among {} nodes", graph_.node_count()), 0}));
+    }
+  }
+
  private:
+  NearMiss near_miss(const Rule& rule, std::string node, Miss miss) const {
+    return {rule.name,
+            plugin_id_,
+            rule.phase,
+            std::move(node),
+            rule.where(miss.position),
+            std::move(miss.failed),
+            std::move(miss.wanted),
+            std::move(miss.found),
+            miss.held,
+            parts_of(rule)};
+  }
+
   static std::vector<const Rule*> of_phase(const CompiledRules& rules, std::string_view phase) {
     std::vector<const Rule*> result;
     for (const Rule& rule : rules.rules) {
@@ -345,6 +396,7 @@ class Driver {
                 rule.name, options_.max_rewrites));
     }
     ++applications_;
+    if (options_.near_misses) applied_.insert({&rule, root.bits});
     ledger_.add({"rule", rule.name, plugin_id_, "applied", {}, rewrite.text(), 1});
     if (graph_.find(root)) push(root);
     for (const NodeId node : rewrite.made()) push(node);
@@ -376,6 +428,10 @@ class Driver {
   void refuse(const Rule& rule, NodeId root, Refusal refusal) {
     // A rule is tried on a node again when something near it changes; that it is refused is said once.
     if (!refused_.insert({&rule, root.bits}).second) return;
+    if (options_.near_misses && options_.near_misses->wants(rule.name))
+      options_.near_misses->add(near_miss(
+          rule, graph_.describe(root),
+          {rule.position, refusal.category, "a replacement that can be made", refusal.text, parts_of(rule)}));
     ledger_.add(
         {"rule", rule.name, plugin_id_, "refused", std::move(refusal.category), std::move(refusal.text), 0});
   }
@@ -433,9 +489,21 @@ class Driver {
   std::deque<NodeId> work_;
   std::unordered_set<uint64_t> queued_;
   std::set<std::pair<const Rule*, uint64_t>> refused_;
+  std::set<std::pair<const Rule*, uint64_t>> applied_;  // only where near misses are asked for
+  std::set<const Rule*> with_candidates_;               // likewise
   std::map<std::string_view, size_t> counts_;
   size_t applications_ = 0;
 };
+
+/// `before` is the graph as it stood when `driver` began. What the rules replaced is looked at there, all else where it is now.
+Result<void> note_near_misses(Driver& driver, const Graph& graph, Driver& first, const Graph& before) {
+  std::vector<NodeId> gone = before.nodes();
+  std::erase_if(gone, [&](NodeId node) { return graph.find(node) != nullptr; });
+  FE_CHECK(first.note_misses(gone, driver));
+  FE_CHECK(driver.note_misses(graph.nodes(), driver));
+  driver.note_absent(first);
+  return {};
+}
 
 }  // namespace
 
@@ -469,7 +537,15 @@ Result<size_t> apply_rules(const CompiledRules& rules, std::string_view phase, g
                            const graph::OpRegistry& registry, Ledger& ledger, std::string_view plugin_id,
                            const ApplyOptions& options) {
   const graph::Mark start = graph.mark();
-  auto applications = Driver(rules, phase, graph, registry, ledger, plugin_id, options).run();
+  std::optional<Graph> before;
+  if (options.near_misses) before = graph;
+  Driver driver(rules, phase, graph, registry, ledger, plugin_id, options);
+  auto applications = driver.run();
+  if (applications && before) {
+    Driver first(rules, phase, *before, registry, ledger, plugin_id, options);
+    if (auto noted = note_near_misses(driver, graph, first, *before); !noted)
+      applications = std::move(noted.error());
+  }
   if (!applications) FE_CHECK(graph.rollback(start));
   return applications;
 }

@@ -13,6 +13,7 @@
 
 #include "core/graph/graph.h"
 #include "core/graph/op_registry.h"
+#include "core/rewrite/near_miss.h"
 #include "core/rewrite/rule.h"
 #include "core/support/error.h"
 #include "core/support/ledger.h"
@@ -41,6 +42,9 @@ struct ApplyOptions {
   std::function<Result<graph::ValueId>(graph::Graph&, graph::ValueId)> evaluate;
   /// Where not null: applications are added to it by rule name; rules that were never applied are there with 0.
   std::map<std::string, size_t, std::less<>>* counts = nullptr;
+  /// Where not null: where rules nearly matched is added to it. Nodes that the rules leave are looked at once nothing applies
+  /// any more, those that they replace as they stood before.
+  NearMisses* near_misses = nullptr;
 };
 
 /// Applies the rules of a phase until none applies any more; gives the number of applications. Where several rules

@@ -2,9 +2,15 @@
 // What a condition is for a match.
 #include "core/rewrite/condition.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <variant>
+
+#include "core/graph/print.h"
+#include "core/rewrite/print.h"
 
 namespace ferrite::core::rewrite {
 namespace {
@@ -215,7 +221,68 @@ class Evaluator {
   Bindings& bindings_;
 };
 
+std::string text_of(const graph::Graph& graph, const Item& item) {
+  return std::visit(
+      [&](const auto& value) -> std::string {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, Undefined>) {
+          return "undefined";
+        } else if constexpr (std::is_same_v<T, Symbolic>) {
+          return graph.symbols().print(value.dim);
+        } else if constexpr (std::is_same_v<T, Dims>) {
+          std::vector<std::string> dims;
+          for (const Dim dim : value.dims) dims.push_back(graph.symbols().print(dim));
+          return fmt::format("[{}]", fmt::join(dims, ","));
+        } else {
+          return graph::print_attribute_value(value);
+        }
+      },
+      item);
+}
+
+/// The parts of an expression that depend on the match, each with its value, once.
+class Facts {
+ public:
+  Facts(const graph::Graph& graph, const Rule& rule, Evaluator& evaluator)
+      : graph_(graph), rule_(rule), evaluator_(evaluator) {}
+
+  Result<void> collect(const Expression& e) {
+    if (e.kind == Kind::logical_and) {
+      FE_TRY(const Item first, evaluator_.evaluate(e.children[0]));
+      const bool* holds = std::get_if<bool>(&first);
+      return collect(e.children[holds && *holds ? 1 : 0]);
+    }
+    const bool leaf = e.kind >= Kind::attribute && e.kind <= Kind::predicate;
+    if (!leaf) {
+      for (const Expression& child : e.children) FE_CHECK(collect(child));
+      return {};
+    }
+    const std::string name = print(rule_, e);
+    if (!seen_.insert(name).second) return {};
+    FE_TRY(const Item item, evaluator_.evaluate(e));
+    if (!text_.empty()) text_ += ", ";
+    text_ += name + " is " + text_of(graph_, item);
+    return {};
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  const graph::Graph& graph_;
+  const Rule& rule_;
+  Evaluator& evaluator_;
+  std::set<std::string> seen_;
+  std::string text_;
+};
+
 }  // namespace
+
+Result<std::string> facts(const graph::Graph& graph, SplatCache& splats, const Rule& rule,
+                          const Expression& expression, Bindings& bindings) {
+  Evaluator evaluator(graph, splats, bindings);
+  Facts facts(graph, rule, evaluator);
+  FE_CHECK(facts.collect(expression));
+  return facts.text();
+}
 
 Result<bool> holds(const graph::Graph& graph, SplatCache& splats, const Expression& expression,
                    Bindings& bindings) {

@@ -39,4 +39,9 @@ class Bindings {
 Result<bool> holds(const graph::Graph& graph, SplatCache& splats, const Expression& expression,
                    Bindings& bindings);
 
+/// What a condition that does not hold found: "dtype(%x) is f64, rank(%y) is 3"; of a conjunction what its first part that
+/// does not hold found.
+Result<std::string> facts(const graph::Graph& graph, SplatCache& splats, const Rule& rule,
+                          const Expression& expression, Bindings& bindings);
+
 }  // namespace ferrite::core::rewrite

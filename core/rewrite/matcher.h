@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/rewrite/near_miss.h"
 #include "core/rewrite/rule.h"
 #include "core/rewrite/splat.h"
 #include "core/support/error.h"
@@ -40,15 +42,19 @@ class Matcher {
   /// The first way in which the rule matches with `root` as its first root, such that every condition holds and a
   /// replaced value is used. Gives up after max_steps.
   Result<Outcome> match(const graph::Graph& graph, uint32_t rule, graph::NodeId root, Match& match);
+  /// Why the rule does not match there: what failed on the way that got furthest. None where it does match.
+  Result<std::optional<Miss>> explain(const graph::Graph& graph, uint32_t rule, graph::NodeId root);
   /// Whether any rule looks through this node.
   bool looks_through(const graph::Graph& graph, graph::NodeId node);
   /// The longest way from a root of a rule down to its deepest term, in terms.
   size_t depth() const { return depth_; }
   const Rule& rule(uint32_t index) const { return *prepared_[index].rule; }
+  size_t size() const { return prepared_.size(); }
 
   static constexpr size_t max_steps = 50'000;
 
  private:
+  template <class Witness>
   friend class Search;
   static constexpr uint32_t unnamed = UINT32_MAX;
   /// Ops as numbers, so that a term is compared with a node without comparing names.

@@ -84,7 +84,6 @@ class Printer {
     return {};
   }
 
- private:
   std::string operand(const Operand& o) const {
     switch (o.kind) {
       case Operand::Kind::capture: return sigil_name('%', rule_.captures[o.index]);
@@ -98,6 +97,19 @@ class Printer {
     return {};
   }
 
+  std::string call(const OpTerm& term) const {
+    std::string operands;
+    for (const Operand& o : term.operands) operands += (operands.empty() ? "" : ", ") + operand(o);
+    return word(term.op) + "(" + operands + ")";
+  }
+
+  std::string attribute(const AttributeTerm& a) const {
+    return word(a.name) + " = " +
+           (a.capture ? sigil_name('$', rule_.attributes[*a.capture])
+                      : graph::print_attribute_value(a.literal));
+  }
+
+ private:
   static std::string results(const OpTerm& term) {
     std::string text;
     for (const std::string& name : term.results) text += (text.empty() ? "" : ", ") + sigil_name('%', name);
@@ -105,15 +117,11 @@ class Printer {
   }
 
   std::string op(const OpTerm& term) const {
-    std::string operands, attributes, through;
-    for (const Operand& o : term.operands) operands += (operands.empty() ? "" : ", ") + operand(o);
-    for (const AttributeTerm& a : term.attributes) {
-      attributes += (attributes.empty() ? "" : ", ") + word(a.name) + " = ";
-      attributes +=
-          a.capture ? sigil_name('$', rule_.attributes[*a.capture]) : graph::print_attribute_value(a.literal);
-    }
+    std::string attributes, through;
+    for (const AttributeTerm& a : term.attributes)
+      attributes += (attributes.empty() ? "" : ", ") + attribute(a);
     for (const std::string& name : term.through) through += (through.empty() ? "" : ", ") + word(name);
-    std::string text = word(term.op) + "(" + operands + ")";
+    std::string text = call(term);
     if (!attributes.empty()) text += " {" + attributes + "}";
     if (term.once) text += " once";
     if (!through.empty()) text += " through(" + through + ")";
@@ -128,6 +136,11 @@ class Printer {
 std::string print(const Rule& rule) { return Printer(rule).whole(); }
 std::string print(const Rule& rule, const Expression& expression) {
   return Printer(rule).expression(expression, or_level);
+}
+std::string print(const Rule& rule, const OpTerm& term) { return Printer(rule).call(term); }
+std::string print(const Rule& rule, const Operand& operand) { return Printer(rule).operand(operand); }
+std::string print(const Rule& rule, const AttributeTerm& attribute) {
+  return Printer(rule).attribute(attribute);
 }
 
 }  // namespace ferrite::core::rewrite

@@ -10,5 +10,8 @@ namespace ferrite::core::rewrite {
 
 std::string print(const Rule& rule);
 std::string print(const Rule& rule, const Expression& expression);
+std::string print(const Rule& rule, const OpTerm& term);  ///< without results and modifiers
+std::string print(const Rule& rule, const Operand& operand);
+std::string print(const Rule& rule, const AttributeTerm& attribute);
 
 }  // namespace ferrite::core::rewrite

@@ -45,6 +45,20 @@ class Builder::Steps {
     return choose_candidates();
   }
 
+  Result<void> select(const loop::Kernel& kernel) {
+    schedule::GroupKernel group{kernel, {}};
+    for (BufferId b = 0; b < kernel.buffers.size(); ++b) {
+      auto& buffer = group.kernel.buffers[b];
+      if (buffer.kind != FE_BUFFER_LOCAL) group.arguments.push_back(b);
+      // How a constant is packed is for the provider to say, again where it said so before.
+      if (!buffer.packing) continue;
+      buffer.packing.reset();
+      buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
+    }
+    FE_TRY(alone_, add_kernel(group, "kernel"));
+    return choose_candidates();
+  }
+
   Result<std::shared_ptr<Executable>> link() {
     link_launches();
     describe_ports();
@@ -95,6 +109,16 @@ class Builder::Steps {
                       state.call ? text::quote(statement.call.name) : units_[state.unit].entry, arguments);
     }
     return text + fmt::format("plan {} bytes {{\n{}}}\n", executable_->arena_bytes, plan_text_);
+  }
+
+  std::string code() const {
+    std::string text = "ferrite code 0\n";
+    for (size_t u = 0; u < units_.size(); ++u) {
+      text += fmt::format("kernel {} from {} candidate {} {{\n", units_[u].entry,
+                          text::quote(units_[u].provenance), text::quote(units_[u].candidate_name));
+      text += loop::indented(code_[u]) + "}\n";
+    }
+    return text;
   }
 
   Result<void> emit() {
@@ -178,14 +202,19 @@ class Builder::Steps {
       BufferId b = group.arguments[argument++];
       if (buffer.kind == FE_BUFFER_INPUT && persistent_of_.count(b)) buffer.kind = FE_BUFFER_CONSTANT;
     }
+    FE_TRY(state.unit, add_kernel(group, state.provenance));
+    state.arguments = std::move(group.arguments);
+    return {};
+  }
+
+  /// The unit of a kernel in the form that the provider takes; `group` is brought into its order.
+  Result<size_t> add_kernel(schedule::GroupKernel& group, const std::string& provenance) {
     if (const uint64_t kinds = device_.target.statement_kinds) {
       auto legal = kernel::legalise(group.kernel, kinds);
-      if (!legal) return core::at(state.provenance, std::move(legal.error()));
+      if (!legal) return core::at(provenance, std::move(legal.error()));
     }
     make_canonical(group);
-    state.arguments = group.arguments;
-    FE_TRY(state.unit, unit_of(std::move(group), state.provenance));
-    return {};
+    return unit_of(group, provenance);
   }
 
   /// Numbers buffers in the order of their first use, so that equal groups give equal bytes.
@@ -334,7 +363,7 @@ class Builder::Steps {
         slot.listing = std::move(listing.bytes());
       }
     };
-    Pool::process().parallel_for(static_cast<int64_t>(units_.size()), 1, 0, &context, compile);
+    Pool::process().parallel_for(static_cast<int64_t>(units_.size()), 1, options_.jobs, &context, compile);
     for (size_t u = 0; u < units_.size(); ++u) {
       auto& slot = slots[u];
       if (slot.failed) return std::move(*slot.failed);
@@ -350,7 +379,8 @@ class Builder::Steps {
       if (log::enabled("kernels"))
         log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
                                           loop::print(units_[u].group.kernel)));
-      if (!slot.listing.empty()) log::write("output_code", slot.listing);
+      if (!slot.listing.empty() && log::enabled("output_code")) log::write("output_code", slot.listing);
+      code_.push_back(std::move(slot.listing));
       executable_->kernels.push_back(std::move(kernel));
       blobs_.push_back(std::move(slot.blob));
     }
@@ -360,17 +390,20 @@ class Builder::Steps {
   /// A record a group: which model nodes ended in which kernel.
   void record_kernels() {
     std::vector<bool> seen(units_.size());
-    for (const auto& state : groups_) {
-      LedgerRecord record{"kernel", state.provenance, {}, "called", {}, {}, 0};
-      if (!state.call) {
-        record.object = units_[state.unit].candidate_name;
-        record.outcome = seen[state.unit] ? "reused" : "compiled";
-        record.text = units_[state.unit].entry;
-        record.score = static_cast<double>(blobs_[state.unit].size());
-        seen[state.unit] = true;
+    const auto add = [&](const std::string& provenance, std::optional<size_t> unit) {
+      LedgerRecord record{"kernel", provenance, {}, "called", {}, {}, 0};
+      if (unit) {
+        record.object = units_[*unit].candidate_name;
+        record.outcome = seen[*unit] ? "reused" : "compiled";
+        record.text = units_[*unit].entry;
+        record.score = static_cast<double>(blobs_[*unit].size());
+        seen[*unit] = true;
       }
       ledger_.add(std::move(record));
-    }
+    };
+    for (const auto& state : groups_)
+      add(state.provenance, state.call ? std::nullopt : std::optional(state.unit));
+    if (alone_) add(units_[*alone_].provenance, alone_);
     for (size_t u = 0; u < units_.size(); ++u)
       if (!seen[u])
         ledger_.add({"packing",
@@ -462,6 +495,7 @@ class Builder::Steps {
   std::vector<GroupState> groups_;
   std::map<BufferId, uint32_t> persistent_of_;
   std::vector<Unit> units_;
+  std::optional<size_t> alone_;  // the unit of a kernel of no group
   std::map<std::string, size_t> unit_numbers_;
   struct Pack {
     uint32_t argument;
@@ -473,16 +507,19 @@ class Builder::Steps {
   std::map<BufferId, int64_t> arena_offset_;
   std::string plan_text_;
   std::vector<std::string> blobs_;
+  std::vector<std::string> code_;  // as the provider shows it, by unit
 };
 
 Builder::Builder(const Schedule& schedule, const Device& device, const BuildOptions& options, Ledger& ledger)
     : steps_(std::make_unique<Steps>(schedule, device, options, ledger)) {}
 Builder::~Builder() = default;
 Result<void> Builder::select() { return steps_->select(); }
+Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }
 void Builder::plan() { steps_->plan(); }
 Result<void> Builder::emit() { return steps_->emit(); }
 Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
 std::string Builder::text() const { return steps_->text(); }
+std::string Builder::code() const { return steps_->code(); }
 
 namespace {
 

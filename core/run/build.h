@@ -41,7 +41,8 @@ class Device {
 
 struct BuildOptions {
   int64_t threads = 0;
-  bool listings = false;
+  int64_t jobs = 0;       ///< kernels that compile at a time; 0 = as many as there are workers
+  bool listings = false;  ///< keep what the provider shows of the code it makes
 };
 
 /// One kernel on its way from the group to code; equal groups share one.
@@ -71,6 +72,8 @@ class Builder {
 
   /// Makes the kernels of the groups and takes the cheapest candidate that the provider proposes for each. FE-K20, FE-K21.
   Result<void> select();
+  /// The same for one kernel that is of no group; instead of select(). Packings that it has are asked for anew.
+  Result<void> select(const loop::Kernel& kernel);
   /// Gives each buffer that lives between kernels its place in the arena.
   void plan();
   /// Compiles the kernels, in parallel. FE-K22.
@@ -79,6 +82,8 @@ class Builder {
   Result<std::shared_ptr<Executable>> link();
   /// A listing of what was selected and planned; before link.
   std::string text() const;
+  /// What the provider made of each kernel, where BuildOptions::listings asks for it; after emit.
+  std::string code() const;
 
  private:
   class Steps;

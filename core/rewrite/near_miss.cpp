@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/rewrite/near_miss.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/graph/print.h"
+#include "core/rewrite/print.h"
+#include "core/rewrite/splat.h"
+
+namespace ferrite::core::rewrite {
+
+using graph::NodeId;
+using graph::ValueId;
+using Kind = Operand::Kind;
+
+namespace {
+
+/// Whether `a` came nearer than `b`: fractions of the parts, compared without dividing.
+bool nearer(const NearMiss& a, const NearMiss& b) { return a.held * b.parts > b.held * a.parts; }
+
+std::string times(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+size_t parts_of(const Rule& rule) {
+  size_t parts = rule.conditions.size();
+  for (const OpTerm& term : rule.terms) {
+    parts += 1 + term.operands.size() + term.attributes.size() + (term.once ? 1 : 0);
+  }
+  return parts;
+}
+
+void NearMisses::add(NearMiss miss) {
+  ++count_;
+  auto& kept = by_rule_[miss.rule];
+  const auto place = std::upper_bound(kept.begin(), kept.end(), miss, nearer);
+  if (place == kept.end() && kept.size() >= limit_) return;
+  kept.insert(place, std::move(miss));
+  if (kept.size() > limit_) kept.pop_back();
+}
+
+std::vector<NearMiss> NearMisses::nearest() const {
+  std::vector<NearMiss> all;
+  for (const auto& [rule, misses] : by_rule_) all.insert(all.end(), misses.begin(), misses.end());
+  std::stable_sort(all.begin(), all.end(), nearer);
+  if (all.size() > limit_) all.resize(limit_);
+  return all;
+}
+
+std::string MissWords::value(ValueId id) const {
+  if (!id) return "no operand";
+  const graph::Value& value = graph_.value(id);
+  if (value.producer) return graph_.describe(value.producer);
+  const std::string name = value.name.empty() ? "" : " " + text::sigil_name('%', value.name);
+  if (value.kind == graph::ValueKind::input) return "the input" + name;
+  std::string text =
+      fmt::format("the constant{} of {}", name, graph::print_type(graph_.symbols(), value.type));
+  if (const auto number = SplatCache().number(graph_, id))
+    text += fmt::format(", every element {}", number->integer ? std::to_string(*number->integer)
+                                                              : text::format_number(number->value));
+  return text;
+}
+
+Miss MissWords::operand(const OpTerm& term, const Operand& wanted, ValueId found, ValueId bound) const {
+  Miss miss{
+      wanted.kind == Kind::none ? term.position : wanted.position, print(rule_, wanted), {}, value(found), 0};
+  switch (wanted.kind) {
+    case Kind::none: miss.wanted = fmt::format("'{}' without this operand", term.op); break;
+    case Kind::number:
+      miss.wanted = fmt::format("a constant of which every element is {}", miss.failed);
+      break;
+    case Kind::capture:
+      if (bound) {
+        miss.wanted = fmt::format("the value that {} stands for already, {}", miss.failed, value(bound));
+        break;
+      }
+      [[fallthrough]];
+    default: miss.wanted = fmt::format("an operand of '{}'", term.op);
+  }
+  return miss;
+}
+
+Miss MissWords::op(const OpTerm& term, ValueId found) const {
+  const NodeId producer = graph_.value(found).producer;
+  return {term.position, print(rule_, term),
+          producer && graph_.op(producer) == term.op
+              ? fmt::format("the result of '{}' that the rest of the match reads", term.op)
+              : fmt::format("a value made by '{}'", term.op),
+          value(found), 0};
+}
+
+Miss MissWords::user(const OpTerm& term, ValueId shared) const {
+  std::vector<std::string> ops;
+  for (const NodeId user : graph_.users(shared)) {
+    const std::string op = fmt::format("'{}'", graph_.op(user));
+    if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
+  }
+  constexpr size_t most = 8;
+  if (ops.size() > most) {
+    ops.resize(most);
+    ops.emplace_back("…");
+  }
+  return {term.position, print(rule_, term),
+          fmt::format("another '{}' among the readers of {}", term.op, value(shared)),
+          ops.empty() ? "no reader" : fmt::format("readers {}", fmt::join(ops, ", ")), 0};
+}
+
+Miss MissWords::results(const OpTerm& term, NodeId found) const {
+  return {term.position, print(rule_, term), fmt::format("at least {}", times(term.results.size(), "result")),
+          times(graph_.node(found).results.size(), "result"), 0};
+}
+
+Miss MissWords::once(const OpTerm& term, size_t result, NodeId found) const {
+  const auto& uses = graph_.value(graph_.node(found).results[result]).uses;
+  const auto outputs = static_cast<size_t>(
+      std::count_if(uses.begin(), uses.end(), [](const graph::Use& use) { return !use.user; }));
+  std::string what = times(uses.size(), "use");
+  if (outputs != 0) what += fmt::format(", of which {} as an output of the graph", outputs);
+  return {term.position, fmt::format("{} once", print(rule_, term)),
+          fmt::format("one use of {}", text::sigil_name('%', term.results[result])), what, 0};
+}
+
+Miss MissWords::attribute(const AttributeTerm& wanted, const graph::AttributeValue* expected,
+                          const graph::AttributeValue* found) const {
+  const auto words = [&](const graph::AttributeValue* value, const char* otherwise) {
+    return value ? fmt::format("{} = {}", wanted.name, graph::print_attribute_value(*value))
+                 : fmt::format("{} attribute '{}'", otherwise, wanted.name);
+  };
+  return {wanted.position, print(rule_, wanted), words(expected, "an"), words(found, "no"), 0};
+}
+
+Miss MissWords::condition(const Condition& condition, std::string facts) const {
+  if (facts.empty()) facts = "nothing that it depends on";
+  return {condition.position, condition.text, fmt::format("that {}", condition.text), std::move(facts), 0};
+}
+
+Miss MissWords::unused() const {
+  return {rule_.position, "yield", "a reader of what is replaced", "nothing reads it", 0};
+}
+
+}  // namespace ferrite::core::rewrite

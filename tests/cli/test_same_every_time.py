@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The same input gives the same decisions and the same kernels, byte for byte, however many are compiled at a time.
+
+Usage: test_same_every_time.py [--ferrite FILE] [--runs N] [unittest options]
+Each model is compiled N times (20) with 1 and with 2 jobs in turns. Compared are the ledger without the times of passes,
+the kernels, and what the provider shows of its code: LLVM IR and assembly.
+"""
+
+import argparse
+import difflib
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_SECONDS = 30
+THREADS = 2
+# Equal kernels that are shared, an epilogue, a constant that is packed, several kernels for the jobs to share.
+LAYERS = """ferrite graph 0
+graph @layers(%x: f32[16,32]) -> (%p "p", %t "t") {
+  #w = data f32[32,32] {WEIGHT}
+  #b = data f32[32] {BIAS}
+  %m = matmul(%x, #w) from "First"
+  %n = add(%m, #b) from "Bias"
+  %r = relu(%n) from "Relu"
+  %o = matmul(%r, #w) from "Second"
+  %q = add(%o, #b) from "Bias_1"
+  %s = relu(%q) from "Relu_1"
+  %p = softmax(%s) {axis = 1} from "Softmax"
+  %t = reduce_sum(%o) {axes = [0], keepdims = false} from "Sum"
+}
+"""
+CONVOLUTION = """ferrite graph 0
+graph @convolution(%x: f32[1,3,12,12]) -> (%y "y") {
+  #w = data f32[4,3,3,3] {WEIGHT}
+  %c = conv(%x, #w) from "Conv"
+  %r = relu(%c) from "Relu"
+  %y = transpose(%r) {perm = [0, 2, 3, 1]} from "Transpose"
+}
+"""
+
+
+class Settings:
+    ferrite = ROOT / "build/release/bin/ferrite"
+    runs = 20
+
+
+def numbers(count):
+    return ", ".join(str((k * 37 % 64 - 32) / 64) for k in range(count))
+
+
+def differences(first, second):
+    return "\n".join(list(difflib.unified_diff(first.splitlines(), second.splitlines(), lineterm="", n=1))[:20])
+
+
+class SameEveryTimeTest(unittest.TestCase):
+    def compile(self, model, jobs):
+        """(ledger without times, kernels and code)"""
+        done = subprocess.run(
+            [Settings.ferrite, "explain", model, "--json", "--threads", str(THREADS), "--compile-jobs", str(jobs)]
+            + ["--log", "kernels,output_code"],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        ledger = json.loads(done.stdout)
+        for record in ledger:
+            if record["kind"] == "pass":
+                del record["score"]
+        return json.dumps(ledger, indent=1), done.stderr
+
+    def check(self, model):
+        ledger, code = self.compile(model, 1)
+        self.assertIn("ferrite kernel 0", code)
+        self.assertIn("define", code)
+        for run in range(1, Settings.runs):
+            jobs = 1 + run % 2
+            again_ledger, again_code = self.compile(model, jobs)
+            for what, before, after in (("ledger", ledger, again_ledger), ("code", code, again_code)):
+                if before != after:
+                    self.fail(f"run {run} with {jobs} jobs gives another {what}:\n{differences(before, after)}")
+
+    def check_text(self, text, weights, biases=0):
+        with tempfile.TemporaryDirectory(prefix="ferrite-same-") as scratch:
+            model = Path(scratch) / "model.fe"
+            model.write_text(text.replace("WEIGHT", numbers(weights)).replace("BIAS", numbers(biases)))
+            self.check(model)
+
+    def test_the_tutorial(self):
+        self.check(ROOT / "docs/examples/tutorial.fe")
+
+    def test_layers(self):
+        self.check_text(LAYERS, 32 * 32, 32)
+
+    def test_convolution(self):
+        self.check_text(CONVOLUTION, 4 * 3 * 3 * 3)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
+    parser.add_argument("--runs", type=int, default=Settings.runs)
+    arguments, rest = parser.parse_known_args()
+    Settings.ferrite, Settings.runs = arguments.ferrite.resolve(), arguments.runs
+    unittest.main(argv=[sys.argv[0], *rest])
