@@ -122,9 +122,10 @@ RulesRow measure_rules(const graph::OpRegistry& registry, bool dense, size_t nod
   return row;
 }
 
-/// What both loops look at of each node; kept, so that neither can leave it out.
+/// What both loops read of a node: its op and its attributes, and type, readers and producer of each operand. Kept, so that
+/// neither can leave it out.
 struct Seen {
-  size_t operands = 0, elements = 0, attributes = 0;
+  size_t ops = 0, attributes = 0, operands = 0, dims = 0, floats = 0, readers = 0, constants = 0, inputs = 0;
   friend bool operator==(const Seen&, const Seen&) = default;
 };
 constexpr size_t one_in = 10;
@@ -135,12 +136,18 @@ Seen pass_of_sdk(ferrite::Graph& graph) {
   size_t number = 0;
   for (ferrite::Node node : graph.nodes()) {
     const fe_node_view view = node.view();
+    seen.ops += ferrite::from_abi(view.op).size();
+    if (ferrite::AttrView(view.attrs).find("axis")) ++seen.attributes;
     for (size_t k = 0; k < view.operands.count; ++k) {
-      const auto type = ferrite::Value(&graph, ferrite::element<fe_value>(view.operands, k)).view().type;
-      seen.elements += static_cast<size_t>(type.dims[0] * type.dims[1]);
+      const ferrite::Value operand(&graph, ferrite::element<fe_value>(view.operands, k));
+      const fe_value_view value = operand.view();
+      for (uint32_t d = 0; d < value.type.rank; ++d) seen.dims += static_cast<size_t>(value.type.dims[d]);
+      seen.floats += value.type.dtype == static_cast<fe_dtype>(DType::f32_);
+      seen.readers += value.use_count;
+      seen.constants += value.constant != 0;
+      seen.inputs += value.producer == 0;
       ++seen.operands;
     }
-    if (ferrite::AttrView(view.attrs).find("axis")) ++seen.attributes;
     if (++number % one_in != 0) continue;
     graph.set_insertion(node);
     graph.replace_uses(node.result(), graph.make("relu", {node.operand(0)}));
@@ -154,12 +161,17 @@ Seen loop_in_core(graph::Graph& graph, const graph::OpRegistry& registry) {
   size_t number = 0;
   for (const graph::NodeId id : graph.nodes()) {
     const graph::Node& node = graph.node(id);
+    seen.ops += graph.op_name(node.op).size();
+    if (node.find("axis")) ++seen.attributes;
     for (const graph::ValueId operand : node.operands) {
-      const auto& type = graph.type(operand);
-      seen.elements += static_cast<size_t>(type.dims[0] * type.dims[1]);
+      const graph::Value& value = graph.value(operand);
+      for (const graph::Dim dim : value.type.dims) seen.dims += static_cast<size_t>(dim);
+      seen.floats += value.type.dtype == DType::f32_;
+      seen.readers += value.uses.size();
+      seen.constants += value.constant != nullptr;
+      seen.inputs += !value.producer;
       ++seen.operands;
     }
-    if (node.find("axis")) ++seen.attributes;
     if (++number % one_in != 0) continue;
     graph::NodeSpec spec;
     spec.op = "relu";

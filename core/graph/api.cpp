@@ -20,7 +20,9 @@ int32_t GraphApi::slot(void* self, fe_call* call, const Args* args, Out* out) {
           call, error(FE_EINVALID, "FE-G23", "a slot of the graph was called without its arguments"));
     }
     const Args given = abi::read(args);
-    Out answer = abi::read(out);
+    // Only what make gives is asked for in its answer: room for the results.
+    Out answer{};
+    if constexpr (std::is_same_v<Out, fe_make_out>) answer = abi::read(out);
     const auto result = (static_cast<GraphApi*>(self)->*Method)(given, answer);
     if (!result) return abi::report(call, result.error());
     abi::write(out, answer);
@@ -151,8 +153,9 @@ Result<void> GraphApi::node(const fe_node_args& args, fe_node_view& out) {
 }
 
 Result<void> GraphApi::value(const fe_value_args& args, fe_value_view& out) {
-  if (!graph_.find(ValueId{args.value})) return stale("value");
-  out = view_of(graph_, ValueId{args.value});
+  const Value* value = graph_.find(ValueId{args.value});
+  if (!value) return stale("value");
+  out = view_of(graph_, ValueId{args.value}, *value);
   return {};
 }
 

@@ -47,20 +47,24 @@ fe_attr view_of(const Attribute& attribute, std::vector<fe_string>& strings) {
 }
 
 fe_value_view view_of(const Graph& graph, ValueId id) {
+  if (const Value* value = graph.find(id)) return view_of(graph, id, *value);
   auto view = abi::sized<fe_value_view>();
   view.type = abi::sized<fe_tensor_type>();
-  const Value* value = graph.find(id);
-  if (!value) return view;
+  return view;
+}
+
+fe_value_view view_of(const Graph& graph, ValueId id, const Value& value) {
+  auto view = abi::sized<fe_value_view>();
   view.handle = id.bits;
-  view.producer = value->producer.bits;
-  view.result = value->kind == ValueKind::result ? value->result : 0;
-  view.use_count = static_cast<uint32_t>(value->uses.size());
+  view.producer = value.producer.bits;
+  view.result = value.kind == ValueKind::result ? value.result : 0;
+  view.use_count = static_cast<uint32_t>(value.uses.size());
   view.is_output = graph.is_output(id);
-  view.is_input = value->kind == ValueKind::input;
-  view.name = abi::string(std::string_view(value->name));
-  view.type = view_of(value->type);
-  if (value->constant) {
-    view.constant = value->constant->kind;
+  view.is_input = value.kind == ValueKind::input;
+  view.name = abi::string(std::string_view(value.name));
+  view.type = view_of(value.type);
+  if (value.constant) {
+    view.constant = value.constant->kind;
     // A file that cannot be mapped is an error where the bytes are needed, not where the value is looked at.
     if (const auto bytes = graph.constant_bytes(id); bytes && view.constant != FE_CONSTANT_PARAMETER) {
       view.data = bytes->data();

@@ -18,6 +18,8 @@ namespace ferrite::core::graph {
 fe_tensor_type view_of(const TensorType& type);
 fe_attr view_of(const Attribute& attribute, std::vector<fe_string>& strings);
 fe_value_view view_of(const Graph& graph, ValueId id);
+fe_value_view view_of(const Graph& graph, ValueId id,
+                      const Value& value);  ///< that it is, where that is known
 /// FE-G06 where it cannot be read (rank without dims, unknown layout).
 Result<TensorType> read_type(const fe_tensor_type& type);
 

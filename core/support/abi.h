@@ -33,8 +33,15 @@ T sized() {
 /// What a peer gave, at this side's size. Null gives a zeroed struct.
 template <SizeLed T>
 T read(const T* given) {
+  // A peer as large as this side is the usual case, and a copy of a size that is known is a few moves.
+  if (given && given->size >= sizeof(T)) {
+    T value;
+    std::memcpy(&value, given, sizeof(T));
+    value.size = sizeof(T);
+    return value;
+  }
   T value{};
-  if (given) std::memcpy(&value, given, std::min<uint64_t>(given->size, sizeof(T)));
+  if (given) std::memcpy(&value, given, given->size);
   value.size = sizeof(T);
   return value;
 }
@@ -42,10 +49,15 @@ T read(const T* given) {
 /// Fills what a peer has room for; its `size` stays as it was.
 template <SizeLed T>
 void write(T* out, const T& value) {
-  if (!out || out->size <= sizeof(uint64_t)) return;
-  std::memcpy(reinterpret_cast<char*>(out) + sizeof(uint64_t),
-              reinterpret_cast<const char*>(&value) + sizeof(uint64_t),
-              std::min<uint64_t>(out->size, sizeof(T)) - sizeof(uint64_t));
+  constexpr uint64_t head = sizeof(uint64_t);
+  if (!out || out->size <= head) return;
+  char* to = reinterpret_cast<char*>(out) + head;
+  const char* from = reinterpret_cast<const char*>(&value) + head;
+  if (out->size >= sizeof(T)) {
+    std::memcpy(to, from, sizeof(T) - head);
+  } else {
+    std::memcpy(to, from, out->size - head);
+  }
 }
 
 inline std::string_view view(fe_string text) {
