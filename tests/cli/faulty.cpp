@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Fails in every way in which a device, a kernel or a fusion pass can, and gives no reason.
 //   --device faulty:K  fails to be described (0), compiled for (1), loaded onto (2), allocated on (3), launched on (4)
+//   config provider = "declines" | "layout" | "silent": what its provider does for the last device
 //   test.fails(x)      an op whose kernel fails
 //   config pass = "pair" | "statement" | "group" | "cut": a pass that names what does not exist
 #include "ferrite/plugin.hpp"
@@ -45,6 +46,7 @@ class FaultyRuntime final : public Runtime {
 
 class FaultyProvider final : public Provider {
  public:
+  explicit FaultyProvider(std::string mode) : mode_(std::move(mode)) {}
   std::string id() const override { return "faulty"; }
   std::string device_kind() const override { return "faulty"; }
   std::unique_ptr<Target> open_target(Bytes description) override {
@@ -52,16 +54,22 @@ class FaultyProvider final : public Provider {
     return std::make_unique<Target>();
   }
   std::vector<Candidate> propose(Target&, Bytes) override {
+    if (mode_ == "declines") return {};
     Candidate candidate;
     candidate.name = "nothing";
+    if (mode_ == "layout") candidate.operand_layouts.push_back({nowhere, {}, {}, {}});
     return {candidate};
   }
   CompileResult compile(Target&, const CompileRequest&) override {
+    if (mode_ == "silent") fail_silently();
     CompileResult result;
     result.blob = "nothing";
     return result;
   }
   std::string fingerprint() override { return "faulty"; }
+
+ private:
+  std::string mode_;
 };
 
 int32_t failing_kernel(void*, fe_call*, const fe_kernel_call_args*, fe_none*) { return FE_EDEVICE; }
@@ -88,7 +96,8 @@ void split(const fe_schedule_api& schedule, uint32_t group, uint32_t at) {
 
 void contribute(PluginBuilder& builder, const PluginContext& context) {
   builder.add(std::unique_ptr<Runtime>(std::make_unique<FaultyRuntime>()));
-  builder.add(std::unique_ptr<Provider>(std::make_unique<FaultyProvider>()));
+  builder.add(std::unique_ptr<Provider>(std::make_unique<FaultyProvider>(
+      std::string(context.config.has("provider") ? context.config.string("provider") : ""))));
   const std::string pass(context.config.has("pass") ? context.config.string("pass") : "");
   auto before = [&](void (*body)(const fe_loop_api&)) {
     builder.add(loop_pass("test.faulty." + pass, [body](const fe_loop_api& loops) {

@@ -19,7 +19,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[2]
-OK, WRONG, USAGE, BAD_INPUT, UNSUPPORTED, DEVICE = 0, 1, 2, 3, 4, 5
+OK, WRONG, USAGE, BAD_INPUT, UNSUPPORTED, DEVICE, INTERNAL = 0, 1, 2, 3, 4, 5, 70
 TIMEOUT_SECONDS = 30
 # Of a dim with a name, in two inputs, and a fixed one.
 SUM = """ferrite graph 0
@@ -276,6 +276,15 @@ class Devices(BadInputTest):
             with self.subTest(number=number):
                 self.refused(DEVICE, code, place, "", *words, f"faulty:{number}")
         self.assertIn("FE-D05", self.accepted("targets", "--plugin", Settings.plugin).stdout)
+
+    def test_failing_provider(self):
+        for mode, code, status in (("declines", "FE-K20", UNSUPPORTED), ("layout", "FE-K21", INTERNAL),
+                                   ("silent", "FE-K22", DEVICE)):
+            with self.subTest(mode=mode):
+                (self.folder / "ferrite.toml").write_text(
+                    'schema = 0\nenable = ["test.faulty"]\n[plugin."test.faulty"]\n'
+                    f'library = "{Settings.plugin}"\nconfig = {{ provider = "{mode}" }}\n')
+                self.refused(status, code, "", "", "run", "fixed.fe", "--device", "faulty:4", "--manifest", "ferrite.toml")
 
     def test_failing_kernel(self):
         words = ("run", "fails.fe", "--plugin", Settings.plugin)
