@@ -45,6 +45,12 @@ void PipelineOptions::add_to(CLI::App& command) {
       ->type_name("PATH")
       ->check(not_empty)
       ->allow_extra_args(false);
+  command.add_option("--profile", profile, "Put the manifest's [profile.NAME] over the rest of it")
+      ->type_name("NAME")
+      ->check(not_empty);
+  command.add_flag(
+      "--safe-mode", safe_mode,
+      "Only the default pipeline of built-in plugins: no manifest, profile, --plugin or search path");
   command
       .add_option("--log", log,
                   "Show diagnostics: a comma-separated list of graph, loops, schedule, kernels, output_code, "
@@ -53,9 +59,14 @@ void PipelineOptions::add_to(CLI::App& command) {
       ->check(not_empty);
 }
 
-Result<core::plugin::Pipeline> PipelineOptions::read() const {
+Result<void> PipelineOptions::enable_log() const {
   if (auto enabled = core::log::enable(log); !enabled) return core::at("--log", std::move(enabled.error()));
-  return core::plugin::read_pipeline({manifest, plugins});
+  return {};
+}
+
+Result<core::plugin::Pipeline> PipelineOptions::read() const {
+  FE_CHECK(enable_log());
+  return core::plugin::read_pipeline(request());
 }
 
 void DeviceOptions::add_to(CLI::App& command) {

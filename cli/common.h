@@ -42,9 +42,13 @@ std::string whole_number(const std::string& value);  ///< 0 to 2^64 - 1, in digi
 struct PipelineOptions {
   std::string manifest;
   std::vector<std::string> plugins;
+  std::string profile;
+  bool safe_mode = false;
   std::string log;
 
   void add_to(CLI::App& command);
+  core::plugin::PipelineRequest request() const { return {manifest, plugins, profile, safe_mode}; }
+  Result<void> enable_log() const;
   Result<core::plugin::Pipeline> read() const;
 };
 

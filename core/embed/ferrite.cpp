@@ -151,6 +151,8 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
       if (!options.plugins[k]) return null_argument("ferrite_session_open", "plugins");
       request.plugins.emplace_back(options.plugins[k]);
     }
+    if (options.profile) request.profile = options.profile;
+    request.safe_mode = options.safe_mode != 0;
     FE_TRY(auto pipeline, plugin::read_pipeline(request));
     auto session = std::make_unique<ferrite_session>();
     if (options.device) pipeline.device = options.device;

@@ -19,6 +19,8 @@ int32_t GraphApi::slot(void* self, fe_call* call, const Args* args, Out* out) {
       return abi::report(
           call, error(FE_EINVALID, "FE-G23", "a slot of the graph was called without its arguments"));
     }
+    if (const auto& deadline = static_cast<GraphApi*>(self)->deadline_; deadline.passed())
+      return abi::report(call, deadline.check().error());
     const Args given = abi::read(args);
     // Only what make gives is asked for in its answer: room for the results.
     Out answer{};

@@ -12,6 +12,7 @@
 
 #include "core/graph/graph.h"
 #include "core/graph/op_registry.h"
+#include "core/support/deadline.h"
 #include "ferrite/abi/graph.h"
 
 namespace ferrite::core::graph {
@@ -36,6 +37,8 @@ class GraphApi {
   void set_made_by(std::string made_by) { made_by_ = std::move(made_by); }
   /// What `evaluate` calls; without it the slot answers FE_EUNSUPPORTED.
   void set_evaluate(Evaluate evaluate) { evaluate_ = std::move(evaluate); }
+  /// Once it has passed, every slot fails (FE-M21).
+  void set_deadline(const Deadline& deadline) { deadline_ = deadline; }
 
  private:
   struct NodeScratch {
@@ -87,6 +90,7 @@ class GraphApi {
   fe_graph_api api_{};
   std::string made_by_;
   Evaluate evaluate_;
+  Deadline deadline_;
   Scratch scratch_;
   std::vector<std::optional<uint32_t>> flags_;  // of ops, by the graph's number
 };

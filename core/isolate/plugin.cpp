@@ -28,6 +28,7 @@ std::string host_program() {
 void put_request(Encoder& to, const plugin::PluginRequest& request) {
   to.put(request.id);
   to.put(request.library);
+  to.put(request.library_sha256);
   to.put(request.why);
   to.put(uint64_t{request.config.size()});
   for (const graph::Attribute& setting : request.config) to.put(setting);

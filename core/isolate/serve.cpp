@@ -106,6 +106,7 @@ class Server {
     plugin::PluginRequest request;
     request.id = from.text();
     request.library = from.text();
+    request.library_sha256 = from.text();
     request.why = from.text();
     for (uint64_t left = from.count(); left > 0 && from.ok(); --left)
       request.config.push_back(from.attribute());

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/plugin/descriptor.h"
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
 #include "core/plugin/toml_reader.h"
-#include "core/support/suggest.h"
 #include "ferrite/abi/base.h"
 
 namespace ferrite::core::plugin {
 namespace {
-
-constexpr std::array<std::string_view, 10> descriptor_keys = {
-    "schema", "id", "version", "library", "rules", "abi", "platform", "requires", "passes", "config"};
-constexpr std::array<std::string_view, 7> config_types = {"integer",  "number",  "boolean", "string",
-                                                          "integers", "numbers", "strings"};
-constexpr size_t deepest_config = 16;
 
 #if defined(__x86_64__)
 constexpr std::string_view this_platform = "linux-x86_64";
@@ -48,23 +41,69 @@ Result<Requirement> parse_requirement(std::string_view text, std::string where) 
   return result;
 }
 
-Result<void> read_config(const TomlTable& table, const std::string& prefix, size_t depth,
-                         std::map<std::string, std::string, std::less<>>& config) {
-  for (const auto& [key, node] : table.raw()) {
-    const std::string name = prefix + std::string(key.str());
-    if (node.is_table() && depth < deepest_config) {
-      FE_TRY(auto inner, table.table(key.str()));
-      FE_CHECK(read_config(*inner, name + ".", depth + 1, config));
-      continue;
+/// One condition on the ABI, ">= 0.1"; a version alone means that one.
+Result<bool> holds(std::string_view condition, Version version) {
+  condition = trimmed(condition);
+  const std::string_view all = condition;
+  std::string_view operation = "==";
+  for (std::string_view known : {">=", "<=", "==", ">", "<"})
+    if (condition.starts_with(known)) {
+      operation = known;
+      condition.remove_prefix(known.size());
+      break;
     }
-    const auto* type = node.as_string();
-    if (!type || std::find(config_types.begin(), config_types.end(), type->get()) == config_types.end())
-      return at(table.place(node),
-                error(FE_EINVALID, "FE-M03", "the type of '{}' is not one of {}{}", name,
-                      fmt::join(config_types, ", "), type ? did_you_mean(type->get(), config_types) : ""));
-    config[name] = type->get();
+  auto bound = Version::parse(trimmed(condition));
+  if (!bound)
+    return error(
+        FE_EINVALID, "FE-M13",
+        "'{}' is no condition on the ABI; write one version, as in 0.1, or a range, as in >= 0.1, < 0.3",
+        all);
+  if (operation == ">=") return version >= *bound;
+  if (operation == "<=") return version <= *bound;
+  if (operation == ">") return version > *bound;
+  if (operation == "<") return version < *bound;
+  return version == *bound;
+}
+
+/// FE-M16 where this program's ABI is not in the range.
+Result<void> check_abi(std::string_view range) {
+  constexpr Version ours{FE_ABI_MAJOR, FE_ABI_MINOR, 0};
+  for (std::string_view rest = range;;) {
+    const auto comma = rest.find(',');
+    FE_TRY(const bool within, holds(rest.substr(0, comma), ours));
+    if (!within)
+      return error(FE_EINVALID, "FE-M16",
+                   "the library is for ABI {}, this is {}.{}; get a build for this version", range,
+                   FE_ABI_MAJOR, FE_ABI_MINOR);
+    if (comma == std::string_view::npos) return {};
+    rest.remove_prefix(comma + 1);
   }
-  return {};
+}
+
+Result<std::vector<DescribedPass>> read_passes(const TomlTable& table) {
+  std::vector<DescribedPass> passes;
+  if (auto named = table.table("passes")) {
+    for (const auto& [name, said] : table.tables("passes")) {
+      auto& pass = passes.emplace_back();
+      pass.name = name;
+      pass.where = named->place(name);
+      pass.phase = said.string("phase").value_or("");
+      for (auto [key, list] : {std::pair{"after", &pass.after}, std::pair{"before", &pass.before}})
+        if (said.has(key)) *list = said.strings(key);
+      for (auto key : {"phase", "after", "before"})
+        if (said.has(key)) pass.places[key] = said.place(key);
+      pass.limits = read_limits(said);
+    }
+    return passes;
+  }
+  std::vector<std::string> places;
+  const auto names = table.strings("passes", &places);
+  for (size_t k = 0; k < names.size(); ++k) {
+    auto& pass = passes.emplace_back();
+    pass.name = names[k];
+    pass.where = places[k];
+  }
+  return passes;
 }
 
 }  // namespace
@@ -109,62 +148,76 @@ Result<Descriptor> Descriptor::read(const std::string& path) {
   return parse(text, path);
 }
 
+PassLimits read_limits(const TomlTable& table) {
+  PassLimits limits;
+  if (auto mode = table.string("mode")) limits.mode = *mode == "once" ? PassMode::once : PassMode::fixpoint;
+  if (auto most = table.integer("max_rewrites")) limits.max_rewrites = static_cast<size_t>(*most);
+  if (auto timeout = table.integer("timeout_ms")) limits.timeout = std::chrono::milliseconds(*timeout);
+  return limits;
+}
+
 Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& path) {
   FE_TRY(auto document, parse_toml(text, path));
   TomlTable table(document, path, "");
-  FE_CHECK(table.check_schema());
-  FE_CHECK(table.only(descriptor_keys));
+  FE_CHECK(table.check(descriptor_keys()));
 
   Descriptor result;
   result.path = path;
-  FE_TRY(result.id, table.required_string("id"));
-  if (!valid_id(result.id))
-    return at(table.place("id"),
-              error(FE_EINVALID, "FE-M03", "'{}' is no id; letters, digits, '_' and '-' joined by points",
-                    result.id));
-  FE_TRY(auto version, table.required_string("version"));
-  auto parsed = Version::parse(version);
-  if (!parsed) return at(table.place("version"), std::move(parsed.error()));
-  result.version = *parsed;
+  result.text = text;
+  for (auto key : {"id", "version", "library", "rules"}) result.places[key] = table.place(key);
+  result.id = *table.string("id");
+  const auto no_id = [](std::string_view id) {
+    return error(FE_EINVALID, "FE-M03", "'{}' is no id; letters, digits, '_' and '-' joined by points", id);
+  };
+  if (!valid_id(result.id)) return at(table.place("id"), no_id(result.id));
+  result.version_text = *table.string("version");
+  auto version = Version::parse(result.version_text);
+  if (!version) return at(table.place("version"), std::move(version.error()));
+  result.version = *version;
 
-  auto folder = std::filesystem::absolute(path).parent_path().string();
-  FE_TRY(auto library, table.string("library"));
-  if (library) {
+  const auto folder = std::filesystem::absolute(path).parent_path().string();
+  if (auto library = table.string("library")) {
     auto inside = path_within(folder, *library);
     if (!inside) return at(table.place("library"), std::move(inside.error()));
     result.library = *inside;
-    FE_TRY(auto abi, table.required_string("abi"));
-    auto expected = fmt::format("{}.{}", FE_ABI_MAJOR, FE_ABI_MINOR);
-    if (abi != expected)
-      return at(table.place("abi"),
-                error(FE_EINVALID, "FE-M16",
-                      "the library is for ABI {}, this is {}; get a build for this version", abi, expected));
+    auto abi = table.string("abi");
+    if (!abi)
+      return at(table.place("library"),
+                error(FE_EINVALID, "FE-M03",
+                      "the key 'abi' is missing, which a library needs; write abi = \"{}.{}\"", FE_ABI_MAJOR,
+                      FE_ABI_MINOR));
+    if (auto fits = check_abi(*abi); !fits) return at(table.place("abi"), std::move(fits.error()));
   }
   std::vector<std::string> places;
-  FE_TRY(auto rules, table.strings("rules", &places));
+  const auto rules = table.strings("rules", &places);
   for (size_t k = 0; k < rules.size(); ++k) {
     auto inside = path_within(folder, rules[k]);
     if (!inside) return at(places[k], std::move(inside.error()));
     result.rules.push_back(*inside);
   }
   if (result.library.empty() && result.rules.empty())
-    return at(path, error(FE_EINVALID, "FE-M03", "the descriptor names neither a library nor rules"));
+    return at(path + ":1:1", error(FE_EINVALID, "FE-M03",
+                                   "the descriptor names neither a library nor rules; write one of them"));
 
-  FE_TRY(auto platforms, table.string_or_strings("platform"));
+  const auto platforms = table.strings("platform");
   if (!platforms.empty() && std::find(platforms.begin(), platforms.end(), this_platform) == platforms.end())
-    return at(table.place("platform"), error(FE_EINVALID, "FE-M16", "the plugin is for {}, this is {}",
-                                             fmt::join(platforms, ", "), this_platform));
+    return at(table.place("platform"),
+              error(FE_EINVALID, "FE-M16", "the plugin is for {}, this is {}; get a build for this platform",
+                    fmt::join(platforms, ", "), this_platform));
   places.clear();
-  FE_TRY(auto requirements, table.strings("requires", &places));
+  const auto requirements = table.strings("requires", &places);
   for (size_t k = 0; k < requirements.size(); ++k) {
     FE_TRY(auto requirement, parse_requirement(requirements[k], places[k]));
     result.requirements.push_back(std::move(requirement));
   }
   places.clear();
-  FE_TRY(auto passes, table.strings("passes", &places));
-  for (size_t k = 0; k < passes.size(); ++k) result.passes.emplace_back(std::move(passes[k]), places[k]);
-  FE_TRY(auto config, table.table("config"));
-  if (config) FE_CHECK(read_config(*config, "", 0, result.config));
+  result.provides = table.strings("provides", &places);
+  for (size_t k = 0; k < result.provides.size(); ++k)
+    if (!valid_id(result.provides[k])) return at(places[k], no_id(result.provides[k]));
+  FE_TRY(result.passes, read_passes(table));
+  if (auto config = table.table("config")) {
+    FE_TRY(result.config, read_declarations(*config));
+  }
   return result;
 }
 

@@ -2,12 +2,13 @@
 // A plugin's descriptor: the file <id>.plugin.toml beside its library, written by its vendor.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/plugin/registry.h"
+#include "core/plugin/settings_read.h"
 #include "core/support/error.h"
 
 namespace ferrite::core::plugin {
@@ -19,10 +20,10 @@ struct Version {
   friend auto operator<=>(const Version&, const Version&) = default;
 };
 
-/// "ferrite.std" or "ferrite.std >= 0.1.0".
+/// "ferrite.std" or "ferrite.std >= 0.1.0": a plugin's id, or what a plugin provides.
 struct Requirement {
   std::string id;
-  Version least;
+  Version least;  ///< of the plugin
   std::string where;
 };
 
@@ -31,23 +32,29 @@ struct Requirement {
 ///     version = "1.2.0"
 ///     library = "libacme.so"       # optional; without it the plugin is its rule files
 ///     rules = ["fusions.fe"]       # optional
-///     abi = "0.1"                  # of the library
+///     abi = ">= 0.1, < 0.3"        # of the library, or one version
 ///     platform = "linux-x86_64"    # optional: one or a list
 ///     requires = ["ferrite.std >= 0.1.0"]
+///     provides = ["fusion"]        # what 'requires' of others may name
 ///     passes = ["acme.drop"]       # what manifests may name in 'after' and 'before' while the plugin is not enabled
 ///     [config]                     # the settings that the plugin takes
 ///     limit = "integer"            # or number, boolean, string, integers, numbers, strings
-///     tile = { m = "integer" }
-/// Paths are relative to the descriptor and stay within its folder.
+///     tile = { m = { type = "integer", min = 1, max = 64, default = 8 } }
+/// Paths are relative to the descriptor and stay within its folder. readable_keys.cpp has all keys.
 struct Descriptor {
   std::string path;  ///< of the descriptor
+  std::string text;  ///< its bytes
   std::string id;
+  std::string version_text;
   Version version;
   std::string library;             ///< absolute; empty: none
   std::vector<std::string> rules;  ///< absolute
+  std::map<std::string, std::string, std::less<>>
+      places;  ///< file:line:col of the keys id, version, library, rules
   std::vector<Requirement> requirements;
-  std::vector<std::pair<std::string, std::string>> passes;  ///< name, file:line:col
-  std::map<std::string, std::string, std::less<>> config;   ///< types by name, nested ones joined by points
+  std::vector<std::string> provides;
+  std::vector<DescribedPass> passes;
+  Declarations config;
 
   /// FE-M01..: syntax, unknown keys, types, newer schema, bad version, a path that leaves the folder, another ABI or platform.
   static Result<Descriptor> read(const std::string& path);
@@ -59,6 +66,9 @@ inline constexpr std::string_view descriptor_suffix = ".plugin.toml";
 
 /// Ids are names joined by points: letters, digits, '_' and '-'.
 bool valid_id(std::string_view id);
+
+/// What a pass may take and how it runs, from a table that was checked: mode, max_rewrites, timeout_ms.
+PassLimits read_limits(const TomlTable& table);
 
 /// `relative` below `folder`; FE-M07 where it is absolute or leaves it.
 Result<std::string> path_within(const std::string& folder, const std::string& relative);

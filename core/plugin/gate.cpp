@@ -21,16 +21,61 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+using RuleCounts = std::map<std::string, size_t, std::less<>>;
+
 /// What differs between the hooks: how to run a pass, undo it, check what it left, and show it.
 struct Stage {
-  std::function<Result<bool>(const PassEntry&)> run;  ///< gives whether it says that it changed something
+  /// Gives how often it changed something: for rules the applications.
+  std::function<Result<size_t>(const PassEntry&, const Deadline&)> run;
   std::function<void()> begin = [] {};
   std::function<Result<void>()> check = [] { return Result<void>(); };
   std::function<Result<void>()> undo = [] { return Result<void>(); };
   std::function<bool()> changed = [] { return false; };
-  std::string_view channel;  ///< of the log: where the text goes after a change
+  RuleCounts* counts = nullptr;  ///< applications by rule, of the pass that ran last
+  std::string_view channel;      ///< of the log: where the text goes after a change
   std::function<std::string()> text = [] { return std::string(); };
 };
+
+/// A pass once, or until it changes nothing any more. Rules see to that themselves.
+Result<size_t> run_rounds(const Stage& stage, const PassEntry& entry) {
+  const Deadline deadline(entry.limits.timeout);
+  const size_t most = entry.limits.max_rewrites.value_or(default_max_rewrites);
+  const bool again = entry.pass && entry.limits.mode == PassMode::fixpoint;
+  size_t changes = 0;
+  for (;;) {
+    auto made = stage.run(entry, deadline);
+    // Whatever a pass makes of a slot that fails, that it took too long is the reason.
+    FE_CHECK(deadline.check());
+    if (!made) return std::move(made.error());
+    changes += *made;
+    if (!again || *made == 0) return changes;
+    if (changes > most)
+      return error(
+          FE_EINVALID, "FE-M25",
+          "it still changes something after max_rewrites = {} rounds; correct it, or run it with mode = "
+          "\"once\"",
+          most);
+  }
+}
+
+/// Whether a pass or its rules were applied as often as the manifest expects.
+Result<void> check_expectations(const PassEntry& entry, size_t applications, const RuleCounts& counts) {
+  const auto check = [&](const Expectation& expect, std::string_view what, std::string_view name,
+                         size_t count) -> Result<void> {
+    if (expect.holds(count)) return {};
+    return at(expect.where, error(FE_EINVALID, "FE-M20",
+                                  "{} '{}' of plugin '{}' was applied {} times in {}, expected is {}; see "
+                                  "`ferrite explain`, or drop "
+                                  "the expectation",
+                                  what, name, entry.plugin->id, count, entry.phase, expect.text));
+  };
+  if (entry.expect) FE_CHECK(check(*entry.expect, "pass", entry.name, applications));
+  for (const auto& [name, expect] : entry.rule_expectations) {
+    auto found = counts.find(name);
+    FE_CHECK(check(expect, "rule", name, found == counts.end() ? 0 : found->second));
+  }
+  return {};
+}
 
 Result<void> run_all(std::string_view phase, const Registry& registry, const GateOptions& options,
                      Ledger& ledger, const Stage& stage) {
@@ -41,7 +86,7 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
       continue;
     auto start = Clock::now();
     stage.begin();
-    auto ran = stage.run(*entry);
+    auto ran = run_rounds(stage, *entry);
     Result<void> verdict;
     if (!ran) {
       verdict = std::move(ran.error());
@@ -58,10 +103,12 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
           {"pass", entry->name, entry->plugin->id, "failed", {}, verdict.error().message(), milliseconds});
       if (entry->plugin->on_error == OnError::skip) {
         log::print("passes", "{}; skipped, as the manifest says", failure.text);
+        FE_CHECK(check_expectations(*entry, 0, {}));
         continue;
       }
       return at(std::string(phase), std::move(failure));
     }
+    FE_CHECK(check_expectations(*entry, *ran, stage.counts ? *stage.counts : RuleCounts()));
     bool changed = stage.changed();
     ledger.add({"pass",
                 entry->name,
@@ -78,12 +125,24 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
   return {};
 }
 
-Result<bool> call_pass(const PassEntry& entry, const fe_pass_args& args) {
-  abi::Call call;
+/// A call that is cancelled once its deadline has passed.
+class TimedCall : public abi::Call {
+ public:
+  explicit TimedCall(const Deadline& deadline) : deadline_(deadline) {
+    get()->cancelled = [](void* host) {
+      return int32_t{static_cast<TimedCall*>(static_cast<abi::Call*>(host))->deadline_.passed()};
+    };
+  }
+
+ private:
+  const Deadline& deadline_;
+};
+
+Result<void> call_pass(const PassEntry& entry, const fe_pass_args& args, const Deadline& deadline) {
+  TimedCall call(deadline);
   auto out = abi::sized<fe_pass_out>();
   int32_t status = entry.pass->run(entry.pass->self, call.get(), &args, &out);
-  if (status != FE_OK) return call.error(status, "FE-P10", "it gave no reason");
-  return out.changed != 0;
+  return call.check(status, "FE-P10", "it gave no reason");
 }
 
 }  // namespace
@@ -100,19 +159,27 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
     mark = graph.mark();
     revision = graph.revision();
   };
-  stage.run = [&](const PassEntry& entry) -> Result<bool> {
+  RuleCounts counts;
+  stage.counts = &counts;
+  stage.run = [&](const PassEntry& entry, const Deadline& deadline) -> Result<size_t> {
+    counts.clear();
     if (entry.pass) {
+      const auto before = graph.revision();
       auto args = abi::sized<fe_pass_args>();
       args.graph = api.api();
       api.set_made_by(entry.name);
-      return call_pass(entry, args);
+      api.set_deadline(deadline);
+      FE_CHECK(call_pass(entry, args, deadline));
+      return size_t{graph.revision() != before};
     }
-    const auto& rules = registry.compiled_rules(entry.rule_set);
     rewrite::ApplyOptions apply;
+    apply.max_rewrites = entry.limits.max_rewrites.value_or(default_max_rewrites);
+    apply.once = entry.limits.mode == PassMode::once;
+    apply.deadline = deadline;
+    apply.counts = &counts;
     apply.near_misses = options.near_misses;
-    FE_TRY(size_t applications,
-           rewrite::apply_rules(rules, phase, graph, registry.ops(), ledger, entry.plugin->id, apply));
-    return applications > 0;
+    return rewrite::apply_rules(registry.compiled_rules(entry.rule_set), phase, graph, registry.ops(), ledger,
+                                entry.plugin->id, apply);
   };
   stage.check = [&] { return graph::verify(graph, registry.ops(), graph.touched(mark)); };
   stage.undo = [&] { return graph.rollback(mark); };
@@ -131,11 +198,13 @@ Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& re
   Stage
       stage;  // without a check: each request was checked when it was made, and fuse refuses what is not legal
   stage.begin = [&] { before = requests; };
-  stage.run = [&](const PassEntry& entry) -> Result<bool> {
-    if (!entry.pass) return false;
+  stage.run = [&](const PassEntry& entry, const Deadline& deadline) -> Result<size_t> {
+    if (!entry.pass) return size_t{0};
+    const auto last = requests;
     auto args = abi::sized<fe_pass_args>();
     args.loops = api.api();
-    return call_pass(entry, args);
+    FE_CHECK(call_pass(entry, args, deadline));
+    return size_t{requests.forbidden != last.forbidden || requests.forced != last.forced};
   };
   stage.undo = [&]() -> Result<void> {
     requests = before;
@@ -153,11 +222,13 @@ Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& regis
   schedule::ScheduleApi api(schedule);
   Stage stage;
   stage.begin = [&] { before = schedule.groups; };
-  stage.run = [&](const PassEntry& entry) -> Result<bool> {
-    if (!entry.pass) return false;
+  stage.run = [&](const PassEntry& entry, const Deadline& deadline) -> Result<size_t> {
+    if (!entry.pass) return size_t{0};
+    const auto last = schedule.groups;
     auto args = abi::sized<fe_pass_args>();
     args.schedule = api.api();
-    return call_pass(entry, args);
+    FE_CHECK(call_pass(entry, args, deadline));
+    return size_t{schedule.groups != last};
   };
   stage.undo = [&]() -> Result<void> {
     schedule.groups = before;

@@ -20,7 +20,9 @@ struct GateOptions {
 
 /// Runs the passes of a phase over the graph in their order. Each is timed, its edits are journalled and verified, and a pass
 /// that fails, throws or leaves the graph invalid is rolled back and named: fatal (FE-P10 and the pass's own code in the text),
-/// or skipped where the manifest says on_error = "skip". Every pass leaves a ledger record with nodes before and after.
+/// or skipped where the manifest says on_error = "skip". Every pass leaves a ledger record. Passes
+/// keep within their limits: FE-M21 for the time, FE-M25 and FE-R18 for the changes. FE-M20, which is never skipped, for a pass or
+/// rule that was not applied as often as the manifest expects.
 Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Registry& registry,
                        const GateOptions& options, Ledger& ledger);
 /// pre_fusion: passes see the loop program and ask for or forbid fusions.

@@ -11,33 +11,53 @@
 
 namespace ferrite::core::plugin {
 
-/// What [pass."name"] says of a pass or a rule.
+/// What [pass."name"] says of a pass or a rule file.
 struct PassOverride {
   std::string name;
   std::optional<bool> enabled;
   std::vector<std::string> after, before;
   std::vector<std::string> after_places, before_places;  ///< of each element
+  PassLimits limits;
+  std::optional<Expectation> expect;
   std::string where;
 };
+
+/// What [rule."name"] says.
+struct RuleOverride {
+  std::string name;
+  std::optional<Expectation> expect;
+  std::string where;
+};
+
+/// What becomes of rules of other plugins than the built-in ones: applied untried; tried when they are first loaded, and
+/// refused where they are wrong; refused too where no sample reaches them.
+enum class Trust : uint8_t { off, on, strict };
 
 /// A manifest with everything that it extends, resolved to files.
 struct Pipeline {
   std::vector<PluginRequest>
       plugins;                       ///< in the order in which they are loaded: what is required comes first
   std::vector<PassOverride> passes;  ///< later ones win
+  std::vector<RuleOverride> rules;   ///< later ones win
   std::vector<std::string> idle_passes;  ///< passes of plugins that were found and are not enabled
   std::vector<std::string> search;       ///< folders that were searched, in order
   std::vector<std::string> manifests;    ///< the files that were read, the outermost first
+  std::vector<std::string> profiles;     ///< that they define
+  std::string lock;                      ///< the lock file that the plugins were compared with; empty: none
   std::optional<std::string> device;     ///< [pipeline] device
   std::optional<int64_t> threads;        ///< [pipeline] threads
   std::optional<bool> fuse;              ///< [pipeline] fuse
+  std::optional<Trust> trust;            ///< none: on
 };
 
 /// What names a pipeline on a command line or in the embedding API.
 struct PipelineRequest {
   std::string manifest;  ///< a file; empty: the default
   std::vector<std::string>
-      plugins;  ///< libraries, descriptors or folders of descriptors; each is also enabled
+      plugins;             ///< libraries, descriptors or folders of descriptors; each is also enabled
+  std::string profile{};   ///< whose [profile.NAME] is put over the rest; empty: none
+  bool safe_mode = false;  ///< the default pipeline of the built-in plugins and nothing else of all this
+  bool use_lock = true;    ///< false: a lock file beside the manifest is not looked at
 };
 
 /// Reads the manifest and what it extends, finds each plugin that is enabled and reads its descriptor.
@@ -45,37 +65,33 @@ struct PipelineRequest {
 ///     schema = 0
 ///     extends = "default"            # or "none", or a manifest relative to this one
 ///     enable = ["acme.fuse"]         # added to what is extended
-///     disable = ["ferrite.onnx"]
-///     search = ["plugins"]           # folders relative to this file
 ///     [plugin."acme.fuse"]
-///     library = "libacme.so"         # optional; relative to this file and below it, or absolute
-///     on_error = "fail"              # or "skip"
-///     isolation = "in-process"       # or "process"
-///     config = { limit = 3, tile = { m = 4 } }
+///     on_error = "skip"
+///     config = { limit = 3 }
 ///     [pass."acme.drop"]
-///     enabled = false
 ///     after = ["passes.cse"]
-///     before = []
-///     [pipeline]
-///     fuse = true
-///     device = "cpu"
-///     threads = 2
+///     [profile.debug.pipeline]
+///     fuse = false
+/// readable_keys.cpp has all keys.
 ///
 /// Plugins are searched in PipelineRequest::plugins, FERRITE_PLUGIN_PATH (folders separated by ':'; ignored in programs
-/// that run with another user's rights), the manifests' folders of `search`, the built-in folder.
+/// that run with another user's rights), the manifests' folders of `search`, the built-in folder. Where a lock file stands
+/// beside the manifest, what is found must be what it says.
 /// Errors, at file:line:col: FE-M01 syntax, FE-M02 unknown key, FE-M03 wrong type or missing key, FE-M04 newer schema,
 /// FE-M05 unknown plugin, FE-M06 missing library or rule file, FE-M07 a path leaves its folder, FE-M08 an id given twice,
 /// FE-M12 a requirement is not met, FE-M13 bad version, FE-M14 a file cannot be read, FE-M15 manifests extend each other,
-/// FE-M16 another ABI or platform.
+/// FE-M16 another ABI or platform, FE-M17 out of range, FE-M18 a declaration that contradicts itself, FE-M19 no such profile,
+/// FE-M23 another hash than the lock's, FE-M24 not as the lock has it.
 Result<Pipeline> read_pipeline(const PipelineRequest& request);
 
 /// The same for text that stands at `path` without being read from there.
 Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& path,
                                     const PipelineRequest& request);
 
-/// Puts the overrides of [pass] into the registered passes. A pass of a plugin that was found and is not enabled orders
-/// nothing; so does, with a line in the log, any that is not there while a plugin with on_error = "skip" gave no pass. FE-M11
-/// for others that no loaded plugin has, and for one that a descriptor lists and its plugin lacks; FE-M10 for a cycle.
+/// Puts what descriptors, [pass] and [rule] say into the registered passes. A pass of a plugin that was found and is not
+/// enabled orders nothing; so does, with a line in the log, any that is not there while a plugin with on_error = "skip" gave no
+/// pass. FE-M11 for other names that no loaded plugin has; FE-M20 for an expectation that cannot come true; FE-M22 for a
+/// descriptor that its plugin contradicts; FE-M10 for a cycle.
 Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry>& passes);
 
 /// Where this build's own files lie: share/ferrite and the built-in plugins, the same in a build tree and installed.

@@ -2,22 +2,22 @@
 #include "core/plugin/registry.h"
 
 #include <algorithm>
-#include <array>
-#include <boost/dll/shared_library.hpp>
 #include <deque>
 #include <filesystem>
-#include <mutex>
 
 #include "core/graph/infer.h"
 #include "core/isolate/plugin.h"
+#include "core/plugin/library.h"
+#include "core/plugin/phases.h"
 #include "core/support/abi.h"
+#include "core/support/suggest.h"
 
 namespace ferrite::core::plugin {
 namespace {
 
-constexpr std::array<std::string_view, 9> phase_names = {"pre_grad",      "joint_pre",  "joint_post",
-                                                         "post_grad_pre", "post_grad",  "post_grad_post",
-                                                         "pre_lower",     "pre_fusion", "post_fusion"};
+bool is_phase(std::string_view name) {
+  return std::find(std::begin(phase_names), std::end(phase_names), name) != std::end(phase_names);
+}
 
 std::vector<std::string> strings(const fe_array& array) {
   std::vector<std::string> result;
@@ -50,14 +50,6 @@ void destroy(const LoadedPlugin& plugin) {
   description->destroy(description->self, call.get(), &args, &out);
 }
 
-/// Nothing is unloaded before the process ends: handles, tables and code of a plugin stay valid.
-void keep(const boost::dll::shared_library& library) {
-  static std::mutex mutex;
-  static auto& kept = *new std::vector<boost::dll::shared_library>();
-  std::lock_guard lock(mutex);
-  kept.push_back(library);
-}
-
 }  // namespace
 
 std::span<const std::string_view> phases() { return phase_names; }
@@ -72,6 +64,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
   if (request.fault) return *request.fault;
   auto plugin = std::make_unique<LoadedPlugin>();
   plugin->id = request.id;
+  plugin->version = request.version;
   plugin->library = request.library;
   plugin->why = request.why;
   plugin->on_error = request.on_error;
@@ -87,26 +80,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     plugin->version = plugin->process->version();
     contributions = plugin->process->contributions();
   } else if (!request.library.empty()) {
-    std::error_code missing;
-    // Loading a pipe would wait for its writer.
-    if (!std::filesystem::is_regular_file(request.library, missing))
-      return at(place, error(FE_EINVALID, "FE-P01",
-                             "there is no such library; build it, or correct 'library' or the search path"));
-    boost::dll::fs::error_code failed;
-    boost::dll::shared_library library(
-        request.library, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, failed);
-    if (failed) {
-      const char* reason = dlerror();
-      return at(place, error(FE_EINVALID, "FE-P02", "the library does not load: {}",
-                             reason ? reason : failed.message()));
-    }
-    auto entry =
-        library.has(FE_PLUGIN_ENTRY) ? &library.get<const fe_plugin_v0*(uint32_t)>(FE_PLUGIN_ENTRY) : nullptr;
-    keep(library);
-    if (!entry)
-      return at(place,
-                error(FE_EINVALID, "FE-P03", "it exports no '{}'; is it a Ferrite plugin of ABI version {}?",
-                      FE_PLUGIN_ENTRY, FE_ABI_MAJOR));
+    FE_TRY(auto entry, open_library(request.library, request.library_sha256));
     const fe_plugin_v0* description = entry(FE_ABI_MINOR);
     // Another version's description may be shorter; what says the version comes first in all of them.
     if (!description || description->size < offsetof(fe_plugin_v0, self))
@@ -126,6 +100,11 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     plugin->version = abi::view(description->version);
     plugin->description = description;
   }
+  if (!request.library.empty() && !request.version.empty() && plugin->version != request.version)
+    return at(request.version_place,
+              error(FE_EINVALID, "FE-M22",
+                    "the descriptor says version {}, its library {} says {}; correct one of them",
+                    request.version, request.library, plugin->version));
   for (const auto& other : plugins_)
     if (other->id == plugin->id)
       return at(place, error(FE_EINVALID, "FE-P08", "plugin '{}' is already loaded from {}", plugin->id,
@@ -233,10 +212,10 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       entry.before = strings(table->before);
       entry.plugin = &plugin;
       entry.pass = table;
-      if (std::find(phase_names.begin(), phase_names.end(), entry.phase) == phase_names.end())
+      if (!is_phase(entry.phase))
         return error(FE_EINVALID, "FE-M09",
-                     "pass '{}' is for phase '{}', which does not exist; the phases are {}", entry.name,
-                     entry.phase, fmt::join(phase_names, ", "));
+                     "pass '{}' is for phase '{}', which does not exist; the phases are {}{}", entry.name,
+                     entry.phase, fmt::join(phase_names, ", "), did_you_mean(entry.phase, phase_names));
       for (const auto& other : passes_)
         if (other.name == entry.name)
           return error(FE_EINVALID, "FE-P08", "pass '{}' is already defined by {}", entry.name,
@@ -278,15 +257,17 @@ Result<void> Registry::compile_rules() {
     auto compiled = rewrite::compile_rules(set.text, set.file, set.predicates, ops_);
     if (!compiled) return at(set.plugin->id, std::move(compiled.error()));
     for (const auto& phase : compiled->phases()) {
-      if (std::find(phase_names.begin(), phase_names.end(), phase) == phase_names.end())
+      if (!is_phase(phase))
         return at(set.file, error(FE_EINVALID, "FE-M09",
-                                  "rules for phase '{}', which does not exist; the phases are {}", phase,
-                                  fmt::join(phase_names, ", ")));
+                                  "rules for phase '{}', which does not exist; the phases are {}{}", phase,
+                                  fmt::join(phase_names, ", "), did_you_mean(phase, phase_names)));
       PassEntry entry;
       entry.name = set.pass;
       entry.phase = phase;
       entry.plugin = set.plugin;
       entry.rule_set = k;
+      for (const auto& rule : compiled->rules)
+        if (rule.phase == phase) entry.rules.push_back(rule.name);
       passes_.push_back(std::move(entry));
     }
     compiled_rules_.push_back(std::move(*compiled));

@@ -36,17 +36,49 @@ struct ProcessLimits {
   uint32_t starts = 4;  ///< after as many children have failed, none is started any more
 };
 
+enum class PassMode : uint8_t { once, fixpoint };
+/// How a pass or the rules of a set run; what is empty is as the kind of pass has it.
+struct PassLimits {
+  std::optional<PassMode> mode;  ///< rules run to the fixpoint, others once
+  std::optional<size_t>
+      max_rewrites;  ///< applications of one rule, changes by a pass that runs to the fixpoint
+  std::optional<std::chrono::milliseconds> timeout;  ///< of one compilation
+};
+inline constexpr size_t default_max_rewrites = 100'000;
+
+/// How often something has to be applied: ">=1", "<=8", "==12".
+struct Expectation {
+  size_t least = 0, most = SIZE_MAX;
+  std::string text, where;
+  bool holds(size_t count) const { return count >= least && count <= most; }
+};
+
+/// What a descriptor says of one of its plugin's passes.
+struct DescribedPass {
+  std::string name, where, phase;  ///< phase: empty where it says none
+  std::optional<std::vector<std::string>> after, before;
+  std::map<std::string, std::string, std::less<>> places;  ///< of the keys
+  PassLimits limits;
+};
+
 /// What the manifest says of one plugin.
 struct PluginRequest {
   std::string id;
-  std::string library;  ///< absolute path
-  std::string why;      ///< "share/ferrite/default.toml:4:3", "--plugin"
+  std::string version, version_place;        ///< that its descriptor gives, and where; empty without one
+  std::string library;                       ///< absolute path
+  std::string library_sha256;                ///< that the lock gives; empty: any library is loaded
+  std::string descriptor;                    ///< path; empty: none
+  std::vector<std::string> tried;            ///< where its descriptor was looked for in vain
+  std::vector<std::string> needs, provides;  ///< requires and provides of its descriptor
+  bool given = false;                        ///< by --plugin
+  std::string why;                           ///< "share/ferrite/default.toml:4:3", "--plugin"
   OnError on_error = OnError::fail;
   Isolation isolation = Isolation::in_process;
   ProcessLimits process_limits;
   std::vector<graph::Attribute> config;
+  std::map<std::string, std::string, std::less<>> config_docs;  ///< what its descriptor says of settings
   std::vector<std::pair<std::string, std::string>> rule_files;  ///< path, text
-  std::vector<std::pair<std::string, std::string>> passes;      ///< that its descriptor lists, and where
+  std::vector<DescribedPass> passes;
   std::optional<Error> fault;  ///< why its files cannot be had; what load() then gives
 };
 
@@ -74,7 +106,12 @@ struct PassEntry {
   const fe_pass* pass = nullptr;  ///< null for rules
   size_t rule_set = 0;            ///< index into Registry::rule_sets()
   bool enabled = true;
-  std::map<std::string, std::string> places;  ///< where a manifest added a name to after or before
+  std::map<std::string, std::string>
+      places;  ///< where a manifest or descriptor added a name to after or before
+  PassLimits limits;
+  std::optional<Expectation> expect;
+  std::vector<std::string> rules;                                     ///< of a rule set: those for this phase
+  std::map<std::string, Expectation, std::less<>> rule_expectations;  ///< of these
 };
 
 struct RuleSetEntry {
@@ -132,6 +169,14 @@ class Registry {
 /// cycle, with its edges, at a place in a manifest that has part in it, else at the plugin.
 Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>& passes,
                                                    std::string_view phase);
+
+/// Why one pass of a phase runs before another.
+struct OrderEdge {
+  const PassEntry *first = nullptr, *second = nullptr;
+  std::string reason;  ///< "'acme.a' says before = \"acme.b\", ferrite.toml:5:11"
+};
+/// The edges of a phase that order_passes() sorts by: of passes that are there and enabled, in the order of `passes`.
+std::vector<OrderEdge> order_edges(const std::vector<PassEntry>& passes, std::string_view phase);
 
 /// The phases that exist.
 std::span<const std::string_view> phases();

@@ -70,99 +70,176 @@ std::string TomlTable::place(std::string_view key) const {
   return position(path_, node ? node->source() : table_.source());
 }
 
-Error TomlTable::wrong_type(std::string_view key, std::string_view expected) const {
-  return at(place(key), error(FE_EINVALID, "FE-M03", "{} must be {}, this is {}", name_of(key), expected,
-                              type_name(*table_.get(key))));
+Error TomlTable::wrong_type(std::string_view key, const toml::node& node, std::string_view expected) const {
+  return at(place(node), error(FE_EINVALID, "FE-M03", "{} must be {}, this is {}", name_of(key), expected,
+                               type_name(node)));
 }
 
-Result<void> TomlTable::only(std::span<const std::string_view> known) const {
-  for (const auto& [key, node] : table_) {
-    if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
-    auto text = fmt::format("unknown key {}{}", name_of(key.str()), did_you_mean(key.str(), known));
-    if (!text.ends_with('?')) text += fmt::format("; known are {}", fmt::join(known, ", "));
-    return at(position(path_, key.source()), error(FE_EINVALID, "FE-M02", "{}", text));
+TomlTable TomlTable::inner(std::string_view key, const toml::table& table) const {
+  return {table, path_,
+          context_.empty() ? fmt::format("[{}]", key) : fmt::format("'{}' of {}", key, context_)};
+}
+
+Result<void> TomlTable::check(const KeyTable& keys) const {
+  // A newer schema comes first: what it has more is not unknown, but newer.
+  for (const auto& key : keys.keys)
+    if (key.name == "schema" && has("schema")) FE_CHECK(check_integer(key, *table_.get("schema")));
+  std::vector<std::string_view> known;
+  for (const auto& key : keys.keys) known.push_back(key.name);
+  for (const auto& [name, node] : table_) {
+    auto key = std::find_if(keys.keys.begin(), keys.keys.end(),
+                            [&](const Key& one) { return one.name == name.str(); });
+    if (key == keys.keys.end()) {
+      auto text = fmt::format("unknown key {}{}", name_of(name.str()), did_you_mean(name.str(), known));
+      if (!text.ends_with('?')) text += fmt::format("; known are {}", fmt::join(known, ", "));
+      return at(key_place(name), error(FE_EINVALID, "FE-M02", "{}", text));
+    }
+    FE_CHECK(check_value(*key, node));
+  }
+  for (const auto& key : keys.keys)
+    if (key.required() && !has(key.name)) {
+      // A table of the file itself may have begun nowhere.
+      auto where = context_.empty() ? path_ + ":1:1" : place(key.name);
+      return at(std::move(where),
+                error(FE_EINVALID, "FE-M03", "the key {} is missing; write {} = {}", name_of(key.name),
+                      key.name, key.example.empty() ? "..." : key.example));
+    }
+  return {};
+}
+
+Result<void> TomlTable::check_value(const Key& key, const toml::node& node) const {
+  switch (key.type) {
+    case KeyType::integer: return check_integer(key, node);
+    case KeyType::boolean:
+      if (!node.is_boolean()) return wrong_type(key.name, node, "true or false");
+      return {};
+    case KeyType::string: return check_string(key, node, "a string");
+    case KeyType::strings: return check_strings(key, node);
+    case KeyType::string_or_strings:
+      return node.is_string() ? check_string(key, node, "a string") : check_strings(key, node);
+    case KeyType::value: return {};
+    case KeyType::values:
+      if (!node.is_array()) return wrong_type(key.name, node, "a list");
+      return {};
+    case KeyType::table:
+      if (!node.is_table()) return wrong_type(key.name, node, "a table");
+      return inner(key.name, *node.as_table()).check(*key.inner);
+    case KeyType::named_tables:
+      if (!node.is_table()) return wrong_type(key.name, node, "a table");
+      return check_named(key, node);
+    case KeyType::strings_or_tables:
+      return node.is_table() ? check_named(key, node) : check_strings(key, node);
+    case KeyType::table_list:
+      if (!node.is_array()) return wrong_type(key.name, node, "a list of tables");
+      for (const auto& element : *node.as_array()) {
+        if (!element.is_table()) return wrong_type(key.name, element, "a list of tables");
+        FE_CHECK(inner(key.name, *element.as_table()).check(*key.inner));
+      }
+      return {};
+    case KeyType::settings:
+    case KeyType::declarations:
+      if (!node.is_table()) return wrong_type(key.name, node, "a table");
+      return {};
   }
   return {};
 }
 
-Result<std::optional<std::string>> TomlTable::string(std::string_view key) const {
-  const auto* node = table_.get(key);
-  if (!node) return std::optional<std::string>();
-  if (const auto* value = node->as_string()) {
-    if (value->get().find('\0') != std::string::npos)
-      return at(place(key), error(FE_EINVALID, "FE-M03", "{} contains a NUL character", name_of(key)));
-    return std::optional(value->get());
+Result<void> TomlTable::check_string(const Key& key, const toml::node& node,
+                                     std::string_view expected) const {
+  const auto* value = node.as_string();
+  if (!value) return wrong_type(key.name, node, expected);
+  const auto& text = value->get();
+  if (text.find('\0') != std::string::npos)
+    return at(place(node), error(FE_EINVALID, "FE-M03", "{} contains a NUL character", name_of(key.name)));
+  if (key.required() && text.empty())
+    return at(place(node), error(FE_EINVALID, "FE-M03", "{} is empty", name_of(key.name)));
+  if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), text) == key.choices.end())
+    return at(place(node), error(FE_EINVALID, "FE-M03", "{} is \"{}\", not \"{}\"{}", name_of(key.name),
+                                 fmt::join(key.choices, "\" or \""), text, did_you_mean(text, key.choices)));
+  return {};
+}
+
+Result<void> TomlTable::check_strings(const Key& key, const toml::node& node) const {
+  const auto* list = node.as_array();
+  if (!list)
+    return wrong_type(key.name, node,
+                      key.type == KeyType::strings             ? "a list of strings"
+                      : key.type == KeyType::string_or_strings ? "a string or a list of strings"
+                                                               : "a list of strings, or a table");
+  for (const auto& element : *list) FE_CHECK(check_string(key, element, "a list of strings"));
+  return {};
+}
+
+Result<void> TomlTable::check_integer(const Key& key, const toml::node& node) const {
+  const auto* value = node.as_integer();
+  if (!value) return wrong_type(key.name, node, "an integer");
+  const int64_t number = value->get();
+  if (key.name == "schema" && (number < 0 || number > newest_schema))
+    return at(place(node), error(FE_EINVALID, "FE-M04",
+                                 "schema {} is unknown to this version, which reads up to {}; "
+                                 "use a newer Ferrite, or write the file for schema {}",
+                                 number, newest_schema, newest_schema));
+  if (number < key.least || number > key.most)
+    return at(place(node), error(FE_EINVALID, "FE-M17", "{} is {} to {}, not {}", name_of(key.name),
+                                 key.least, key.most, number));
+  return {};
+}
+
+Result<void> TomlTable::check_named(const Key& key, const toml::node& node) const {
+  const TomlTable outer = inner(key.name, *node.as_table());
+  for (const auto& [name, element] : outer.raw()) {
+    if (!element.is_table()) return outer.wrong_type(name.str(), element, "a table");
+    FE_CHECK(outer.inner(name.str(), *element.as_table()).check(*key.inner));
   }
-  return wrong_type(key, "a string");
+  return {};
 }
 
-Result<std::optional<int64_t>> TomlTable::integer(std::string_view key) const {
-  const auto* node = table_.get(key);
-  if (!node) return std::optional<int64_t>();
-  if (const auto* value = node->as_integer()) return std::optional(value->get());
-  return wrong_type(key, "an integer");
+std::optional<std::string> TomlTable::string(std::string_view key) const {
+  const auto* value = table_.get_as<std::string>(key);
+  return value ? std::optional(value->get()) : std::nullopt;
 }
 
-Result<std::optional<bool>> TomlTable::boolean(std::string_view key) const {
-  const auto* node = table_.get(key);
-  if (!node) return std::optional<bool>();
-  if (const auto* value = node->as_boolean()) return std::optional(value->get());
-  return wrong_type(key, "true or false");
+std::optional<int64_t> TomlTable::integer(std::string_view key) const {
+  const auto* value = table_.get_as<int64_t>(key);
+  return value ? std::optional(value->get()) : std::nullopt;
 }
 
-Result<std::vector<std::string>> TomlTable::strings(std::string_view key,
-                                                    std::vector<std::string>* places) const {
+std::optional<bool> TomlTable::boolean(std::string_view key) const {
+  const auto* value = table_.get_as<bool>(key);
+  return value ? std::optional(value->get()) : std::nullopt;
+}
+
+std::vector<std::string> TomlTable::strings(std::string_view key, std::vector<std::string>* places) const {
   std::vector<std::string> result;
+  const auto add = [&](const toml::node& node) {
+    result.push_back(node.as_string()->get());
+    if (places) places->push_back(place(node));
+  };
   const auto* node = table_.get(key);
-  if (!node) return result;
-  const auto* list = node->as_array();
-  if (!list) return wrong_type(key, "a list of strings");
-  for (const auto& element : *list) {
-    const auto* value = element.as_string();
-    if (!value || value->get().find('\0') != std::string::npos)
-      return at(place(element),
-                error(FE_EINVALID, "FE-M03", "{} must be a list of strings, this element is {}", name_of(key),
-                      value ? "a string with a NUL character" : type_name(element)));
-    result.push_back(value->get());
-    if (places) places->push_back(place(element));
-  }
+  if (node && node->is_string()) add(*node);
+  if (node && node->is_array())
+    for (const auto& element : *node->as_array()) add(element);
   return result;
 }
 
-Result<std::vector<std::string>> TomlTable::string_or_strings(std::string_view key) const {
-  const auto* node = table_.get(key);
-  if (!node || !node->is_string()) return strings(key);
-  FE_TRY(auto text, string(key));
-  return std::vector<std::string>{std::move(*text)};
+std::optional<TomlTable> TomlTable::table(std::string_view key) const {
+  const auto* value = table_.get_as<toml::table>(key);
+  return value ? std::optional(inner(key, *value)) : std::nullopt;
 }
 
-Result<std::optional<TomlTable>> TomlTable::table(std::string_view key) const {
-  const auto* node = table_.get(key);
-  if (!node) return std::optional<TomlTable>();
-  const auto* value = node->as_table();
-  if (!value) return wrong_type(key, "a table");
-  return std::optional<TomlTable>(TomlTable(
-      *value, path_, context_.empty() ? fmt::format("[{}]", key) : fmt::format("'{}' of {}", key, context_)));
+std::vector<std::pair<std::string, TomlTable>> TomlTable::tables(std::string_view key) const {
+  std::vector<std::pair<std::string, TomlTable>> result;
+  if (auto outer = table(key))
+    for (const auto& [name, node] : outer->raw())
+      result.emplace_back(std::string(name.str()), outer->inner(name.str(), *node.as_table()));
+  return result;
 }
 
-Result<std::string> TomlTable::required_string(std::string_view key) const {
-  FE_TRY(auto value, string(key));
-  if (!value || value->empty())
-    return at(place(key), error(FE_EINVALID, "FE-M03", "the key {} is missing or empty", name_of(key)));
-  return *value;
-}
-
-Result<void> TomlTable::check_schema() const {
-  FE_TRY(auto schema, integer("schema"));
-  if (!schema)
-    return at(path_ + ":1:1",
-              error(FE_EINVALID, "FE-M03", "the key 'schema' is missing; write schema = {}", newest_schema));
-  if (*schema < 0 || *schema > newest_schema)
-    return at(place("schema"), error(FE_EINVALID, "FE-M04",
-                                     "schema {} is unknown to this version, which reads up to {}; "
-                                     "use a newer Ferrite, or write the file for schema {}",
-                                     *schema, newest_schema, newest_schema));
-  return {};
+std::vector<TomlTable> TomlTable::table_list(std::string_view key) const {
+  std::vector<TomlTable> result;
+  if (const auto* list = table_.get_as<toml::array>(key))
+    for (const auto& element : *list) result.push_back(inner(key, *element.as_table()));
+  return result;
 }
 
 }  // namespace ferrite::core::plugin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reading TOML with coded errors at file:line:col: manifests and descriptors.
+// Reading TOML with coded errors at file:line:col: manifests, descriptors, lock files.
 #pragma once
 
 // The parser asserts what some malformed keys ("[[[") break, and goes on to report them as errors: without the assertions, in
@@ -21,11 +21,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/plugin/schema.h"
 #include "core/support/error.h"
 
 namespace ferrite::core::plugin {
@@ -35,15 +36,16 @@ Result<std::string> read_text_file(const std::string& path);
 /// FE-M01 for a syntax error.
 Result<toml::table> parse_toml(std::string_view text, const std::string& path);
 
-/// One table of a file, read key by key.
+/// One table of a file. check() comes first: what the getters give is then of the type that the key has.
 class TomlTable {
  public:
   /// `context` is what messages call the table: "", "[plugin.\"acme\"]".
   TomlTable(const toml::table& table, std::string path, std::string context)
       : table_(table), path_(std::move(path)), context_(std::move(context)) {}
 
-  /// FE-M02 for a key that is none of these, with a suggestion.
-  Result<void> only(std::span<const std::string_view> known) const;
+  /// The table and all within it against their description. FE-M02 for a key that is not known, with a suggestion; FE-M03 for
+  /// one that is missing, of another type or none of its choices; FE-M17 for an integer out of range; FE-M04 for a newer schema.
+  Result<void> check(const KeyTable& keys) const;
 
   const toml::table& raw() const { return table_; }
   bool has(std::string_view key) const { return table_.contains(key); }
@@ -52,24 +54,25 @@ class TomlTable {
   std::string place(const toml::node& node) const;
   std::string key_place(const toml::key& key) const;
 
-  // FE-M03 where the value is of another type.
-  Result<std::optional<std::string>> string(std::string_view key) const;
-  Result<std::optional<int64_t>> integer(std::string_view key) const;
-  Result<std::optional<bool>> boolean(std::string_view key) const;
-  /// A list of strings; the places of the elements go to `places` where it is not null.
-  Result<std::vector<std::string>> strings(std::string_view key,
-                                           std::vector<std::string>* places = nullptr) const;
-  /// A list of strings, or one string.
-  Result<std::vector<std::string>> string_or_strings(std::string_view key) const;
-  Result<std::optional<TomlTable>> table(std::string_view key) const;
-  /// FE-M03 where it is missing, as well.
-  Result<std::string> required_string(std::string_view key) const;
-
-  /// `schema` must be there and be one that this build reads: FE-M03, FE-M04.
-  Result<void> check_schema() const;
+  std::optional<std::string> string(std::string_view key) const;
+  std::optional<int64_t> integer(std::string_view key) const;
+  std::optional<bool> boolean(std::string_view key) const;
+  /// A list of strings, or one string; the places of the elements go to `places` where it is not null.
+  std::vector<std::string> strings(std::string_view key, std::vector<std::string>* places = nullptr) const;
+  std::optional<TomlTable> table(std::string_view key) const;
+  /// The tables in a table, by name.
+  std::vector<std::pair<std::string, TomlTable>> tables(std::string_view key) const;
+  /// The tables of a list.
+  std::vector<TomlTable> table_list(std::string_view key) const;
 
  private:
-  Error wrong_type(std::string_view key, std::string_view expected) const;
+  Result<void> check_value(const Key& key, const toml::node& node) const;
+  Result<void> check_string(const Key& key, const toml::node& node, std::string_view expected) const;
+  Result<void> check_strings(const Key& key, const toml::node& node) const;
+  Result<void> check_integer(const Key& key, const toml::node& node) const;
+  Result<void> check_named(const Key& key, const toml::node& node) const;
+  TomlTable inner(std::string_view key, const toml::table& table) const;
+  Error wrong_type(std::string_view key, const toml::node& node, std::string_view expected) const;
   std::string name_of(std::string_view key) const;
 
   const toml::table& table_;

@@ -273,6 +273,7 @@ class Driver {
           return ask(rule, predicate, match);
         }) {
     if (options.evaluate) api_.set_evaluate(options.evaluate);
+    api_.set_deadline(options.deadline);
     for (const Rule& rule : rules.rules) {
       if (rule.phase == phase) counts_[rule.name];
     }
@@ -284,14 +285,17 @@ class Driver {
     size_t before = 0;
     do {
       before = applications_;
-      for (const NodeId node : graph_.nodes()) push(node);
+      const auto nodes = graph_.nodes();
+      work_.assign(nodes.begin(), nodes.end());
+      for (const NodeId node : nodes) queued_.insert(node.bits);
       while (!work_.empty()) {
+        FE_CHECK(options_.deadline.check());
         const NodeId node = work_.front();
         work_.pop_front();
         queued_.erase(node.bits);
         if (graph_.find(node)) FE_CHECK(visit(node));
       }
-    } while (applications_ != before);
+    } while (applications_ != before && !options_.once);
     if (options_.counts) {
       for (const auto& [name, count] : counts_) (*options_.counts)[std::string(name)] += count;
     }
@@ -358,6 +362,7 @@ class Driver {
   }
 
   void push(NodeId node) {
+    if (options_.once) return;
     if (queued_.insert(node.bits).second) work_.push_back(node);
   }
 

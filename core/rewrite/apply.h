@@ -15,6 +15,7 @@
 #include "core/graph/op_registry.h"
 #include "core/rewrite/near_miss.h"
 #include "core/rewrite/rule.h"
+#include "core/support/deadline.h"
 #include "core/support/error.h"
 #include "core/support/ledger.h"
 #include "ferrite/abi/contrib.h"
@@ -38,6 +39,8 @@ Result<CompiledRules> compile_rules(std::string_view text, std::string file,
 
 struct ApplyOptions {
   size_t max_rewrites = 100'000;  ///< of one rule, in one call
+  bool once = false;  ///< each node that is there is looked at once, instead of until nothing applies
+  Deadline deadline;
   /// What fe_graph_api.evaluate does when a predicate calls it.
   std::function<Result<graph::ValueId>(graph::Graph&, graph::ValueId)> evaluate;
   /// Where not null: applications are added to it by rule name; rules that were never applied are there with 0.
@@ -47,13 +50,13 @@ struct ApplyOptions {
   NearMisses* near_misses = nullptr;
 };
 
-/// Applies the rules of a phase until none applies any more; gives the number of applications. Where several rules
+/// Applies the rules of a phase, until none applies any more where options.once is not set; gives the number of applications. Where several rules
 /// match a node, the first of the text is applied.
 ///
 /// Each application is one step of the journal: where the replacement cannot be made, or its type is not that of what
 /// it replaces, it is undone and noted in the ledger ("refused", with the reason as category), and the rest goes on.
 /// An error leaves the graph as it was: FE-R16 a predicate failed, FE-R17 a predicate edited the graph, FE-R18 a rule
-/// was applied more than max_rewrites times.
+/// was applied more than max_rewrites times, FE-M21 the deadline has passed.
 Result<size_t> apply_rules(const CompiledRules& rules, std::string_view phase, graph::Graph& graph,
                            const graph::OpRegistry& registry, Ledger& ledger, std::string_view plugin_id,
                            const ApplyOptions& options);

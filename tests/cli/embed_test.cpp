@@ -237,6 +237,30 @@ TEST_F(EmbedTest, RefusesReportsBeforeARun) {
   ferrite_last_error(nullptr);
 }
 
+TEST_F(EmbedTest, PicksAProfileOrNothingButBuiltIns) {
+  std::ofstream(file("ferrite.toml")) << "schema = 0\n[profile.none.pipeline]\ndevice = \"interpreter\"\n"
+                                         "[profile.broken]\nenable = [\"acme.gone\"]\n";
+  ferrite::SessionOptions options;
+  options.manifest = file("ferrite.toml");
+  auto code = [&] {
+    try {
+      const ferrite::Session session(options);
+      return std::string("opened");
+    } catch (const ferrite::Error& fault) {
+      return std::string(fault.code());
+    }
+  };
+  EXPECT_EQ(code(), "opened");
+  options.profile = "none";
+  EXPECT_EQ(code(), "opened");
+  options.profile = "nothing";
+  EXPECT_EQ(code(), "FE-M19");
+  options.profile = "broken";
+  EXPECT_EQ(code(), "FE-M05");
+  options.safe_mode = true;
+  EXPECT_EQ(code(), "opened");
+}
+
 TEST_F(EmbedTest, WrapperThrows) {
   const std::array<float, 6> elements{};
   try {

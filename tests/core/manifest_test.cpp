@@ -1,61 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Manifests and descriptors: what they give, and that every fault has a code and a place.
-#include "core/plugin/manifest.h"
-
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
 #include "core/plugin/descriptor.h"
 #include "core/support/suggest.h"
+#include "manifest_support.h"
 
 namespace ferrite::core::plugin {
 namespace {
-
-namespace fs = std::filesystem;
-
-class Manifest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "ferrite-manifest-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    fs::create_directory(folder_ / "plugins");
-    write("plugins/acme.fuse.plugin.toml",
-          "schema = 0\nid = \"acme.fuse\"\nversion = \"1.2.0\"\nrules = [\"fuse.fe\"]\n"
-          "[config]\nlimit = \"integer\"\ntile = { m = \"number\" }\nnames = \"strings\"\non = \"boolean\"\n"
-          "sizes = \"integers\"\nratio = \"number\"\nratios = \"numbers\"\n");
-    write("plugins/fuse.fe", "rule text");
-    write("plugins/acme.base.plugin.toml",
-          "schema = 0\nid = \"acme.base\"\nversion = \"2.0\"\nlibrary = \"libbase.so\"\nabi = \"0.1\"\n");
-    write("plugins/libbase.so", "not looked into here");
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
-  Result<Pipeline> read(const std::string& text, const PipelineRequest& request = {}) {
-    return read_pipeline_text("schema = 0\nextends = \"none\"\nsearch = [\"plugins\"]\n" + text,
-                              (folder_ / "p.toml").string(), request);
-  }
-  /// "FE-M02 4:1": the code and the place within p.toml.
-  std::string fault(const std::string& text) {
-    auto pipeline = read(text);
-    if (pipeline) return "no error";
-    auto place = pipeline.error().where;
-    auto prefix = (folder_ / "p.toml").string() + ":";
-    return pipeline.error().code + " " + (place.starts_with(prefix) ? place.substr(prefix.size()) : place);
-  }
-  fs::path folder_;
-};
 
 TEST_F(Manifest, GivesWhatItEnables) {
   auto pipeline = read(R"(enable = ["acme.fuse", "acme.base"]
 [plugin."acme.fuse"]
 on_error = "skip"
 isolation = "process"
+process = { timeout_ms = 2000, memory_mib = 512 }
 config = { limit = 3, tile = { m = 4.5 }, names = ["a", "b"], on = true, sizes = [1, 2], ratio = 2, ratios = [1, 2] }
 [pass."acme.drop"]
 enabled = false
@@ -71,6 +28,9 @@ threads = 3
   EXPECT_TRUE(fuse.library.empty());
   EXPECT_EQ(fuse.on_error, OnError::skip);
   EXPECT_EQ(fuse.isolation, Isolation::process);
+  EXPECT_EQ(fuse.process_limits.timeout, std::chrono::seconds(2));
+  EXPECT_EQ(fuse.process_limits.memory, uint64_t{512} << 20);
+  EXPECT_EQ(fuse.process_limits.starts, ProcessLimits().starts);
   ASSERT_EQ(fuse.rule_files.size(), 1u);
   EXPECT_EQ(fuse.rule_files[0].second, "rule text");
   auto config = [&](std::string_view name) -> const graph::AttributeValue* {
@@ -114,8 +74,7 @@ TEST_F(Manifest, LoadsWhatIsRequiredFirst) {
   auto pipeline = read("enable = [\"acme.top\", \"acme.base\"]");
   ASSERT_TRUE(pipeline) << pipeline.error().message();
   EXPECT_EQ(pipeline->plugins[0].id, "acme.base");
-  EXPECT_EQ(fault("enable = [\"acme.top\"]"),
-            "FE-M12 " + (folder_ / "plugins/acme.top.plugin.toml").string() + ":5:13");
+  EXPECT_EQ(fault("enable = [\"acme.top\"]"), "FE-M12 plugins/acme.top.plugin.toml:5:13");
 }
 
 TEST_F(Manifest, EnablesWhatTheCommandLineNames) {
@@ -139,7 +98,7 @@ TEST_F(Manifest, NamesEveryFaultWithItsPlace) {
   EXPECT_EQ(fault("enable = [3]"), "FE-M03 4:11");
   EXPECT_EQ(fault("enable = [\"../x\"]"), "FE-M03 4:11");
   EXPECT_EQ(fault("pipeline = 3"), "FE-M03 4:12");
-  EXPECT_EQ(fault("[pipeline]\nthreads = -1"), "FE-M03 5:11");
+  EXPECT_EQ(fault("[pipeline]\nthreads = -1"), "FE-M17 5:11");
   EXPECT_EQ(fault("enable = [\"acme.fuze\"]"), "FE-M05 4:11");
   EXPECT_EQ(fault("disable = [\"acme.fuse\"]"), "FE-M05 4:12");
   EXPECT_EQ(fault("enable = [\"acme.fuse\"]\n[plugin.\"acme.fuze\"]"), "FE-M05 5:1");
@@ -213,78 +172,10 @@ TEST_F(Manifest, SkipsAPluginWhoseFilesAreMissing) {
         "[\"acme.base\"]\n");
   const std::string both =
       "enable = [\"acme.top\", \"acme.base\"]\n[plugin.\"acme.base\"]\non_error = \"skip\"\n";
-  EXPECT_EQ(fault(both), "FE-M12 " + (folder_ / "plugins/acme.top.plugin.toml").string() + ":5:13");
+  EXPECT_EQ(fault(both), "FE-M12 plugins/acme.top.plugin.toml:5:13");
   auto pipeline = read(both + "[plugin.\"acme.top\"]\non_error = \"skip\"\n");
   ASSERT_TRUE(pipeline) << pipeline.error().message();
   for (const auto& request : pipeline->plugins) EXPECT_TRUE(request.fault) << request.id;
-}
-
-/// The passes 'acme.a' and 'acme.b' of one phase, as a loaded plugin gives them, with a manifest's settings.
-class PassSettings : public Manifest {
- protected:
-  /// The code and place, or the order of the two.
-  std::string apply(const std::string& text) {
-    auto pipeline = read(text);
-    if (!pipeline) return pipeline.error().message();
-    LoadedPlugin plugin;
-    plugin.id = "acme.loaded";
-    std::vector<PassEntry> passes;
-    for (const char* name : {"acme.a", "acme.b"}) {
-      auto& pass = passes.emplace_back();
-      pass.name = name;
-      pass.phase = phases()[0];
-      pass.plugin = &plugin;
-    }
-    auto applied = apply_pass_settings(*pipeline, passes);
-    if (!applied) {
-      text_ = applied.error().text;
-      auto place = applied.error().where;
-      auto prefix = (folder_ / "p.toml").string() + ":";
-      return applied.error().code + " " + (place.starts_with(prefix) ? place.substr(prefix.size()) : place);
-    }
-    auto order = order_passes(passes, phases()[0]);
-    if (!order) return order.error().message();
-    std::string names;
-    for (const auto* pass : *order) names += (names.empty() ? "" : " ") + pass->name;
-    return names;
-  }
-  std::string text_;
-};
-
-TEST_F(PassSettings, Order) {
-  EXPECT_EQ(apply(""), "acme.a acme.b");
-  EXPECT_EQ(apply("[pass.\"acme.a\"]\nafter = [\"acme.b\"]"), "acme.b acme.a");
-  EXPECT_EQ(apply("[pass.\"acme.b\"]\nenabled = false\n[pass.\"acme.a\"]\nafter = [\"acme.b\"]"), "acme.a");
-}
-
-TEST_F(PassSettings, RefuseCyclesAtTheirPlace) {
-  EXPECT_EQ(apply("[pass.\"acme.a\"]\nafter = [\"acme.a\"]"), "FE-M10 5:10");
-  EXPECT_NE(text_.find("acme.a -> acme.a"), std::string::npos) << text_;
-  EXPECT_EQ(apply("[pass.\"acme.a\"]\nbefore = [\"acme.b\"]\n[pass.\"acme.b\"]\nbefore = [\"acme.a\"]"),
-            "FE-M10 5:11");
-}
-
-TEST_F(PassSettings, KnowThePassesOfWhatIsNotEnabled) {
-  write("plugins/acme.idle.plugin.toml",
-        "schema = 0\nid = \"acme.idle\"\nversion = \"1.0.0\"\nrules = [\"fuse.fe\"]\npasses = "
-        "[\"acme.quiet\"]\n");
-  EXPECT_EQ(apply("[pass.\"acme.a\"]\nafter = [\"acme.quiet\"]"), "acme.a acme.b");
-  EXPECT_EQ(apply("[pass.\"acme.a\"]\nafter = [\"acme.quiet\", \"acme.c\"]"), "FE-M11 5:24");
-  EXPECT_NE(text_.find("did you mean"), std::string::npos) << text_;
-  EXPECT_EQ(apply("[pass.\"acme.nowhere\"]\nenabled = false"), "FE-M11 4:1");
-  // A skipped plugin takes the names of its passes with it.
-  EXPECT_EQ(
-      apply("enable = [\"acme.gone\"]\n[plugin.\"acme.gone\"]\non_error = \"skip\"\n"
-            "[pass.\"acme.gone_pass\"]\nenabled = false\n[pass.\"acme.a\"]\nafter = [\"acme.gone_pass\"]"),
-      "acme.a acme.b");
-}
-
-TEST_F(PassSettings, RefuseADescriptorThatListsWhatItsPluginLacks) {
-  write("plugins/acme.loaded.plugin.toml",
-        "schema = 0\nid = \"acme.loaded\"\nversion = \"1.0.0\"\nrules = [\"fuse.fe\"]\npasses = [\"acme.a\", "
-        "\"acme.z\"]\n");
-  EXPECT_EQ(apply("enable = [\"acme.loaded\"]"),
-            "FE-M11 " + (folder_ / "plugins/acme.loaded.plugin.toml").string() + ":5:21");
 }
 
 TEST_F(Manifest, RefusesBadDescriptors) {

@@ -13,8 +13,8 @@ Prints one line a violation; exit status 1 when there is any.
                    indent is allowed.
   links            A link to a file of the repository names one that is there, and a heading that it has.
   width            No line of a block is longer than 110 columns.
-  coverage         command-line.md names what --help names, manifest.md the keys that the reader knows, numerics.md
-                   the bounds that the tests hold the vector math to.
+  coverage         command-line.md names what --help names, numerics.md the bounds that the tests hold the vector
+                   math to.
 
 --bless prints what each command gave instead, for writing a page.
 """
@@ -233,16 +233,6 @@ def listed(help_text: str, title: str) -> list[str]:
     return [line.split()[0] for line in part.splitlines() if line.strip()]
 
 
-def manifest_faults(text: str, root: Path) -> list[str]:
-    """Keys that the readers of manifests and descriptors know and the page does not name."""
-    faults = []
-    for name in ("manifest", "descriptor"):
-        source = (root / f"core/plugin/{name}.cpp").read_text(encoding="utf-8")
-        for keys in re.findall(r"std::string_view, \d+> \w+_keys = \{([^}]*)\}", source):
-            faults += [f"the key {key} is not named" for key in re.findall(r'"(\w+)"', keys) if f"`{key}`" not in text]
-    return faults
-
-
 def numerics_faults(text: str, root: Path) -> list[str]:
     """Rows of the table of bounds that differ from those of the vector math."""
     source = (root / "backends/llvm/include/ferrite/emitter/vector_math.h").read_text(encoding="utf-8")
@@ -265,8 +255,6 @@ def faults_of(page: Path, root: Path, build: Path, show: bool) -> list[tuple[int
     coverage = []
     if page.name == "command-line.md":
         coverage = command_line_faults(text, build / "bin" / "ferrite")
-    elif page.name == "manifest.md":
-        coverage = manifest_faults(text, root)
     elif page.name == "numerics.md":
         coverage = numerics_faults(text, root)
     return faults + [(1, fault) for fault in coverage]

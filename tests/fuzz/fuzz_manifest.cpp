@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// No text, however hostile, crashes the readers of manifests and descriptors, and each fault has a code.
+// No text, however hostile, crashes the readers of manifests, descriptors and lock files, and each fault has a code.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "core/plugin/descriptor.h"
+#include "core/plugin/lock.h"
 #include "core/plugin/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -13,5 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!pipeline && !pipeline.error().code.starts_with("FE-M")) std::abort();
   auto descriptor = ferrite::core::plugin::Descriptor::parse(text, "fuzz.plugin.toml");
   if (!descriptor && !descriptor.error().code.starts_with("FE-M")) std::abort();
+  auto lock = ferrite::core::plugin::Lock::parse(text, "fuzz.lock");
+  if (!lock && !lock.error().code.starts_with("FE-M")) std::abort();
   return 0;
 }

@@ -24,7 +24,7 @@ FAMILIES = {
     "G": ("graph", "Graph: values, nodes, types, and the text of all stages"),
     "R": ("rule", "Rule: declarative rewriting"),
     "P": ("plugin", "Plugin: loading, contributions, passes"),
-    "M": ("manifest", "Manifest: manifests and descriptors"),
+    "M": ("manifest", "Manifest: manifests, descriptors, lock files"),
     "S": ("schedule", "Schedule: the views of pre_fusion and post_fusion"),
     "K": ("kernel", "Kernel: loop programs, lowering, kernels"),
     "X": ("run", "Run: inputs, outputs, the interpreter, the embedding API"),

@@ -60,9 +60,13 @@ typedef struct ferrite_session_options {
   const char* manifest;        // a pipeline manifest (TOML); null: the default pipeline
   const char* const* plugins;  // [plugin_count] libraries, descriptors or folders that are enabled as well
   uint64_t plugin_count;
-  const char* device;  // "cpu", "interpreter", ...; null: what the manifest says
-  int64_t threads;     // workers; 0: what the manifest says, else the machine's processors
-  const char* log;     // channels as of `ferrite --log`; null: none. Process-wide.
+  const char* device;   // "cpu", "interpreter", ...; null: what the manifest says
+  int64_t threads;      // workers; 0: what the manifest says, else the machine's processors
+  const char* log;      // channels as of `ferrite --log`; null: none. Process-wide.
+  const char* profile;  // [profile.NAME] of the manifest that is put over the rest; null: none
+  uint32_t
+      safe_mode;  // not 0: the built-in plugins of the default pipeline, without manifest, profile and plugins
+  uint32_t reserved;
 } ferrite_session_options;
 // Loads the pipeline's plugins. `options` may be null. Takes some 10 ms; one session serves any number of models.
 FERRITE_API int32_t ferrite_session_open(const ferrite_session_options* options, ferrite_session** out);

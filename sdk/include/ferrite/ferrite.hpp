@@ -152,6 +152,8 @@ struct SessionOptions {
   std::string device;                ///< empty: what the manifest says
   int64_t threads = 0;               ///< 0: what the manifest says, else the machine's
   std::string log;                   ///< channels; process-wide
+  std::string profile{};   ///< [profile.NAME] of the manifest that is put over the rest; empty: none
+  bool safe_mode = false;  ///< the built-in plugins only, without manifest, profile and plugins
 };
 
 /// The plugins of a pipeline, loaded. Models keep their session alive.
@@ -167,6 +169,8 @@ class Session {
     given.device = options.device.empty() ? nullptr : options.device.c_str();
     given.threads = options.threads;
     given.log = options.log.empty() ? nullptr : options.log.c_str();
+    given.profile = options.profile.empty() ? nullptr : options.profile.c_str();
+    given.safe_mode = options.safe_mode;
     ferrite_session* session = nullptr;
     detail::check_call(ferrite_session_open(&given, &session));
     handle_ = std::shared_ptr<ferrite_session>(session, ferrite_session_close);

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/plugin/manifest_read.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "core/plugin/descriptor.h"
+#include "core/support/suggest.h"
+
+namespace ferrite::core::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t deepest_extends = 16;
+
+/// "expect" of a pass or rule that was checked to be a string.
+Result<std::optional<Expectation>> read_expectation(const TomlTable& table) {
+  const auto text = table.string("expect");
+  if (!text) return std::optional<Expectation>();
+  Expectation result;
+  result.text = *text;
+  result.where = table.place("expect");
+  std::string_view rest = *text;
+  const auto skip_spaces = [&] { rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size())); };
+  skip_spaces();
+  const auto operation = rest.substr(0, 2);
+  rest.remove_prefix(operation.size());
+  skip_spaces();
+  size_t count = 0;
+  const auto [after, fault] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
+  rest.remove_prefix(static_cast<size_t>(after - rest.data()));
+  skip_spaces();
+  if (fault != std::errc() || !rest.empty() || (operation != ">=" && operation != "<=" && operation != "=="))
+    return at(result.where, error(FE_EINVALID, "FE-M03",
+                                  "'expect' is a condition on a number of applications, as in \">=1\", "
+                                  "\"<=8\" or \"==12\", not \"{}\"",
+                                  *text));
+  if (operation != "<=") result.least = count;
+  if (operation != ">=") result.most = count;
+  return std::optional(std::move(result));
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string profile) : profile_(std::move(profile)), files_(installed_files()) {}
+
+  Result<void> read_text(std::string_view text, const std::string& path, size_t depth);
+  Result<ManifestContent> finish();
+
+ private:
+  Result<void> read_extended(const TomlTable& manifest, const std::string& path, size_t depth);
+  Result<void> read_part(const TomlTable& part, const std::string& folder);
+  Result<void> read_enabled(const TomlTable& part);
+  Result<void> read_search(const TomlTable& part, const std::string& folder);
+  Result<void> read_plugins(const TomlTable& part, const std::string& folder);
+  Result<void> read_passes(const TomlTable& part);
+  void read_pipeline_settings(const TomlTable& part);
+
+  std::string profile_;
+  bool has_profile_ = false;
+  InstalledFiles files_;
+  ManifestContent content_;
+};
+
+Result<void> Reader::read_text(std::string_view text, const std::string& path, size_t depth) {
+  FE_TRY(auto document, parse_toml(text, path));
+  TomlTable manifest(document, path, "");
+  FE_CHECK(manifest.check(manifest_keys()));
+  FE_CHECK(read_extended(manifest, path, depth));
+  auto& pipeline = content_.pipeline;
+  pipeline.manifests.insert(pipeline.manifests.begin(), path);
+  const auto folder = fs::path(absolute_path(path)).parent_path().string();
+  FE_CHECK(read_part(manifest, folder));
+  for (const auto& [name, profile] : manifest.tables("profile")) {
+    if (std::find(pipeline.profiles.begin(), pipeline.profiles.end(), name) == pipeline.profiles.end())
+      pipeline.profiles.push_back(name);
+    if (name != profile_) continue;
+    has_profile_ = true;
+    FE_CHECK(read_part(profile, folder));
+  }
+  return {};
+}
+
+Result<void> Reader::read_extended(const TomlTable& manifest, const std::string& path, size_t depth) {
+  const bool is_default = absolute_path(path) == absolute_path(files_.default_manifest);
+  const auto extends = manifest.string("extends").value_or(is_default ? "none" : "default");
+  if (extends == "none") return {};
+  const auto base = extends == "default"
+                        ? files_.default_manifest
+                        : (fs::path(absolute_path(path)).parent_path() / extends).lexically_normal().string();
+  if (depth >= deepest_extends)
+    return at(
+        manifest.place("extends"),
+        error(FE_EINVALID, "FE-M15", "manifests extend each other {} deep; do they form a circle?", depth));
+  auto text = read_text_file(base);
+  if (!text)
+    return at(manifest.place("extends"),
+              error(text.error().status, text.error().code, "cannot extend {}: {}", base, text.error().text));
+  return read_text(*text, base, depth + 1);
+}
+
+/// What stands in a manifest and in each of its profiles.
+Result<void> Reader::read_part(const TomlTable& part, const std::string& folder) {
+  FE_CHECK(read_enabled(part));
+  FE_CHECK(read_search(part, folder));
+  FE_CHECK(read_plugins(part, folder));
+  FE_CHECK(read_passes(part));
+  read_pipeline_settings(part);
+  return {};
+}
+
+Result<void> Reader::read_enabled(const TomlTable& part) {
+  auto& all = content_.enabled;
+  std::vector<std::string> places;
+  const auto disable = part.strings("disable", &places);
+  for (size_t k = 0; k < disable.size(); ++k) {
+    auto found = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.id == disable[k]; });
+    if (found == all.end()) {
+      std::vector<std::string> ids;
+      for (const auto& enabled : all) ids.push_back(enabled.id);
+      return at(places[k], error(FE_EINVALID, "FE-M05", "'{}' is not enabled by what this manifest extends{}",
+                                 disable[k], did_you_mean(disable[k], name_views(ids))));
+    }
+    all.erase(found);
+  }
+  places.clear();
+  const auto enable = part.strings("enable", &places);
+  for (size_t k = 0; k < enable.size(); ++k) {
+    if (!valid_id(enable[k]))
+      return at(places[k],
+                error(FE_EINVALID, "FE-M03",
+                      "'{}' is no plugin id; letters, digits, '_' and '-' joined by points", enable[k]));
+    for (const auto& other : all)
+      if (other.id == enable[k])
+        return at(places[k],
+                  error(FE_EINVALID, "FE-M08", "'{}' is already enabled at {}", enable[k], other.why));
+    all.push_back({enable[k], places[k]});
+  }
+  return {};
+}
+
+Result<void> Reader::read_search(const TomlTable& part, const std::string& folder) {
+  std::vector<std::string> places, folders;
+  const auto search = part.strings("search", &places);
+  for (size_t k = 0; k < search.size(); ++k) {
+    auto searched = (fs::path(folder) / search[k]).lexically_normal().string();
+    std::error_code failed;
+    if (!fs::is_directory(searched, failed))
+      return at(places[k], error(FE_EINVALID, "FE-M06", "there is no folder {}", searched));
+    folders.push_back(std::move(searched));
+  }
+  auto& all = content_.pipeline.search;
+  all.insert(all.begin(), folders.begin(), folders.end());
+  return {};
+}
+
+Result<void> Reader::read_plugins(const TomlTable& part, const std::string& folder) {
+  const auto all = part.table("plugin");
+  for (const auto& [id, table] : part.tables("plugin")) {
+    auto& settings = content_.settings[id];
+    settings.where = all->place(id);
+    if (auto library = table.string("library")) {
+      settings.library_where = table.place("library");
+      settings.library = *library;
+      if (!fs::path(*library).is_absolute()) {
+        auto inside = path_within(folder, *library);
+        if (!inside) return at(settings.library_where, std::move(inside.error()));
+        settings.library = *inside;
+      }
+    }
+    if (auto on_error = table.string("on_error"))
+      settings.on_error = *on_error == "skip" ? OnError::skip : OnError::fail;
+    if (auto isolation = table.string("isolation"))
+      settings.isolation = *isolation == "process" ? Isolation::process : Isolation::in_process;
+    if (auto process = table.table("process")) {
+      auto& limits = settings.process;
+      if (auto timeout = process->integer("timeout_ms")) limits.timeout = std::chrono::milliseconds(*timeout);
+      if (auto memory = process->integer("memory_mib")) limits.memory = static_cast<uint64_t>(*memory) << 20;
+      if (auto starts = process->integer("starts")) limits.starts = static_cast<uint32_t>(*starts);
+    }
+    if (auto config = table.table("config")) FE_CHECK(read_settings(*config, settings.config));
+  }
+  return {};
+}
+
+Result<void> Reader::read_passes(const TomlTable& part) {
+  const auto passes = part.table("pass"), rules = part.table("rule");
+  for (const auto& [name, table] : part.tables("pass")) {
+    PassOverride change;
+    change.name = name;
+    change.where = passes->place(name);
+    change.enabled = table.boolean("enabled");
+    change.after = table.strings("after", &change.after_places);
+    change.before = table.strings("before", &change.before_places);
+    change.limits = read_limits(table);
+    FE_TRY(change.expect, read_expectation(table));
+    content_.pipeline.passes.push_back(std::move(change));
+  }
+  for (const auto& [name, table] : part.tables("rule")) {
+    RuleOverride change{name, {}, rules->place(name)};
+    FE_TRY(change.expect, read_expectation(table));
+    content_.pipeline.rules.push_back(std::move(change));
+  }
+  return {};
+}
+
+void Reader::read_pipeline_settings(const TomlTable& part) {
+  const auto settings = part.table("pipeline");
+  if (!settings) return;
+  auto& pipeline = content_.pipeline;
+  if (auto fuse = settings->boolean("fuse")) pipeline.fuse = fuse;
+  if (auto device = settings->string("device")) pipeline.device = device;
+  if (auto threads = settings->integer("threads")) pipeline.threads = threads;
+  if (auto trust = settings->string("trust"))
+    pipeline.trust = *trust == "off" ? Trust::off : *trust == "on" ? Trust::on : Trust::strict;
+}
+
+Result<ManifestContent> Reader::finish() {
+  if (!profile_.empty() && !has_profile_) {
+    const auto& profiles = content_.pipeline.profiles;
+    return at("--profile " + profile_,
+              error(FE_EINVALID, "FE-M19", "{} has no [profile.{}]{}{}",
+                    fmt::join(content_.pipeline.manifests, ", which extends "), profile_,
+                    did_you_mean(profile_, name_views(profiles)),
+                    profiles.empty() ? std::string("; there are none")
+                                     : fmt::format("; there are {}", fmt::join(profiles, ", "))));
+  }
+  return std::move(content_);
+}
+
+}  // namespace
+
+std::string absolute_path(const std::string& path) {
+  std::error_code failed;
+  const auto whole = fs::absolute(path, failed);
+  return (failed ? fs::path(path) : whole).lexically_normal().string();
+}
+
+std::vector<std::string_view> name_views(const std::vector<std::string>& names) {
+  return {names.begin(), names.end()};
+}
+
+Result<ManifestContent> read_manifest(std::string_view text, const std::string& path,
+                                      const std::string& profile) {
+  Reader reader(profile);
+  FE_CHECK(reader.read_text(text, path, 0));
+  return reader.finish();
+}
+
+}  // namespace ferrite::core::plugin

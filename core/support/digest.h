@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SHA-256, for files that must be what somebody said they are.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ferrite::core {
+
+/// SHA-256 of what is added to it.
+class Digest {
+ public:
+  Digest();
+  ~Digest();
+  Digest(const Digest&) = delete;
+  void add(std::span<const std::byte> bytes);
+  /// 64 hexadecimal digits; nothing may be added afterwards.
+  std::string hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string sha256(std::string_view text);
+
+}  // namespace ferrite::core
