@@ -17,6 +17,7 @@ struct Options {
   PipelineOptions pipeline;
   DeviceOptions device;
   InputOptions inputs;
+  CheckPassesOptions check;
   int64_t repeat = 20;
   bool json = false;
 };
@@ -29,10 +30,12 @@ double milliseconds_since(Clock::time_point start) {
 
 Result<void> bench(const Options& options) {
   Progress progress("loading " + options.model);
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model));
+  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check));
   FE_TRY(auto inputs, make_inputs(*opened.model, options.inputs));
   progress.update("compiling " + options.model);
   FE_TRY(auto runner, Runner::make(opened, inputs));
+  progress.update("");
+  report(opened.check.get());
   auto first = Clock::now();
   FE_CHECK(runner.run(inputs));
   const double first_ms = milliseconds_since(first);
@@ -95,6 +98,7 @@ Run add_bench(CLI::App& command) {
   options->inputs.add_to(command);
   options->device.add_to(command);
   options->pipeline.add_to(command);
+  options->check.add_to(command);
   return [options] {
     auto done = bench(*options);
     return done ? 0 : report(done.error());

@@ -10,6 +10,8 @@ namespace ferrite::cli {
 
 int exit_status(const Error& error) {
   if (error.code.starts_with("FE-C0") || error.code == "FE-D01" || error.code == "FE-R40") return exit_usage;
+  for (const char* wrong : {"FE-R30", "FE-R31", "FE-R32"})  // a rule or a pass that changes results
+    if (error.code == wrong) return exit_wrong;
   switch (error.status) {
     case FE_EUNSUPPORTED: return exit_unsupported;
     case FE_EINVALID: return error.code.starts_with("FE-D") ? exit_device : exit_bad_input;
@@ -57,6 +59,12 @@ void PipelineOptions::add_to(CLI::App& command) {
                   "plugins, passes (also FERRITE_LOG)")
       ->type_name("CHANNELS")
       ->check(not_empty);
+  command
+      .add_option("--trust", trust,
+                  "Rules of plugins that are not built in: off applies them untried; on tries them first and "
+                  "refuses wrong ones; strict refuses those too that could not be tried")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"off", "on", "strict"}));
 }
 
 Result<void> PipelineOptions::enable_log() const {
@@ -66,7 +74,41 @@ Result<void> PipelineOptions::enable_log() const {
 
 Result<core::plugin::Pipeline> PipelineOptions::read() const {
   FE_CHECK(enable_log());
-  return core::plugin::read_pipeline(request());
+  FE_TRY(auto pipeline, core::plugin::read_pipeline(request()));
+  using core::plugin::Trust;
+  if (!trust.empty())
+    pipeline.trust = trust == "off" ? Trust::off : trust == "on" ? Trust::on : Trust::strict;
+  return pipeline;
+}
+
+std::string PipelineOptions::plugins_text() const {
+  std::vector<std::string> words;
+  if (!manifest.empty()) words.push_back("--manifest " + manifest);
+  for (const auto& plugin : plugins) words.push_back("--plugin " + plugin);
+  if (!profile.empty()) words.push_back("--profile " + profile);
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+void CheckPassesOptions::add_to(CLI::App& command) {
+  command.add_flag("--check-passes", check,
+                   "Interpret what each pass and rule changed, as it was and as it is; name the first that "
+                   "changes a result, and write a small graph that shows it");
+  command.add_option("--reproducers", folder, "The folder for such graphs; without it the working folder")
+      ->type_name("DIR")
+      ->check(not_empty);
+}
+
+std::unique_ptr<core::trust::PassCheck> CheckPassesOptions::make(const core::plugin::Registry& registry,
+                                                                 const PipelineOptions& pipeline) const {
+  if (!check) return nullptr;
+  core::trust::CheckOptions options;
+  options.folder = folder;
+  options.options = pipeline.plugins_text();
+  return std::make_unique<core::trust::PassCheck>(registry, std::move(options));
+}
+
+void report(const core::trust::PassCheck* check) {
+  if (check) fmt::print(stderr, "{}\n", check->summary());
 }
 
 void DeviceOptions::add_to(CLI::App& command) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/session.h"
+#include "core/trust/check_passes.h"
 
 namespace ferrite::cli {
 
@@ -44,13 +45,28 @@ struct PipelineOptions {
   std::vector<std::string> plugins;
   std::string profile;
   bool safe_mode = false;
-  std::string log;
+  std::string log, trust;
 
   void add_to(CLI::App& command);
   core::plugin::PipelineRequest request() const { return {manifest, plugins, profile, safe_mode}; }
   Result<void> enable_log() const;
   Result<core::plugin::Pipeline> read() const;
+  /// The options that load the same plugins, for a command that is shown to people.
+  std::string plugins_text() const;
 };
+
+/// --check-passes, for every command that compiles a model.
+struct CheckPassesOptions {
+  bool check = false;
+  std::string folder = ".";
+
+  void add_to(CLI::App& command);
+  /// What watches the compilation; none where it is off.
+  std::unique_ptr<core::trust::PassCheck> make(const core::plugin::Registry& registry,
+                                               const PipelineOptions& pipeline) const;
+};
+/// One line on standard error; nothing for none.
+void report(const core::trust::PassCheck* check);
 
 /// How programs are compiled and run.
 struct DeviceOptions {

@@ -21,6 +21,7 @@ struct Options {
   PipelineOptions pipeline;
   DeviceOptions device;
   InputOptions inputs;
+  CheckPassesOptions check;
 };
 
 /// Whether a list of node names, "Conv_3, Relu_4", has this one.
@@ -149,11 +150,16 @@ Result<void> explain_rules(const Options& options, OpenModel& opened,
 
 Result<void> explain(const Options& options) {
   Progress progress("compiling " + options.model);
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model));
+  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check));
   FE_TRY(auto dims, resolve_dims(*opened.model, options.inputs));
-  if (options.near_misses || options.applied) return explain_rules(options, opened, dims);
+  if (options.near_misses || options.applied) {
+    auto shown = explain_rules(options, opened, dims);
+    if (shown) report(opened.check.get());
+    return shown;
+  }
   FE_TRY(auto program, opened.model->program(dims, opened.compile));
   progress.update("");
+  report(opened.check.get());
   const auto& stats = program->compilation.stats;
   if (!options.why_not.empty())
     return explain_pair(program->ledger.records(), options.why_not, opened.compile.fuse);
@@ -196,6 +202,7 @@ Run add_explain(CLI::App& command) {
   options->inputs.add_to(command);
   options->device.add_to(command);
   options->pipeline.add_to(command);
+  options->check.add_to(command);
   return [options, near_misses] {
     options->near_misses = near_misses->count() > 0;
     auto done = explain(*options);

@@ -149,6 +149,7 @@ std::vector<std::string> child_arguments(const Options& options, const core::plu
   if (options.device.no_fuse) result.emplace_back("--no-fuse");
   add("--manifest", options.pipeline.manifest);
   for (const auto& plugin : options.pipeline.plugins) add("--plugin", plugin);
+  add("--trust", options.pipeline.trust);
   add("--log", options.pipeline.log);
   return result;
 }

@@ -18,6 +18,7 @@ struct Options {
   PipelineOptions pipeline;
   DeviceOptions device;
   InputOptions inputs;
+  CheckPassesOptions check;
 };
 
 /// The loop program, the schedule or the kernel in a text; nothing where the file holds a graph or is no text.
@@ -69,8 +70,11 @@ Result<void> opt(const Options& options) {
   compile.to = options.to;
   if (options.to.empty()) compile.to = compile.device == core::run::interpreter_name ? "lower" : "emit";
   compile.only_passes = options.passes;
+  const auto check = options.check.make(session->registry(), options.pipeline);
+  compile.watcher = check.get();
   core::Ledger ledger;
   FE_TRY(auto compilation, core::compile(std::move(source), session->registry(), compile, ledger));
+  report(check.get());
   fmt::print("{}", compilation.text());
   return {};
 }
@@ -95,6 +99,7 @@ Run add_opt(CLI::App& command) {
   options->inputs.add_to(command);
   options->device.add_to(command);
   options->pipeline.add_to(command);
+  options->check.add_to(command);
   command.footer(fmt::format("Stages, in their order:\n  {}", fmt::join(core::stages(), " ")));
   return [options] {
     auto done = opt(*options);

@@ -20,6 +20,7 @@ struct Options {
   PipelineOptions pipeline;
   DeviceOptions device;
   InputOptions inputs;
+  CheckPassesOptions check;
 };
 
 /// "min -1.2, mean 0.1, max 3.4", and how many are no numbers.
@@ -68,10 +69,12 @@ Result<void> write_outputs(const std::string& folder, const Runner& runner,
 
 Result<void> run(const Options& options) {
   Progress progress("loading " + options.model);
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model));
+  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check));
   FE_TRY(auto inputs, make_inputs(*opened.model, options.inputs));
   progress.update("compiling " + options.model);
   FE_TRY(auto runner, Runner::make(opened, inputs));
+  progress.update("");
+  report(opened.check.get());
   progress.update("running " + options.model);
   auto start = std::chrono::steady_clock::now();
   FE_CHECK(runner.run(inputs));
@@ -104,6 +107,7 @@ Run add_run(CLI::App& command) {
       ->check(not_empty);
   options->device.add_to(command);
   options->pipeline.add_to(command);
+  options->check.add_to(command);
   command.footer(
       "Inputs that are not given are random: floats N(0,1), integers and bool 0 or 1.\n"
       "  ferrite run model.onnx -i image=image.npy -o results\n"

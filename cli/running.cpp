@@ -6,13 +6,15 @@
 namespace ferrite::cli {
 
 Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
-                             const std::string& path) {
+                             const std::string& path, const CheckPassesOptions& check) {
   OpenModel opened;
   FE_TRY(auto read, pipeline.read());
   opened.compile = device.compile_options(read);
   FE_TRY(opened.session, core::Session::open(read));
   // Stages before `fuse` need no device, but a name that was given must be one.
   if (!device.device.empty()) FE_CHECK(core::run::Device::check(device.device, opened.session->registry()));
+  opened.check = check.make(opened.session->registry(), pipeline);
+  opened.compile.watcher = opened.check.get();
   FE_TRY(opened.model, core::Model::open(*opened.session, path));
   return opened;
 }

@@ -15,11 +15,12 @@ namespace ferrite::cli {
 /// A model with the session that it needs.
 struct OpenModel {
   std::unique_ptr<core::Session> session;
+  std::unique_ptr<core::trust::PassCheck> check;  ///< watches the compilation where it is asked for
   core::CompileOptions compile;
   std::unique_ptr<core::Model> model;
 };
 Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
-                             const std::string& path);
+                             const std::string& path, const CheckPassesOptions& check = {});
 
 /// A program with what one run of it needs: a context and memory for the outputs.
 class Runner {

@@ -127,7 +127,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (auto* schedule = std::get_if<schedule::Schedule>(&source)) c.schedule = std::move(*schedule);
   if (auto* kernel = std::get_if<loop::Kernel>(&source)) c.kernel = std::move(*kernel);
 
-  const plugin::GateOptions gate{options.only_passes, options.near_misses};
+  const plugin::GateOptions gate{
+      .only_passes = options.only_passes, .near_misses = options.near_misses, .watcher = options.watcher};
   const std::string device_kind = options.device.substr(0, options.device.find(':'));
   auto runs = [&](std::string_view stage) {
     return position(stage) >= span.first && position(stage) <= span.last;

@@ -20,14 +20,19 @@
 
 namespace ferrite::core {
 
+namespace plugin {
+class PassWatcher;
+}
+
 struct CompileOptions {
   std::string device;   ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
   int64_t threads = 0;  ///< workers; 0 = the machine's
   int64_t jobs = 0;     ///< kernels that compile at a time; 0 = as many as there are workers
   bool fuse = true;
   std::vector<std::string> only_passes;  ///< not empty: run these passes only
-  std::string from, to;   ///< stages; empty = the first that the source enters, all and then the link
-  bool listings = false;  ///< keep the kernels' listings for --log output_code
+  std::string from, to;  ///< stages; empty = the first that the source enters, all and then the link
+  plugin::PassWatcher* watcher = nullptr;      ///< of the passes over graphs; outlives the compilation
+  bool listings = false;                       ///< keep the kernels' listings for --log output_code
   rewrite::NearMisses* near_misses = nullptr;  ///< where not null: where rules nearly matched is added to it
 };
 

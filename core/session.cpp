@@ -11,6 +11,7 @@
 #include "core/plugin/host.h"
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
+#include "core/trust/verdicts.h"
 
 namespace ferrite::core {
 
@@ -27,6 +28,8 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
   }
   FE_CHECK(session->registry_->compile_rules());
   FE_CHECK(plugin::apply_pass_settings(pipeline, session->registry_->passes()));
+  FE_CHECK(trust::trust_rules(*session->registry_, pipeline.trust.value_or(plugin::Trust::on),
+                              plugin::installed_files().plugin_folder, trust::verdict_folder()));
   return session;
 }
 

@@ -18,6 +18,7 @@ namespace ferrite::core {
 /// Plugins loaded as a pipeline says. Any-thread after open.
 class Session {
  public:
+  /// Rules that are not built in are tried when they are loaded for the first time (core/trust/verdicts.h).
   static Result<std::unique_ptr<Session>> open(const plugin::Pipeline& pipeline);
   const plugin::Registry& registry() const { return *registry_; }
   const plugin::Pipeline& pipeline() const { return pipeline_; }

@@ -8,8 +8,10 @@ namespace {
 constexpr const char* epsilons[] = {"1e-3", "1e-5", "1e-6", "1e-7", "1e-8", "1e-12"};
 
 /// One form: the square as a power or a product, with this epsilon. The means are those over the last dim:
-/// they keep their dims, and hold one number where x has its last dim.
+/// they keep their dims, and hold one number where x has its last dim. Below 1e-6 a half-precision epsilon is
+/// rounded far off, to 0 at last, which the model divides by where a row is constant; the op keeps it as it is.
 std::string form(const std::string& name, const std::string& square, const std::string& epsilon) {
+  const std::string dtypes = std::stod(epsilon) < 1e-6 ? "    dtype(%x) != f16\n" : "";
   return "rule passes.recognise_layer_norm." + name + R"( at post_grad_pre {
   match {
     %mean = reduce_mean(%x) {keepdims = true}
@@ -33,7 +35,8 @@ std::string form(const std::string& name, const std::string& square, const std::
     dim(%scale, -1) == dim(%x, -1)
     dim(%bias, -1) == dim(%x, -1)
     shape(%r) == shape(%x)
-  }
+)" + dtypes +
+         R"(  }
   yield { %r = layer_norm(%x, %scale, %bias) {axis = -1, epsilon = )" +
          epsilon + R"(} }
 }

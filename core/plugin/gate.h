@@ -13,9 +13,20 @@
 
 namespace ferrite::core::plugin {
 
+/// Looks at what passes and rules do to a graph. An error of end() is a verdict: the compilation ends with it as it is, whatever
+/// on_error says. One of after() ends the pass only; end() gives it again.
+class PassWatcher : public rewrite::Watcher {
+ public:
+  virtual void begin(std::string_view phase, const PassEntry& pass, const graph::Graph& graph) = 0;
+  /// `well`: the pass succeeded and left a valid graph.
+  virtual Result<void> end(const graph::Graph& graph, bool well) = 0;
+};
+
 struct GateOptions {
   std::vector<std::string> only_passes;        ///< not empty: others are skipped
   rewrite::NearMisses* near_misses = nullptr;  ///< where not null: where rules nearly matched is added to it
+  PassWatcher* watcher = nullptr;              ///< of the passes over graphs
+  bool expect = true;  ///< whether a pass is to be applied as often as manifests expect
 };
 
 /// Runs the passes of a phase over the graph in their order. Each is timed, its edits are journalled and verified, and a pass

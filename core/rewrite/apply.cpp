@@ -105,12 +105,7 @@ class Rewrite {
   }
 
   const std::vector<NodeId>& made() const { return made_; }
-  /// The values that took the places of others.
-  std::vector<ValueId> replacing() const {
-    std::vector<ValueId> values;
-    for (const auto& [from, to] : replaced_) values.push_back(to);
-    return values;
-  }
+  const std::vector<Replaced>& replaced() const { return replaced_; }
   const std::string& text() const { return text_; }
 
  private:
@@ -255,7 +250,7 @@ class Rewrite {
   NodeId place_;
   std::vector<ValueId> from_;
   std::vector<NodeId> made_;  // as Rule::yields
-  std::vector<std::pair<ValueId, ValueId>> replaced_;
+  std::vector<Replaced> replaced_;
 };
 
 class Driver {
@@ -385,6 +380,7 @@ class Driver {
 
   Result<bool> apply(const Rule& rule, NodeId root) {
     const graph::Mark mark = graph_.mark();
+    if (options_.watcher) options_.watcher->before(rule, graph_);
     Rewrite rewrite(rule, match_, graph_, registry_);
     if (auto refused = rewrite.run()) {
       FE_CHECK(graph_.rollback(mark));
@@ -405,7 +401,8 @@ class Driver {
     ledger_.add({"rule", rule.name, plugin_id_, "applied", {}, rewrite.text(), 1});
     if (graph_.find(root)) push(root);
     for (const NodeId node : rewrite.made()) push(node);
-    for (const ValueId value : rewrite.replacing()) push_readers(value, matcher_.depth());
+    for (const auto& [from, to] : rewrite.replaced()) push_readers(to, matcher_.depth());
+    if (options_.watcher) FE_CHECK(options_.watcher->after(rule, graph_, rewrite.replaced()));
     return true;
   }
 

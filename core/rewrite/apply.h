@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -37,6 +38,19 @@ Result<CompiledRules> compile_rules(std::string_view text, std::string file,
                                     std::span<const fe_predicate> predicates,
                                     const graph::OpRegistry& registry);
 
+/// A value, and what took its place.
+using Replaced = std::pair<graph::ValueId, graph::ValueId>;
+
+/// Looks at applications: at the graph before each, one that is then refused included, and behind each that was made. An
+/// error of after() ends apply_rules.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  virtual void before(const Rule& rule, const graph::Graph& graph) = 0;
+  virtual Result<void> after(const Rule& rule, const graph::Graph& graph,
+                             std::span<const Replaced> replaced) = 0;
+};
+
 struct ApplyOptions {
   size_t max_rewrites = 100'000;  ///< of one rule, in one call
   bool once = false;  ///< each node that is there is looked at once, instead of until nothing applies
@@ -48,6 +62,7 @@ struct ApplyOptions {
   /// Where not null: where rules nearly matched is added to it. Nodes that the rules leave are looked at once nothing applies
   /// any more, those that they replace as they stood before.
   NearMisses* near_misses = nullptr;
+  Watcher* watcher = nullptr;
 };
 
 /// Applies the rules of a phase, until none applies any more where options.once is not set; gives the number of applications. Where several rules

@@ -22,6 +22,8 @@ config.substitutions += [
     ("%every_stage", f"{parameter['python']} {config.test_source_root}/every_stage.py {parameter['ferrite']}"),
     # The command line is wrong: its message, and exit status 2.
     ("%misused", f"{config.test_source_root}/refused.sh --status 2 {parameter['ferrite']}"),
+    # A result is wrong: the message, and exit status 1.
+    ("%wrong", f"{config.test_source_root}/refused.sh --status 1 {parameter['ferrite']}"),
     ("%ferrite", parameter["ferrite"]),
 ]
 # What a user's shell sets must not change a listing.

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/trust/check_passes.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/graph/print.h"
+#include "core/trust/part.h"
+#include "core/trust/reduce.h"
+#include "core/trust/reproducer.h"
+#include "core/trust/same_nodes.h"
+#include "core/trust/try_rule.h"
+
+namespace ferrite::core::trust {
+
+using graph::Graph;
+using graph::NodeId;
+using graph::ValueId;
+
+namespace {
+
+/// A value that was read, and the one that is read in its place.
+struct Pair {
+  ValueId before, after;
+};
+
+/// What the parts say of a pair.
+enum class Finding : uint8_t { equal, skipped, suspected };
+
+}  // namespace
+
+class PassCheck::Impl {
+ public:
+  Impl(const plugin::Registry& registry, CheckOptions options)
+      : registry_(registry), options_(std::move(options)) {}
+
+  void begin(std::string_view phase, const plugin::PassEntry& pass, const Graph& graph) {
+    phase_ = phase;
+    pass_ = &pass;
+    applications_ = 0;
+    if (pass.pass) before_ = graph;
+  }
+
+  /// Of an imperative pass; a rule's applications were looked at one by one.
+  Result<void> end(const Graph& graph, bool well) {
+    if (blame_) return *blame_;
+    if (!well) return {};
+    if (!pass_->pass) {
+      counts_.passes += applications_ > 0;
+      return {};
+    }
+    if (graph.revision() == before_->revision()) return {};
+    ++counts_.passes;
+    const SameNodes same(*before_, graph);
+    const Edit edit = [&](Graph& part) {
+      Ledger ledger;
+      plugin::GateOptions alone;
+      alone.only_passes = {pass_->name};
+      alone.expect = false;
+      return plugin::run_phase(phase_, part, registry_, alone, ledger);
+    };
+    const auto named = [&](const Difference& difference, const std::string& place) {
+      return error(FE_EINVALID, "FE-R32",
+                   "pass '{}' of plugin '{}' changes what the model computes, at {}: {}", pass_->name,
+                   pass_->plugin->id, place, difference.text());
+    };
+    bool suspected = false;
+    for (const NodeId node : graph.nodes()) {
+      if (!before_->find(node)) continue;
+      FE_TRY(const bool well, check_node(node, graph, same, edit, named));
+      suspected = suspected || !well;
+    }
+    const auto &old = before_->outputs(), &now = graph.outputs();
+    for (size_t k = 0; k < std::min(old.size(), now.size()); ++k) {
+      if (old[k].value == now[k].value) continue;
+      FE_TRY(const Finding finding, check_pair({old[k].value, now[k].value}, graph, same, edit, named));
+      suspected = suspected || finding == Finding::suspected;
+    }
+    return suspected ? check_whole(edit, named) : Result<void>();
+  }
+
+  void before_rule(const Graph& graph) { before_ = graph; }
+
+  Result<void> after_rule(const rewrite::Rule& rule, const Graph& graph,
+                          std::span<const rewrite::Replaced> replaced) {
+    ++applications_;
+    ++counts_.applications;
+    const SameNodes same(*before_, graph);
+    const auto alone = only(registry_.compiled_rules(pass_->rule_set), rule);
+    const Edit edit = [&](Graph& part) -> Result<void> {
+      Ledger ledger;
+      FE_TRY([[maybe_unused]] const size_t count,
+             rewrite::apply_rules(alone, rule.phase, part, registry_.ops(), ledger, pass_->plugin->id, {}));
+      return {};
+    };
+    const auto named = [&](const Difference& difference, const std::string& place) {
+      return at(
+          rule.where(rule.position),
+          error(FE_EINVALID, "FE-R31",
+                "rule '{}' of plugin '{}' changes what the model computes; application {} of pass '{}', "
+                "at {}: {}",
+                rule.name, pass_->plugin->id, applications_, pass_->name, place, difference.text()));
+    };
+    auto well = check_pairs(replaced, graph, same, edit, named);
+    if (!well) blame_ = well.error();
+    return well;
+  }
+
+  const CheckCounts& counts() const { return counts_; }
+
+ private:
+  /// The verdict in words, for a difference at a place.
+  using Named = std::function<Error(const Difference&, const std::string&)>;
+
+  /// What a node that is in both graphs reads now against what it read before; where that differs, and where the node
+  /// itself was changed, what it computes. False where something is suspected.
+  Result<bool> check_node(NodeId id, const Graph& after, const SameNodes& same, const Edit& edit,
+                          const Named& named) {
+    const graph::Node &old = before_->node(id), &now = after.node(id);
+    bool well = same.op_and_attributes(id);
+    if (well && old.operands == now.operands) return true;
+    for (size_t k = 0; well && k < old.operands.size(); ++k) {
+      const Pair pair{old.operands[k], now.operands[k]};
+      if (pair.before == pair.after) continue;
+      if (!pair.before || !pair.after) {
+        well = false;
+        break;
+      }
+      FE_TRY(const Finding finding, check_pair(pair, after, same, edit, named));
+      well = finding != Finding::suspected;
+    }
+    for (size_t k = 0; !well && k < now.results.size(); ++k) {
+      FE_TRY(const Finding finding, check_pair({old.results[k], now.results[k]}, after, same, edit, named));
+      if (finding == Finding::suspected) return false;
+    }
+    return true;
+  }
+
+  Result<void> check_pairs(std::span<const rewrite::Replaced> replaced, const Graph& after,
+                           const SameNodes& same, const Edit& edit, const Named& named) {
+    bool suspected = false;
+    for (const auto& [from, to] : replaced) {
+      FE_TRY(const Finding finding, check_pair({from, to}, after, same, edit, named));
+      suspected = suspected || finding == Finding::suspected;
+    }
+    return suspected ? check_whole(edit, named) : Result<void>();
+  }
+
+  Result<Finding> check_pair(const Pair& pair, const Graph& after, const SameNodes& same, const Edit& edit,
+                             const Named& named) {
+    if (same.equal_by_structure(pair.before, pair.after)) {
+      ++counts_.alike;
+      return Finding::equal;
+    }
+    Finding finding = Finding::skipped;
+    std::vector<ValueId> nearer;
+    for (const size_t levels : {0, 1, 2, 4, 8}) {
+      const auto inputs = same.common_ends(pair.before, pair.after, levels);
+      if (levels > 0 && inputs == nearer) break;  // all of the model above
+      nearer = inputs;
+      auto was = extract(*before_, registry_.ops(), {inputs, {pair.before}, {}});
+      auto is = extract(after, registry_.ops(), {inputs, {pair.after}, {}});
+      if (!was || !is) break;
+      const Finding here = compare_parts(*was, *is, pair, after, inputs);
+      if (here == Finding::equal) return here;
+      if (here == Finding::skipped) break;
+      finding = Finding::suspected;
+      if (auto effect = effect_of(edit, *was, registry_, ordinary_contents))
+        return verdict(std::move(*was), *effect, place_of(pair.before), edit, named);
+    }
+    ++(finding == Finding::suspected ? counts_.suspected : counts_.skipped);
+    return finding;
+  }
+
+  /// Equal parts are compared once.
+  Finding compare_parts(const Graph& was, const Graph& is, const Pair& pair, const Graph& after,
+                        const std::vector<ValueId>& inputs) {
+    const std::string text = graph::print(was) + graph::print(is);
+    const bool has_hidden_data = text.find(" memory") != std::string::npos;
+    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+    const auto key = std::pair(hash.high64, hash.low64);
+    if (!has_hidden_data && equal_.contains(key)) {
+      ++counts_.alike;
+      return Finding::equal;
+    }
+    auto before = Interpreted::make(was, registry_);
+    auto now = Interpreted::make(is, registry_);
+    if (!before || !now) return Finding::skipped;
+    if (before->points() > options_.most_points || now->points() > options_.most_points) {
+      // The same edit over smaller tensors: where sizes are free, which those of constants are not.
+      std::set<int64_t> fixed;
+      for (const ValueId constant : was.constants())
+        for (const auto dim : was.type(constant).dims) fixed.insert(dim);
+      std::map<int64_t, int64_t> sizes;
+      for (const auto& input : was.inputs())
+        for (const auto dim : was.type(input.value).dims)
+          if (dim > 4 && !fixed.contains(dim)) sizes[dim] = dim % 2 == 0 ? 4 : 3;
+      auto small_was = extract(*before_, registry_.ops(), {inputs, {pair.before}, sizes});
+      auto small_is = extract(after, registry_.ops(), {inputs, {pair.after}, sizes});
+      if (!small_was || !small_is) return Finding::skipped;
+      if (!small_was->type(small_was->outputs()[0].value)
+               .same_shape(small_is->type(small_is->outputs()[0].value)))
+        return Finding::skipped;
+      before = Interpreted::make(std::move(*small_was), registry_);
+      now = Interpreted::make(std::move(*small_is), registry_);
+      if (!before || !now) return Finding::skipped;
+      if (before->points() > options_.most_points || now->points() > options_.most_points)
+        return Finding::skipped;
+    }
+    ++counts_.places;
+    auto found = compare(*before, *now, ordinary_contents, 1);
+    if (!found) return Finding::skipped;
+    if (*found) return Finding::suspected;
+    if (!has_hidden_data) equal_.insert(key);
+    return Finding::equal;
+  }
+
+  /// The last resort for what is only suspected: the whole graph, where that is not too much.
+  Result<void> check_whole(const Edit& edit, const Named& named) {
+    const auto whole = Interpreted::make(*before_, registry_);
+    if (!whole || whole->points() > 4 * options_.most_points) return {};
+    const auto effect = effect_of(edit, *before_, registry_, ordinary_contents);
+    if (!effect) return {};
+    return verdict(*before_, *effect, "an output", edit, named);
+  }
+
+  std::string place_of(ValueId value) const {
+    const NodeId producer = before_->value(value).producer;
+    return producer ? before_->describe(producer) : "%" + before_->value(value).name;
+  }
+
+  Error verdict(Graph part, const Difference& difference, const std::string& place, const Edit& edit,
+                const Named& named) {
+    const Graph smallest = reduce(std::move(part), edit, registry_, ordinary_contents);
+    Error fault = named(difference, place);
+    auto told =
+        write_reproducer(smallest, {options_.folder, options_.options, phase_, pass_->name, fault.text});
+    if (!told) return std::move(told.error());
+    fault.text += *told;
+    return fault;
+  }
+
+  const plugin::Registry& registry_;
+  const CheckOptions options_;
+  CheckCounts counts_;
+  std::string phase_;
+  const plugin::PassEntry* pass_ = nullptr;
+  std::optional<Graph> before_;
+  size_t applications_ = 0;  // of this pass
+  std::optional<Error> blame_;
+  std::set<std::pair<uint64_t, uint64_t>> equal_;
+};
+
+PassCheck::PassCheck(const plugin::Registry& registry, CheckOptions options)
+    : impl_(std::make_unique<Impl>(registry, std::move(options))) {}
+PassCheck::~PassCheck() = default;
+
+void PassCheck::begin(std::string_view phase, const plugin::PassEntry& pass, const Graph& graph) {
+  impl_->begin(phase, pass, graph);
+}
+Result<void> PassCheck::end(const Graph& graph, bool well) { return impl_->end(graph, well); }
+void PassCheck::before(const rewrite::Rule&, const Graph& graph) { impl_->before_rule(graph); }
+Result<void> PassCheck::after(const rewrite::Rule& rule, const Graph& graph,
+                              std::span<const rewrite::Replaced> replaced) {
+  return impl_->after_rule(rule, graph, replaced);
+}
+
+const CheckCounts& PassCheck::counts() const { return impl_->counts(); }
+
+std::string PassCheck::summary() const {
+  const CheckCounts& n = impl_->counts();
+  std::string text =
+      fmt::format("checked {} passes and {} applications of rules: no difference in {} places ({} alike",
+                  n.passes, n.applications, n.places, n.alike);
+  if (n.skipped > 0) text += fmt::format(", {} skipped", n.skipped);
+  if (n.suspected > 0) text += fmt::format(", {} suspected", n.suspected);
+  return text + ")";
+}
+
+}  // namespace ferrite::core::trust

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/trust/compare.h"
+
+#include <cmath>
+
+#include "core/graph/verify.h"
+#include "core/loop/eval.h"
+#include "core/lower/lower.h"
+#include "core/trust/part.h"
+
+namespace ferrite::core::trust {
+namespace {
+
+Result<void> check_types(const graph::Graph& graph) {
+  const auto check = [&](graph::ValueId id, const std::string& name) -> Result<void> {
+    const auto& type = graph.type(id);
+    if (comparable(type.dtype) && type.bytes()) return {};
+    return error(FE_EUNSUPPORTED, "FE-R34", "'{}' is {}, of which nothing can be compared", name,
+                 type.bytes() ? ferrite::name_of(type.dtype) : "of no known size");
+  };
+  for (const auto& input : graph.inputs()) FE_CHECK(check(input.value, graph.value(input.value).name));
+  for (const auto& output : graph.outputs()) FE_CHECK(check(output.value, output.name));
+  return {};
+}
+
+/// What rounding alone does to the results of a graph: one list an output.
+class Rounding {
+ public:
+  Rounding(const Interpreted& of, std::vector<Tensor> inputs, const std::vector<Tensor>& results)
+      : of_(of), inputs_(std::move(inputs)) {
+    spread_.resize(results.size());
+    // With constants as inputs, so that they move too, unless the ops want them constant.
+    auto freed = with_free_constants();
+    const Interpreted& moved = freed ? *freed : of;
+    Random random(1);
+    const int runs = moved.points() <= 1'000'000 ? 16 : 4;
+    for (int run = 0; run < runs; ++run) {
+      std::vector<Tensor> inputs;
+      for (size_t k = 0; k < moved.graph().inputs().size(); ++k)
+        inputs.push_back(perturbed(moved.graph().type(moved.graph().inputs()[k].value), inputs_[k], random));
+      const auto other = moved.run(inputs);
+      for (size_t k = 0; other && k < results.size(); ++k)
+        add_spread(of.graph().type(of.graph().outputs()[k].value), results[k], (*other)[k], spread_[k]);
+    }
+  }
+
+  std::span<const double> of_output(size_t output) const { return spread_[output]; }
+
+ private:
+  std::optional<Interpreted> with_free_constants() {
+    const graph::Graph& graph = of_.graph();
+    Part part;
+    for (const auto& input : graph.inputs()) part.inputs.push_back(input.value);
+    for (const auto& output : graph.outputs()) part.outputs.push_back(output.value);
+    const size_t before = part.inputs.size();
+    std::vector<Tensor> values(inputs_);
+    for (const graph::ValueId constant : graph.constants()) {
+      const auto& type = graph.type(constant);
+      const auto bytes = graph.constant_bytes(constant);
+      if (!is_float(type.dtype) || type.elements().value_or(0) < 2 || !bytes) continue;
+      part.inputs.push_back(constant);
+      values.emplace_back(bytes->begin(), bytes->end());
+    }
+    if (part.inputs.size() == before) return std::nullopt;
+    auto freed = extract(graph, of_.registry().ops(), part);
+    if (!freed) return std::nullopt;
+    auto interpreted = Interpreted::make(std::move(*freed), of_.registry());
+    if (!interpreted) return std::nullopt;
+    inputs_ = std::move(values);
+    return std::move(*interpreted);
+  }
+
+  const Interpreted& of_;
+  std::vector<Tensor> inputs_;
+  std::vector<std::vector<double>> spread_;
+};
+
+}  // namespace
+
+Result<Interpreted> Interpreted::make(graph::Graph graph, const plugin::Registry& registry) {
+  FE_CHECK(check_types(graph));
+  Interpreted result(std::move(graph), registry);
+  Ledger ledger;
+  FE_CHECK(lower::decompose(result.parts_, registry, "interpreter", false, ledger));
+  FE_TRY(result.program_, lower::lower(result.parts_, registry, "interpreter", ledger));
+  for (const auto& statement : result.program_.statements) {
+    int64_t points = 1;
+    for (const auto& var : statement.vars)
+      if (__builtin_mul_overflow(points, var.extent, &points)) points = INT64_MAX;
+    if (__builtin_add_overflow(result.points_, points, &result.points_)) result.points_ = INT64_MAX;
+  }
+  return result;
+}
+
+std::vector<Tensor> Interpreted::random_inputs(Contents contents, uint64_t seed) const {
+  std::vector<Tensor> inputs;
+  for (const auto& input : graph_.inputs()) {
+    // Each input has a stream of its own, so that one more changes none of the others.
+    Random random((seed + 1) * 0x9e3779b97f4a7c15u + inputs.size());
+    inputs.push_back(random_tensor(graph_.type(input.value), contents, random));
+  }
+  return inputs;
+}
+
+Result<std::vector<Tensor>> Interpreted::run(std::span<const Tensor> inputs) const {
+  const std::vector<loop::ConstMemory> in(inputs.begin(), inputs.end());
+  std::vector<Tensor> outputs;
+  for (const auto id : program_.outputs)
+    outputs.emplace_back(static_cast<size_t>(program_.buffers[id].bytes()));
+  const std::vector<loop::Memory> out(outputs.begin(), outputs.end());
+  FE_CHECK(loop::evaluate(program_, in, out));
+  return outputs;
+}
+
+std::string Difference::text() const {
+  const std::string of = fmt::format(" ({} inputs, seed {})", name_of(contents), seed);
+  if (!failure.empty()) return "it cannot be computed any more: " + failure + of;
+  const auto number = [](double value) { return std::isnan(value) ? "nan" : fmt::format("{:.7g}", value); };
+  return fmt::format("element {} of '{}' is {}, was {}", mismatch.element, output, number(mismatch.actual),
+                     number(mismatch.expected)) +
+         of;
+}
+
+Result<std::optional<Difference>> compare(const Interpreted& before, const Interpreted& after,
+                                          std::span<const Contents> contents, uint64_t seed) {
+  std::optional<Error> fault;
+  bool compared = false;
+  for (const Contents kind : contents) {
+    auto inputs = before.random_inputs(kind, seed);
+    auto expected = before.run(inputs);
+    if (!expected) {
+      fault = std::move(expected.error());
+      continue;
+    }
+    compared = true;
+    Difference difference{kind, seed, {}, {}, {}, {}};
+    auto actual = after.run(inputs);
+    if (!actual) {
+      difference.failure = actual.error().message();
+      difference.inputs = std::move(inputs);
+      return std::optional(std::move(difference));
+    }
+    const auto outputs = before.graph().outputs();
+    std::optional<Rounding> rounding;  // asked for only where something disagrees
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const auto& type = before.graph().type(outputs[k].value);
+      auto found = first_mismatch(type, (*expected)[k], (*actual)[k]);
+      if (!found) continue;
+      if (!rounding) rounding.emplace(before, inputs, *expected);
+      found = first_mismatch(type, (*expected)[k], (*actual)[k], rounding->of_output(k));
+      if (!found) continue;
+      difference.output = outputs[k].name;
+      difference.mismatch = *found;
+      difference.inputs = std::move(inputs);
+      return std::optional(std::move(difference));
+    }
+  }
+  if (!compared && fault) return std::move(*fault);
+  return std::optional<Difference>();
+}
+
+std::optional<Difference> effect_of(const Edit& edit, const graph::Graph& graph,
+                                    const plugin::Registry& registry, std::span<const Contents> contents) {
+  graph::Graph edited(graph);
+  const uint64_t revision = edited.revision();
+  if (!edit(edited) || edited.revision() == revision || !graph::verify(edited, registry.ops())) return {};
+  const auto before = Interpreted::make(graph, registry);
+  if (!before) return {};
+  const auto after = Interpreted::make(std::move(edited), registry);
+  if (!after) return {};
+  auto found = compare(*before, *after, contents, 1);
+  return found ? std::move(*found) : std::nullopt;
+}
+
+}  // namespace ferrite::core::trust

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/trust/try_rule.h"
+
+#include "core/trust/reduce.h"
+#include "core/trust/sample.h"
+
+namespace ferrite::core::trust {
+namespace {
+
+constexpr int64_t most_points =
+    200'000;  // of a sample's loops: one that a drawn attribute blew up says nothing more
+
+using graph::Graph;
+
+class Trial {
+ public:
+  Trial(const rewrite::CompiledRules& rules, size_t index, const plugin::Registry& registry,
+        const TryOptions& options)
+      : alone_(only(rules, rules.rules[index])),
+        rule_(alone_.rules[0]),
+        registry_(registry),
+        options_(options),
+        sampler_(rule_, registry.ops(), options.seed) {}
+
+  Verdict run() {
+    for (size_t draw = 0; draw < options_.draws && verdict_.samples < options_.samples; ++draw) {
+      auto graph = sampler_.draw();
+      if (!graph) continue;
+      ++drawn_;
+      if (try_on(*graph)) return std::move(verdict_);
+    }
+    if (verdict_.samples > 0) {
+      verdict_.kind = Verdict::Kind::passed;
+    } else if (verdict_.reason.empty()) {
+      verdict_.reason = drawn_ == 0 ? "no sample met the operands that its ops and conditions want"
+                                    : fmt::format("it matched none of {} samples", drawn_);
+    }
+    return std::move(verdict_);
+  }
+
+ private:
+  Result<size_t> apply(Graph& graph) const {
+    Ledger ledger;
+    return rewrite::apply_rules(alone_, rule_.phase, graph, registry_.ops(), ledger, options_.plugin, {});
+  }
+
+  /// Whether the verdict is found.
+  bool try_on(const Graph& graph) {
+    Graph edited(graph);
+    const auto count = apply(edited);
+    if (!count) {
+      verdict_.reason = count.error().message();
+      return false;
+    }
+    if (*count == 0) return false;
+    auto before = Interpreted::make(graph, registry_);
+    if (!before) return unusable(before.error());
+    if (before->points() > most_points) return false;
+    auto after = Interpreted::make(std::move(edited), registry_);
+    if (!after) return unusable(after.error());
+    auto found = compare(*before, *after, every_contents, options_.seed + drawn_);
+    if (!found) return unusable(found.error());
+    ++verdict_.samples;
+    if (!*found) return false;
+    verdict_.kind = Verdict::Kind::wrong;
+    verdict_.reason = (*found)->text();
+    verdict_.counterexample = smallest(graph, **found);
+    return true;
+  }
+
+  bool unusable(const Error& fault) {
+    verdict_.reason = "the samples cannot be interpreted: " + fault.message();
+    return false;
+  }
+
+  Graph smallest(const Graph& graph, const Difference& found) {
+    const Edit edit = [&](Graph& part) -> Result<void> {
+      FE_TRY([[maybe_unused]] const size_t count, apply(part));
+      return {};
+    };
+    // Ordinary elements, where they show it too, need not be in the file.
+    if (effect_of(edit, graph, registry_, ordinary_contents))
+      return reduce(graph, edit, registry_, ordinary_contents);
+    Graph part = reduce(graph, edit, registry_, {&found.contents, 1});
+    const auto shown = effect_of(edit, part, registry_, {&found.contents, 1});
+    if (!shown) return part;
+    Graph fixed(part);
+    for (size_t k = 0; k < shown->inputs.size(); ++k) {
+      const graph::ValueId input = fixed.inputs()[k].value;
+      auto literal = fixed.add_literal(fixed.type(input), shown->inputs[k]);
+      if (!literal || !fixed.replace_uses(input, *literal)) return part;
+    }
+    fixed.commit();
+    return effect_of(edit, fixed, registry_, ordinary_contents) ? fixed : part;
+  }
+
+  const rewrite::CompiledRules alone_;
+  const rewrite::Rule& rule_;
+  const plugin::Registry& registry_;
+  const TryOptions options_;
+  RuleSampler sampler_;
+  size_t drawn_ = 0;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+rewrite::CompiledRules only(const rewrite::CompiledRules& rules, const rewrite::Rule& rule) {
+  rewrite::CompiledRules alone;
+  alone.rules.push_back(rule);
+  alone.predicates = rules.predicates;
+  return alone;
+}
+
+Verdict try_rule(const rewrite::CompiledRules& rules, size_t index, const plugin::Registry& registry,
+                 const TryOptions& options) {
+  return Trial(rules, index, registry, options).run();
+}
+
+}  // namespace ferrite::core::trust

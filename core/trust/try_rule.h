@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Whether a rule keeps what graphs compute, found out by trying it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/graph/graph.h"
+#include "core/plugin/registry.h"
+#include "core/rewrite/apply.h"
+
+namespace ferrite::core::trust {
+
+struct TryOptions {
+  std::string plugin = "the rules' plugin";  ///< whose predicates are called, where one of them fails
+  uint64_t seed = 1;
+  size_t samples = 24;  ///< graphs on which the rule is to apply
+  size_t draws = 240;   ///< graphs that are drawn for that at most
+};
+
+struct Verdict {
+  enum class Kind : uint8_t {
+    passed,    ///< no sample showed a difference
+    wrong,     ///< `counterexample` computes something else once the rule was applied
+    untested,  ///< no sample reached the rule, or none could be interpreted
+  };
+  Kind kind = Kind::untested;
+  size_t samples = 0;  ///< on which the rule was applied and compared
+  std::string reason;  ///< wrong: the difference; untested: why
+  std::optional<graph::Graph> counterexample;
+};
+
+/// Applies rule `index` of the set to sampled graphs (sample.h) and compares what comes out, interpreted over ordinary,
+/// positive, whole and special elements. A counterexample is reduced; where special elements are needed to show it, they are
+/// in it as constants. Deterministic. Calls the set's predicates.
+Verdict try_rule(const rewrite::CompiledRules& rules, size_t index, const plugin::Registry& registry,
+                 const TryOptions& options = {});
+
+/// The one rule as a set of its own.
+rewrite::CompiledRules only(const rewrite::CompiledRules& rules, const rewrite::Rule& rule);
+
+}  // namespace ferrite::core::trust

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Every rule that is not built in is tried before it is applied for the first time, once on a machine.
+#pragma once
+
+#include <string>
+
+#include "core/plugin/manifest.h"
+#include "core/plugin/registry.h"
+
+namespace ferrite::core::trust {
+
+/// "$XDG_CACHE_HOME/ferrite/trust", or below ~/.cache; empty where neither is set, or the program runs with another user's
+/// rights: then nothing is kept.
+std::string verdict_folder();
+
+/// Tries the rules of the plugins outside `built_in_folder`, unless `folder` keeps verdicts on this very text, these ops
+/// and, where the rules have predicates, this library. FE-R30 for a wrong one, with a counterexample in `folder` (the
+/// temporary folder where that is empty), FE-R36 under Trust::strict for one that is untested; both disable the rules
+/// instead where the plugin's on_error is skip. What is only noteworthy goes to the log, channel "plugins".
+Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const std::string& built_in_folder,
+                         const std::string& folder);
+
+}  // namespace ferrite::core::trust
