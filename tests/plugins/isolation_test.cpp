@@ -83,6 +83,17 @@ TEST(Isolation, APassDoesWhatItDoesInThisProcess) {
   EXPECT_TRUE(is_mapped_here("isolated_here.so"));
 }
 
+TEST(Isolation, OpsMayBeLoadedAfterThePluginThatNeedsThem) {
+  Pipeline pipeline;
+  pipeline.plugins = {isolated("all"), standard_ops()};
+  auto session = Session::open(pipeline);
+  ASSERT_TRUE(session) << session.error().message();
+  Ledger ledger;
+  const auto compiled = compile(**session, relu_text, ledger);
+  ASSERT_TRUE(compiled) << compiled.error().message();
+  EXPECT_NE(graph::print(compiled->graph).find("abs"), std::string::npos);
+}
+
 TEST(Isolation, OneChildServesManyCalls) {
   auto session = opened({isolated("all")});
   ASSERT_TRUE(session);
@@ -271,6 +282,11 @@ TEST(Isolation, RefusesWhatItCannotRun) {
   const auto session = open({missing});
   ASSERT_FALSE(session);
   EXPECT_EQ(session.error().code, "FE-P01");
+  auto exchanged = isolated("all");
+  exchanged.library_sha256 = std::string(64, '0');
+  const auto other = open({exchanged});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, "FE-M23");
   const auto program = isolate::Process::start("/there/is/no/such/program");
   ASSERT_FALSE(program);
   EXPECT_EQ(program.error().code, "FE-P26");

@@ -42,6 +42,7 @@ INSTALLED = [
     "lib/cmake/Ferrite/FerriteConfig.cmake",
     "lib/cmake/Ferrite/plugin.map",
     "lib/libferrite.so",
+    "libexec/ferrite/ferrite-plugin-host",
     "share/ferrite/default.toml",
     *(f"lib/ferrite/plugins/ferrite.{name}.plugin.toml" for name in ("cpu", "onnx", "passes", "std")),
 ]
@@ -124,6 +125,17 @@ def plugin_on_model(scratch: Path, prefix: Path, manifest: Path, model: Path) ->
     return failures
 
 
+def isolated_passes(scratch: Path, prefix: Path, model: Path) -> list[str]:
+    """The standard passes, in a process of their own, make the same graph of a real model."""
+    manifest = scratch / "isolated.toml"
+    manifest.write_text('schema = 0\n[plugin."ferrite.passes"]\nisolation = "process"\n')
+    dims = [word for axis, size in enumerate(SHAPE) if axis != 1 for word in ("--dim", f"x:{axis}={size}")]
+    command = [prefix / "bin" / "ferrite", "opt", model, *dims, "--to", "pre_lower"]
+    here, child = call(*command), call(*command, "--manifest", manifest)
+    print(f"the standard passes in a child: {len(child.splitlines())} lines of graph")
+    return [] if child == here else ["the standard passes make another graph in a process of their own"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
@@ -138,6 +150,7 @@ def main() -> int:
         failures += embedding_program(scratch, prefix, manifest)
         if model.is_file():
             failures += plugin_on_model(scratch, prefix, manifest, model)
+            failures += isolated_passes(scratch, prefix, model)
         else:
             failures.append(f"{model} is not there; ./dev setup fetches the models")
     for failure in failures:
