@@ -63,17 +63,22 @@ std::optional<Error> check_command(const CLI::App& program, std::span<char* cons
 
 /// An option that does not exist matters more than what is missing beside it.
 Error usage_error(const CLI::App& program, const CLI::ParseError& fault) {
-  const auto used = program.get_subcommands();
-  const CLI::App& command = used.empty() ? program : *used.front();
-  const auto help = fmt::format("see 'ferrite {}--help'", used.empty() ? "" : command.get_name() + " ");
+  const CLI::App* innermost = &program;
+  std::string words;  // of the command, with a space behind each
+  while (!innermost->get_subcommands().empty()) {
+    innermost = innermost->get_subcommands().front();
+    words += innermost->get_name() + " ";
+  }
+  const CLI::App& command = *innermost;
+  const auto help = fmt::format("see 'ferrite {}--help'", words);
   if (dynamic_cast<const CLI::RequiredError*>(&fault))
     for (const auto& word : program.remaining(true))
       if (word.starts_with('-'))
         return error(FE_EINVALID, "FE-C01", "there is no option '{}'; {}", word, help);
   for (const auto* option : command.get_options())
     if (option->get_required() && option->get_positional() && option->count() == 0)
-      return error(FE_EINVALID, "FE-C01", "{0} is missing: write 'ferrite {1} {0}'; {2}",
-                   option->get_type_name(), command.get_name(), help);
+      return error(FE_EINVALID, "FE-C01", "{0} is missing: write 'ferrite {1}{0}'; {2}",
+                   option->get_type_name(), words, help);
   return error(FE_EINVALID, "FE-C01", "{}; {}", fault.what(), help);
 }
 

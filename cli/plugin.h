@@ -9,6 +9,7 @@ namespace ferrite::cli {
 Run add_plugin_list(CLI::App& command);
 Run add_plugin_order(CLI::App& command);
 Run add_plugin_lock(CLI::App& command);
+Run add_plugin_new(CLI::App& command);
 Run add_plugin_schema(CLI::App& command);
 
 }  // namespace ferrite::cli

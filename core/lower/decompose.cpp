@@ -8,12 +8,14 @@ namespace {
 
 constexpr size_t most_depth = 64;  // of decompositions within decompositions
 
-/// Turns one node into what its decomposition builds before it.
+using Decompose = int32_t (*)(void* self, fe_call*, const fe_decompose_args*, fe_decompose_out*);
+
+/// Turns one node into what a decomposition builds before it.
 Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registry, graph::NodeId id,
-                            const graph::OpInfo& op) {
+                            const std::string& made_by, Decompose decompose, void* self) {
   graph::InstanceView instance(graph, id);
   graph::GraphApi api(graph, registry.ops());
-  api.set_made_by(op.name);
+  api.set_made_by(made_by);
   const auto results = graph.node(id).results;
   std::vector<fe_value> replacements(results.size());
   abi::Call call;
@@ -24,7 +26,7 @@ Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registr
   auto out = abi::sized<fe_decompose_out>();
   out.results = replacements.data();
   out.capacity = replacements.size();
-  int32_t status = op.def.decompose(op.def.self, call.get(), &args, &out);
+  int32_t status = decompose(self, call.get(), &args, &out);
   std::string where = graph.describe(id);
   if (status != FE_OK) return at(where, call.error(status, "FE-G25", "its decomposition failed"));
   for (size_t k = 0; k < results.size(); ++k) {
@@ -41,6 +43,28 @@ Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registr
   return graph.erase(id);
 }
 
+/// Tries the decompositions that other plugins give for the op. False where all declined, with the graph as it was.
+Result<bool> decompose_by_others(graph::Graph& graph, const plugin::Registry& registry, graph::NodeId id,
+                                 const std::string& op, Ledger& ledger) {
+  for (const auto& entry : registry.decompositions(op)) {
+    const auto mark = graph.mark();
+    const std::string subject = graph.describe(id);
+    auto done =
+        decompose_node(graph, registry, id, entry.plugin->id, entry.table->decompose, entry.table->self);
+    if (!done && done.error().status != FE_EUNSUPPORTED) return std::move(done.error());
+    ledger.add({"lowering",
+                subject,
+                entry.plugin->id,
+                done ? "decomposed" : "declined",
+                {},
+                done ? std::string() : done.error().text,
+                0});
+    if (done) return true;
+    FE_CHECK(graph.rollback(mark));
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
@@ -52,23 +76,28 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
       if (!op)
         return at(graph.describe(id),
                   error(FE_EUNSUPPORTED, "FE-G13", "no plugin defines the op '{}'", graph.op(id)));
-      bool early = (op->def.flags & FE_OP_DECOMPOSE_EARLY) != 0;
-      if (only_early ? !early : op->def.lower != nullptr) continue;
+      const bool early = (op->def.flags & FE_OP_DECOMPOSE_EARLY) != 0;
+      const bool others = !registry.decompositions(op->name).empty();
+      if (only_early ? !early : op->def.lower && !others) continue;
       if (!only_early && !registry.lowerings(op->name, device).empty()) {
         // Without a decomposition there is no choice: lower() tells why all declined.
-        if (!op->def.decompose) continue;
+        if (!op->def.decompose && !others) continue;
         FE_TRY(const bool taken, accepts(graph, registry, device, id, ledger));
         if (taken) continue;
       }
-      if (!op->def.decompose) {
-        if (only_early) continue;
-        return at(graph.describe(id),
-                  error(FE_EUNSUPPORTED, "FE-G25",
-                        "the op has no lowering for device '{}' and no decomposition", device));
+      FE_TRY(const bool done, decompose_by_others(graph, registry, id, op->name, ledger));
+      if (!done) {
+        if (!only_early && op->def.lower) continue;
+        if (!op->def.decompose) {
+          if (only_early) continue;
+          return at(graph.describe(id),
+                    error(FE_EUNSUPPORTED, "FE-G25",
+                          "the op has no lowering for device '{}' and no decomposition", device));
+        }
+        std::string subject = graph.describe(id);
+        FE_CHECK(decompose_node(graph, registry, id, op->name, op->def.decompose, op->def.self));
+        ledger.add({"lowering", subject, op->name, "decomposed", {}, {}, 0});
       }
-      std::string subject = graph.describe(id);
-      FE_CHECK(decompose_node(graph, registry, id, *op));
-      ledger.add({"lowering", subject, op->name, "decomposed", {}, {}, 0});
       changed = true;
     }
     if (!changed) return {};

@@ -40,12 +40,12 @@ class Lowerer {
     return std::move(program_);
   }
 
-  /// Whether some lowering takes the node as it is now. Nothing else is asked of this object after that.
+  /// Whether some lowering that a plugin gave for another's op takes the node as it is now. Nothing else is asked of this object after that.
   Result<bool> accepts(graph::NodeId id) {
     for (auto operand : graph_.node(id).operands)
       if (operand && !graph_.value(operand).constant) FE_CHECK(add_buffer(operand, loop::Role::input));
     std::string declined;
-    return lower_node(id, declined);
+    return lower_node(id, declined, false);
   }
 
  private:
@@ -92,8 +92,8 @@ class Lowerer {
     return id;
   }
 
-  /// False where every lowering declined, or there is none; `declined` says why.
-  Result<bool> lower_node(graph::NodeId id, std::string& declined) {
+  /// False where every lowering declined, or there is none; `declined` says why. `own`: the op's own one is tried too.
+  Result<bool> lower_node(graph::NodeId id, std::string& declined, bool own = true) {
     const auto& node = graph_.node(id);
     std::vector<loop::BufferId> operands, results;
     for (auto operand : node.operands) {
@@ -144,7 +144,7 @@ class Lowerer {
       return true;
     }
     const auto* op = registry_.ops().find(op_name);
-    if (!op || !op->def.lower) return false;
+    if (!own || !op || !op->def.lower) return false;
     return attempt(op->def.lower, op->def.self, op->plugin);
   }
 

@@ -14,7 +14,8 @@
 namespace ferrite::core::lower {
 
 /// Replaces composite ops by what their decomposition gives, until none is left that no lowering for `device` takes
-/// (`only_early`: those marked early, whatever lowerings they have). FE-G25 where an op has neither, or decomposes for ever.
+/// (`only_early`: those marked early, whatever lowerings they have). Decompositions of other plugins go before the op's own
+/// and before its own lowering, the latest registered first; one that declines falls through. FE-G25 where an op has neither, or decomposes for ever.
 Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
                        bool only_early, Ledger& ledger);
 
@@ -23,7 +24,7 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
 Result<loop::LoopProgram> lower(const graph::Graph& graph, const plugin::Registry& registry,
                                 std::string_view device, Ledger& ledger);
 
-/// Whether a lowering for `device` takes the node; those that declined are in the ledger.
+/// Whether a lowering for `device` that is not the op's own takes the node; those that declined are in the ledger.
 Result<bool> accepts(const graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
                      graph::NodeId node, Ledger& ledger);
 

@@ -144,6 +144,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     auto fault = at(loaded.id, std::move(added.error()));
     auto is_its = [&](const auto& item) { return item.plugin == &loaded; };
     std::erase_if(lowerings_, is_its);
+    std::erase_if(decompositions_, is_its);
     std::erase_if(passes_, is_its);
     std::erase_if(rule_sets_, is_its);
     std::erase_if(providers_, is_its);
@@ -185,6 +186,15 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
           return error(FE_EINVALID, "FE-P08", "it gives two lowerings of '{}' for device '{}'",
                        abi::view(table->op), abi::view(table->device));
       lowerings_.push_back({table, &plugin});
+      return {};
+    }
+    case FE_CONTRIBUTION_DECOMPOSITION: {
+      FE_TRY(const auto* table, table_of<fe_decomposition>(contribution, "decomposition"));
+      if (!table->decompose) return null_slot("decomposition", "decompose");
+      for (const auto& other : decompositions_)
+        if (other.plugin == &plugin && abi::view(other.table->op) == abi::view(table->op))
+          return error(FE_EINVALID, "FE-P08", "it gives two decompositions of '{}'", abi::view(table->op));
+      decompositions_.push_back({table, &plugin});
       return {};
     }
     case FE_CONTRIBUTION_RULES: {
@@ -282,6 +292,13 @@ std::vector<Contributed<fe_lowering>> Registry::lowerings(std::string_view op,
     auto kind = abi::view(lowering->table->device);
     if (abi::view(lowering->table->op) == op && (kind.empty() || kind == device)) result.push_back(*lowering);
   }
+  return result;
+}
+
+std::vector<Contributed<fe_decomposition>> Registry::decompositions(std::string_view op) const {
+  std::vector<Contributed<fe_decomposition>> result;
+  for (auto entry = decompositions_.rbegin(); entry != decompositions_.rend(); ++entry)
+    if (abi::view(entry->table->op) == op) result.push_back(*entry);
   return result;
 }
 

@@ -139,6 +139,8 @@ class Registry {
   const graph::OpRegistry& ops() const { return ops_; }
   /// Lowerings for an op on a device kind, the latest registered first.
   std::vector<Contributed<fe_lowering>> lowerings(std::string_view op, std::string_view device) const;
+  /// Decompositions of other plugins for an op, the latest registered first.
+  std::vector<Contributed<fe_decomposition>> decompositions(std::string_view op) const;
   const std::vector<PassEntry>& passes() const { return passes_; }
   std::vector<PassEntry>& passes() { return passes_; }
   const std::vector<RuleSetEntry>& rule_sets() const { return rule_sets_; }
@@ -157,6 +159,7 @@ class Registry {
   graph::OpRegistry ops_;
   std::deque<PluginRequest> op_plugins_;  ///< what isolated plugins load besides themselves
   std::vector<Contributed<fe_lowering>> lowerings_;
+  std::vector<Contributed<fe_decomposition>> decompositions_;
   std::vector<PassEntry> passes_;
   std::vector<RuleSetEntry> rule_sets_;
   std::vector<rewrite::CompiledRules> compiled_rules_;

@@ -399,6 +399,55 @@ TEST(Lowering, ThatDeclinesFallsThroughToTheDecomposition) {
     EXPECT_NEAR((*result)[k], std::exp(double{some_input[k]}) / sum, 1e-6);
 }
 
+/// The graph of one op on f32[4] behind decompose_late.
+Result<graph::Graph> decomposed(const Session& session, const std::string& op, Ledger& ledger) {
+  FE_TRY(auto compiled, compile(session,
+                                "ferrite graph 0\ngraph @g(%x: f32[4]) -> (%y \"y\") {\n%y = " + op +
+                                    "(%x) from \"it\"\n}\n",
+                                ledger, "decompose_late"));
+  return std::move(compiled.graph);
+}
+
+TEST(Decomposition, OfAnotherPluginGoesBeforeTheOpsOwnLowering) {
+  auto session = open({request("decompositions")});
+  ASSERT_TRUE(session) << session.error().message();
+  Ledger ledger;
+  auto graph = decomposed(**session, "relu", ledger);
+  ASSERT_TRUE(graph) << graph.error().message();
+  EXPECT_NE(graph::print(*graph).find("maximum(%x, %0) : f32[4] from \"it\" by \"test.decompositions\""),
+            std::string::npos)
+      << graph::print(*graph);
+  auto compiled = compile(**session, relu_text, ledger);
+  ASSERT_TRUE(compiled) << compiled.error().message();
+  auto result = evaluate(*compiled, some_input);
+  ASSERT_TRUE(result) << result.error().message();
+  EXPECT_EQ(*result, (std::vector<float>{0, 2, 0, 4}));
+}
+
+TEST(Decomposition, ThatDeclinesLeavesNothingBehind) {
+  auto with = open({request("decompositions")}), without = open({});
+  ASSERT_TRUE(with && without);
+  Ledger ledger, other;
+  auto graph = decomposed(**with, "softmax", ledger), expected = decomposed(**without, "softmax", other);
+  ASSERT_TRUE(graph) << graph.error().message();
+  ASSERT_TRUE(expected) << expected.error().message();
+  EXPECT_EQ(graph::print(*graph), graph::print(*expected));
+  size_t declined = 0;
+  for (const auto& record : ledger.records())
+    declined += record.outcome == "declined" && record.object == "test.decompositions" &&
+                record.text == "only for practice";
+  EXPECT_EQ(declined, 1u);
+}
+
+TEST(Decomposition, ThatGivesAnotherTypeIsAnError) {
+  auto session = open({request("decompositions")});
+  ASSERT_TRUE(session) << session.error().message();
+  Ledger ledger;
+  auto graph = decomposed(**session, "abs", ledger);
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().code, "FE-G25") << graph.error().message();
+}
+
 /// The result of one unary op on some_input.
 std::vector<float> result_of(const std::string& plugin, const std::string& op) {
   auto session = open({request(plugin)});

@@ -148,6 +148,15 @@ inline LoweringDef lowering(std::string op, LowerFunction function) {
   return {std::move(op), {}, std::move(function)};
 }
 
+/// A decomposition for an op that another plugin defines; decline() falls through to what the op would become without it.
+struct DecompositionDef {
+  std::string op;
+  DecomposeFunction decompose;
+};
+inline DecompositionDef decomposition(std::string op, DecomposeFunction function) {
+  return {std::move(op), std::move(function)};
+}
+
 /// An imperative pass over the graph; returns whether it changed anything.
 struct PassDef {
   std::string phase, name;

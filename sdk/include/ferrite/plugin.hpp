@@ -20,6 +20,7 @@ class PluginBuilder {
  public:
   void add(OpDef def);
   void add(LoweringDef def);
+  void add(DecompositionDef def);
   void add(PassDef def);
   void add(RuleSet set);
   void add(std::unique_ptr<Provider> provider);
@@ -38,6 +39,10 @@ class PluginBuilder {
   struct LoweringTable {
     LoweringDef def;
     fe_lowering table{};
+  };
+  struct DecompositionTable {
+    DecompositionDef def;
+    fe_decomposition table{};
   };
   struct PassTable {
     PassDef def;
@@ -83,8 +88,25 @@ class PluginBuilder {
     });
   }
 
+  static int32_t run_decomposition(fe_call* call, const DecomposeFunction& function,
+                                   const fe_decompose_args* args, fe_decompose_out* out) {
+    return detail::guarded(call, [&] {
+      Graph graph(args->graph);
+      graph.set_insertion(Node(&graph, args->node));
+      Instance instance(*args->op);
+      std::vector<Value> operands;
+      for (size_t k = 0; k < instance.operand_count(); ++k)
+        operands.emplace_back(&graph, instance.operand_view(k).handle);
+      auto results = function(graph, instance, operands);
+      if (results.size() != out->capacity)
+        fail("FE-P25", "a decomposition gave ", results.size(), " results");
+      for (size_t k = 0; k < results.size(); ++k) out->results[k] = results[k].handle();
+    });
+  }
+
   std::deque<OpTable> ops_;
   std::deque<LoweringTable> lowerings_;
+  std::deque<DecompositionTable> decompositions_;
   std::deque<PassTable> passes_;
   std::deque<RulesTable> rules_;
   std::deque<ProviderTable> providers_;
@@ -131,18 +153,7 @@ inline void PluginBuilder::add(OpDef def) {
   if (op.def.decompose_)
     table.decompose = [](void* self, fe_call* call, const fe_decompose_args* args,
                          fe_decompose_out* out) -> int32_t {
-      return detail::guarded(call, [&] {
-        Graph graph(args->graph);
-        graph.set_insertion(Node(&graph, args->node));
-        Instance instance(*args->op);
-        std::vector<Value> operands;
-        for (size_t k = 0; k < instance.operand_count(); ++k)
-          operands.emplace_back(&graph, instance.operand_view(k).handle);
-        auto results = static_cast<OpTable*>(self)->def.decompose_(graph, instance, operands);
-        if (results.size() != out->capacity)
-          fail("FE-P25", "a decomposition gave ", results.size(), " results");
-        for (size_t k = 0; k < results.size(); ++k) out->results[k] = results[k].handle();
-      });
+      return run_decomposition(call, static_cast<OpTable*>(self)->def.decompose_, args, out);
     };
   if (op.def.lower_)
     table.lower = [](void* self, fe_call* call, const fe_lowering_args* args, fe_none*) -> int32_t {
@@ -171,6 +182,19 @@ inline void PluginBuilder::add(LoweringDef def) {
     return run_lowering(call, static_cast<LoweringTable*>(self)->def.lower, args);
   };
   contributions_.push_back({FE_CONTRIBUTION_LOWERING, 0, &entry.table});
+}
+
+inline void PluginBuilder::add(DecompositionDef def) {
+  auto& entry = decompositions_.emplace_back(DecompositionTable{std::move(def), {}});
+  entry.table = sized<fe_decomposition>();
+  entry.table.rev = 1;
+  entry.table.self = &entry;
+  entry.table.op = to_abi(entry.def.op);
+  entry.table.decompose = [](void* self, fe_call* call, const fe_decompose_args* args,
+                             fe_decompose_out* out) -> int32_t {
+    return run_decomposition(call, static_cast<DecompositionTable*>(self)->def.decompose, args, out);
+  };
+  contributions_.push_back({FE_CONTRIBUTION_DECOMPOSITION, 0, &entry.table});
 }
 
 inline void PluginBuilder::add(PassDef def) {

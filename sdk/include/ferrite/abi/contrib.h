@@ -101,6 +101,17 @@ typedef struct fe_lowering {
   int32_t (*lower)(void* self, fe_call*, const fe_lowering_args*, fe_none*);
 } fe_lowering;
 
+// A decomposition for an op that somebody else defined. It goes before the op's own lowering and its own decomposition, and
+// behind lowerings that plugins give; FE_EUNSUPPORTED falls through, and what was built until then is undone.
+typedef struct fe_decomposition {
+  uint64_t size;
+  uint32_t rev;
+  uint32_t reserved;
+  void* self;
+  fe_string op;
+  int32_t (*decompose)(void* self, fe_call*, const fe_decompose_args*, fe_decompose_out*);
+} fe_decomposition;
+
 // A rule is text of the rule language; callbacks that its where clause names are resolved here.
 typedef struct fe_match_args {
   uint64_t size;
