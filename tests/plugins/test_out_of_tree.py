@@ -3,13 +3,11 @@
 """The installed tree is complete: a plugin, and a program that embeds Ferrite, are built against it with nothing else.
 
 The plugin is sdk/examples/fused_activation, enabled by its manifest on a real model: its rules match, its lowering is used, the
-output equals ONNX Runtime's. Usage: test_out_of_tree.py [--build DIRECTORY] [--models DIRECTORY]
+output equals ONNX Runtime's. Usage: test_out_of_tree.py --prefix DIRECTORY [--models DIRECTORY]
 """
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -17,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+from installed import ROOT, build, call
+
 sys.path.insert(0, str(ROOT / "bench" / "models"))
 
 import rows as table  # noqa: E402
@@ -44,28 +43,12 @@ INSTALLED = [
     "lib/libferrite.so",
     "libexec/ferrite/ferrite-plugin-host",
     "share/ferrite/default.toml",
+    "share/ferrite/templates/pass/plugin.cpp",
     *(f"lib/ferrite/plugins/ferrite.{name}.plugin.toml" for name in ("cpu", "onnx", "passes", "std")),
 ]
 
 
-def call(*command: object) -> str:
-    """The standard output of a command, which must succeed. Runs away from the source tree, so that nothing is found there."""
-    words = [str(word) for word in command]
-    # What the surroundings say of plugins is left out.
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("FERRITE_")}
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd="/", timeout=55)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(words)}\nexit status {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
-    return done.stdout
-
-
-def build(source: Path, folder: Path, prefix: Path) -> None:
-    call("cmake", "-S", source, "-B", folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
-    call("cmake", "--build", folder)
-
-
-def installed_tree(build_folder: Path, prefix: Path) -> list[str]:
-    call("cmake", "--install", build_folder, "--prefix", prefix)
+def installed_tree(prefix: Path) -> list[str]:
     failures = [f"{file} is not installed" for file in INSTALLED if not (prefix / file).exists()]
     listing = call(prefix / "bin" / "ferrite", "plugin", "list")
     for name in ("std", "onnx", "passes", "cpu"):
@@ -138,14 +121,14 @@ def isolated_passes(scratch: Path, prefix: Path, model: Path) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
+    parser.add_argument("--prefix", type=Path, required=True, help="where Ferrite is installed")
     parser.add_argument("--models", type=Path, default=table.MODELS)
     arguments = parser.parse_args()
     model = arguments.models.resolve() / "rapidocr" / "rec.onnx"
     with tempfile.TemporaryDirectory(prefix="ferrite-out-of-tree-") as name:
         scratch = Path(name)
-        prefix, manifest = scratch / "prefix", scratch / "plugin" / "ferrite.toml"
-        failures = installed_tree(arguments.build.resolve(), prefix)
+        prefix, manifest = arguments.prefix.resolve(), scratch / "plugin" / "ferrite.toml"
+        failures = installed_tree(prefix)
         build(EXAMPLE, scratch / "plugin", prefix)
         failures += embedding_program(scratch, prefix, manifest)
         if model.is_file():

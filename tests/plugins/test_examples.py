@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""sdk/examples: the superbuild builds them all against the installed tree, and their tests pass. Each has at most 150 lines of
+code. Usage: test_examples.py --prefix DIRECTORY
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from installed import ROOT, Clock, build, run_tests
+
+EXAMPLES = ROOT / "sdk" / "examples"
+MOST_LINES = 150
+
+
+def code_lines(folder: Path) -> int:
+    """Lines of C and C++ that are neither empty nor comments."""
+    lines = [
+        line.strip()
+        for pattern in ("*.c", "*.cpp", "*.h", "*.hpp")
+        for file in folder.glob(pattern)
+        for line in file.read_text().splitlines()
+    ]
+    return sum(bool(line) and not line.startswith("//") for line in lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--prefix", type=Path, required=True, help="where Ferrite is installed")
+    prefix = parser.parse_args().prefix.resolve()
+    folders = sorted(file.parent for file in EXAMPLES.glob("*/CMakeLists.txt"))
+    superbuild = (EXAMPLES / "CMakeLists.txt").read_text()
+    failures = [f"{folder.name} is not in the superbuild" for folder in folders if f" {folder.name}" not in superbuild]
+    for folder in folders:
+        if (lines := code_lines(folder)) > MOST_LINES:
+            failures.append(f"{folder.name} has {lines} lines of code, more than {MOST_LINES}")
+    clock = Clock()
+    with tempfile.TemporaryDirectory(prefix="ferrite-examples-") as name:
+        build(EXAMPLES, Path(name), prefix, build_type="Debug")
+        print(f"{len(folders)} examples built in {clock.lap():.1f} s")
+        print(f"{run_tests(Path(name))} tests passed in {clock.lap():.1f} s")
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`ferrite plugin new`: each kind's project builds against the installed tree alone and passes its own tests as it is made;
+wrong names, kinds and folders are refused. Usage: test_new.py --prefix DIRECTORY
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from installed import Clock, build, call, run_tests, surroundings
+
+KINDS = ("rules", "pass", "op", "backend", "importer", "provider")
+
+
+def refusals(ferrite: Path, scratch: Path) -> list[str]:
+    """What is wrong with the answers to wrong requests."""
+    (scratch / "taken").mkdir()
+    cases = {
+        ("FE-C01", "did you mean 'rules'?"): ("rule", "acme.x"),
+        ("FE-C01", "NAME is missing: write 'ferrite plugin new NAME'"): ("rules",),
+        ("FE-C26", "'nodot' is no name"): ("op", "nodot"),
+        ("FE-C26", "'acme.9x' is no name"): ("op", "acme.9x"),
+        ("FE-C26", "'acme./x' is no name"): ("op", "acme./x"),
+        ("FE-C27", "it is there already"): ("op", "acme.x", "--output", "taken"),
+        ("FE-C10", "the folder cannot be made"): ("op", "acme.x", "--output", "/proc/nothing/x"),
+    }
+    failures = []
+    for (code, text), words in cases.items():
+        done = subprocess.run(
+            [ferrite, "plugin", "new", *words], capture_output=True, text=True, cwd=scratch, env=surroundings(), timeout=20
+        )
+        if done.returncode not in (2, 3) or code not in done.stderr or text not in done.stderr:
+            failures.append(f"plugin new {' '.join(words)}: exit status {done.returncode}: {done.stderr}")
+    # A program without its share folder has no templates.
+    alone = scratch / "taken" / "bin"
+    alone.mkdir()
+    shutil.copy(ferrite, alone)
+    done = subprocess.run(
+        [alone / "ferrite", "plugin", "new", "op", "acme.x"], capture_output=True, text=True, cwd=scratch,
+        env=surroundings() | {"LD_LIBRARY_PATH": str(ferrite.parents[1] / "lib")}, timeout=20,
+    )  # fmt: skip
+    if done.returncode != 3 or "FE-C25" not in done.stderr:
+        failures.append(f"without templates: exit status {done.returncode}: {done.stderr}")
+    shutil.rmtree(alone)
+    if list(scratch.iterdir()) != [scratch / "taken"] or list((scratch / "taken").iterdir()):
+        failures.append("a refused request left something behind")
+    return failures
+
+
+def project(kind: str, ferrite: Path, scratch: Path, prefix: Path) -> str:
+    """Makes, builds and tests one; says how long it took."""
+    clock = Clock()
+    name = f"acme.my_{kind}"
+    folder = scratch / name
+    listing = call(ferrite, "plugin", "new", kind, name, folder=scratch)
+    for file in folder.rglob("*"):
+        if file.is_file():
+            text = file.read_text()
+            if str(file.relative_to(scratch)) not in listing:
+                raise SystemExit(f"plugin new {kind}: {file} is not listed")
+            if "@ID@" in text or "@TARGET@" in text or "SPDX" in text:
+                raise SystemExit(f"plugin new {kind}: {file} has something of the template left")
+    build(folder, scratch / f"build-{kind}", prefix, build_type="Debug")
+    passed = run_tests(scratch / f"build-{kind}")
+    return f"{kind}: made, built, {passed} tests passed in {clock.lap():.1f} s"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--prefix", type=Path, required=True, help="where Ferrite is installed")
+    prefix = parser.parse_args().prefix.resolve()
+    ferrite = prefix / "bin" / "ferrite"
+    with tempfile.TemporaryDirectory(prefix="ferrite-plugin-new-") as name:
+        scratch = Path(name)
+        failures = refusals(ferrite, scratch)
+        with ThreadPoolExecutor(2) as pool:
+            for line in pool.map(lambda kind: project(kind, ferrite, scratch, prefix), KINDS):
+                print(line)
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
