@@ -65,7 +65,7 @@ def project(kind: str, ferrite: Path, scratch: Path, prefix: Path) -> str:
                 raise SystemExit(f"plugin new {kind}: {file} is not listed")
             if "@ID@" in text or "@TARGET@" in text or "SPDX" in text:
                 raise SystemExit(f"plugin new {kind}: {file} has something of the template left")
-    build(folder, scratch / f"build-{kind}", prefix, build_type="Debug")
+    build(folder, scratch / f"build-{kind}", prefix, build_type="None")
     passed = run_tests(scratch / f"build-{kind}")
     return f"{kind}: made, built, {passed} tests passed in {clock.lap():.1f} s"
 

@@ -32,7 +32,7 @@ def main() -> int:
     failures = []
     with tempfile.TemporaryDirectory(prefix="ferrite-side-by-side-") as name:
         scratch = Path(name)
-        build(SOURCES, scratch, prefix, "-DCMAKE_CXX_COMPILER=clang++-22", build_type="Debug")
+        build(SOURCES, scratch, prefix, "-DCMAKE_CXX_COMPILER=clang++-22", build_type="None")
         options: list[object] = []
         for library, needed in NEEDS.items():
             path = scratch / f"{library}.so"
