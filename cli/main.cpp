@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The program `ferrite`: one command a file, errors with codes, exit status 0 only on success.
+#include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -8,6 +10,7 @@
 #include <system_error>
 
 #include "cli/common.h"
+#include "core/plugin/watchdog.h"
 #include "core/support/suggest.h"
 
 namespace {
@@ -99,7 +102,26 @@ int run_chosen(const Run& chosen) {
   return std::fflush(stdout) != 0 || std::ferror(stdout) ? stdout_failed(status) : status;
 }
 
+/// How long a plugin's callback may take: five minutes, or what the environment says.
+std::optional<Error> watch_plugins() {
+  std::chrono::seconds limit(300);
+  if (const char* given = std::getenv("FERRITE_WATCHDOG")) {
+    const std::string_view text(given);
+    uint32_t seconds = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (text.empty() || end != text.data() + text.size() || fault != std::errc())
+      return error(
+          FE_EINVALID, "FE-C01",
+          "FERRITE_WATCHDOG is '{}'; write the seconds that a plugin's callback may take, 0 for no limit",
+          text);
+    limit = std::chrono::seconds(seconds);
+  }
+  ferrite::core::plugin::install_watchdog(limit);
+  return {};
+}
+
 int run_program(int argc, char** argv) {
+  if (auto wrong = watch_plugins()) return report(*wrong);
   CLI::App app("A tensor compiler: runs models compiled to machine code, through plugins.", "ferrite");
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text(), "Print the version");

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common.h"
+#include "core/plugin/serial.h"
 #include "core/support/abi.h"
 
 namespace ferrite::cli {
@@ -24,7 +25,7 @@ Result<std::vector<Coverage>> coverage_of(const fe_importer& importer) {
   core::abi::Collector<> text;
   auto args = core::abi::sized<fe_none>();
   auto sink = text.sink();
-  int32_t status = importer.coverage(importer.self, call.get(), &args, &sink);
+  int32_t status = core::plugin::invoke(importer, importer.coverage, call, &args, &sink);
   if (status != FE_OK) return call.error(status, "FE-I05", "the importer does not say what it covers");
   std::string_view rest = text.bytes();
   while (!rest.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // ferrite targets: devices that are here, and what can be compiled for.
 #include "cli/common.h"
+#include "core/plugin/serial.h"
 #include "core/run/pool.h"
 #include "core/support/abi.h"
 
@@ -21,7 +22,7 @@ void print_devices(const fe_runtime& runtime) {
   auto count = core::abi::sized<fe_device_count_out>();
   count.count = 1;
   if (runtime.device_count) {
-    int32_t status = runtime.device_count(runtime.self, call.get(), &none, &count);
+    int32_t status = core::plugin::invoke(runtime, runtime.device_count, call, &none, &count);
     if (status != FE_OK) {
       fmt::print("  {}: {}\n", core::abi::view(runtime.id),
                  call.error(status, "FE-D05", "its devices cannot be counted").message());
@@ -37,7 +38,7 @@ void print_devices(const fe_runtime& runtime) {
     out.name = name.sink();
     out.description = description.sink();
     core::abi::Call describe;
-    int32_t status = runtime.describe(runtime.self, describe.get(), &args, &out);
+    int32_t status = core::plugin::invoke(runtime, runtime.describe, describe, &args, &out);
     if (status != FE_OK) {
       fmt::print("  {}:{}: {}\n", core::abi::view(runtime.id), k,
                  describe.error(status, "FE-D05", "the device cannot be described").message());

@@ -198,6 +198,7 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
   auto out = abi::sized<fe_none>();
   int32_t status = plugin::invoke(*state_->importer, state_->importer->build, call, &args, &out);
   if (status != FE_OK) return at(path_, call.error(status, "FE-I04", "the model could not be imported"));
+  if (auto kept = api.check(); !kept) return at(path_, std::move(kept.error()));
   graph.commit();
   return graph;
 }

@@ -19,13 +19,15 @@ int32_t GraphApi::slot(void* self, fe_call* call, const Args* args, Out* out) {
       return abi::report(
           call, error(FE_EINVALID, "FE-G23", "a slot of the graph was called without its arguments"));
     }
-    if (const auto& deadline = static_cast<GraphApi*>(self)->deadline_; deadline.passed())
-      return abi::report(call, deadline.check().error());
+    int32_t refused = FE_OK;
+    auto* api = Loan<fe_graph_api, GraphApi>::owner_of(self, call, refused);
+    if (!api) return refused;
+    if (api->deadline_.passed()) return abi::report(call, api->deadline_.check().error());
     const Args given = abi::read(args);
     // Only what make gives is asked for in its answer: room for the results.
     Out answer{};
     if constexpr (std::is_same_v<Out, fe_make_out>) answer = abi::read(out);
-    const auto result = (static_cast<GraphApi*>(self)->*Method)(given, answer);
+    const auto result = (api->*Method)(given, answer);
     if (!result) return abi::report(call, result.error());
     abi::write(out, answer);
     return FE_OK;
@@ -46,29 +48,37 @@ uint64_t next_serial() {
 
 }  // namespace
 
-GraphApi::GraphApi(Graph& graph, const OpRegistry& registry)
-    : graph_(graph), registry_(registry), serial_(next_serial()) {
-  api_ = abi::sized<fe_graph_api>();
-  api_.rev = 1;
-  api_.self = this;
-  api_.view = slot<&GraphApi::view, fe_none, fe_graph_view>;
-  api_.node = slot<&GraphApi::node, fe_node_args, fe_node_view>;
-  api_.value = slot<&GraphApi::value, fe_value_args, fe_value_view>;
-  api_.make = slot<&GraphApi::make, fe_make_args, fe_make_out>;
-  api_.literal = slot<&GraphApi::literal, fe_literal_args, fe_handle_out>;
-  api_.weight = slot<&GraphApi::weight, fe_weight_args, fe_handle_out>;
-  api_.input = slot<&GraphApi::input, fe_input_args, fe_handle_out>;
-  api_.output = slot<&GraphApi::output, fe_output_args, fe_none>;
-  api_.replace_uses = slot<&GraphApi::replace_uses, fe_replace_args, fe_none>;
-  api_.erase = slot<&GraphApi::erase, fe_node_args, fe_none>;
-  api_.set_operand = slot<&GraphApi::set_operand, fe_operand_args, fe_none>;
-  api_.set_attr = slot<&GraphApi::set_attr, fe_attr_args, fe_none>;
-  api_.evaluate = slot<&GraphApi::evaluate, fe_value_args, fe_handle_out>;
-  api_.users = slot<&GraphApi::users, fe_value_args, fe_users_out>;
+const fe_graph_api& GraphApi::functions() {
+  static const fe_graph_api table = [] {
+    auto api = abi::sized<fe_graph_api>();
+    api.rev = 1;
+    api.view = slot<&GraphApi::view, fe_none, fe_graph_view>;
+    api.node = slot<&GraphApi::node, fe_node_args, fe_node_view>;
+    api.value = slot<&GraphApi::value, fe_value_args, fe_value_view>;
+    api.make = slot<&GraphApi::make, fe_make_args, fe_make_out>;
+    api.literal = slot<&GraphApi::literal, fe_literal_args, fe_handle_out>;
+    api.weight = slot<&GraphApi::weight, fe_weight_args, fe_handle_out>;
+    api.input = slot<&GraphApi::input, fe_input_args, fe_handle_out>;
+    api.output = slot<&GraphApi::output, fe_output_args, fe_none>;
+    api.replace_uses = slot<&GraphApi::replace_uses, fe_replace_args, fe_none>;
+    api.erase = slot<&GraphApi::erase, fe_node_args, fe_none>;
+    api.set_operand = slot<&GraphApi::set_operand, fe_operand_args, fe_none>;
+    api.set_attr = slot<&GraphApi::set_attr, fe_attr_args, fe_none>;
+    api.evaluate = slot<&GraphApi::evaluate, fe_value_args, fe_handle_out>;
+    api.users = slot<&GraphApi::users, fe_value_args, fe_users_out>;
+    return api;
+  }();
+  return table;
 }
 
-// As slot() finds it.
-GraphApi& GraphApi::of(const fe_graph_api& api) { return *static_cast<GraphApi*>(api.self); }
+GraphApi::GraphApi(Graph& graph, const OpRegistry& registry)
+    : graph_(graph), registry_(registry), serial_(next_serial()) {
+  renew();
+}
+
+void GraphApi::renew() { loan_.emplace(this, functions()); }
+
+GraphApi& GraphApi::of(const fe_graph_api& api) { return Loan<fe_graph_api, GraphApi>::owner_of(api); }
 
 GraphApi::Scratch& GraphApi::scratch() {
   if (scratch_.revision == graph_.revision()) return scratch_;

@@ -13,12 +13,14 @@
 #include "core/graph/graph.h"
 #include "core/graph/op_registry.h"
 #include "core/support/deadline.h"
+#include "core/support/loan.h"
 #include "ferrite/abi/graph.h"
 
 namespace ferrite::core::graph {
 
 /// One graph as a plugin sees it. Types are inferred at each edit; an edit that fails leaves the graph as it was.
-/// Views live until the next edit. One thread at a time; graph and registry outlive it.
+/// Views live until the next edit. Slots answer the thread that made it, as long as it lives, and refuse all others (FE-P62,
+/// FE-P63). Graph and registry outlive it.
 class GraphApi {
  public:
   using Evaluate = std::function<Result<ValueId>(Graph&, ValueId)>;
@@ -27,8 +29,12 @@ class GraphApi {
   GraphApi(const GraphApi&) = delete;
   GraphApi& operator=(const GraphApi&) = delete;
 
-  const fe_graph_api* api() const { return &api_; }
-  /// Whose table that is: every one in this process is some GraphApi's.
+  const fe_graph_api* api() const { return loan_->table(); }
+  /// Lends another table for the next callback; the one before is refused from now on.
+  void renew();
+  /// FE-P63 where a callback let another thread use its table.
+  Result<void> check() const { return loan_->check(); }
+  /// Whose table that is: every one in this process is lent by some GraphApi, which must be there still.
   static GraphApi& of(const fe_graph_api& api);
   Graph& graph() { return graph_; }
   /// No other object of this process has had it: with the graph's revision it says what the graph holds.
@@ -81,18 +87,19 @@ class GraphApi {
   Result<void> evaluate(const fe_value_args& args, fe_handle_out& out);
   Result<void> users(const fe_value_args& args, fe_users_out& out);
 
+  static const fe_graph_api& functions();
   template <auto Method, class Args, class Out>
   static int32_t slot(void* self, fe_call* call, const Args* args, Out* out);
 
   Graph& graph_;
   const OpRegistry& registry_;
   const uint64_t serial_;
-  fe_graph_api api_{};
   std::string made_by_;
   Evaluate evaluate_;
   Deadline deadline_;
   Scratch scratch_;
   std::vector<std::optional<uint32_t>> flags_;  // of ops, by the graph's number
+  std::optional<Loan<fe_graph_api, GraphApi>> loan_;
 };
 
 }  // namespace ferrite::core::graph

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/support/abi.h"
+#include "core/support/callback.h"
 #include "core/text/lexer.h"
 
 namespace ferrite::core::graph {
@@ -208,7 +209,8 @@ Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op
   auto args = abi::sized<fe_infer_args>();
   args.op = view.get();
   abi::Call call;
-  const int32_t status = op.def.infer(op.def.self, call.get(), &args, &out);
+  const int32_t status =
+      callback::call({op.plugin, "shape rule of op", op.name}, op.def.infer, op.def.self, call, &args, &out);
   FE_CHECK(
       call.check(status, "FE-G16", fmt::format("the shape rule of '{}' failed without saying why", op.name)));
   if (collected.fault) {

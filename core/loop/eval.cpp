@@ -11,6 +11,7 @@
 #include "core/loop/eval_prim.h"
 #include "core/loop/scalar.h"
 #include "core/loop/verify.h"
+#include "core/support/callback.h"
 
 namespace ferrite::core::loop {
 namespace {
@@ -454,23 +455,13 @@ Result<void> run_call(const StatementList& list, size_t number, std::span<const 
   }
   fe_kernel_call_args args{
       sizeof args, {buffers.data(), buffers.size(), sizeof(fe_kernel_buffer)}, info.self};
-  Error failure;
-  fe_call call{};
-  call.size = sizeof call;
-  call.host = &failure;
-  call.set_error = [](void* host, fe_string code, fe_string text) {
-    auto& to = *static_cast<Error*>(host);
-    to.code.assign(code.data ? code.data : "", code.data ? code.length : 0);
-    to.text.assign(text.data ? text.data : "", text.data ? text.length : 0);
-  };
-  call.cancelled = [](void*) -> int32_t { return 0; };
   fe_none out{sizeof out};
-  failure.status = info.function(info.self, &call, &args, &out);
-  if (failure.status == FE_OK) return {};
-  if (failure.code.empty()) failure.code = "FE-X23";
-  if (failure.text.empty())
-    failure.text = fmt::format("the kernel '{}' failed with status {}", info.name, failure.status);
-  return at(place, std::move(failure));
+  abi::Call call;
+  const int32_t status =
+      callback::call({{}, "kernel of a lowering", info.name}, info.function, info.self, call, &args, &out);
+  if (status == FE_OK) return {};
+  return at(place, call.error(status, "FE-X23",
+                              fmt::format("the kernel '{}' failed with status {}", info.name, status)));
 }
 
 /// Runs the statements with the first list.shared variables as one outer loop.

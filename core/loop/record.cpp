@@ -7,6 +7,7 @@
 
 #include "core/loop/scalar.h"
 #include "core/loop/verify.h"
+#include "core/support/abi.h"
 
 namespace ferrite::core::loop {
 namespace {
@@ -20,13 +21,6 @@ Error mistyped(fmt::format_string<Args...> format, Args&&... args) {
   return core::error(FE_EINVALID, "FE-K02", format, std::forward<Args>(args)...);
 }
 
-/// A caller's struct, of whatever size it has.
-template <class T>
-T take(const T* args) {
-  T result{};
-  if (args) std::memcpy(&result, args, std::min<size_t>(sizeof(T), args->size));
-  return result;
-}
 template <class T>
 T at(const fe_array& array, uint64_t k) {
   T value;
@@ -120,34 +114,42 @@ struct RecorderSlots {
   }
   template <auto Method, class Args>
   static int32_t token(void* self, fe_call* call, const Args* args, fe_token_out* out) {
-    auto& recorder = *static_cast<Recorder*>(self);
     if (out) out->token = 0;
+    int32_t refused = FE_OK;
+    auto* lent = Loan<fe_lower_api, Recorder>::owner_of(self, call, refused);
+    if (!lent) return refused;
+    auto& recorder = *lent;
     if (recorder.error_) return fail(recorder, call, *recorder.error_);
-    auto result = (recorder.*Method)(take(args));
+    auto result = (recorder.*Method)(abi::read(args));
     if (!result) return fail(recorder, call, std::move(result.error()));
     if (out) out->token = *result;
     return FE_OK;
   }
   template <auto Method, class Args>
   static int32_t action(void* self, fe_call* call, const Args* args, fe_none*) {
-    auto& recorder = *static_cast<Recorder*>(self);
+    int32_t refused = FE_OK;
+    auto* lent = Loan<fe_lower_api, Recorder>::owner_of(self, call, refused);
+    if (!lent) return refused;
+    auto& recorder = *lent;
     if (recorder.error_) return fail(recorder, call, *recorder.error_);
-    auto result = (recorder.*Method)(take(args));
+    auto result = (recorder.*Method)(abi::read(args));
     if (!result) return fail(recorder, call, std::move(result.error()));
     return FE_OK;
   }
   static int32_t end(void* self, fe_call* call, const fe_none*, fe_none*) {
-    auto& recorder = *static_cast<Recorder*>(self);
+    int32_t refused = FE_OK;
+    auto* lent = Loan<fe_lower_api, Recorder>::owner_of(self, call, refused);
+    if (!lent) return refused;
+    auto& recorder = *lent;
     if (recorder.error_) return fail(recorder, call, *recorder.error_);
     auto result = recorder.end();
     if (!result) return fail(recorder, call, std::move(result.error()));
     return FE_OK;
   }
-  static fe_lower_api table(Recorder* self) {
+  static fe_lower_api table() {
     fe_lower_api api{};
     api.size = sizeof api;
     api.rev = 1;
-    api.self = self;
     api.temp = token<&Recorder::temp, fe_temp_args>;
     api.begin = token<&Recorder::begin, fe_begin_args>;
     api.end = end;
@@ -167,7 +169,7 @@ struct RecorderSlots {
   }
 };
 
-Recorder::Recorder(LoopProgram& program) : program_(program), api_(RecorderSlots::table(this)) {}
+Recorder::Recorder(LoopProgram& program) : program_(program), loan_(this, RecorderSlots::table()) {}
 
 void Recorder::bind(std::span<const BufferId> operands, std::span<const BufferId> results, Origin origin) {
   error_.reset();

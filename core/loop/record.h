@@ -11,6 +11,7 @@
 #include "core/loop/body_builder.h"
 #include "core/loop/program.h"
 #include "core/support/error.h"
+#include "core/support/loan.h"
 #include "ferrite/abi/lower.h"
 
 namespace ferrite::core::loop {
@@ -35,7 +36,9 @@ class Recorder {
 
   /// Begins an op. `operands` may have `none` for an absent one; each result is a buffer of the program without contents.
   void bind(std::span<const BufferId> operands, std::span<const BufferId> results, Origin origin);
-  const fe_lower_api* api() const { return &api_; }
+  const fe_lower_api* api() const { return loan_.table(); }
+  /// FE-P63 where a lowering let another thread use the table.
+  Result<void> check() const { return loan_.check(); }
 
   /// Ends the op: the buffer of each result, or the version of it that was written last. On an error the program is as it
   /// was at bind.
@@ -79,7 +82,7 @@ class Recorder {
   BufferId write(Slot& slot);
 
   LoopProgram& program_;
-  fe_lower_api api_;
+  Loan<fe_lower_api, Recorder> loan_;
   std::optional<Error> error_;
   Origin origin_;
   std::vector<Slot> slots_;  // token - 1

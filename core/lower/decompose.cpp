@@ -2,6 +2,7 @@
 #include "core/graph/infer.h"
 #include "core/lower/lower.h"
 #include "core/support/abi.h"
+#include "core/support/callback.h"
 
 namespace ferrite::core::lower {
 namespace {
@@ -12,7 +13,8 @@ using Decompose = int32_t (*)(void* self, fe_call*, const fe_decompose_args*, fe
 
 /// Turns one node into what a decomposition builds before it.
 Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registry, graph::NodeId id,
-                            const std::string& made_by, Decompose decompose, void* self) {
+                            const std::string& made_by, const std::string& plugin, Decompose decompose,
+                            void* self) {
   graph::InstanceView instance(graph, id);
   graph::GraphApi api(graph, registry.ops());
   api.set_made_by(made_by);
@@ -26,9 +28,11 @@ Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registr
   auto out = abi::sized<fe_decompose_out>();
   out.results = replacements.data();
   out.capacity = replacements.size();
-  int32_t status = decompose(self, call.get(), &args, &out);
+  const std::string op(graph.op(id));
+  int32_t status = callback::call({plugin, "decomposition of op", op}, decompose, self, call, &args, &out);
   std::string where = graph.describe(id);
   if (status != FE_OK) return at(where, call.error(status, "FE-G25", "its decomposition failed"));
+  if (auto kept = api.check(); !kept) return at(where, std::move(kept.error()));
   for (size_t k = 0; k < results.size(); ++k) {
     graph::ValueId value{replacements[k]};
     const auto* found = graph.find(value);
@@ -49,8 +53,8 @@ Result<bool> decompose_by_others(graph::Graph& graph, const plugin::Registry& re
   for (const auto& entry : registry.decompositions(op)) {
     const auto mark = graph.mark();
     const std::string subject = graph.describe(id);
-    auto done =
-        decompose_node(graph, registry, id, entry.plugin->id, entry.table->decompose, entry.table->self);
+    auto done = decompose_node(graph, registry, id, entry.plugin->id, entry.plugin->id,
+                               entry.table->decompose, entry.table->self);
     if (!done && done.error().status != FE_EUNSUPPORTED) return std::move(done.error());
     ledger.add({"lowering",
                 subject,
@@ -95,7 +99,7 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
                           "the op has no lowering for device '{}' and no decomposition", device));
         }
         std::string subject = graph.describe(id);
-        FE_CHECK(decompose_node(graph, registry, id, op->name, op->def.decompose, op->def.self));
+        FE_CHECK(decompose_node(graph, registry, id, op->name, op->plugin, op->def.decompose, op->def.self));
         ledger.add({"lowering", subject, op->name, "decomposed", {}, {}, 0});
       }
       changed = true;

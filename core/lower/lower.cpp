@@ -4,6 +4,7 @@
 #include "core/graph/infer.h"
 #include "core/loop/record.h"
 #include "core/support/abi.h"
+#include "core/support/callback.h"
 
 namespace ferrite::core::lower {
 namespace {
@@ -118,7 +119,7 @@ class Lowerer {
       recorder_.bind(operands, results, {id.bits, op_name, node.origin});
       args.lower = recorder_.api();
       abi::Call call;
-      int32_t status = slot(self, call.get(), &args, &out);
+      int32_t status = callback::call({owner, "lowering of op", op_name}, slot, self, call, &args, &out);
       if (status == FE_EUNSUPPORTED) {
         recorder_.cancel();
         auto reason = call.error(status, "FE-K10", "declined");
@@ -131,6 +132,10 @@ class Lowerer {
         recorder_.cancel();
         return at(graph_.describe(id),
                   recorded ? *recorded : call.error(status, "FE-K10", "its lowering failed"));
+      }
+      if (auto kept = recorder_.check(); !kept) {
+        recorder_.cancel();
+        return at(graph_.describe(id), std::move(kept.error()));
       }
       auto versions = recorder_.finish();
       if (!versions) return at(graph_.describe(id), std::move(versions.error()));

@@ -11,6 +11,7 @@
 #include "core/rewrite/apply.h"
 #include "core/schedule/api.h"
 #include "core/support/abi.h"
+#include "core/support/callback.h"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -132,23 +133,12 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
   return {};
 }
 
-/// A call that is cancelled once its deadline has passed.
-class TimedCall : public abi::Call {
- public:
-  explicit TimedCall(const Deadline& deadline) : deadline_(deadline) {
-    get()->cancelled = [](void* host) {
-      return int32_t{static_cast<TimedCall*>(static_cast<abi::Call*>(host))->deadline_.passed()};
-    };
-  }
-
- private:
-  const Deadline& deadline_;
-};
-
 Result<void> call_pass(const PassEntry& entry, const fe_pass_args& args, const Deadline& deadline) {
-  TimedCall call(deadline);
+  abi::Call call;
+  call.cancel_when([&] { return deadline.passed(); });
   auto out = abi::sized<fe_pass_out>();
-  int32_t status = entry.pass->run(entry.pass->self, call.get(), &args, &out);
+  int32_t status = callback::call({entry.plugin->id, "pass", entry.name}, entry.pass->run, entry.pass->self,
+                                  call, &args, &out);
   return call.check(status, "FE-P10", "it gave no reason");
 }
 
@@ -174,10 +164,12 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
     if (entry.pass) {
       const auto before = graph.revision();
       auto args = abi::sized<fe_pass_args>();
+      api.renew();
       args.graph = api.api();
       api.set_made_by(entry.name);
       api.set_deadline(deadline);
       FE_CHECK(call_pass(entry, args, deadline));
+      FE_CHECK(api.check());
       return size_t{graph.revision() != before};
     }
     rewrite::ApplyOptions apply;
@@ -216,6 +208,7 @@ Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& re
     auto args = abi::sized<fe_pass_args>();
     args.loops = api.api();
     FE_CHECK(call_pass(entry, args, deadline));
+    FE_CHECK(api.check());
     return size_t{requests.forbidden != last.forbidden || requests.forced != last.forced};
   };
   stage.undo = [&]() -> Result<void> {
@@ -240,6 +233,7 @@ Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& regis
     auto args = abi::sized<fe_pass_args>();
     args.schedule = api.api();
     FE_CHECK(call_pass(entry, args, deadline));
+    FE_CHECK(api.check());
     return size_t{schedule.groups != last};
   };
   stage.undo = [&]() -> Result<void> {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/dll/shared_library.hpp>
 #include <cerrno>
 #include <cstring>
@@ -110,7 +111,9 @@ Result<fe_plugin_entry_v0_fn> load(const std::string& file, const std::string& p
   auto entry =
       library.has(FE_PLUGIN_ENTRY) ? &library.get<const fe_plugin_v0*(uint32_t)>(FE_PLUGIN_ENTRY) : nullptr;
   // Handles, tables and code of a plugin stay valid.
-  kept.push_back(library);
+  if (std::none_of(kept.begin(), kept.end(),
+                   [&](const auto& other) { return other.native() == library.native(); }))
+    kept.push_back(library);
   if (entry) return entry;
   return at(path,
             error(FE_EINVALID, "FE-P03", "it exports no '{}'; is it a Ferrite plugin of ABI version {}?",

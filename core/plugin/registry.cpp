@@ -10,6 +10,7 @@
 #include "core/plugin/library.h"
 #include "core/plugin/phases.h"
 #include "core/support/abi.h"
+#include "core/support/callback.h"
 #include "core/support/suggest.h"
 
 namespace ferrite::core::plugin {
@@ -19,9 +20,25 @@ bool is_phase(std::string_view name) {
   return std::find(std::begin(phase_names), std::end(phase_names), name) != std::end(phase_names);
 }
 
-std::vector<std::string> strings(const fe_array& array) {
+/// No struct of the ABI comes near to this, in any version: a larger size is no size.
+constexpr uint64_t largest_struct = 1 << 16;
+/// Nor does any plugin contribute so many things, or have names so long.
+constexpr uint64_t most_items = 1 << 16, longest_name = 1 << 12;
+
+Result<std::string> name_of(fe_string text, std::string_view what) {
+  if (!text.data || text.length == 0 || text.length > longest_name)
+    return error(FE_EINVALID, "FE-P07", "its {} is missing, or {} bytes long", what, text.length);
+  return std::string(text.data, text.length);
+}
+
+Result<std::vector<std::string>> names_of(const fe_array& array, std::string_view what) {
+  if (!abi::readable(array, sizeof(fe_string)) || array.count > most_items)
+    return error(FE_EINVALID, "FE-P07", "its array of {} cannot be read: {} elements, a stride of {}", what,
+                 array.count, array.stride);
   std::vector<std::string> result;
-  for (size_t k = 0; k < array.count; ++k) result.emplace_back(abi::view(abi::element<fe_string>(array, k)));
+  for (size_t k = 0; k < array.count; ++k) {
+    FE_TRY(result.emplace_back(), name_of(abi::element<fe_string>(array, k), what));
+  }
   return result;
 }
 
@@ -30,9 +47,14 @@ template <class Table>
 Result<const Table*> table_of(const fe_contribution& contribution, std::string_view what) {
   const auto* table = static_cast<const Table*>(contribution.table);
   if (!table) return error(FE_EINVALID, "FE-P07", "its {} table is null", what);
+  if (reinterpret_cast<uintptr_t>(table) % alignof(Table) != 0)
+    return error(FE_EINVALID, "FE-P07", "its {} table is not aligned", what);
   if (table->size < sizeof(Table))
     return error(FE_EINVALID, "FE-P07", "its {} table has {} bytes, the ABI's first version has {}", what,
                  table->size, sizeof(Table));
+  if (table->size > largest_struct)
+    return error(FE_EINVALID, "FE-P07", "its {} table says that it has {} bytes, which none has", what,
+                 table->size);
   return table;
 }
 
@@ -47,7 +69,7 @@ void destroy(const LoadedPlugin& plugin) {
   auto args = abi::sized<fe_destroy_args>();
   args.instance = plugin.instance;
   auto out = abi::sized<fe_none>();
-  description->destroy(description->self, call.get(), &args, &out);
+  callback::call({plugin.id, "destroy", {}}, description->destroy, description->self, call, &args, &out);
 }
 
 }  // namespace
@@ -80,11 +102,19 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     plugin->version = plugin->process->version();
     contributions = plugin->process->contributions();
   } else if (!request.library.empty()) {
+    // Its constructors and its entry run here.
+    const callback::Scope loading({plugin->id, "loading of", request.library});
     FE_TRY(auto entry, open_library(request.library, request.library_sha256));
-    const fe_plugin_v0* description = entry(FE_ABI_MINOR);
+    const fe_plugin_v0* description = nullptr;
+    try {
+      description = entry(FE_ABI_MINOR);
+    } catch (...) {
+      return at(place, error(FE_EINTERNAL, "FE-P61", "an exception left its entry"));
+    }
     // Another version's description may be shorter; what says the version comes first in all of them.
-    if (!description || description->size < offsetof(fe_plugin_v0, self))
-      return at(place, error(FE_EINVALID, "FE-P07", "its description is missing or too short"));
+    if (!description || description->size < offsetof(fe_plugin_v0, self) ||
+        description->size > largest_struct)
+      return at(place, error(FE_EINVALID, "FE-P07", "its description is missing, or its size is none"));
     if (description->major != FE_ABI_MAJOR || description->minor != FE_ABI_MINOR)
       return at(place, error(FE_EINVALID, "FE-P04",
                              "it was built for ABI {}.{}, this is {}.{}; rebuild it with this SDK",
@@ -92,12 +122,14 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     if (description->size < sizeof(fe_plugin_v0))
       return at(place, error(FE_EINVALID, "FE-P07", "its description has {} bytes, the ABI's has {}",
                              description->size, sizeof(fe_plugin_v0)));
-    std::string id(abi::view(description->id));
+    auto named = name_of(description->id, "id");
+    if (!named) return at(place, std::move(named.error()));
+    const std::string id = std::move(*named);
     if (!plugin->id.empty() && plugin->id != id)
       return at(place, error(FE_EINVALID, "FE-P05",
                              "it calls itself '{}', the manifest or descriptor says '{}'", id, plugin->id));
     plugin->id = id;
-    plugin->version = abi::view(description->version);
+    if (description->version.length <= longest_name) plugin->version = abi::view(description->version);
     plugin->description = description;
   }
   if (!request.library.empty() && !request.version.empty() && plugin->version != request.version)
@@ -121,15 +153,17 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     args.host = &host_;
     args.config = abi::array(config);
     auto out = abi::sized<fe_create_out>();
-    int32_t status = plugin->description->create(plugin->description->self, call.get(), &args, &out);
+    int32_t status = callback::call({plugin->id, "create", {}}, plugin->description->create,
+                                    plugin->description->self, call, &args, &out);
     if (status != FE_OK) return at(place, call.error(status, "FE-P06", "the plugin could not be created"));
     plugin->instance = out.instance;
     if (const auto& given = out.contributions;
-        given.count > 0 && (!given.data || given.stride < sizeof(fe_contribution))) {
+        !abi::readable(given, sizeof(fe_contribution)) || given.count > most_items) {
       destroy(*plugin);
-      return at(place, error(FE_EINVALID, "FE-P07",
-                             "its array of {} contributions is null or its stride is {}, less than {}",
-                             given.count, given.stride, sizeof(fe_contribution)));
+      return at(place,
+                error(FE_EINVALID, "FE-P07",
+                      "its array of {} contributions is null, too long, or its stride is {}, less than {}",
+                      given.count, given.stride, sizeof(fe_contribution)));
     }
     for (size_t k = 0; k < out.contributions.count; ++k)
       contributions.push_back(abi::element<fe_contribution>(out.contributions, k));
@@ -180,6 +214,7 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
     case FE_CONTRIBUTION_LOWERING: {
       FE_TRY(const auto* table, table_of<fe_lowering>(contribution, "lowering"));
       if (!table->lower) return null_slot("lowering", "lower");
+      FE_CHECK(name_of(table->op, "lowering's op"));
       for (const auto& other : lowerings_)
         if (other.plugin == &plugin && abi::view(other.table->op) == abi::view(table->op) &&
             abi::view(other.table->device) == abi::view(table->device))
@@ -201,9 +236,11 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       FE_TRY(const auto* table, table_of<fe_rule_set>(contribution, "rules"));
       std::string file(abi::view(table->file));
       if (file.empty()) file = plugin.id + ".rules";
-      if (table->predicates.count > 0 && table->predicates.stride != sizeof(fe_predicate))
-        return error(FE_EINVALID, "FE-P07", "its predicates have a stride of {} bytes",
-                     table->predicates.stride);
+      if (!abi::readable(table->predicates, sizeof(fe_predicate)) || table->predicates.count > most_items ||
+          (table->predicates.count > 0 && table->predicates.stride != sizeof(fe_predicate)))
+        return error(FE_EINVALID, "FE-P07",
+                     "its array of predicates cannot be read: {} elements, a stride of {}",
+                     table->predicates.count, table->predicates.stride);
       rule_sets_.push_back(
           {std::string(abi::view(table->text)),
            file,
@@ -216,10 +253,10 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       FE_TRY(const auto* table, table_of<fe_pass>(contribution, "pass"));
       if (!table->run) return null_slot("pass", "run");
       PassEntry entry;
-      entry.name = abi::view(table->name);
-      entry.phase = abi::view(table->phase);
-      entry.after = strings(table->after);
-      entry.before = strings(table->before);
+      FE_TRY(entry.name, name_of(table->name, "pass's name"));
+      FE_TRY(entry.phase, name_of(table->phase, "pass's phase"));
+      FE_TRY(entry.after, names_of(table->after, "names after which a pass runs"));
+      FE_TRY(entry.before, names_of(table->before, "names before which a pass runs"));
       entry.plugin = &plugin;
       entry.pass = table;
       if (!is_phase(entry.phase))
@@ -236,6 +273,9 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
     case FE_CONTRIBUTION_PROVIDER: {
       FE_TRY(const auto* table, table_of<fe_provider>(contribution, "provider"));
       if (!table->open_target) return null_slot("provider", "open_target");
+      FE_CHECK(name_of(table->id, "provider's id"));
+      FE_CHECK(name_of(table->device_kind, "provider's device_kind"));
+      callback::own(table, plugin.id);
       providers_.push_back({table, &plugin});
       return {};
     }
@@ -245,6 +285,8 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
                                 {reinterpret_cast<const void*>(table->alloc), "alloc"},
                                 {reinterpret_cast<const void*>(table->launch), "launch"}})
         if (!slot) return null_slot("runtime", name);
+      FE_CHECK(name_of(table->id, "runtime's id"));
+      callback::own(table, plugin.id);
       runtimes_.push_back({table, &plugin});
       return {};
     }
@@ -252,6 +294,9 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       FE_TRY(const auto* table, table_of<fe_importer>(contribution, "importer"));
       if (!table->model_open || !table->signature || !table->build)
         return null_slot("importer", "model_open, signature or build");
+      FE_CHECK(name_of(table->id, "importer's id"));
+      FE_CHECK(name_of(table->extensions, "importer's extensions"));
+      callback::own(table, plugin.id);
       importers_.push_back({table, &plugin});
       return {};
     }

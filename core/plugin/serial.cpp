@@ -4,6 +4,14 @@
 #include <map>
 
 namespace ferrite::core::plugin {
+namespace {
+
+template <class Slot>
+bool is(Slot slot, const void* given) {
+  return slot && reinterpret_cast<const void*>(slot) == given;
+}
+
+}  // namespace
 
 std::mutex& lock_of(const void* table) {
   // Process-wide, as loaded libraries are. A map never moves its elements.
@@ -11,6 +19,34 @@ std::mutex& lock_of(const void* table) {
   static std::map<const void*, std::mutex> locks;
   std::lock_guard hold(guard);
   return locks[table];
+}
+
+const char* slot_name(const fe_provider& table, const void* slot) {
+  if (is(table.open_target, slot)) return "open_target of provider";
+  if (is(table.close_target, slot)) return "close_target of provider";
+  if (is(table.propose, slot)) return "propose of provider";
+  if (is(table.compile, slot)) return "compile of provider";
+  return "fingerprint of provider";
+}
+
+const char* slot_name(const fe_runtime& table, const void* slot) {
+  if (is(table.launch, slot)) return "launch of runtime";
+  if (is(table.alloc, slot)) return "alloc of runtime";
+  if (is(table.free, slot)) return "free of runtime";
+  if (is(table.copy, slot)) return "copy of runtime";
+  if (is(table.describe, slot)) return "describe of runtime";
+  if (is(table.device_count, slot)) return "device_count of runtime";
+  if (is(table.module_load, slot)) return "module_load of runtime";
+  if (is(table.module_unload, slot)) return "module_unload of runtime";
+  return "function of runtime";
+}
+
+const char* slot_name(const fe_importer& table, const void* slot) {
+  if (is(table.model_open, slot)) return "model_open of importer";
+  if (is(table.model_close, slot)) return "model_close of importer";
+  if (is(table.signature, slot)) return "signature of importer";
+  if (is(table.build, slot)) return "build of importer";
+  return "coverage of importer";
 }
 
 }  // namespace ferrite::core::plugin

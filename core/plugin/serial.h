@@ -6,7 +6,10 @@
 #include <type_traits>
 
 #include "core/support/abi.h"
+#include "core/support/callback.h"
+#include "ferrite/abi/importer.h"
 #include "ferrite/abi/provider.h"
+#include "ferrite/abi/runtime.h"
 
 namespace ferrite::core::plugin {
 
@@ -22,12 +25,21 @@ std::unique_lock<std::mutex> serialised(const Table& table) {
   return std::unique_lock(lock_of(&table));
 }
 
+/// What a slot of a table is called: "compile of provider".
+const char* slot_name(const fe_provider& table, const void* slot);
+const char* slot_name(const fe_runtime& table, const void* slot);
+const char* slot_name(const fe_importer& table, const void* slot);
+
 /// Calls one of the table's slots, alone where the table asks for that.
 template <class Table, class Args, class Out>
 int32_t invoke(const Table& table, int32_t (*slot)(void*, fe_call*, const Args*, Out*), abi::Call& call,
                const std::type_identity_t<Args>* args, std::type_identity_t<Out>* out) {
   const auto lock = serialised(table);
-  return slot(table.self, call.get(), args, out);
+  callback::Frame frame;
+  frame.what = slot_name(table, reinterpret_cast<const void*>(slot));
+  frame.name = abi::view(table.id);
+  frame.table = &table;
+  return callback::call(frame, slot, table.self, call, args, out);
 }
 
 }  // namespace ferrite::core::plugin

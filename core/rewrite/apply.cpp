@@ -15,6 +15,7 @@
 #include "core/rewrite/parse.h"
 #include "core/rewrite/print.h"
 #include "core/support/abi.h"
+#include "core/support/callback.h"
 #include "core/support/suggest.h"
 
 namespace ferrite::core::rewrite {
@@ -461,7 +462,8 @@ class Driver {
     auto out = abi::sized<fe_predicate_out>();
     abi::Call call;
     const graph::Mark mark = graph_.mark();
-    const int32_t status = predicate.accept(predicate.self, call.get(), &args, &out);
+    const int32_t status =
+        callback::call({plugin_id_, "predicate", name}, predicate.accept, predicate.self, call, &args, &out);
     const Graph::Touched touched = graph_.touched(mark);
     FE_CHECK(graph_.rollback(mark));
     if (status == FE_EUNSUPPORTED) return false;
@@ -473,6 +475,7 @@ class Driver {
       done.error().text = "failed: " + done.error().text;
       return fail(std::move(done.error()));
     }
+    if (auto kept = api_.check(); !kept) return fail(std::move(kept.error()));
     if (!touched.nodes.empty() || touched.signature) {
       return fail(error(FE_EINVALID, "FE-R17", "edits the graph; it may only look at it (a pass may edit)"));
     }

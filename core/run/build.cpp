@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <charconv>
 #include <chrono>
 #include <map>
@@ -34,6 +35,7 @@ class Builder::Steps {
     executable_ = std::make_shared<Executable>();
     executable_->runtime = device_.runtime;
     executable_->device = device_.number;
+    executable_->alignment = device_.alignment;
     Pool::process().grow(options_.threads);
     executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
     executable_->constants = program_.constants;
@@ -367,6 +369,15 @@ class Builder::Steps {
     for (size_t u = 0; u < units_.size(); ++u) {
       auto& slot = slots[u];
       if (slot.failed) return std::move(*slot.failed);
+      constexpr int64_t most_workspace = int64_t{1} << 40;  // a worker; their sum must not overflow
+      if (slot.out.tasks < 0 || slot.out.grain < 0 || slot.out.workspace_bytes < 0 ||
+          slot.out.workspace_bytes > most_workspace)
+        return core::at(
+            units_[u].provenance,
+            error(FE_EINTERNAL, "FE-P67",
+                  "provider '{}' says that the kernel has {} tasks, a grain of {} and {} bytes of "
+                  "workspace",
+                  abi::view(device_.provider->id), slot.out.tasks, slot.out.grain, slot.out.workspace_bytes));
       CompiledKernel kernel;
       kernel.entry = units_[u].entry;
       kernel.provenance = units_[u].provenance;
@@ -613,6 +624,10 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
     return core::at(where, describe_call.error(status, "FE-D05", "the device cannot be described"));
   device->description = description.bytes();
   device->name = label.bytes();
+  device->alignment = std::max<uint64_t>(described.alignment, 1);
+  if (!std::has_single_bit(device->alignment))
+    return core::at(where, error(FE_EDEVICE, "FE-P66", "it says that its memory is aligned to {} bytes",
+                                 described.alignment));
 
   abi::Call open_call;
   auto open_args = abi::sized<fe_open_target_args>();

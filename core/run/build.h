@@ -31,6 +31,7 @@ class Device {
   const fe_provider* provider = nullptr;
   fe_open_target_out target{};
   uint32_t number = 0;
+  uint64_t alignment = 1;   ///< of allocations, a power of two
   std::string kind;         ///< the runtime's id
   std::string description;  ///< bytes
   std::string name;

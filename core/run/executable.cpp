@@ -30,14 +30,20 @@ Executable::~Executable() {
   }
 }
 
-void* Executable::alloc(int64_t bytes) const {
-  if (bytes <= 0) return nullptr;
+Result<void*> Executable::alloc(int64_t bytes) const {
+  if (bytes <= 0) return static_cast<void*>(nullptr);
   abi::Call call;
   auto args = abi::sized<fe_alloc_args>();
   args.device = device;
   args.bytes = static_cast<uint64_t>(bytes);
   auto out = abi::sized<fe_alloc_out>();
-  return plugin::invoke(*runtime, runtime->alloc, call, &args, &out) == FE_OK ? out.data : nullptr;
+  const auto place = fmt::format("device {}:{}", abi::view(runtime->id), device);
+  if (plugin::invoke(*runtime, runtime->alloc, call, &args, &out) != FE_OK || !out.data)
+    return at(place, error(FE_ENOMEM, "FE-D03", "no memory for {} bytes", bytes));
+  if (reinterpret_cast<uintptr_t>(out.data) % alignment == 0) return out.data;
+  free(out.data);
+  return at(place,
+            error(FE_EDEVICE, "FE-P66", "its memory is not aligned to {} bytes, as it says", alignment));
 }
 
 void Executable::free(void* data) const {
@@ -50,10 +56,17 @@ void Executable::free(void* data) const {
   plugin::invoke(*runtime, runtime->free, call, &args, &out);
 }
 
-Executable::Context::Context(const Executable& executable)
-    : executable_(executable),
-      arena_(executable.alloc(executable.arena_bytes)),
-      workspace_(executable.alloc(executable.workspace_bytes_ * executable.workers)) {}
+Executable::Context::Context(const Executable& executable) : executable_(executable) {
+  const auto take = [&](int64_t bytes, void*& data) {
+    auto allocated = allocated_ ? executable.alloc(bytes) : Result<void*>(nullptr);
+    if (allocated)
+      data = *allocated;
+    else
+      allocated_ = std::move(allocated.error());
+  };
+  take(executable.arena_bytes, arena_);
+  take(executable.workspace_bytes_ * executable.workers, workspace_);
+}
 
 Executable::Context::~Context() {
   executable_.free(arena_);
@@ -98,11 +111,11 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
     constant.data = reinterpret_cast<const std::byte*>(start);
   }
   for (int64_t bytes : persistent_bytes) {
-    void* data = alloc(std::max<int64_t>(bytes, 1));
-    if (!data) return error(FE_ENOMEM, "FE-D03", "no memory for {} bytes of prepared constants", bytes);
+    FE_TRY(void* data, alloc(std::max<int64_t>(bytes, 1)));
     persistent_.push_back(data);
   }
   Context context(*this);
+  FE_CHECK(context.allocated_);
   int64_t error_words[2] = {0, 0};
   for (const auto& step : init)
     FE_CHECK(launch(step, {}, {}, static_cast<char*>(context.arena_), static_cast<char*>(context.workspace_),
@@ -148,7 +161,8 @@ Result<void> Executable::launch(const Launch& step, std::span<const void* const>
     auto args = abi::sized<fe_kernel_call_args>();
     args.buffers = abi::array(buffers);
     args.self = step.call.self;
-    int32_t status = step.call.function(step.call.self, call.get(), &args, &out);
+    int32_t status = callback::call({{}, "kernel of a lowering", step.call.name}, step.call.function,
+                                    step.call.self, call, &args, &out);
     if (status != FE_OK)
       return at(step.call.name, call.error(status, "FE-X11", "the kernel that a plugin gave failed"));
     return {};
@@ -174,9 +188,7 @@ Result<void> Executable::launch(const Launch& step, std::span<const void* const>
 
 Result<void> Executable::run(Context& context, std::span<const void* const> input_data,
                              std::span<void* const> output_data) const {
-  if ((arena_bytes > 0 && !context.arena_) || (workspace_bytes_ > 0 && !context.workspace_))
-    return error(FE_ENOMEM, "FE-D03", "no memory for an arena of {} bytes and {} bytes of workspace a worker",
-                 arena_bytes, workspace_bytes_);
+  FE_CHECK(context.allocated_);
   int64_t error_words[2] = {0, 0};
   for (const auto& step : steps)
     FE_CHECK(launch(step, input_data, output_data, static_cast<char*>(context.arena_),

@@ -69,6 +69,7 @@ class Executable {
   int64_t arena_bytes = 0;
   const fe_runtime* runtime = nullptr;
   uint32_t device = 0;
+  uint64_t alignment = 1;  ///< of what the runtime allocates, a power of two
   int64_t workers = 1;
   std::shared_ptr<const void> keeps_alive;  ///< the graph that owns constants in memory
 
@@ -85,6 +86,7 @@ class Executable {
    private:
     friend class Executable;
     const Executable& executable_;
+    Result<void> allocated_;
     void* arena_ = nullptr;
     void* workspace_ = nullptr;
   };
@@ -101,7 +103,8 @@ class Executable {
                       int64_t* error_words) const;
   const void* address(const Place& place, std::span<const void* const> inputs, std::span<void* const> outputs,
                       const char* arena) const;
-  void* alloc(int64_t bytes) const;
+  /// Null for no bytes. FE-D03 no memory, FE-P66 memory that is not aligned as the device says.
+  Result<void*> alloc(int64_t bytes) const;
   void free(void* data) const;
 
   void* module_ = nullptr;

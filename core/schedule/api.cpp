@@ -54,57 +54,74 @@ int32_t StatementViews::fill(fe_call* call, const fe_statement_args* args, const
 
 LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
     : program_(program), requests_(requests), views_(program) {
-  api_ = abi::sized<fe_loop_api>();
-  api_.rev = 1;
-  api_.self = this;
-  api_.program = [](void* self, fe_call*, const fe_none*, fe_program_view* out) -> int32_t {
-    const auto& program = static_cast<LoopApi*>(self)->program_;
+  auto table = abi::sized<fe_loop_api>();
+  table.rev = 1;
+  table.program = [](void* self, fe_call* call, const fe_none*, fe_program_view* out) -> int32_t {
+    int32_t refused = FE_OK;
+    auto* api = Loan<fe_loop_api, LoopApi>::owner_of(self, call, refused);
+    if (!api) return refused;
+    const auto& program = api->program_;
     out->statement_count = static_cast<uint32_t>(program.statements.size());
     out->buffer_count = static_cast<uint32_t>(program.buffers.size());
     out->group_count = 0;
     return FE_OK;
   };
-  api_.statement = [](void* self, fe_call* call, const fe_statement_args* args,
-                      fe_statement_view* out) -> int32_t {
-    return static_cast<LoopApi*>(self)->views_.fill(call, args, {}, out);
+  table.statement = [](void* self, fe_call* call, const fe_statement_args* args,
+                       fe_statement_view* out) -> int32_t {
+    int32_t refused = FE_OK;
+    auto* api = Loan<fe_loop_api, LoopApi>::owner_of(self, call, refused);
+    if (!api) return refused;
+    return api->views_.fill(call, args, {}, out);
   };
-  api_.forbid_fusion = [](void* self, fe_call* call, const fe_pair_args* args, fe_none*) -> int32_t {
-    auto* api = static_cast<LoopApi*>(self);
+  table.forbid_fusion = [](void* self, fe_call* call, const fe_pair_args* args, fe_none*) -> int32_t {
+    int32_t refused = FE_OK;
+    auto* api = Loan<fe_loop_api, LoopApi>::owner_of(self, call, refused);
+    if (!api) return refused;
     size_t count = api->program_.statements.size();
     if (!args || args->a >= count || args->b >= count || args->a == args->b)
       return refuse(call, "FE-S01", "a pair needs two different statements of the program");
     api->requests_.forbidden.insert({std::min(args->a, args->b), std::max(args->a, args->b)});
     return FE_OK;
   };
-  api_.force_fusion = [](void* self, fe_call* call, const fe_pair_args* args, fe_none*) -> int32_t {
-    auto* api = static_cast<LoopApi*>(self);
+  table.force_fusion = [](void* self, fe_call* call, const fe_pair_args* args, fe_none*) -> int32_t {
+    int32_t refused = FE_OK;
+    auto* api = Loan<fe_loop_api, LoopApi>::owner_of(self, call, refused);
+    if (!api) return refused;
     size_t count = api->program_.statements.size();
     if (!args || args->a >= count || args->b >= count || args->a == args->b)
       return refuse(call, "FE-S01", "a pair needs two different statements of the program");
     api->requests_.forced.emplace_back(std::min(args->a, args->b), std::max(args->a, args->b));
     return FE_OK;
   };
+  loan_.emplace(this, table);
 }
 
 ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(schedule.program) {
-  api_ = abi::sized<fe_schedule_api>();
-  api_.rev = 1;
-  api_.self = this;
-  api_.program = [](void* self, fe_call*, const fe_none*, fe_program_view* out) -> int32_t {
-    const auto& schedule = static_cast<ScheduleApi*>(self)->schedule_;
+  auto table = abi::sized<fe_schedule_api>();
+  table.rev = 1;
+  table.program = [](void* self, fe_call* call, const fe_none*, fe_program_view* out) -> int32_t {
+    int32_t refused = FE_OK;
+    auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_of(self, call, refused);
+    if (!api) return refused;
+    const auto& schedule = api->schedule_;
     out->statement_count = static_cast<uint32_t>(schedule.program.statements.size());
     out->buffer_count = static_cast<uint32_t>(schedule.program.buffers.size());
     out->group_count = static_cast<uint32_t>(schedule.groups.size());
     return FE_OK;
   };
-  api_.statement = [](void* self, fe_call* call, const fe_statement_args* args,
-                      fe_statement_view* out) -> int32_t {
-    auto* api = static_cast<ScheduleApi*>(self);
+  table.statement = [](void* self, fe_call* call, const fe_statement_args* args,
+                       fe_statement_view* out) -> int32_t {
+    int32_t refused = FE_OK;
+    auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_of(self, call, refused);
+    if (!api) return refused;
     return api->views_.fill(call, args, api->schedule_.groups, out);
   };
   // The part from `at` on becomes a group of its own, behind the first part, where its inputs are ready.
-  api_.split_group = [](void* self, fe_call* call, const fe_group_args* args, fe_none*) -> int32_t {
-    auto& groups = static_cast<ScheduleApi*>(self)->schedule_.groups;
+  table.split_group = [](void* self, fe_call* call, const fe_group_args* args, fe_none*) -> int32_t {
+    int32_t refused = FE_OK;
+    auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_of(self, call, refused);
+    if (!api) return refused;
+    auto& groups = api->schedule_.groups;
     if (!args || args->group >= groups.size()) return refuse(call, "FE-S02", "there is no such group");
     auto& members = groups[args->group].statements;
     auto place = std::find(members.begin(), members.end(), args->at);
@@ -115,6 +132,7 @@ ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(sched
     groups.insert(groups.begin() + args->group + 1, std::move(rest));
     return FE_OK;
   };
+  loan_.emplace(this, table);
 }
 
 }  // namespace ferrite::core::schedule

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/schedule/schedule.h"
+#include "core/support/loan.h"
 #include "ferrite/abi/schedule.h"
 
 namespace ferrite::core::schedule {
@@ -33,25 +35,29 @@ class LoopApi {
  public:
   LoopApi(const LoopProgram& program, FusionRequests& requests);
   LoopApi(const LoopApi&) = delete;
-  const fe_loop_api* api() const { return &api_; }
+  const fe_loop_api* api() const { return loan_->table(); }
+  /// FE-P63 where a pass let another thread use the table.
+  Result<void> check() const { return loan_->check(); }
 
  private:
   const LoopProgram& program_;
   FusionRequests& requests_;
   StatementViews views_;
-  fe_loop_api api_{};
+  std::optional<Loan<fe_loop_api, LoopApi>> loan_;
 };
 
 class ScheduleApi {
  public:
   explicit ScheduleApi(Schedule& schedule);
   ScheduleApi(const ScheduleApi&) = delete;
-  const fe_schedule_api* api() const { return &api_; }
+  const fe_schedule_api* api() const { return loan_->table(); }
+  /// FE-P63 where a pass let another thread use the table.
+  Result<void> check() const { return loan_->check(); }
 
  private:
   Schedule& schedule_;
   StatementViews views_;
-  fe_schedule_api api_{};
+  std::optional<Loan<fe_schedule_api, ScheduleApi>> loan_;
 };
 
 }  // namespace ferrite::core::schedule

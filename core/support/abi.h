@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -30,6 +31,11 @@ T sized() {
   return value;
 }
 
+/// So many bytes of a struct are taken that says a size: whole words, so that no pointer is taken by halves.
+inline size_t readable_bytes(uint64_t size, size_t most) {
+  return static_cast<size_t>(std::min<uint64_t>(size, most)) / sizeof(uint64_t) * sizeof(uint64_t);
+}
+
 /// What a peer gave, at this side's size. Null gives a zeroed struct.
 template <SizeLed T>
 T read(const T* given) {
@@ -41,7 +47,7 @@ T read(const T* given) {
     return value;
   }
   T value{};
-  if (given) std::memcpy(&value, given, given->size);
+  if (given) std::memcpy(&value, given, readable_bytes(given->size, sizeof(T)));
   value.size = sizeof(T);
   return value;
 }
@@ -74,7 +80,7 @@ T element(const fe_array& array, uint64_t k) {
   if constexpr (SizeLed<T>) {
     uint64_t size = 0;
     std::memcpy(&size, at, sizeof(size));
-    std::memcpy(&value, at, std::min<uint64_t>({size, array.stride, sizeof(T)}));
+    std::memcpy(&value, at, readable_bytes(std::min(size, array.stride), sizeof(T)));
     value.size = sizeof(T);
   } else {
     std::memcpy(&value, at, std::min<uint64_t>(array.stride, sizeof(T)));
@@ -95,27 +101,22 @@ fe_array array(const std::vector<T>& items) {
   return array(items.data(), items.size());
 }
 
-/// An fe_call whose error comes back as an Error.
+/// An fe_call whose error comes back as an Error. The memory behind get() stays for good: a plugin that kept the call and uses it
+/// when it is over, or from another thread, is told off (FE-P62, FE-P63), and nothing else happens.
 class Call {
  public:
-  Call() {
-    call_.size = sizeof(call_);
-    call_.host = this;
-    call_.set_error = [](void* host, fe_string code, fe_string text) {
-      auto* self = static_cast<Call*>(host);
-      self->code_ = string(code);
-      self->text_ = string(text);
-    };
-    call_.cancelled = [](void*) { return int32_t{0}; };
-  }
+  Call();
+  ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
-  fe_call* get() { return &call_; }
+  fe_call* get();
 
+  /// The callee is asked to give up as soon as this holds.
+  void cancel_when(std::function<bool()> holds);
+  /// What the callee, or the host for it, says is wrong.
+  void set_error(std::string_view code, std::string_view text);
   /// The error that a status other than FE_OK stands for; `code` and `text` where the callee set none.
-  Error error(int32_t status, std::string_view code, std::string_view text) const {
-    return {status, code_.empty() ? std::string(code) : code_, text_.empty() ? std::string(text) : text_, {}};
-  }
+  Error error(int32_t status, std::string_view code, std::string_view text) const;
   /// What a slot returned, as a result.
   Result<void> check(int32_t status, std::string_view code, std::string_view text) const {
     if (status == FE_OK) return {};
@@ -123,8 +124,8 @@ class Call {
   }
 
  private:
-  fe_call call_{};
-  std::string code_, text_;
+  struct Record;
+  Record* const record_;
 };
 
 /// Collects what a callee writes.

@@ -4,6 +4,8 @@
 //   config provider = "declines" | "layout" | "silent": what its provider does for the last device
 //   test.fails(x)      an op whose kernel fails
 //   config pass = "pair" | "statement" | "group" | "cut": a pass that names what does not exist
+#include <new>
+
 #include "ferrite/plugin.hpp"
 
 namespace {
@@ -13,6 +15,7 @@ using namespace ferrite;
 constexpr uint32_t not_described = 0, not_compiled = 1, not_loaded = 2, no_memory = 3,
                    devices = 5;  // the last one describes itself, compiles and loads, and does not launch
 constexpr uint32_t nowhere = 999;
+constexpr std::align_val_t alignment{64};  // as DeviceDescription has it
 
 [[noreturn]] void fail_silently() { throw Failure(FE_EDEVICE, "", ""); }
 
@@ -28,9 +31,9 @@ class FaultyRuntime final : public Runtime {
     return description;
   }
   void* alloc(uint32_t device, uint64_t bytes) override {
-    return device == no_memory ? nullptr : ::operator new(bytes);
+    return device == no_memory ? nullptr : ::operator new(bytes, alignment);
   }
-  void free(uint32_t, void* data) override { ::operator delete(data); }
+  void free(uint32_t, void* data) override { ::operator delete(data, alignment); }
   void copy(const fe_copy_args&) override {}
   void* module_load(uint32_t device, std::span<const Bytes>, std::string_view) override {
     if (device == not_loaded) fail_silently();

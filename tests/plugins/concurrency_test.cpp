@@ -109,14 +109,16 @@ TEST_F(Concurrency, SessionsOpenFromFourThreads) {
 struct Table {
   void* self;
   uint32_t thread_model;
+  fe_string id;
   int32_t (*slot)(void* self, fe_call* call, const fe_none* args, fe_none* out);
 };
+const char* slot_name(const Table&, const void*) { return "slot of table"; }
 
 int most_at_once(uint32_t thread_model) {
   struct State {
     std::atomic<int> inside{0}, most{0};
   } state;
-  const Table table{&state, thread_model, [](void* self, fe_call*, const fe_none*, fe_none*) -> int32_t {
+  const Table table{&state, thread_model, {}, [](void* self, fe_call*, const fe_none*, fe_none*) -> int32_t {
                       auto& seen = *static_cast<State*>(self);
                       const int inside = ++seen.inside;
                       int most = seen.most.load();

@@ -27,7 +27,7 @@ bool use_before_definition(Graph& graph) {
 /// An operand of a dtype that the op's type rule refuses.
 bool wrong_type(Graph& graph) {
   Node add = first_of(graph, "add");
-  Value other = graph.make("cast", {add.operand(0)}, {attr("to", i64)});
+  Value other = graph.make("cast", {add.operand(0)}, {attr("dtype", i64)});
   graph.set_operand(add, 0, other);
   return true;
 }

@@ -3,8 +3,8 @@
 """Every error code of sdk/include/ferrite/errors.def is expected by a test, or is one that no test can produce.
 
 Usage: check_tested_errors.py [--root DIRECTORY]
-Prints one line a violation; exit status 1 when there is any. A code counts as expected where a test names it: in C++ and
-Python in a string, in text tests anywhere.
+Prints one line a violation; exit status 1 when there is any. A code counts as expected where a test names it: in C++,
+Python and tables of cases in a string, in text tests anywhere.
 """
 
 import argparse
@@ -17,7 +17,7 @@ ENTRY = re.compile(r'^FE_ERROR\(\s*"(FE-[A-Z]\d\d)"', re.MULTILINE)
 CODE = re.compile(r"FE-[A-Z]\d\d\b")
 # "FE-M0[56]", as a pattern of a test says two codes at once, names none of them.
 STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')
-QUOTED = {".cpp", ".h", ".py"}
+QUOTED = {".cpp", ".h", ".py", ".toml"}
 WHOLE = {".fe", ".sh"}
 EXEMPT = ("tests/rules/", "tests/docs/")
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/support/abi.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "core/support/callback.h"
+
+namespace ferrite::core::abi {
+
+struct Call::Record {
+  fe_call call{};
+  std::string code, text;
+  std::function<bool()> cancelled;
+  std::atomic<bool> live{false};
+  std::atomic<std::thread::id> thread;
+
+  static void set_error(void* host, fe_string code, fe_string text) {
+    auto& record = *static_cast<Record*>(host);
+    if (!record.live.load()) return callback::misuse("FE-P62", "a call was used after it had returned");
+    if (record.thread.load() != std::this_thread::get_id())
+      return callback::misuse("FE-P63", "a call was used from another thread than its own");
+    constexpr size_t longest = 1 << 16;
+    record.code = view(code).substr(0, longest);
+    record.text = view(text).substr(0, longest);
+  }
+};
+
+namespace {
+
+/// Calls that are over, the oldest first; so many wait before one is used again.
+template <class Record>
+struct Records {
+  static constexpr size_t rest = 64;
+  std::mutex mutex;
+  std::deque<Record*> over;
+  static Records& all() {
+    static auto& records = *new Records();
+    return records;
+  }
+  Record* take() {
+    std::lock_guard lock(mutex);
+    if (over.size() <= rest) return new Record();
+    Record* record = over.front();
+    over.pop_front();
+    return record;
+  }
+  void give(Record* record) {
+    std::lock_guard lock(mutex);
+    over.push_back(record);
+  }
+};
+
+}  // namespace
+
+Call::Call() : record_(Records<Record>::all().take()) {
+  record_->call.size = sizeof(fe_call);
+  record_->call.host = record_;
+  record_->call.set_error = Record::set_error;
+  record_->call.cancelled = [](void* host) {
+    const auto& record = *static_cast<const Record*>(host);
+    return int32_t{record.live.load() && record.cancelled && record.cancelled()};
+  };
+  record_->code.clear();
+  record_->text.clear();
+  record_->thread.store(std::this_thread::get_id());
+  record_->live.store(true);
+}
+
+Call::~Call() {
+  record_->live.store(false);
+  record_->cancelled = nullptr;
+  Records<Record>::all().give(record_);
+}
+
+fe_call* Call::get() { return &record_->call; }
+
+void Call::cancel_when(std::function<bool()> holds) { record_->cancelled = std::move(holds); }
+
+void Call::set_error(std::string_view code, std::string_view text) {
+  record_->code = code;
+  record_->text = text;
+}
+
+Error Call::error(int32_t status, std::string_view code, std::string_view text) const {
+  return {status,
+          record_->code.empty() ? std::string(code) : record_->code,
+          record_->text.empty() ? std::string(text) : record_->text,
+          {}};
+}
+
+}  // namespace ferrite::core::abi

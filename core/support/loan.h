@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Tables of host functions as callbacks get them: lent for one callback and one thread.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+#include "core/support/callback.h"
+#include "core/support/error.h"
+#include "ferrite/abi/base.h"
+
+namespace ferrite::core {
+
+/// A table whose `self` leads to an owner for as long as this lives. The memory behind the table stays for good: a plugin that
+/// kept it, or calls it from a thread of its own, gets an error (FE-P62, FE-P63) and not undefined behaviour. Returned tables
+/// are lent again in the order in which they came back, so that a kept one is not soon somebody else's.
+template <class Table, class Owner>
+class Loan {
+ public:
+  /// The functions are `table`'s; its `self` is set here. The calling thread may use them.
+  Loan(Owner* owner, const Table& table) : record_(take()) {
+    record_->table = table;
+    record_->table.self = record_;
+    record_->thread.store(thread_mark());
+    record_->elsewhere.store(false);
+    record_->owner.store(owner);
+  }
+  ~Loan() {
+    record_->owner.store(nullptr);
+    auto& records = Records::all();
+    std::lock_guard lock(records.mutex);
+    records.returned.push_back(record_);
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+
+  const Table* table() const { return &record_->table; }
+
+  /// The owner for a slot that was called with this `self`. Null, and `status` set, where the call is refused.
+  static Owner* owner_of(void* self, fe_call* call, int32_t& status) {
+    auto* record = static_cast<Record*>(self);
+    Owner* owner = record ? record->owner.load() : nullptr;
+    if (!owner) {
+      const Error late =
+          error(FE_ESTALE, "FE-P62",
+                "a table of the host was used after the callback that it was lent to returned");
+      callback::misuse(late.code, late.text);
+      status = abi::report(call, late);
+      return nullptr;
+    }
+    if (record->thread.load() == thread_mark()) return owner;
+    record->elsewhere.store(true);
+    status = abi::report(call, other_thread());
+    return nullptr;
+  }
+  /// The owner of a table that is lent now.
+  static Owner& owner_of(const Table& table) { return *static_cast<Record*>(table.self)->owner.load(); }
+  /// FE-P63 where another thread called.
+  Result<void> check() const {
+    if (record_->elsewhere.load()) return other_thread();
+    return {};
+  }
+
+ private:
+  struct Record {
+    Table table;
+    std::atomic<Owner*> owner{nullptr};
+    std::atomic<const void*> thread{nullptr};
+    std::atomic<bool> elsewhere{false};
+  };
+  struct Records {
+    static constexpr size_t rest = 64;  // so many wait before one is lent again
+    std::mutex mutex;
+    std::deque<Record*> returned;
+    static Records& all() {
+      static auto& records = *new Records();
+      return records;
+    }
+  };
+
+  static const void* thread_mark() {
+    static thread_local char mark;
+    return &mark;
+  }
+  static Error other_thread() {
+    return error(FE_EINVALID, "FE-P63",
+                 "a table of the host was used from another thread than the callback's own");
+  }
+  static Record* take() {
+    auto& records = Records::all();
+    std::lock_guard lock(records.mutex);
+    if (records.returned.size() <= Records::rest) return new Record();
+    Record* record = records.returned.front();
+    records.returned.pop_front();
+    return record;
+  }
+
+  Record* const record_;
+};
+
+}  // namespace ferrite::core

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plugins that end the process, or do not let it end: exit status 70, plugin and callback by name; and the page of all cases.
+
+Usage: test_adversarial.py [--ferrite FILE] [--plugins DIRECTORY] [unittest options]
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import faults_page
+
+ROOT = Path(__file__).resolve().parents[3]
+OK, WRONG, USAGE, INTERNAL = 0, 1, 2, 70
+MODEL = """ferrite graph 0
+graph @sum(%x: f32[4]) -> (%1 "y") {
+  %0 = relu(%x) : f32[4] from "first"
+  %1 = add(%0, %x) : f32[4] from "second"
+}
+"""
+
+
+class Settings:
+    ferrite = ROOT / "build/release/bin/ferrite"
+    plugins = ROOT / "build/release/lib/ferrite/test_plugins"
+
+
+class AdversarialTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ferrite-adversarial-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        (self.folder / "sum.fe").write_text(MODEL)
+        np.save(self.folder / "x.npy", np.array([-1, 2, -3, 4], np.float32))
+
+    def call(self, *words, watchdog="0"):
+        return subprocess.run([str(Settings.ferrite), *map(str, words)], cwd=self.folder, capture_output=True, text=True,
+                              check=False, timeout=50, env=os.environ | {"FERRITE_WATCHDOG": watchdog})
+
+    def write_manifest(self, case, extra="", library=None):
+        config = ", ".join(f'{key} = "{value}"' for key, value in case.get("config", {"mode": case.get("name")}).items())
+        (self.folder / "ferrite.toml").write_text(
+            'schema = 0\nenable = ["test.adversarial"]\n[pipeline]\ntrust = "off"\n[plugin."test.adversarial"]\n'
+            f'library = "{library or self.library(case)}"\nconfig = {{ {config} }}\n{extra}')
+
+    def library(self, case):
+        return Settings.plugins / f"{case['plugin']}.so"
+
+    def run_model(self, case, extra="", watchdog="1"):
+        self.write_manifest(case, extra)
+        return self.call("run", "sum.fe", "--manifest", "ferrite.toml", "-i", "x=x.npy", "-o", "out", watchdog=watchdog)
+
+    def cases(self, check):
+        found = [case for case in faults_page.read_cases()[1] if case["check"] == check]
+        self.assertTrue(found)
+        return found
+
+    def test_ends_are_named(self):
+        for case in self.cases("ends"):
+            with self.subTest(case=case["name"]):
+                done = self.run_model(case)
+                self.assertEqual(done.returncode, INTERNAL, done.stderr)
+                last = done.stderr.splitlines()[-1]
+                self.assertTrue(last.startswith(f"ferrite: {case['code']} plugin 'test.adversarial', {case['callback']}: "), done.stderr)
+
+    def test_isolated_plugins_end_alone(self):
+        """In a process of its own the same plugin is named just so, and where the manifest says so the compilation goes on."""
+        apart = 'isolation = "process"\nprocess = { timeout_ms = 1000 }\n'
+        for case in self.cases("ends"):
+            with self.subTest(case=case["name"]):
+                done = self.run_model(case, apart, watchdog="0")
+                self.assertNotIn(done.returncode, (OK, -6, -11), done.stderr)
+                self.assertIn(case["isolated"], done.stderr)
+                self.assertRegex(done.stderr, "'test.adversarial'|adversarial_misbehaves.so")
+                done = self.run_model(case, apart + 'on_error = "skip"\n', watchdog="0")
+                self.assertEqual(done.returncode, OK, done.stderr)
+                self.assertRight()
+
+    def assertRight(self):
+        np.testing.assert_array_equal(np.load(self.folder / "out" / "output_0.npy"), np.array([-1, 4, -3, 8], np.float32))
+
+    def test_nothing_is_harmed_without_misbehaviour(self):
+        case = {"plugin": "adversarial_misbehaves", "config": {"mode": "none", "in": "pass"}}
+        done = self.run_model(case)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertRight()
+
+    def test_time_of_the_watchdog(self):
+        case = {"plugin": "adversarial_misbehaves", "config": {"mode": "none", "in": "pass"}}
+        for text in ("", "soon", "-1", "1s", "99999999999"):
+            with self.subTest(text=text):
+                done = self.run_model(case, watchdog=text)
+                self.assertEqual(done.returncode, USAGE, done.stderr)
+                self.assertIn("FE-C01", done.stderr)
+                self.assertIn("FERRITE_WATCHDOG", done.stderr)
+        self.assertEqual(self.run_model(case, watchdog="0").returncode, OK)
+
+    def test_passes_that_take_too_long(self):
+        for case in self.cases("limited"):
+            limit = '[pass."test.adversarial.pass"]\ntimeout_ms = 100\n'
+            done = self.run_model(case, limit, watchdog="0")
+            self.assertNotEqual(done.returncode, OK)
+            self.assertRegex(done.stderr, rf"^ferrite: FE-P10 .*'test.adversarial.pass'.*{case['code']}")
+            done = self.run_model(case, 'on_error = "skip"\n' + limit, watchdog="0")
+            self.assertEqual(done.returncode, OK, done.stderr)
+            self.assertRight()
+
+    def test_passes_that_compute_something_else(self):
+        for case in self.cases("blamed"):
+            self.write_manifest(case)
+            done = self.call("run", "sum.fe", "--manifest", "ferrite.toml", "--check-passes", "--reproducers", ".")
+            self.assertEqual(done.returncode, WRONG, done.stderr)
+            self.assertRegex(done.stderr, f"{case['code']}.*'test.adversarial.pass'")
+
+    def test_library_that_is_exchanged(self):
+        for case in self.cases("locked"):
+            library = self.folder / "plugin.so"
+            library.write_bytes(self.library(case).read_bytes())
+            self.write_manifest(case | {"config": {"mode": "none"}}, library=library)
+            model = ("run", "sum.fe", "--manifest", "ferrite.toml", "-i", "x=x.npy", "-o", "out")
+            self.assertEqual(self.call("plugin", "lock", "--manifest", "ferrite.toml").returncode, OK)
+            self.assertEqual(self.call(*model).returncode, OK)
+            self.assertRight()
+            library.unlink()
+            library.write_bytes((Settings.plugins / "hooks.so").read_bytes())
+            done = self.call(*model)
+            self.assertNotEqual(done.returncode, OK)
+            self.assertRegex(done.stderr, f"^ferrite: {case['code']} .*plugin.so")
+
+    def test_page(self):
+        done = subprocess.run([sys.executable, Path(faults_page.__file__)], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, OK, done.stdout)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
+    parser.add_argument("--plugins", type=Path, default=Settings.plugins)
+    arguments, rest = parser.parse_known_args()
+    Settings.ferrite, Settings.plugins = arguments.ferrite.resolve(), arguments.plugins.resolve()
+    unittest.main(argv=[sys.argv[0], *rest])
