@@ -8,7 +8,7 @@
 #include "ferrite/plugin.hpp"
 #include "host_runtime.h"
 
-namespace ferrite::emitter_test {
+namespace ferrite::kernel_test {
 namespace {
 
 /// A host with three workers, each with its share of the range.
@@ -228,4 +228,4 @@ TEST(CpuPlugin, Proposes) {
 }
 
 }  // namespace
-}  // namespace ferrite::emitter_test
+}  // namespace ferrite::kernel_test

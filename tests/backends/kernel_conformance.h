@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What every backend must compute: maps, reductions, rows, scatters and serial loops, by statement, primitive and type, against the
+// interpreter, on memory between guard pages. A test program includes this behind its backend's compile().
+#pragma once
+
+#include "kernel_support.h"
+
+namespace ferrite::kernel_test {
+namespace {
+
+const std::vector<int64_t> sizes = {1, 2, 7, 8, 9, 15, 16, 17, 63, 65, 500};
+
+Builder exp_of_sum(DType dtype, int64_t n) {
+  Builder b;
+  auto x = b.input(dtype, {n}), y = b.input(dtype, {n}), out = b.output(dtype, {n});
+  auto i = b.begin(FE_STATEMENT_MAP, {n});
+  b.store(out, {i[0]}, b.prim(Prim::exp_, b.prim(Prim::add_, b.load(x, {i[0]}), b.load(y, {i[0]}))));
+  return b;
+}
+
+TEST(Map, ExpOfSum) {
+  for (auto dtype : {f32, f64, bf16, f16})
+    for (int64_t n : sizes) {
+      SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", n));
+      check(exp_of_sum(dtype, n));
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Map, ManyTasks) {
+  check(exp_of_sum(f32, 100003));
+  Builder b;
+  auto x = b.input(f32, {37, 5, 301}), row = b.input(f32, {301}), out = b.output(f32, {37, 5, 301});
+  auto i = b.begin(FE_STATEMENT_MAP, {37, 5, 301});
+  b.store(out, {i[0], i[1], i[2]}, b.prim(Prim::mul_, b.load(x, {i[0], i[1], i[2]}), b.load(row, {i[2]})));
+  check(b);
+}
+
+/// Every primitive on every dtype that it takes.
+TEST(Map, Primitives) {
+  const DType dtypes[] = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+  for (const auto& info : prim_table) {
+    if (info.prim == Prim::bitcast_ || info.prim == Prim::cast_) continue;
+    for (auto dtype : dtypes) {
+      int kind = dtype == boolean ? FE_PRIM_BOOL : is_float(dtype) ? FE_PRIM_FLOAT : FE_PRIM_INT;
+      if (!(info.classes & kind)) continue;
+      SCOPED_TRACE(detail::concatenate(info.name, " ", name_of(dtype)));
+      Builder b;
+      const int64_t n = 83;
+      auto result = info.gives_bool ? boolean : dtype;
+      auto c = b.input(boolean, {n}), x = b.input(dtype, {n}), y = b.input(dtype, {n}),
+           z = b.input(dtype, {n}), out = b.output(result, {n});
+      auto i = b.begin(FE_STATEMENT_MAP, {n});
+      std::vector<OpId> operands;
+      for (auto from : {x, y, z}) operands.push_back(b.load(from, {i[0]}));
+      if (info.prim == Prim::where_) operands[0] = b.load(c, {i[0]});
+      operands.resize(3, none);
+      for (size_t k = static_cast<size_t>(info.operands); k < 3; ++k) operands[k] = none;
+      b.store(out, {i[0]}, b.prim(info.prim, operands[0], operands[1], operands[2]));
+      Options options;
+      // Large arguments of the trigonometric functions and pow are the vector math's own tests.
+      options.special = !(info.prim >= Prim::sin_ && info.prim <= Prim::tan_) && info.prim != Prim::pow_;
+      options.tolerance = kind == FE_PRIM_FLOAT && info.max_ulp > 0 ? 2e-5 : 0;
+      options.descriptions = {"", "cpu=x86-64-v2"};
+      if (dtype == f16 || dtype == i16 || dtype == u16 || dtype == u64) options.descriptions.resize(1);
+      if (is_float(dtype) && (info.prim == Prim::mod_ || info.prim == Prim::rem_)) options.special = false;
+      check(b, options);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Map, Casts) {
+  const DType dtypes[] = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+  for (auto from : dtypes)
+    for (auto to : dtypes) {
+      SCOPED_TRACE(detail::concatenate(name_of(from), " to ", name_of(to)));
+      Builder b;
+      auto x = b.input(from, {75}), out = b.output(to, {75});
+      auto i = b.begin(FE_STATEMENT_MAP, {75});
+      b.store(out, {i[0]}, b.cast(b.load(x, {i[0]}), to));
+      check(b, {.special = true, .descriptions = {""}});
+      if (HasFatalFailure()) return;
+    }
+  for (auto [from, to] : {std::pair(f32, i32), std::pair(i32, f32), std::pair(bf16, u16), std::pair(i16, f16),
+                          std::pair(f64, u64)}) {
+    Builder b;
+    auto x = b.input(from, {75}), out = b.output(to, {75});
+    auto i = b.begin(FE_STATEMENT_MAP, {75});
+    b.store(out, {i[0]}, b.prim(Prim::bitcast_, b.load(x, {i[0]}), none, none, to));
+    check(b);
+  }
+}
+
+TEST(Map, StridesAndTransposes) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>(1, 1), {3, 5}, {17, 33}, {64, 64}, {130, 7}}) {
+    SCOPED_TRACE(detail::concatenate(m, "x", n));
+    Builder b;
+    auto x = b.input(f32, {n, m}), y = b.buffer(f32, FE_BUFFER_INPUT, {m, n}, {2 * n + 3, 2}, 5),
+         z = b.input(f32, {m, 1});
+    auto reversed = b.buffer(f32, FE_BUFFER_INPUT, {m, n}, {n, 1});
+    auto out = b.buffer(f32, FE_BUFFER_OUTPUT, {m, n}, {n + 3, 1}, 2);
+    auto i = b.begin(FE_STATEMENT_MAP, {m, n});
+    auto sum = b.prim(Prim::add_, b.load(x, {i[1], i[0]}), b.load(y, {i[0], i[1]}));
+    sum = b.prim(Prim::add_, sum, b.load(z, {i[0], b.kernel.pool.constant(0)}));
+    sum = b.prim(Prim::add_, sum, b.load(reversed, {i[0], b.add(b.mul(i[1], -1), n - 1)}));
+    b.store(out, {i[0], i[1]}, sum);
+    check(b);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Map, PermutedStoreAndDivMod) {
+  Builder b;
+  auto x = b.input(f32, {6, 35}), out = b.output(f32, {5, 6, 7}), numbers = b.output(i64, {6, 35});
+  auto i = b.begin(FE_STATEMENT_MAP, {6, 35});
+  auto& pool = b.kernel.pool;
+  b.store(out, {pool.floordiv(i[1], 7), i[0], pool.mod(i[1], 7)}, b.load(x, {i[0], i[1]}));
+  b.store(numbers, {i[0], i[1]}, b.index_value(pool.mod(pool.add(pool.mul(i[0], -3), i[1]), 4)));
+  check(b);
+}
+
+TEST(Map, MaskedLoads) {
+  for (int64_t n : {1, 4, 9, 16, 40}) {
+    Builder b;
+    auto x = b.input(f32, {3, n}), out = b.output(f32, {5, n + 4});
+    auto i = b.begin(FE_STATEMENT_MAP, {5, n + 4});
+    auto inside = [&](Expr at, int64_t extent) {
+      auto value = b.index_value(at);
+      return b.prim(Prim::and_, b.prim(Prim::ge_, value, b.constant(i64, 0)),
+                    b.prim(Prim::lt_, value, b.constant(i64, static_cast<double>(extent))));
+    };
+    auto r = b.add(i[0], -1), c = b.add(i[1], -2);
+    auto mask = b.prim(Prim::and_, inside(r, 3), inside(c, n));
+    b.store(out, {i[0], i[1]}, b.load(x, {r, c}, mask, b.constant(f32, -7)));
+    check(b);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Map, ConcatenationByPartialStores) {
+  Builder b;
+  auto x = b.input(f32, {4, 9}), y = b.input(f32, {4, 20}), out = b.output(f32, {4, 29});
+  auto i = b.begin(FE_STATEMENT_MAP, {4, 9});
+  b.store(out, {i[0], i[1]}, b.load(x, {i[0], i[1]}));
+  auto j = b.begin(FE_STATEMENT_MAP, {4, 20});
+  b.store(out, {j[0], b.add(j[1], 9)}, b.load(y, {j[0], j[1]}));
+  check(b);
+  b.kernel.shared = 1;
+  check(b);
+}
+
+TEST(Map, Indirect) {
+  for (auto mode : {FE_INDIRECT_WRAP, FE_INDIRECT_CLAMP, FE_INDIRECT_CHECK, FE_INDIRECT_ASSUME})
+    for (int64_t n : {1, 5, 40})
+      for (bool inner : {false, true}) {
+        Builder b;
+        auto table = b.input(f32, {11, n}), ids = b.input(i64, {inner ? n : 13}),
+             out = b.output(f32, {13, n});
+        auto i = b.begin(FE_STATEMENT_MAP, {13, n});
+        auto row = b.indirect(b.load(ids, {inner ? i[1] : i[0]}), 11, mode);
+        b.store(out, {i[0], i[1]}, b.load(table, {row, i[1]}));
+        Options options;
+        options.set = [&](loop::BufferId buffer, char* data) {
+          if (buffer != ids) return;
+          for (int64_t k = 0; k < b.kernel.buffers[ids].dims[0]; ++k) {
+            int64_t value = (k * 7) % 11;
+            if (mode == FE_INDIRECT_WRAP && k % 3 == 0) value -= 11;
+            if (mode == FE_INDIRECT_CLAMP && k % 3 == 0) value = k % 2 ? -100 : 100;
+            std::memcpy(data + k * 8, &value, 8);
+          }
+        };
+        check(b, options);
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(Map, IndirectOutOfRange) {
+  for (auto mode : {FE_INDIRECT_WRAP, FE_INDIRECT_CHECK})
+    for (bool inner : {false, true}) {
+      Builder b;
+      auto table = b.input(f32, {11, 40}), ids = b.input(i32, {40}), out = b.output(f32, {13, 40});
+      auto i = b.begin(FE_STATEMENT_MAP, {13, 40});
+      auto row = b.indirect(b.load(ids, {inner ? i[1] : i[0]}), 11, mode);
+      b.store(out, {i[0], i[1]}, b.load(table, {row, i[1]}));
+      Options options;
+      options.expected_error = 1;
+      options.set = [&](loop::BufferId buffer, char* data) {
+        if (buffer != ids) return;
+        std::memset(data, 0, 160);
+        int32_t bad = 11;
+        std::memcpy(data + 4 * 5, &bad, 4);
+      };
+      check(b, options);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Map, ZeroSize) {
+  Builder b;
+  auto x = b.input(f32, {0, 4}), out = b.output(f32, {0, 4});
+  auto i = b.begin(FE_STATEMENT_MAP, {0, 4});
+  b.store(out, {i[0], i[1]}, b.load(x, {i[0], i[1]}));
+  check(b);
+}
+
+TEST(Map, LongBody) {
+  Builder b;
+  auto x = b.input(f32, {70}), out = b.output(f32, {70});
+  auto i = b.begin(FE_STATEMENT_MAP, {70});
+  auto value = b.load(x, {i[0]});
+  for (int k = 0; k < 3000; ++k)
+    value = b.prim(k % 2 ? Prim::add_ : Prim::max_, value, b.constant(f32, k % 2 ? 1e-3 : -1));
+  b.store(out, {i[0]}, value);
+  check(b, {.tolerance = 1e-3, .descriptions = {""}});
+}
+
+// ---- reductions
+
+const uint32_t reduce_kinds[] = {FE_REDUCE_SUM, FE_REDUCE_PROD, FE_REDUCE_MAX,    FE_REDUCE_MIN,
+                                 FE_REDUCE_ANY, FE_REDUCE_ALL,  FE_REDUCE_ARGMAX, FE_REDUCE_ARGMIN};
+
+/// Reduces the axes of a 3-dimensional tensor that `axes` marks.
+Builder reduction(uint32_t kind, DType dtype, std::vector<int64_t> dims, unsigned axes) {
+  Builder b;
+  std::vector<int64_t> kept, reduced;
+  for (unsigned k = 0; k < dims.size(); ++k) (axes >> k & 1 ? reduced : kept).push_back(dims[k]);
+  bool by_index = kind == FE_REDUCE_ARGMAX || kind == FE_REDUCE_ARGMIN;
+  if (kind == FE_REDUCE_ANY || kind == FE_REDUCE_ALL) dtype = boolean;
+  auto x = b.input(dtype, dims), out = b.output(by_index ? i64 : dtype, kept);
+  auto v = b.begin(FE_STATEMENT_REDUCE, kept, reduced);
+  std::vector<Expr> at, target;
+  size_t p = 0, r = kept.size();
+  auto position = b.kernel.pool.constant(0);
+  for (unsigned k = 0; k < dims.size(); ++k) {
+    at.push_back(axes >> k & 1 ? v[r++] : v[p++]);
+    if (axes >> k & 1) position = b.kernel.pool.add(b.kernel.pool.mul(position, dims[k]), at.back());
+  }
+  for (size_t k = 0; k < kept.size(); ++k) target.push_back(v[k]);
+  auto element = b.load(x, at);
+  auto index = by_index ? b.index_value(position) : none;
+  b.store(out, target, b.reduce(kind, element, index));
+  return b;
+}
+
+TEST(Reduce, KindsAndAxes) {
+  for (auto kind : reduce_kinds)
+    for (auto dtype : {f32, i32})
+      for (const auto& dims : {std::vector<int64_t>{3, 5, 67}, {33, 2, 16}})
+        for (unsigned axes = 1; axes < 8; ++axes) {
+          SCOPED_TRACE(
+              detail::concatenate("kind ", kind, " ", name_of(dtype), " axes ", axes, " last ", dims[2]));
+          Options options;
+          options.special = kind != FE_REDUCE_SUM && kind != FE_REDUCE_PROD;
+          options.tolerance = 1e-4;
+          options.descriptions = {dims[0] == 3 ? "" : "cpu=x86-64-v3"};
+          check(reduction(kind, dtype, dims, axes), options);
+          if (HasFatalFailure()) return;
+        }
+}
+
+TEST(Reduce, DTypes) {
+  for (auto dtype : {i8, i16, i64, u8, u16, u32, u64, f16, bf16, f64})
+    for (auto kind : {FE_REDUCE_SUM, FE_REDUCE_MAX, FE_REDUCE_MIN, FE_REDUCE_ARGMAX})
+      for (unsigned axes : {1u, 4u}) {
+        SCOPED_TRACE(detail::concatenate("kind ", kind, " ", name_of(dtype)));
+        Options options;
+        options.special = kind != FE_REDUCE_SUM;
+        check(reduction(kind, dtype, {37, 2, 85}, axes), options);
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(Reduce, Sizes) {
+  for (int64_t n : sizes)
+    for (unsigned axes : {1u, 2u, 3u}) {
+      SCOPED_TRACE(n);
+      check(reduction(FE_REDUCE_SUM, f32, {3, n}, axes), {.tolerance = 1e-4, .descriptions = {""}});
+      check(reduction(FE_REDUCE_MAX, f32, {n, 3}, axes), {.special = true, .descriptions = {""}});
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Reduce, NothingGivesTheIdentity) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (auto [kind, identity] : {std::pair(FE_REDUCE_SUM, 0.0),
+                                {FE_REDUCE_PROD, 1.0},
+                                {FE_REDUCE_MAX, -infinity},
+                                {FE_REDUCE_MIN, infinity}}) {
+    auto compiled = compile(reduction(kind, f32, {3, 0}, 2).kernel, targets_of({}).at(0));
+    float nothing = 7, out[3] = {7, 7, 7};
+    void* arguments[] = {&nothing, out};
+    int64_t error[2] = {0, 0};
+    compiled.run(arguments, error, false);
+    for (float value : out) EXPECT_EQ(value, static_cast<float>(identity));
+  }
+  check(reduction(FE_REDUCE_SUM, f32, {0, 3}, 2));
+}
+
+TEST(Reduce, Epilogue) {
+  Builder b;
+  auto x = b.input(f32, {9, 50}), bias = b.input(f32, {9}), out = b.output(bf16, {9}),
+       squares = b.output(f32, {9, 50});
+  auto v = b.begin(FE_STATEMENT_REDUCE, {9}, {50});
+  auto element = b.load(x, {v[0], v[1]});
+  auto square = b.prim(Prim::mul_, element, element);
+  b.store(squares, {v[0], v[1]}, square);
+  auto sum = b.reduce(FE_REDUCE_SUM, square);
+  auto most = b.reduce(FE_REDUCE_MAX, element);
+  auto total = b.prim(Prim::add_, b.prim(Prim::div_, sum, most), b.load(bias, {v[0]}));
+  b.store(out, {v[0]}, b.prim(Prim::tanh_, total));
+  check(b);
+}
+
+TEST(Reduce, Windows) {
+  for (int64_t stride : {1, 2})
+    for (int64_t width : {7, 16, 33, 70})
+      for (bool average : {false, true}) {
+        Builder b;
+        const int64_t out_width = (width + 2 - 3) / stride + 1;
+        auto x = b.input(f32, {2, 3, 9, width}), weight = b.input(f32, {3, 3, 3}),
+             out = b.output(f32, {2, 3, 9, out_width});
+        auto v = b.begin(FE_STATEMENT_REDUCE, {2, 3, 9, out_width}, {3, 3});
+        auto h = b.add(b.kernel.pool.add(v[2], v[4]), -1),
+             w = b.add(b.kernel.pool.add(b.mul(v[3], stride), v[5]), -1);
+        auto inside = [&](Expr at, int64_t extent) {
+          auto value = b.index_value(at);
+          return b.prim(Prim::and_, b.prim(Prim::ge_, value, b.constant(i64, 0)),
+                        b.prim(Prim::lt_, value, b.constant(i64, static_cast<double>(extent))));
+        };
+        auto mask = b.prim(Prim::and_, inside(h, 9), inside(w, width));
+        auto element = b.load(x, {v[0], v[1], h, w}, mask,
+                              b.constant(f32, average ? 0 : -std::numeric_limits<double>::infinity()));
+        OpId result;
+        if (average) {
+          result = b.reduce(FE_REDUCE_SUM, b.prim(Prim::mul_, element, b.load(weight, {v[1], v[4], v[5]})));
+        } else {
+          result = b.reduce(FE_REDUCE_MAX, element);
+        }
+        b.store(out, {v[0], v[1], v[2], v[3]}, result);
+        check(b, {.tolerance = 1e-4});
+        if (HasFatalFailure()) return;
+      }
+}
+
+// ---- several statements
+
+Builder softmax(int64_t rows, int64_t n, DType dtype) {
+  Builder b;
+  auto x = b.input(dtype, {rows, n}), out = b.output(dtype, {rows, n});
+  auto most = b.buffer(f32, FE_BUFFER_LOCAL, {rows}, {0}), sum = b.buffer(f32, FE_BUFFER_LOCAL, {rows}, {0});
+  auto row = b.buffer(f32, FE_BUFFER_LOCAL, {rows, n}, {0, 1});
+  b.kernel.shared = 1;
+  auto v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
+  b.store(most, {v[0]}, b.reduce(FE_REDUCE_MAX, b.load(x, {v[0], v[1]})));
+  v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
+  auto e = b.prim(Prim::exp_, b.prim(Prim::sub_, b.cast(b.load(x, {v[0], v[1]}), f32), b.load(most, {v[0]})));
+  b.store(row, {v[0], v[1]}, e);
+  b.store(sum, {v[0]}, b.reduce(FE_REDUCE_SUM, e));
+  v = b.begin(FE_STATEMENT_MAP, {rows, n});
+  b.store(out, {v[0], v[1]},
+          b.cast(b.prim(Prim::div_, b.load(row, {v[0], v[1]}), b.load(sum, {v[0]})), dtype));
+  return b;
+}
+
+TEST(Rows, Softmax) {
+  for (auto dtype : {f32, bf16, f64})
+    for (int64_t n : sizes) {
+      SCOPED_TRACE(n);
+      check(softmax(5, n, dtype), {.tolerance = 1e-5});
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Rows, LayerNorm) {
+  for (int64_t n : {1, 17, 64, 384}) {
+    Builder b;
+    const int64_t batch = 3, rows = 4;
+    auto x = b.input(f32, {batch, rows, n}), scale = b.input(f32, {n}), shift = b.input(f32, {n}),
+         out = b.output(f32, {batch, rows, n});
+    auto mean = b.buffer(f32, FE_BUFFER_LOCAL, {batch, rows}, {0, 0}),
+         deviation = b.buffer(f32, FE_BUFFER_LOCAL, {batch, rows}, {0, 0});
+    b.kernel.shared = 2;
+    auto v = b.begin(FE_STATEMENT_REDUCE, {batch, rows}, {n});
+    auto count = [&] { return b.constant(f32, static_cast<double>(n)); };
+    b.store(mean, {v[0], v[1]},
+            b.prim(Prim::div_, b.reduce(FE_REDUCE_SUM, b.load(x, {v[0], v[1], v[2]})), count()));
+    v = b.begin(FE_STATEMENT_REDUCE, {batch, rows}, {n});
+    auto centred = b.prim(Prim::sub_, b.load(x, {v[0], v[1], v[2]}), b.load(mean, {v[0], v[1]}));
+    auto variance =
+        b.prim(Prim::div_, b.reduce(FE_REDUCE_SUM, b.prim(Prim::mul_, centred, centred)), count());
+    b.store(deviation, {v[0], v[1]},
+            b.prim(Prim::sqrt_, b.prim(Prim::add_, variance, b.constant(f32, 1e-5))));
+    v = b.begin(FE_STATEMENT_MAP, {batch, rows, n});
+    auto value =
+        b.prim(Prim::div_, b.prim(Prim::sub_, b.load(x, {v[0], v[1], v[2]}), b.load(mean, {v[0], v[1]})),
+               b.load(deviation, {v[0], v[1]}));
+    b.store(out, {v[0], v[1], v[2]},
+            b.prim(Prim::add_, b.prim(Prim::mul_, value, b.load(scale, {v[2]})), b.load(shift, {v[2]})));
+    check(b, {.tolerance = 1e-4});
+    if (HasFatalFailure()) return;
+  }
+}
+
+// ---- scatter and serial
+
+TEST(Scatter, Modes) {
+  for (auto mode : {FE_STORE_SET, FE_STORE_ADD, FE_STORE_MUL, FE_STORE_MAX, FE_STORE_MIN})
+    for (auto dtype : {f32, i32, bf16}) {
+      Builder b;
+      auto ids = b.input(i64, {23}), updates = b.input(dtype, {23, 37}), out = b.output(dtype, {9, 37});
+      auto i = b.begin(FE_STATEMENT_SCATTER, {23, 37});
+      auto row = b.indirect(b.load(ids, {i[0]}), 9, FE_INDIRECT_WRAP);
+      b.store(out, {row, i[1]}, b.load(updates, {i[0], i[1]}), mode);
+      Options options;
+      options.tolerance = dtype == bf16 ? 5e-2 : 1e-4;
+      options.set = [&](loop::BufferId buffer, char* data) {
+        for (int64_t k = 0; buffer == ids && k < 23; ++k) {
+          int64_t value = (k * 5) % 9 - (k % 2 ? 9 : 0);
+          std::memcpy(data + k * 8, &value, 8);
+        }
+      };
+      check(b, options);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Scatter, Elements) {
+  Builder b;
+  auto ids = b.input(i32, {100}), updates = b.input(f32, {100}), out = b.output(f32, {9});
+  auto i = b.begin(FE_STATEMENT_SCATTER, {100});
+  auto at = b.indirect(b.load(ids, {i[0]}), 9, FE_INDIRECT_CLAMP);
+  b.store(out, {at}, b.load(updates, {i[0]}), FE_STORE_ADD);
+  check(b, {.tolerance = 1e-4});
+}
+
+TEST(Serial, CumulativeSum) {
+  for (auto dtype : {f32, i64})
+    for (int64_t n : {1, 20}) {
+      Builder b;
+      auto x = b.input(dtype, {4, 13, n}), out = b.output(dtype, {4, 13, n});
+      auto v = b.begin(FE_STATEMENT_SERIAL, {4, n}, {}, {13});
+      auto total = b.carry(dtype, 0);
+      auto next = b.prim(Prim::add_, total, b.load(x, {v[0], v[2], v[1]}));
+      b.statement().carries[0].next = next;
+      b.store(out, {v[0], v[2], v[1]}, next);
+      check(b, {.tolerance = 1e-4});
+      if (HasFatalFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace ferrite::kernel_test

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Kernels for the tests of backends: built by hand, compiled, run on guarded memory, compared with the interpreter. Which backend
+// that is, the test says that defines targets_of() and compile().
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/loop/eval.h"
+#include "ferrite/error.hpp"
+
+namespace ferrite::kernel_test {
+
+using index::Expr;
+using loop::none;
+using loop::OpId;
+
+/// Memory between two inaccessible pages, at their end (or, with `low`, at their beginning).
+class Guarded {
+ public:
+  explicit Guarded(size_t bytes, bool low = false) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t inner = (bytes + page - 1) / page * page;
+    size_ = inner + 2 * page;
+    base_ =
+        static_cast<char*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(base_, page, PROT_NONE);
+    mprotect(base_ + page + inner, page, PROT_NONE);
+    std::memset(base_ + page, 0xff, inner);
+    data = low ? base_ + page : base_ + page + inner - bytes;
+  }
+  ~Guarded() { munmap(base_, size_); }
+  Guarded(const Guarded&) = delete;
+  char* data = nullptr;
+
+ private:
+  char* base_ = nullptr;
+  size_t size_ = 0;
+};
+
+class Builder {
+ public:
+  loop::Kernel kernel;
+
+  loop::BufferId buffer(DType dtype, uint32_t kind, std::vector<int64_t> dims,
+                        std::vector<int64_t> strides = {}, int64_t offset = 0) {
+    loop::Buffer buffer;
+    buffer.dtype = dtype;
+    buffer.kind = kind;
+    buffer.strides = strides.empty() ? loop::contiguous_strides(dims) : strides;
+    buffer.dims = std::move(dims);
+    buffer.offset = offset;
+    kernel.buffers.push_back(buffer);
+    return static_cast<loop::BufferId>(kernel.buffers.size() - 1);
+  }
+  loop::BufferId input(DType dtype, std::vector<int64_t> dims) {
+    return buffer(dtype, FE_BUFFER_INPUT, std::move(dims));
+  }
+  loop::BufferId output(DType dtype, std::vector<int64_t> dims) {
+    return buffer(dtype, FE_BUFFER_OUTPUT, std::move(dims));
+  }
+
+  std::vector<Expr> begin(uint32_t kind, std::vector<int64_t> parallel, std::vector<int64_t> reduction = {},
+                          std::vector<int64_t> serial = {}) {
+    auto& statement = kernel.statements.emplace_back();
+    statement.kind = kind;
+    std::vector<Expr> vars;
+    auto add = [&](const std::vector<int64_t>& extents, loop::VarKind var_kind) {
+      for (int64_t extent : extents) {
+        auto symbol = kernel.pool.new_symbol({0, extent - 1});
+        statement.vars.push_back({symbol, extent, var_kind});
+        vars.push_back(kernel.pool.symbol(symbol));
+      }
+    };
+    add(parallel, loop::VarKind::parallel);
+    add(reduction, loop::VarKind::reduction);
+    add(serial, loop::VarKind::serial);
+    return vars;
+  }
+  loop::Statement& statement() { return kernel.statements.back(); }
+  OpId op(loop::BodyOp op) {
+    statement().ops.push_back(std::move(op));
+    return static_cast<OpId>(statement().ops.size() - 1);
+  }
+  OpId load(loop::BufferId buffer, std::vector<Expr> index, OpId mask = none, OpId other = none) {
+    loop::BodyOp load;
+    load.code = FE_OP_LOAD;
+    load.dtype = kernel.buffers[buffer].dtype;
+    load.buffer = buffer;
+    load.index = std::move(index);
+    load.a = mask;
+    load.b = other;
+    return op(load);
+  }
+  OpId constant(DType dtype, double value) {
+    loop::BodyOp constant;
+    constant.code = FE_OP_CONSTANT;
+    constant.dtype = dtype;
+    constant.bits = bits(dtype, value);
+    return op(constant);
+  }
+  static uint64_t bits(DType dtype, double value) {
+    switch (dtype) {
+      case DType::f32_: return std::bit_cast<uint32_t>(static_cast<float>(value));
+      case DType::f64_: return std::bit_cast<uint64_t>(value);
+      case DType::bf16_: return bf16_bits(static_cast<float>(value));
+      case DType::f16_: return f16_bits(static_cast<float>(value));
+      default: return static_cast<uint64_t>(static_cast<int64_t>(value));
+    }
+  }
+  OpId index_value(Expr expr, DType dtype = i64) {
+    loop::BodyOp value;
+    value.code = FE_OP_INDEX;
+    value.dtype = dtype;
+    value.index = {expr};
+    return op(value);
+  }
+  Expr indirect(OpId given, int64_t extent, uint32_t mode) {
+    loop::BodyOp bound;
+    bound.code = FE_OP_INDIRECT;
+    bound.a = given;
+    bound.bits = static_cast<uint64_t>(extent);
+    bound.flags = mode;
+    bound.symbol = kernel.pool.new_symbol({0, extent - 1});
+    op(bound);
+    return kernel.pool.symbol(bound.symbol);
+  }
+  OpId prim(Prim prim, OpId a, OpId b = none, OpId c = none, DType dtype = DType::none) {
+    loop::BodyOp value;
+    value.code = static_cast<uint16_t>(prim);
+    value.a = a;
+    value.b = b;
+    value.c = c;
+    const auto& last = statement().ops[c != none ? c : b != none ? b : a];
+    value.dtype = dtype != DType::none ? dtype : info_of(prim).gives_bool ? boolean : last.dtype;
+    return op(value);
+  }
+  OpId cast(OpId value, DType dtype) { return prim(Prim::cast_, value, none, none, dtype); }
+  /// The result has the accumulator's type: f32 for smaller floats.
+  OpId reduce(uint32_t kind, OpId element, OpId index = none) {
+    const bool by_index = kind == FE_REDUCE_ARGMAX || kind == FE_REDUCE_ARGMIN;
+    const DType given = statement().ops[element].dtype, accumulator = by_index ? given : compute_type(given);
+    const DType dtype = by_index                                         ? i64
+                        : kind == FE_REDUCE_ANY || kind == FE_REDUCE_ALL ? boolean
+                                                                         : accumulator;
+    statement().reductions.push_back({kind, element, index, accumulator});
+    loop::BodyOp reduced;
+    reduced.code = FE_OP_REDUCED;
+    reduced.dtype = dtype;
+    reduced.bits = statement().reductions.size() - 1;
+    return op(reduced);
+  }
+  OpId carry(DType dtype, double init) {
+    statement().carries.push_back({dtype, bits(dtype, init), none});
+    loop::BodyOp carried;
+    carried.code = FE_OP_CARRIED;
+    carried.dtype = dtype;
+    carried.bits = statement().carries.size() - 1;
+    return op(carried);
+  }
+  /// Casts the value to the buffer's type.
+  void store(loop::BufferId buffer, std::vector<Expr> index, OpId value, uint32_t mode = FE_STORE_SET,
+             OpId mask = none) {
+    if (statement().ops[value].dtype != kernel.buffers[buffer].dtype)
+      value = cast(value, kernel.buffers[buffer].dtype);
+    statement().stores.push_back({buffer, std::move(index), value, mask, mode});
+  }
+  Expr add(Expr a, int64_t b) { return kernel.pool.add(a, b); }
+  Expr mul(Expr a, int64_t b) { return kernel.pool.mul(a, b); }
+};
+
+inline double read(DType dtype, const char* at) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, at, static_cast<size_t>(bits_of(dtype)) / 8);
+  switch (dtype) {
+    case DType::f16_: return f16_value(static_cast<uint16_t>(bits));
+    case DType::bf16_: return bf16_value(static_cast<uint16_t>(bits));
+    case DType::f32_: return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    case DType::f64_: return std::bit_cast<double>(bits);
+    default: return static_cast<double>(bits);
+  }
+}
+
+/// Fills memory with values that suit the dtype; `special` adds NaN, infinities, zeros and the ends of integer ranges.
+class Filler {
+ public:
+  explicit Filler(unsigned seed, bool special) : random_(seed), special_(special) {}
+  void fill(DType dtype, char* data, int64_t count) {
+    const auto bytes = static_cast<size_t>(bits_of(dtype)) / 8;
+    for (int64_t k = 0; k < count; ++k) {
+      uint64_t bits = is_float(dtype) ? Builder::bits(dtype, real()) : integer(dtype);
+      std::memcpy(data + static_cast<size_t>(k) * bytes, &bits, bytes);
+    }
+  }
+
+ private:
+  double real() {
+    static constexpr double odd[] = {std::numeric_limits<double>::quiet_NaN(),
+                                     std::numeric_limits<double>::infinity(),
+                                     -std::numeric_limits<double>::infinity(),
+                                     0.0,
+                                     -0.0,
+                                     1e10,
+                                     -1e20,
+                                     0.5,
+                                     -1.5,
+                                     2.5};
+    if (special_ && random_() % 4 == 0) return odd[random_() % std::size(odd)];
+    return static_cast<double>(static_cast<int>(random_() % 2001) - 1000) / 256.0;
+  }
+  uint64_t integer(DType dtype) {
+    if (dtype == boolean) return random_() % 2;
+    if (special_ && random_() % 4 == 0) {
+      const uint64_t odd[] = {0, ~uint64_t{0}, uint64_t{1} << (bits_of(dtype) - 1),
+                              (uint64_t{1} << (bits_of(dtype) - 1)) - 1};
+      return odd[random_() % 4];
+    }
+    return static_cast<uint64_t>(static_cast<int64_t>(random_() % 15) - (is_signed(dtype) ? 7 : 0));
+  }
+  std::mt19937 random_;
+  bool special_;
+};
+
+struct Options {
+  bool special = false;
+  double tolerance = 0;  ///< relative, beside that of the dtype
+  unsigned seed = 1;
+  std::function<void(loop::BufferId, char*)> set = {};  ///< changes the random contents
+  int64_t expected_error = 0;                           ///< first word
+  std::vector<std::string> descriptions = {};  ///< targets; empty = this machine and its narrower relatives
+};
+
+/// A kernel that can be run: all of its tasks, on one pointer a buffer that is not local; `low`: workspace that it needs lies
+/// behind an inaccessible page, not before one.
+struct Compiled {
+  int64_t tasks = 0;
+  std::string text;
+  std::function<void(void* const* arguments, int64_t* error, bool low)> run;
+};
+
+/// The targets that a kernel is tried on, of Options::descriptions or the backend's own; none: left out of the sample.
+inline std::vector<std::string> targets_of(const Options& options);
+inline Compiled compile(const loop::Kernel& kernel, const std::string& target);
+
+inline double tolerance_of(DType dtype) {
+  return dtype == f32 ? 2e-6 : dtype == f64 ? 1e-13 : dtype == bf16 ? 1e-2 : dtype == f16 ? 2e-3 : 0;
+}
+
+/// Compiles and runs the kernel with its tasks in two ranges, and compares every output with the interpreter's.
+inline void check_one(const loop::Kernel& kernel, const Options& options, const std::string& description,
+                      bool low) {
+  SCOPED_TRACE(description.substr(0, 60));
+  auto compiled = compile(kernel, description);
+  ASSERT_TRUE(compiled.run);
+  std::vector<std::unique_ptr<Guarded>> memory;
+  std::vector<std::vector<std::byte>> expected;
+  std::vector<void*> arguments;
+  Filler filler(options.seed, options.special);
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    const auto& buffer = kernel.buffers[b];
+    const auto bytes = static_cast<size_t>(buffer.bytes());
+    memory.push_back(std::make_unique<Guarded>(bytes, low));
+    auto* data = memory.back()->data;
+    if (buffer.kind != FE_BUFFER_LOCAL) filler.fill(buffer.dtype, data, buffer.extent());
+    if (options.set) options.set(static_cast<loop::BufferId>(b), data);
+    expected.emplace_back(bytes);
+    if (bytes) std::memcpy(expected.back().data(), data, bytes);
+    if (buffer.kind != FE_BUFFER_LOCAL) arguments.push_back(data);
+  }
+  if (options.expected_error == 0) {
+    std::vector<core::loop::Memory> spans;
+    for (auto& bytes : expected) spans.emplace_back(bytes);
+    auto result = core::loop::evaluate(kernel, spans);
+    ASSERT_TRUE(result) << result.error().message();
+  }
+  int64_t error[2] = {0, 0};
+  compiled.run(arguments.data(), error, low);
+  ASSERT_EQ(error[0], options.expected_error);
+  if (options.expected_error != 0) return;
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    const auto& buffer = kernel.buffers[b];
+    if (buffer.kind == FE_BUFFER_LOCAL) continue;
+    const auto width = static_cast<size_t>(bits_of(buffer.dtype)) / 8;
+    for (int64_t e = 0; e < buffer.extent(); ++e) {
+      const auto at = static_cast<size_t>(e) * width;
+      const auto* wanted = reinterpret_cast<const char*>(expected[b].data()) + at;
+      const auto* got = memory[b]->data + at;
+      if (std::memcmp(wanted, got, width) == 0) continue;
+      double want = read(buffer.dtype, wanted), have = read(buffer.dtype, got);
+      if (std::isnan(want) && std::isnan(have)) continue;
+      double allowed = tolerance_of(buffer.dtype) + options.tolerance;
+      ASSERT_TRUE(want == have || std::abs(want - have) <= allowed * (std::abs(want) + 1e-2))
+          << "buffer " << b << " element " << e << ": " << have << " instead of " << want;
+    }
+  }
+}
+
+inline void check(const Builder& built, const Options& options = {}) {
+  const auto descriptions = targets_of(options);
+  for (size_t k = 0; k < descriptions.size(); ++k) {
+    check_one(built.kernel, options, descriptions[k], k % 2 == 1);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+}  // namespace ferrite::kernel_test
