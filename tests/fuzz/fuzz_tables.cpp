@@ -203,9 +203,8 @@ void load(Source& s) {
 
 constexpr std::string_view sample = R"(ferrite graph 0
 graph @main(%x: f32[2,3], %y: f32[2,3]) -> (%r "out") {
-  %c = literal f32[] {0.5}
-  %m = mul(%x, %y)
-  %a = add(%c, %m)
+  %m = clamp(%x, _, %y)
+  %a = add(%m, %y)
   %r = relu(%a)
 }
 )";
