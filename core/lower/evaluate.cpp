@@ -93,7 +93,9 @@ Result<graph::ValueId> Evaluator::evaluate(graph::Graph& graph, graph::ValueId v
   FE_TRY(auto program, lower(part, registry_, "interpreter", ledger));
   std::vector<std::byte> result(static_cast<size_t>(*bytes));
   loop::Memory memory(result);
-  FE_CHECK(loop::evaluate(program, {}, {&memory, 1}));
+  // What fails here fails again when the program runs, which then says so; a value that nobody needs harms nobody.
+  if (auto done = loop::evaluate(program, {}, {&memory, 1}); !done)
+    return error(FE_EUNSUPPORTED, "FE-G26", "the value cannot be folded: {}", done.error().message());
   FE_TRY(auto literal, graph.add_literal(graph.type(value), result));
   known_[value] = literal;
   return literal;
