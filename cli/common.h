@@ -108,6 +108,7 @@ Run add_onnx_case(CLI::App& command);  ///< one directory in this process: what 
 Run add_ops(CLI::App& command);
 Run add_targets(CLI::App& command);
 Run add_plugin(CLI::App& command);
+Run add_plugin_level(CLI::App& command);  ///< one level in this process: what `plugin check` starts
 Run add_version(CLI::App& command);
 
 /// "ferrite 0.1.0 (plugin ABI 0.1)"

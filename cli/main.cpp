@@ -35,6 +35,7 @@ constexpr Command commands[] = {
     {"plugin", "Look at plugins", add_plugin},
     {"version", "Print the version", add_version},
     {"onnx-case", "", add_onnx_case, true},
+    {"plugin-level", "", add_plugin_level, true},
 };
 
 /// What is wrong with the words that choose a command, said with what there is; nothing where they are well.

@@ -11,5 +11,6 @@ Run add_plugin_order(CLI::App& command);
 Run add_plugin_lock(CLI::App& command);
 Run add_plugin_new(CLI::App& command);
 Run add_plugin_schema(CLI::App& command);
+Run add_plugin_check(CLI::App& command);
 
 }  // namespace ferrite::cli

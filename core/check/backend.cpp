@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/check/backend.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "core/check/subject.h"
+#include "core/place/capability.h"
+#include "core/plugin/serial.h"
+#include "core/support/abi.h"
+
+namespace ferrite::core::check {
+namespace {
+
+constexpr uint64_t one_in = 10;
+constexpr int64_t small_bytes = 4096;
+constexpr uint64_t too_many_bytes = uint64_t{1} << 60;
+
+uint64_t hash_of(const KernelCell& cell, const KernelCase& kernel) {
+  const auto text = fmt::format("{} {} {}", cell.name, ferrite::name_of(cell.dtype), kernel.name);
+  return XXH3_64bits(text.data(), text.size());
+}
+
+/// One in ten by their hash, and at least one.
+std::vector<KernelCase> sampled(const KernelCell& cell, bool all) {
+  auto cases = cases_of(cell);
+  if (all || cases.empty()) return cases;
+  const auto least = std::min_element(cases.begin(), cases.end(), [&](const auto& a, const auto& b) {
+    return hash_of(cell, a) < hash_of(cell, b);
+  });
+  const std::string kept = least->name;
+  std::erase_if(cases,
+                [&](const auto& each) { return each.name != kept && hash_of(cell, each) % one_in != 0; });
+  return cases;
+}
+
+/// The table as it grows. A name's cells are failed until it is through, so that what kills the process stays so.
+class Table {
+ public:
+  Table(std::string path, place::CapabilityTable table, bool resumed)
+      : path_(std::move(path)), table_(std::move(table)) {
+    if (path_.empty() || !resumed) return;
+    auto before = place::CapabilityTable::read(path_);
+    if (before && before->target == table_.target) table_ = std::move(*before);
+  }
+  Result<void> set(const std::string& name, const std::map<DType, place::Verdict>& verdicts) {
+    if (path_.empty()) return {};
+    for (const auto& [dtype, verdict] : verdicts) table_.cells[{name, dtype}] = verdict;
+    return table_.write(path_);
+  }
+
+ private:
+  std::string path_;
+  place::CapabilityTable table_;
+};
+
+struct Backend {
+  const fe_provider* provider = nullptr;
+  const fe_runtime* runtime = nullptr;
+  std::string kind;
+};
+
+std::vector<Backend> backends_of(const Subject& subject) {
+  std::vector<Backend> result;
+  for (const auto& provider : subject.registry().providers())
+    for (const auto& runtime : subject.registry().runtimes()) {
+      if (provider.plugin != &subject.plugin() && runtime.plugin != &subject.plugin()) continue;
+      if (abi::view(provider.table->device_kind) != abi::view(runtime.table->id)) continue;
+      result.push_back({provider.table, runtime.table, abi::string(runtime.table->id)});
+    }
+  return result;
+}
+
+Result<std::string> fingerprint_of(const fe_provider& provider) {
+  if (!provider.fingerprint) return std::string();
+  abi::Collector<> text;
+  abi::Call call;
+  const auto none = abi::sized<fe_none>();
+  auto sink = text.sink();
+  const int32_t status = plugin::invoke(provider, provider.fingerprint, call, &none, &sink);
+  if (status != FE_OK) return call.error(status, "FE-P52", "the provider gives no fingerprint");
+  return text.bytes();
+}
+
+Verdict check_device(const run::Device& device) {
+  FE_TRY(const auto first, fingerprint_of(*device.provider));
+  FE_TRY(const auto second, fingerprint_of(*device.provider));
+  if (first.empty())
+    return error(FE_EINVALID, "FE-P52",
+                 "the provider has no fingerprint: code of another version of it would be taken for its own");
+  if (first != second)
+    return error(FE_EINVALID, "FE-P52", "the provider's fingerprint is another one each time");
+  return Verdict::passed(device.name);
+}
+
+struct Allocation {
+  int32_t status = FE_OK;
+  void* data = nullptr;
+};
+Allocation allocate(const run::Device& device, uint64_t bytes) {
+  abi::Call call;
+  auto args = abi::sized<fe_alloc_args>();
+  args.device = device.number;
+  args.bytes = bytes;
+  auto out = abi::sized<fe_alloc_out>();
+  Allocation result;
+  result.status = plugin::invoke(*device.runtime, device.runtime->alloc, call, &args, &out);
+  result.data = out.data;
+  return result;
+}
+void release(const run::Device& device, void* data) {
+  if (!data || !device.runtime->free) return;
+  abi::Call call;
+  auto args = abi::sized<fe_free_args>();
+  args.device = device.number;
+  args.data = data;
+  auto out = abi::sized<fe_none>();
+  plugin::invoke(*device.runtime, device.runtime->free, call, &args, &out);
+}
+
+Verdict check_memory(const run::Device& device) {
+  abi::Collector<> description, name;
+  abi::Call call;
+  auto args = abi::sized<fe_device_args>();
+  args.device = device.number;
+  auto described = abi::sized<fe_describe_out>();
+  described.description = description.sink();
+  described.name = name.sink();
+  const int32_t status = plugin::invoke(*device.runtime, device.runtime->describe, call, &args, &described);
+  if (status != FE_OK) return call.error(status, "FE-P52", "the device cannot be described");
+  const uint64_t alignment = std::max<uint64_t>(described.alignment, 1);
+  for (uint64_t bytes : {uint64_t{1}, uint64_t{100}, uint64_t{small_bytes}}) {
+    const auto small = allocate(device, bytes);
+    if (small.status != FE_OK || !small.data)
+      return error(FE_EINVALID, "FE-P52", "{} bytes of memory cannot be had", bytes);
+    const bool aligned = reinterpret_cast<uintptr_t>(small.data) % alignment == 0;
+    release(device, small.data);
+    if (!aligned)
+      return error(FE_EINVALID, "FE-P52",
+                   "memory of {} bytes is not aligned to {} as the device's description says", bytes,
+                   alignment);
+  }
+  const auto large = allocate(device, too_many_bytes);
+  if (large.status == FE_OK && large.data) {
+    release(device, large.data);
+    return error(FE_EINVALID, "FE-P52", "2^60 bytes of memory are given, which there cannot be");
+  }
+  const auto after = allocate(device, small_bytes);
+  if (after.status != FE_OK || !after.data)
+    return error(FE_EINVALID, "FE-P52", "after memory ran out once, {} bytes cannot be had", small_bytes);
+  release(device, after.data);
+  return {};
+}
+
+/// All samples of a name; the verdict of each of its cells goes to the table.
+Verdict check_name(const std::string& name, const run::Device& device, const CheckOptions& options,
+                   Table& table) {
+  std::map<DType, place::Verdict> verdicts;
+  for (const DType dtype : types_of(name))
+    if (!cases_of({name, dtype}).empty()) verdicts[dtype] = place::Verdict::failed;
+  FE_CHECK(table.set(name, verdicts));
+  size_t cases = 0, failed = 0, passed = 0;
+  double worst = 0;
+  std::optional<Error> first;
+  std::vector<std::string> declined;
+  std::string reason;
+  for (auto& [dtype, verdict] : verdicts) {
+    const KernelCell cell{name, dtype};
+    verdict = place::Verdict::passed;
+    for (const auto& kernel : sampled(cell, options.all)) {
+      const auto result = run_case(kernel, device, options.seed ^ hash_of(cell, kernel));
+      ++cases;
+      if (!result) {
+        verdict = place::Verdict::failed;
+        ++failed;
+        if (!first)
+          first = error(FE_EINVALID, "FE-P52", "{} {}, {}: {}", name, ferrite::name_of(dtype), kernel.name,
+                        result.error().code == "FE-P52" ? result.error().text : result.error().message());
+        continue;
+      }
+      worst = std::max(worst, result->ulp);
+      if (!result->declined) continue;
+      // A cell is declined as soon as one of its cases is: placement asks for the cell.
+      if (verdict == place::Verdict::passed) verdict = place::Verdict::declined;
+      reason = result->reason;
+    }
+    passed += verdict == place::Verdict::passed;
+    if (verdict == place::Verdict::declined) declined.emplace_back(ferrite::name_of(dtype));
+  }
+  FE_CHECK(table.set(name, verdicts));
+  if (first) {
+    if (failed > 1) first->text += fmt::format("; {} of {} cases are wrong", failed, cases);
+    return *first;
+  }
+  if (passed == 0) return Verdict::skipped(fmt::format("declined: {}", reason));
+  auto text = fmt::format("{} cases, {} element types", cases, passed);
+  if (worst > 0) text += fmt::format(", at most {:.2g} ulp", worst);
+  if (!declined.empty()) text += fmt::format("; declined for {}: {}", fmt::join(declined, ", "), reason);
+  return Verdict::passed(std::move(text));
+}
+
+Verdict check_repeatable(const run::Device& device) {
+  size_t compared = 0;
+  for (const auto& name : kernel_names()) {
+    const auto cases = cases_of({name, f32});
+    if (cases.empty() || cases.front().out_of_range) continue;
+    FE_TRY(const auto schedule, schedule_of(cases.front()));
+    std::array<std::string, 2> texts;
+    bool declined = false;
+    for (auto& text : texts) {
+      Ledger ledger;
+      run::Builder builder(schedule, device, {1, false}, ledger);
+      auto selected = builder.select();
+      declined = declined || !selected;
+      if (!selected) break;
+      builder.plan();
+      text = builder.text();
+    }
+    if (declined) continue;
+    ++compared;
+    if (texts[0] != texts[1])
+      return error(FE_EINVALID, "FE-P52",
+                   "the provider proposes another candidate for the same kernel ({}, {})", name,
+                   cases.front().name);
+  }
+  if (compared == 0) return Verdict::skipped("every kernel is declined");
+  return Verdict::passed(fmt::format("{} kernels", compared));
+}
+
+}  // namespace
+
+void check_backends(const CheckOptions& options, const Subject& subject, Runner& runner) {
+  const auto backends = backends_of(subject);
+  for (const auto& provider : subject.registry().providers())
+    if (provider.plugin == &subject.plugin() &&
+        std::none_of(backends.begin(), backends.end(),
+                     [&](const Backend& b) { return b.provider == provider.table; }))
+      runner.run(fmt::format("provider {}", abi::view(provider.table->id)), [&] {
+        return Verdict::skipped(fmt::format("no runtime '{}' is loaded to launch its kernels",
+                                            abi::view(provider.table->device_kind)));
+      });
+  for (const auto& backend : backends) {
+    auto device = run::Device::open(backend.kind, subject.registry());
+    const std::string prefix = fmt::format("backend {}: ", backend.kind);
+    auto with_device = [&](std::string_view name, const std::function<Verdict()>& check) {
+      runner.run(prefix + std::string(name), [&]() -> Verdict {
+        if (!device) return Verdict::skipped(device.error().message());
+        if ((*device)->provider != backend.provider)
+          return Verdict::skipped("another plugin's provider compiles for this device");
+        return check();
+      });
+    };
+    with_device("device", [&] { return check_device(**device); });
+    with_device("memory", [&] { return check_memory(**device); });
+    place::CapabilityTable empty;
+    empty.provider = abi::string(backend.provider->id);
+    empty.plugin = fmt::format("{} {}", subject.plugin().id, subject.plugin().version);
+    if (const auto fingerprint = fingerprint_of(*backend.provider); device && fingerprint)
+      empty.target = place::target_key((*device)->description, empty.provider, *fingerprint);
+    Table table(options.capabilities, std::move(empty), runner.resumed());
+    for (const auto& name : kernel_names())
+      with_device(name, [&] { return check_name(name, **device, options, table); });
+    with_device("same candidates each time", [&] { return check_repeatable(**device); });
+    runner.run(prefix + "events",
+               [] { return Verdict::skipped("this version of the runtime's table has no events"); });
+  }
+}
+
+}  // namespace ferrite::core::check

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A shared library's file as it is on disk, read without loading it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/support/error.h"
+
+namespace ferrite::core::check {
+
+struct ElfLibrary {
+  uint16_t machine = 0;  ///< EM_*
+  bool executable_stack = false;
+  bool text_relocations = false;      ///< its code is written to when it is loaded
+  std::vector<std::string> needed;    ///< DT_NEEDED
+  std::vector<std::string> exported;  ///< defined symbols that other libraries can bind to, sorted
+  std::string interpreter;            ///< programs: the dynamic loader that starts them
+
+  /// FE-P40 for bytes that are no ELF file of this machine's word size and byte order, or are damaged; nothing in them is
+  /// trusted.
+  static Result<ElfLibrary> parse(std::span<const std::byte> bytes);
+  /// FE-P40 where the file cannot be read, too.
+  static Result<ElfLibrary> read(const std::string& path);
+};
+
+/// "x86-64" and so on.
+std::string machine_name(uint16_t machine);
+
+}  // namespace ferrite::core::check

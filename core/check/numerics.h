@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// L3: whether what a plugin computes is right, against the interpreter.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/check/levels.h"
+#include "core/graph/graph.h"
+#include "core/plugin/registry.h"
+
+namespace ferrite::core::check {
+
+class Subject;
+
+/// Ops over their own samples: the same result each time, and the same by lowering and by decomposition.
+void check_ops(const CheckOptions& options, const Subject& subject, Runner& runner);
+/// Passes and rules over sampled graphs and models: verified, equal to what was there, settled, repeatable, bounded in time.
+void check_passes(const CheckOptions& options, const Subject& subject, Runner& runner);
+/// Importers over the models that are given.
+void check_importers(const CheckOptions& options, const Subject& subject, Runner& runner);
+
+/// Whether the phase is one of those that see a graph.
+bool works_on_graphs(const plugin::PassEntry& pass);
+
+/// The graphs of the sample models, sizes that they leave open being 1, then `count` sampled ones. Models that cannot be
+/// read are left out: where importers are checked they are blamed.
+std::vector<graph::Graph> sample_graphs(const Subject& subject, const CheckOptions& options, size_t count);
+
+}  // namespace ferrite::core::check

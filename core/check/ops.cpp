@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// L3 of ops and lowerings, over the ops' own samples; L3 of importers, over the models that are given.
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+
+#include "core/check/numerics.h"
+#include "core/check/subject.h"
+#include "core/graph/api.h"
+#include "core/graph/infer.h"
+#include "core/graph/print.h"
+#include "core/graph/verify.h"
+#include "core/loop/eval.h"
+#include "core/lower/lower.h"
+#include "core/support/abi.h"
+#include "core/trust/compare.h"
+
+namespace ferrite::core::check {
+namespace {
+
+struct Sample {
+  const graph::OpInfo* op;
+  graph::Graph graph;
+};
+
+/// What a graph gives when its ops go through the lowerings of a device; the loop program is interpreted.
+Result<std::vector<trust::Tensor>> evaluate_for(std::string_view device, graph::Graph graph,
+                                                const plugin::Registry& registry,
+                                                const std::vector<trust::Tensor>& inputs) {
+  Ledger ledger;
+  FE_CHECK(lower::decompose(graph, registry, device, false, ledger));
+  FE_TRY(const auto program, lower::lower(graph, registry, device, ledger));
+  const std::vector<loop::ConstMemory> in(inputs.begin(), inputs.end());
+  std::vector<trust::Tensor> outputs;
+  for (const auto id : program.outputs)
+    outputs.emplace_back(static_cast<size_t>(program.buffers[id].bytes()));
+  const std::vector<loop::Memory> out(outputs.begin(), outputs.end());
+  FE_CHECK(loop::evaluate(program, in, out));
+  return outputs;
+}
+
+/// The graph with the parts of each node of an op in its place, whether the op has a lowering of its own or not.
+Result<void> take_apart(graph::Graph& graph, const graph::OpInfo& op, const plugin::Registry& registry) {
+  for (const auto id : graph.nodes()) {
+    if (graph.op(id) != op.name) continue;
+    const graph::InstanceView view(graph, id);
+    graph::GraphApi api(graph, registry.ops());
+    const auto results = graph.node(id).results;
+    std::vector<fe_value> replacements(results.size());
+    auto args = abi::sized<fe_decompose_args>();
+    args.graph = api.api();
+    args.op = view.get();
+    args.node = id.bits;
+    auto out = abi::sized<fe_decompose_out>();
+    out.results = replacements.data();
+    out.capacity = replacements.size();
+    abi::Call call;
+    const int32_t status = op.def.decompose(op.def.self, call.get(), &args, &out);
+    if (status != FE_OK) return call.error(status, "FE-P51", "its decomposition failed");
+    for (size_t k = 0; k < results.size(); ++k)
+      FE_CHECK(graph.replace_uses(results[k], graph::ValueId{replacements[k]}));
+    FE_CHECK(graph.erase(id));
+  }
+  return graph::verify(graph, registry.ops());
+}
+
+/// Every sample can be interpreted on some ordinary inputs, and gives the same bits twice.
+Verdict check_evaluated(const std::vector<Sample>& samples, const plugin::Registry& registry, uint64_t seed) {
+  for (const auto& [op, graph] : samples) {
+    const auto program = trust::Interpreted::make(graph, registry);
+    if (!program)
+      return error(FE_EINVALID, "FE-P51", "a sample of op '{}' cannot be computed: {}", op->name,
+                   program.error().message());
+    std::optional<Error> fault;
+    bool ran = false;
+    for (const auto contents : trust::ordinary_contents) {
+      const auto inputs = program->random_inputs(contents, seed);
+      const auto first = program->run(inputs), second = program->run(inputs);
+      if (!first || !second) {
+        fault = first ? second.error() : first.error();
+        continue;
+      }
+      ran = true;
+      if (*first != *second)
+        return error(FE_EINVALID, "FE-P51", "op '{}' gives two results for the same inputs", op->name);
+    }
+    if (!ran)
+      return error(FE_EINVALID, "FE-P51", "a sample of op '{}' fails on every input: {}", op->name,
+                   fault->message());
+  }
+  return Verdict::passed(fmt::format("{} samples", samples.size()));
+}
+
+Verdict check_forms(const std::vector<Sample>& samples, const plugin::Registry& registry, uint64_t seed) {
+  size_t compared = 0;
+  for (const auto& [op, graph] : samples) {
+    if (!op->def.decompose || !op->def.lower) continue;
+    graph::Graph parts(graph);
+    if (auto done = take_apart(parts, *op, registry); !done) {
+      if (done.error().status == FE_EUNSUPPORTED) continue;
+      return error(FE_EINVALID, "FE-P51", "op '{}': {}", op->name, done.error().message());
+    }
+    const auto whole = trust::Interpreted::make(graph, registry);
+    const auto apart = trust::Interpreted::make(std::move(parts), registry);
+    if (!whole || !apart) continue;
+    const auto difference = trust::compare(*whole, *apart, trust::ordinary_contents, seed);
+    if (!difference) continue;
+    ++compared;
+    if (*difference)
+      return error(FE_EINVALID, "FE-P51",
+                   "op '{}' computes one thing by its lowering and another by its decomposition: {}",
+                   op->name, (*difference)->text());
+  }
+  if (compared == 0) return Verdict::skipped("no op has both");
+  return Verdict::passed(fmt::format("{} samples", compared));
+}
+
+/// A lowering of somebody else's op against what the op is without it.
+Verdict check_override(const fe_lowering& lowering, const graph::OpInfo& op, const Subject& subject,
+                       const plugin::Registry& others, uint64_t seed) {
+  FE_TRY(const auto samples, samples_of(op, subject.registry().ops()));
+  size_t compared = 0;
+  bool declined = false;
+  for (const auto& sample : samples) {
+    bool taken = true;
+    for (const auto node : sample.nodes()) {
+      if (sample.op(node) != op.name) continue;
+      Ledger ledger;
+      FE_TRY(taken, lower::accepts(sample, subject.registry(), abi::view(lowering.device), node, ledger));
+    }
+    declined = declined || !taken;
+    if (!taken) continue;
+    const auto reference = trust::Interpreted::make(sample, others);
+    if (!reference) continue;
+    for (const auto contents : trust::ordinary_contents) {
+      const auto inputs = reference->random_inputs(contents, seed);
+      const auto expected = reference->run(inputs);
+      if (!expected) continue;
+      const auto actual = evaluate_for(abi::view(lowering.device), sample, subject.registry(), inputs);
+      if (!actual)
+        return error(FE_EINVALID, "FE-P51", "with the lowering, a sample of op '{}' cannot be computed: {}",
+                     op.name, actual.error().message());
+      ++compared;
+      const auto outputs = sample.outputs();
+      for (size_t k = 0; k < outputs.size(); ++k)
+        if (const auto wrong =
+                trust::first_mismatch(sample.type(outputs[k].value), (*expected)[k], (*actual)[k]))
+          return error(FE_EINVALID, "FE-P51",
+                       "op '{}' is {:.7g} by the lowering and {:.7g} without it, at element {}", op.name,
+                       wrong->actual, wrong->expected, wrong->element);
+    }
+  }
+  if (compared == 0)
+    return Verdict::skipped(declined ? "it declines the samples of the op"
+                                     : "the op has no samples that can be computed");
+  return Verdict::passed(fmt::format("{} runs", compared));
+}
+
+/// The session without the plugin; an error where the manifest enables it by itself.
+Result<std::unique_ptr<Session>> without_plugin(const CheckOptions& options) {
+  plugin::PipelineRequest request;
+  request.manifest = options.manifest;
+  request.profile = options.profile;
+  request.use_lock = false;
+  request.plugins = options.plugins;
+  FE_TRY(const auto pipeline, plugin::read_pipeline(request));
+  for (const auto& each : pipeline.plugins)
+    if (is_target(options.target, each))
+      return error(FE_EUNSUPPORTED, "FE-P51", "the manifest enables the plugin by itself");
+  return Session::open(pipeline);
+}
+
+bool reads(const fe_importer& importer, const std::string& path) {
+  const auto extension = std::filesystem::path(path).extension().string();
+  return !extension.empty() &&
+         fmt::format(",{},", abi::view(importer.extensions)).find("," + extension + ",") != std::string::npos;
+}
+
+}  // namespace
+
+void check_ops(const CheckOptions& options, const Subject& subject, Runner& runner) {
+  const auto& registry = subject.registry();
+  const auto ops = subject.ops();
+  std::vector<Sample> samples;
+  std::vector<std::string> without;
+  std::optional<Error> unread;
+  for (const auto* op : ops) {
+    auto read = samples_of(*op, registry.ops());
+    if (!read) {
+      if (!unread) unread = std::move(read.error());
+      continue;
+    }
+    if (read->empty()) without.push_back(op->name);
+    for (auto& graph : *read) samples.push_back({op, std::move(graph)});
+  }
+  if (!ops.empty()) {
+    runner.run("ops: samples", [&]() -> Verdict {
+      if (unread) return *unread;
+      if (samples.empty()) return Verdict::skipped("no op has samples");
+      return Verdict::passed(fmt::format("{} of {} ops", samples.size(), ops.size() - without.size()));
+    });
+    if (!without.empty())
+      runner.run("ops without samples",
+                 [&] { return Verdict::skipped(fmt::format("{}", fmt::join(without, ", "))); });
+    auto with_samples = [&](std::string_view name, const std::function<Verdict()>& check) {
+      runner.run(name, [&]() -> Verdict {
+        return samples.empty() ? Verdict::skipped("no op has samples") : check();
+      });
+    };
+    with_samples("ops: computed", [&] { return check_evaluated(samples, registry, options.seed); });
+    with_samples("ops: lowering and decomposition agree",
+                 [&] { return check_forms(samples, registry, options.seed); });
+  }
+  const auto lowerings = subject.lowerings();
+  for (const auto* lowering : lowerings)
+    runner.run(fmt::format("lowering {}{}{}", abi::view(lowering->op), lowering->device.length ? " on " : "",
+                           abi::view(lowering->device)),
+               [&]() -> Verdict {
+                 const auto* op = registry.ops().find(abi::view(lowering->op));
+                 const auto others = without_plugin(options);
+                 if (!others) return Verdict::skipped(others.error().text);
+                 if (!op || !(*others)->registry().ops().find(op->name))
+                   return Verdict::skipped("the op is the plugin's own");
+                 return check_override(*lowering, *op, subject, (*others)->registry(), options.seed);
+               });
+  const auto& kinds = subject.plugin().kinds;
+  const auto given = std::count(kinds.begin(), kinds.end(), FE_CONTRIBUTION_LOWERING);
+  if (given > std::ssize(lowerings))
+    runner.run("other lowerings", [&] {
+      return Verdict::skipped(fmt::format("{} are for ops or devices of which no plugin is loaded",
+                                          given - std::ssize(lowerings)));
+    });
+}
+
+void check_importers(const CheckOptions& options, const Subject& subject, Runner& runner) {
+  for (const auto& importer : subject.registry().importers()) {
+    if (importer.plugin != &subject.plugin()) continue;
+    const auto id = abi::string(importer.table->id);
+    bool any = false;
+    for (const auto& path : options.samples) {
+      if (!reads(*importer.table, path)) continue;
+      any = true;
+      const std::filesystem::path file(path);
+      runner.run(
+          fmt::format("importer {}: {}", id, (file.parent_path().filename() / file.filename()).string()),
+          [&]() -> Verdict {
+            FE_TRY(const auto first, subject.import_model(path));
+            if (auto verified = graph::verify(first, subject.registry().ops()); !verified)
+              return error(FE_EINVALID, "FE-P49", "the graph is invalid: {}", verified.error().message());
+            FE_TRY(const auto second, subject.import_model(path));
+            if (graph::print(first) != graph::print(second))
+              return error(FE_EINVALID, "FE-P50", "read twice, the model is two graphs");
+            return Verdict::passed(fmt::format("{} nodes", first.node_count()));
+          });
+    }
+    if (!any)
+      runner.run(fmt::format("importer {}", id), [&] {
+        return Verdict::skipped(
+            fmt::format("no model of {} is given with --sample", abi::view(importer.table->extensions)));
+      });
+  }
+}
+
+}  // namespace ferrite::core::check

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`ferrite plugin check` finds what is wrong in plugins that are wrong in one way each.
+
+Usage: test_plugin_check.py [--ferrite FILE] [--plugins DIRECTORY] [--builtin DIRECTORY] [unittest options]
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OK, WRONG, USAGE, BAD_INPUT = 0, 1, 2, 3
+
+
+class Settings:
+    ferrite = ROOT / "build/release/bin/ferrite"
+    plugins = ROOT / "build/release/lib/ferrite/test_plugins/check"
+    builtin = ROOT / "build/release/lib/ferrite/plugins"
+
+
+class PluginCheckTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ferrite-plugin-check-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+    def check(self, *words):
+        command = [str(Settings.ferrite), "plugin", "check", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=55)
+
+    def findings(self, *words, status=WRONG):
+        """The checks by level and name."""
+        done = self.check("--json", *words)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        (plugin,) = json.loads(done.stdout)["plugins"]
+        for outcome in ("passed", "failed", "skipped"):
+            self.assertEqual(plugin[outcome], sum(c["outcome"] == outcome for c in plugin["checks"]))
+        return {f"{c['level']} {c['name']}": c for c in plugin["checks"]}
+
+    def plugin(self, name):
+        return Settings.plugins / f"{name}.so"
+
+    def assertFails(self, checks, name, code, pattern="."):
+        self.assertIn(name, checks)
+        self.assertEqual((checks[name]["outcome"], checks[name]["code"]), ("failed", code), checks[name])
+        self.assertRegex(checks[name]["text"], pattern)
+
+    def test_exports_and_stack(self):
+        checks = self.findings("--level", "L0", self.plugin("leaky"))
+        self.assertFails(checks, "L0 exports", "FE-P41", "1 symbol .*helper_that_leaks")
+        self.assertFails(checks, "L0 stack and code", "FE-P43", "executable stack")
+        self.assertFails(checks, "L0 symbols", "FE-P42", "function_that_is_missing")
+        self.assertEqual(checks["L0 dependencies"]["outcome"], "passed")
+
+    def test_libraries_that_are_missing(self):
+        library = self.folder / "fickle.so"
+        library.write_bytes(self.plugin("fickle").read_bytes().replace(b"libc.so.6\0", b"libq.so.6\0"))
+        checks = self.findings("--level", "L0", library)
+        self.assertFails(checks, "L0 dependencies", "FE-P42", "libq.so.6 => not found")
+
+    def test_files_that_are_no_libraries(self):
+        broken = self.folder / "broken.so"
+        for content in (b"", b"no library", self.plugin("leaky").read_bytes()[:700]):
+            broken.write_bytes(content)
+            checks = self.findings("--level", "L0", broken)
+            self.assertFails(checks, "L0 shared library", "FE-P40")
+            self.assertEqual(checks["L0 exports"]["outcome"], "skipped")
+
+    def test_descriptor_that_disagrees(self):
+        shutil.copy(self.plugin("unsound"), self.folder / "unsound.so")
+        descriptor = self.folder / "check.unsound.plugin.toml"
+        text = 'schema = 0\nid = "check.unsound"\nversion = "1.0.1"\nlibrary = "unsound.so"\nabi = "0.1"\n'
+        descriptor.write_text(text)
+        checks = self.findings("--level", "L1", descriptor)
+        failed = [c for c in checks.values() if c["outcome"] == "failed"]
+        self.assertTrue(failed)
+        self.assertRegex(failed[0]["text"], r"1\.0\.1")
+        descriptor.rename(self.folder / "check.other.plugin.toml")
+        checks = self.findings("--level", "L0", self.folder / "check.other.plugin.toml")
+        self.assertFails(checks, "L0 descriptor", "FE-P44", "check.unsound.plugin.toml")
+
+    def test_instances_that_differ(self):
+        checks = self.findings("--level", "L1", self.plugin("fickle"))
+        self.assertFails(checks, "L1 second instance", "FE-P45", "check.fickle")
+        self.assertFails(checks, "L1 destroy and create again", "FE-P45")
+        self.assertFails(checks, "L1 prints nothing", "FE-P45", "standard output")
+
+    def test_structs_calls_and_threads(self):
+        checks = self.findings("--level", "L2", self.plugin("rigid"))
+        self.assertFails(checks, "L2 ops: larger structs", "FE-P46", "check.rigid.*stride")
+        self.assertFails(checks, "L2 ops: refused host calls", "FE-P47", "check.rigid")
+        self.assertFails(checks, "L2 ops: two threads", "FE-P48", "check.shared")
+
+    def test_passes_that_are_wrong(self):
+        checks = self.findings("--level", "L3", self.plugin("unsound"))
+        name = "L3 pass check.unsound.{} (pre_grad): {}"
+        self.assertFails(checks, name.format("swap", "numerics"), "FE-P49", "changes what .* computes")
+        self.assertFails(checks, name.format("grow", "settles"), "FE-P50", "still changes it")
+        self.assertFails(checks, name.format("sometimes", "repeatable"), "FE-P50", "two results")
+        self.assertFails(checks, "L3 rule check.unsound.abs (pre_grad)", "FE-P49", "changes what a graph computes")
+        self.assertFails(checks, "L3 ops: lowering and decomposition agree", "FE-P51", "check.twice")
+        self.assertEqual(checks[name.format("swap", "valid")]["outcome"], "passed")
+        self.assertEqual(checks[name.format("grow", "numerics")]["outcome"], "passed")
+
+    def test_passes_that_end_the_process(self):
+        checks = self.findings("--level", "L2", "--timeout", "5", self.plugin("fatal"))
+        name = "L2 pass check.fatal.{} (pre_grad): {}"
+        for what in ("larger structs", "refused host calls", "two threads"):
+            self.assertFails(checks, name.format("fault", what), "FE-P53", "died: Segmentation fault")
+            self.assertFails(checks, name.format("leave", what), "FE-P53", "exit status 3")
+            self.assertFails(checks, name.format("hang", what), "FE-P53", "not done after 5 s")
+        self.assertEqual(checks["L2 create: larger structs"]["outcome"], "passed")
+
+    def test_backend_that_computes_nothing(self):
+        table = self.folder / "poor.toml"
+        checks = self.findings("--level", "L3", "--capabilities", table, self.plugin("poor_backend"))
+        self.assertFails(checks, "L3 backend poor: device", "FE-P52", "another one each time")
+        self.assertFails(checks, "L3 backend poor: memory", "FE-P52", "not aligned to 64")
+        self.assertFails(checks, "L3 backend poor: add", "FE-P52", "the interpreter gives")
+        self.assertEqual(checks["L3 backend poor: contract"]["outcome"], "skipped")
+        self.assertRegex(checks["L3 backend poor: contract"]["text"], "declined: .*proposes nothing")
+        written = tomllib.loads(table.read_text())
+        self.assertEqual((written["provider"], written["plugin"]), ("poor", "check.poor_backend 1.0.0"))
+        self.assertIn("f32", written["failed"]["add"])
+        self.assertIn("f32", written["declined"]["contract"])
+        self.assertEqual(written["passed"], {})
+
+    def test_plugin_that_does_not_load(self):
+        checks = self.findings(Settings.plugins.parent / "wrong_major.so")
+        self.assertFails(checks, "L1 load and create", "FE-P04")
+        for level in ("L2", "L3"):
+            self.assertEqual(checks[f"{level} all"]["outcome"], "skipped")
+        checks = self.findings("--level", "L0", Settings.plugins.parent / "no_entry.so")
+        self.assertFails(checks, "L0 exports", "FE-P41", "does not export")
+
+    def test_report_and_badge(self):
+        done = self.check("--level", "L0", "--level", "L1", Settings.builtin / "ferrite.passes.plugin.toml")
+        self.assertEqual(done.returncode, OK, done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^  L0 passed   exports$")
+        self.assertRegex(done.stdout, r"(?m)^L0 L1: \d+ checks passed$")
+
+    def test_folder_of_plugins(self):
+        done = self.check("--json", "--level", "L0", Settings.builtin)
+        self.assertEqual(done.returncode, OK, done.stdout)
+        self.assertGreaterEqual(len(json.loads(done.stdout)["plugins"]), 4)
+
+    def test_usage(self):
+        for words, status, code in (
+            (("nothing.so",), BAD_INPUT, "FE-M06"),
+            ((self.folder,), BAD_INPUT, "FE-M05"),
+            ((), USAGE, "FE-C01"),
+            (("--level", "L4", self.plugin("leaky")), USAGE, "FE-C01"),
+            (("--safe-mode", self.plugin("leaky")), USAGE, "FE-C01"),
+            (("--timeout", "0", self.plugin("leaky")), USAGE, "FE-C01"),
+        ):
+            done = self.check(*words)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertRegex(done.stderr, rf"^ferrite: {code} ")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ferrite", type=Path)
+    parser.add_argument("--plugins", type=Path)
+    parser.add_argument("--builtin", type=Path)
+    options, rest = parser.parse_known_args()
+    for name, value in vars(options).items():
+        if value:
+            setattr(Settings, name, value)
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
