@@ -109,8 +109,8 @@ size_t tuple_length(const Instance& op, size_t batch_dims) {
   auto x = typed(op, 0, any_class), indices = typed(op, 1, FE_PRIM_INT);
   need_rank(op, 1, indices.rank(), batch_dims + 1, 64);
   int64_t length = indices.dims.back();
-  need_fit(length <= static_cast<int64_t>(x.rank() - batch_dims), op, "index tuples of ", length, " for ",
-           to_string(x));
+  need_fit(length >= 0 && length <= static_cast<int64_t>(x.rank() - batch_dims), op, "index tuples of ",
+           length, " for ", to_string(x));
   return static_cast<size_t>(length);
 }
 
