@@ -23,8 +23,9 @@ struct Trial {
   const graph::OpInfo* op;
   const graph::Graph* graph;
   graph::NodeId node;
-  bool own_op;                  ///< the plugin defines the op
-  const fe_lowering* lowering;  ///< of another op; null: the op's own
+  bool own_op;                            ///< the plugin defines the op
+  const fe_lowering* lowering;            ///< of another op; null: the op's own
+  const fe_decomposition* decomposition;  ///< likewise
   std::string name() const { return fmt::format("{} of {}", op->name, graph->describe(node)); }
 };
 
@@ -148,9 +149,10 @@ Result<std::string> decompose(const Trial& trial, Treatment& treatment) {
   Enlarged<fe_decompose_args> larger_args(args);
   Enlarged<fe_decompose_out> larger_out(out);
   abi::Call call;
+  const auto slot = trial.decomposition ? trial.decomposition->decompose : trial.op->def.decompose;
   const int32_t status =
-      trial.op->def.decompose(trial.op->def.self, call.get(), treatment.larger ? larger_args.get() : &args,
-                              treatment.larger ? larger_out.get() : &out);
+      slot(trial.decomposition ? trial.decomposition->self : trial.op->def.self, call.get(),
+           treatment.larger ? larger_args.get() : &args, treatment.larger ? larger_out.get() : &out);
   treatment.calls = refusing.calls();
   treatment.intact = larger_args.intact() && larger_out.intact() && table.intact();
   if (status != FE_OK) return call.error(status, "FE-G25", "its decomposition failed");
@@ -172,7 +174,7 @@ Result<std::string> infer_node(const Trial& trial, Treatment& treatment) {
 std::vector<Callback> callbacks_of(const Trial& trial) {
   std::vector<Callback> result;
   if (trial.own_op) result.push_back(infer_node);
-  if (trial.own_op && trial.op->def.decompose) result.push_back(decompose);
+  if (trial.decomposition || (trial.own_op && trial.op->def.decompose)) result.push_back(decompose);
   if (trial.lowering || (trial.own_op && trial.op->def.lower)) result.push_back(lower);
   return result;
 }
@@ -376,24 +378,34 @@ void wrap_all(Refusing<fe_lower_api>& table) {
 
 void check_hostile_ops(const CheckOptions&, const Subject& subject, Runner& runner) {
   const auto& registry = subject.registry();
-  std::vector<std::pair<const graph::OpInfo*, const fe_lowering*>> wanted;
-  for (const auto* op : subject.ops()) wanted.emplace_back(op, nullptr);
+  struct Wanted {
+    const graph::OpInfo* op;
+    const fe_lowering* lowering = nullptr;
+    const fe_decomposition* decomposition = nullptr;
+  };
+  std::vector<Wanted> wanted;
+  for (const auto* op : subject.ops()) wanted.push_back({op});
+  for (const auto* op : registry.ops().all())
+    for (const auto& entry : registry.decompositions(op->name))
+      if (entry.plugin == &subject.plugin()) wanted.push_back({op, nullptr, entry.table});
   for (const auto* lowering : subject.lowerings())
-    if (const auto* op = registry.ops().find(abi::view(lowering->op))) wanted.emplace_back(op, lowering);
+    if (const auto* op = registry.ops().find(abi::view(lowering->op))) wanted.push_back({op, lowering});
   if (wanted.empty()) return;
 
   std::vector<std::unique_ptr<graph::Graph>> graphs;
   std::vector<Trial> trials;
   auto with_trials = [&](std::string_view name, const std::function<Verdict()>& check) {
     runner.run(name, [&]() -> Verdict {
-      for (const auto& [op, lowering] : trials.empty() ? wanted : decltype(wanted)()) {
+      for (const auto& [op, lowering, decomposition] : trials.empty() ? wanted : decltype(wanted)()) {
         auto samples = samples_of(*op, registry.ops());
         if (!samples) continue;  // L3 blames it
         for (auto& sample : *samples) {
           const auto& graph = *graphs.emplace_back(std::make_unique<graph::Graph>(std::move(sample)));
           for (const auto node : graph.nodes())
             if (graph.op(node) == op->name)
-              trials.push_back({op, &graph, node, op->plugin == subject.plugin().id && !lowering, lowering});
+              trials.push_back({op, &graph, node,
+                                op->plugin == subject.plugin().id && !lowering && !decomposition, lowering,
+                                decomposition});
         }
       }
       if (trials.empty()) return Verdict::skipped("no op has samples");

@@ -13,6 +13,7 @@
 #include "core/graph/verify.h"
 #include "core/loop/eval.h"
 #include "core/lower/lower.h"
+#include "core/run/build.h"
 #include "core/support/abi.h"
 #include "core/trust/compare.h"
 
@@ -116,8 +117,8 @@ Verdict check_forms(const std::vector<Sample>& samples, const plugin::Registry& 
   return Verdict::passed(fmt::format("{} samples", compared));
 }
 
-/// A lowering of somebody else's op against what the op is without it.
-Verdict check_override(const fe_lowering& lowering, const graph::OpInfo& op, const Subject& subject,
+/// A lowering for `device`, or with `lowers` false a decomposition, of somebody else's op against what the op is without it.
+Verdict check_override(std::string_view device, bool lowers, const graph::OpInfo& op, const Subject& subject,
                        const plugin::Registry& others, uint64_t seed) {
   FE_TRY(const auto samples, samples_of(op, subject.registry().ops()));
   size_t compared = 0;
@@ -125,9 +126,9 @@ Verdict check_override(const fe_lowering& lowering, const graph::OpInfo& op, con
   for (const auto& sample : samples) {
     bool taken = true;
     for (const auto node : sample.nodes()) {
-      if (sample.op(node) != op.name) continue;
+      if (!lowers || sample.op(node) != op.name) continue;
       Ledger ledger;
-      FE_TRY(taken, lower::accepts(sample, subject.registry(), abi::view(lowering.device), node, ledger));
+      FE_TRY(taken, lower::accepts(sample, subject.registry(), device, node, ledger));
     }
     declined = declined || !taken;
     if (!taken) continue;
@@ -137,9 +138,9 @@ Verdict check_override(const fe_lowering& lowering, const graph::OpInfo& op, con
       const auto inputs = reference->random_inputs(contents, seed);
       const auto expected = reference->run(inputs);
       if (!expected) continue;
-      const auto actual = evaluate_for(abi::view(lowering.device), sample, subject.registry(), inputs);
+      const auto actual = evaluate_for(device, sample, subject.registry(), inputs);
       if (!actual)
-        return error(FE_EINVALID, "FE-P51", "with the lowering, a sample of op '{}' cannot be computed: {}",
+        return error(FE_EINVALID, "FE-P51", "with the plugin, a sample of op '{}' cannot be computed: {}",
                      op.name, actual.error().message());
       ++compared;
       const auto outputs = sample.outputs();
@@ -147,7 +148,7 @@ Verdict check_override(const fe_lowering& lowering, const graph::OpInfo& op, con
         if (const auto wrong =
                 trust::first_mismatch(sample.type(outputs[k].value), (*expected)[k], (*actual)[k]))
           return error(FE_EINVALID, "FE-P51",
-                       "op '{}' is {:.7g} by the lowering and {:.7g} without it, at element {}", op.name,
+                       "op '{}' is {:.7g} with the plugin and {:.7g} without it, at element {}", op.name,
                        wrong->actual, wrong->expected, wrong->element);
     }
   }
@@ -213,17 +214,24 @@ void check_ops(const CheckOptions& options, const Subject& subject, Runner& runn
                  [&] { return check_forms(samples, registry, options.seed); });
   }
   const auto lowerings = subject.lowerings();
-  for (const auto* lowering : lowerings)
-    runner.run(fmt::format("lowering {}{}{}", abi::view(lowering->op), lowering->device.length ? " on " : "",
-                           abi::view(lowering->device)),
+  auto overrides = [&](const std::string& name, std::string_view device, bool lowers) {
+    runner.run(fmt::format("{} {}{}{}", lowers ? "lowering" : "decomposition", name,
+                           device.empty() ? "" : " on ", device),
                [&]() -> Verdict {
-                 const auto* op = registry.ops().find(abi::view(lowering->op));
+                 const auto* op = registry.ops().find(name);
                  const auto others = without_plugin(options);
                  if (!others) return Verdict::skipped(others.error().text);
-                 if (!op || !(*others)->registry().ops().find(op->name))
+                 if (!op || !(*others)->registry().ops().find(name))
                    return Verdict::skipped("the op is the plugin's own");
-                 return check_override(*lowering, *op, subject, (*others)->registry(), options.seed);
+                 return check_override(lowers ? device : run::interpreter_name, lowers, *op, subject,
+                                       (*others)->registry(), options.seed);
                });
+  };
+  for (const auto* lowering : lowerings)
+    overrides(abi::string(lowering->op), abi::view(lowering->device), true);
+  for (const auto* op : registry.ops().all())
+    for (const auto& decomposition : registry.decompositions(op->name))
+      if (decomposition.plugin == &subject.plugin()) overrides(op->name, {}, false);
   const auto& kinds = subject.plugin().kinds;
   const auto given = std::count(kinds.begin(), kinds.end(), FE_CONTRIBUTION_LOWERING);
   if (given > std::ssize(lowerings))

@@ -83,6 +83,9 @@ std::vector<std::string> Subject::contributions() const {
   for (const auto* op : ops()) result.push_back(fmt::format("op {}", op->name));
   for (const auto* lowering : lowerings())
     result.push_back(fmt::format("lowering {} on {}", abi::view(lowering->op), abi::view(lowering->device)));
+  for (const auto* op : registry().ops().all())
+    for (const auto& decomposition : registry().decompositions(op->name))
+      if (decomposition.plugin == plugin_) result.push_back(fmt::format("decomposition {}", op->name));
   for (const auto* pass : passes())
     result.push_back(fmt::format("{} {} at {}", pass->pass ? "pass" : "rules", pass->name, pass->phase));
   auto add = [&](const auto& list, std::string_view what) {
