@@ -110,6 +110,19 @@ TEST(Map, StridesAndTransposes) {
   }
 }
 
+TEST(Map, ReversedBytes) {
+  for (auto prim : {Prim::xor_, Prim::sub_})
+    for (int64_t n : {7, 83, 130}) {
+      Builder b;
+      auto x = b.input(i8, {n}), y = b.input(i8, {n}), out = b.output(i8, {n});
+      auto i = b.begin(FE_STATEMENT_MAP, {n});
+      auto from = b.add(b.mul(i[0], -1), n - 1);
+      b.store(out, {i[0]}, b.prim(prim, b.load(x, {from}), b.load(y, {from})));
+      check(b);
+      if (HasFatalFailure()) return;
+    }
+}
+
 TEST(Map, PermutedStoreAndDivMod) {
   Builder b;
   auto x = b.input(f32, {6, 35}), out = b.output(f32, {5, 6, 7}), numbers = b.output(i64, {6, 35});
