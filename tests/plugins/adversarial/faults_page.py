@@ -3,7 +3,7 @@
 """docs/plugin-faults.md against tests/plugins/adversarial/cases.toml, which makes its table.
 
 Usage: faults_page.py [--bless]
-Exit status 1 where the page is not what the cases give; --bless writes the table anew.
+Exit status 1 where the page is not what the cases give, or a group has no case; --bless writes the table anew.
 """
 
 import argparse
@@ -23,6 +23,7 @@ OUTCOMES = {
     "harmless": "nothing",
     "limited": "its pass is undone after its `timeout_ms`",
     "blamed": "`--check-passes` names its pass",
+    "checked": "`ferrite plugin check` finds it",
     "locked": "is not loaded",
     "ends": "the program ends with status 70",
 }
@@ -36,8 +37,6 @@ def read_cases() -> tuple[list[str], list[dict]]:
 def table(groups: list[str], cases: list[dict]) -> str:
     rows = ["| | a plugin that … | what happens | code | in its own process |", "| --- | --- | --- | --- | --- |"]
     for number, title in enumerate(groups, 1):
-        if not any(case["group"] == number for case in cases):
-            continue
         rows.append(f"| **{number}** | **{title}** | | | |")
         for case in cases:
             if case["group"] == number:
@@ -51,7 +50,9 @@ def main() -> int:
     options = parser.parse_args()
     groups, cases = read_cases()
     names = [case["name"] for case in cases]
-    faults = [f"two cases are called '{name}'" for name in sorted(set(names)) if names.count(name) > 1]
+    faults = [f"group {number}, '{title}', has no case" for number, title in enumerate(groups, 1)
+              if not any(case["group"] == number for case in cases)]
+    faults += [f"two cases are called '{name}'" for name in sorted(set(names)) if names.count(name) > 1]
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     wanted = before + BEGIN + "\n" + table(groups, cases) + "\n" + END + rest.split(END)[1]

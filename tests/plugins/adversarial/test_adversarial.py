@@ -6,6 +6,7 @@ Usage: test_adversarial.py [--ferrite FILE] [--plugins DIRECTORY] [unittest opti
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -118,6 +119,15 @@ class AdversarialTest(unittest.TestCase):
             done = self.call("run", "sum.fe", "--manifest", "ferrite.toml", "--check-passes", "--reproducers", ".")
             self.assertEqual(done.returncode, WRONG, done.stderr)
             self.assertRegex(done.stderr, f"{case['code']}.*'test.adversarial.pass'")
+
+    def test_plugin_check_finds(self):
+        for case in self.cases("checked"):
+            with self.subTest(case=case["name"]):
+                self.write_manifest(case)
+                done = self.call("plugin", "check", "--json", "--manifest", "ferrite.toml", self.library(case))
+                self.assertEqual(done.returncode, WRONG, done.stderr)
+                (plugin,) = json.loads(done.stdout)["plugins"]
+                self.assertIn(case["code"], [check["code"] for check in plugin["checks"] if check["outcome"] == "failed"])
 
     def test_library_that_is_exchanged(self):
         for case in self.cases("locked"):
