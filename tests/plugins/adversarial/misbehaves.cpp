@@ -6,7 +6,7 @@
 //   endless_pass                      makes nodes until it is stopped
 //   claims                            says that it changed something
 //   wrong                             an edit after which the graph is valid and computes something else
-//   fickle                            an edit every second time
+//   fickle                            an edit now and then
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -68,14 +68,17 @@ bool make_for_ever(Graph& graph) {
   for (;;) graph.make("neg", {x});
 }
 
-/// Keeps what the graph computes.
+/// Keeps what the graph computes; in some calls, by a sequence without a short period.
 bool negate_twice_now_and_then(Graph& graph) {
-  static int runs = 0;
-  if (++runs % 2 == 0) return false;
-  Node first = graph.nodes().at(0);
-  graph.set_insertion(first);
-  graph.set_operand(first, 0, graph.make("neg", {graph.make("neg", {first.operand(0)})}));
-  return true;
+  static uint32_t state = 1;
+  state = state * 1664525u + 1013904223u;
+  for (Node node : graph.nodes()) {
+    if ((state >> 16 & 1u) == 0 || node.operand_count() == 0 || node.operand(0).dtype() != f32) continue;
+    graph.set_insertion(node);
+    graph.set_operand(node, 0, graph.make("neg", {graph.make("neg", {node.operand(0)})}));
+    return true;
+  }
+  return false;
 }
 
 bool subtract(Graph& graph) {

@@ -121,13 +121,26 @@ class AdversarialTest(unittest.TestCase):
             self.assertRegex(done.stderr, f"{case['code']}.*'test.adversarial.pass'")
 
     def test_plugin_check_finds(self):
+        descriptor = self.folder / "test.adversarial.plugin.toml"
         for case in self.cases("checked"):
             with self.subTest(case=case["name"]):
-                self.write_manifest(case)
-                done = self.call("plugin", "check", "--json", "--manifest", "ferrite.toml", self.library(case))
+                (self.folder / "plugin.so").write_bytes(self.library(case).read_bytes())
+                descriptor.write_text('schema = 0\nid = "test.adversarial"\nversion = "1.0.0"\nlibrary = "plugin.so"\n'
+                                      'abi = "0.1"\n[config]\nmode = "string"\n')
+                (self.folder / "ferrite.toml").write_text(
+                    'schema = 0\nenable = ["test.adversarial"]\n[plugin."test.adversarial"]\n'
+                    f'config = {{ mode = "{case["name"]}" }}\n')
+                done = self.call("plugin", "check", "--json", "--manifest", "ferrite.toml", descriptor.name)
                 self.assertEqual(done.returncode, WRONG, done.stderr)
                 (plugin,) = json.loads(done.stdout)["plugins"]
                 self.assertIn(case["code"], [check["code"] for check in plugin["checks"] if check["outcome"] == "failed"])
+
+    def test_harmless_plugins(self):
+        for case in self.cases("harmless"):
+            with self.subTest(case=case["name"]):
+                done = self.run_model(case, watchdog="0")
+                self.assertEqual(done.returncode, OK, done.stderr)
+                self.assertRight()
 
     def test_library_that_is_exchanged(self):
         for case in self.cases("locked"):
