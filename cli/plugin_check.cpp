@@ -17,6 +17,7 @@
 
 #include "cli/plugin.h"
 #include "core/check/levels.h"
+#include "core/support/sanitizer.h"
 
 extern char** environ;
 
@@ -311,7 +312,7 @@ Result<int> run_checks(const Options& options) {
 int run_one_level(const Options& options, size_t first) {
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
-  if (options.memory_mib > 0) {
+  if (options.memory_mib > 0 && !core::sanitized) {
     const rlim_t bytes = static_cast<rlim_t>(options.memory_mib) << 20;
     const rlimit memory{bytes, bytes};
     setrlimit(RLIMIT_DATA, &memory);

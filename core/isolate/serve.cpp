@@ -20,18 +20,10 @@
 #include "core/plugin/host.h"
 #include "core/plugin/registry.h"
 #include "core/support/abi.h"
+#include "core/support/sanitizer.h"
 
 namespace ferrite::core::isolate {
 namespace {
-
-// A sanitizer reserves more addresses than any limit has.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
 
 /// The graph that callbacks see: a copy, put back after each of them to what it was.
 struct HeldGraph {

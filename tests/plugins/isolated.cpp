@@ -43,7 +43,10 @@ void answer(uint32_t magic, uint32_t sequence, uint64_t bytes, const std::vector
 void misbehave(std::string_view mode) {
   constexpr uint32_t right_magic = 0x69656546, first_pass = 3;
   if (mode == "abort") std::abort();
-  if (mode == "segfault") std::raise(SIGSEGV);
+  if (mode == "segfault") {
+    std::signal(SIGSEGV, SIG_DFL);  // a sanitizer's handler would exit with a status of its own
+    std::raise(SIGSEGV);
+  }
   if (mode == "exit") ::_exit(3);
   if (mode == "loop") never_come_back();
   if (mode == "memory") {

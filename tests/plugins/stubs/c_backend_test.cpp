@@ -48,13 +48,13 @@ class Plugin {
   Plugin() {
     auto* library = dlopen(FERRITE_STUBS "/acme_c.so", RTLD_NOW | RTLD_LOCAL);
     if (!library) throw std::runtime_error(dlerror());
-    const auto* plugin =
-        reinterpret_cast<fe_plugin_entry_v0_fn>(dlsym(library, FE_PLUGIN_ENTRY))(FE_ABI_MINOR);
+    plugin_ = reinterpret_cast<fe_plugin_entry_v0_fn>(dlsym(library, FE_PLUGIN_ENTRY))(FE_ABI_MINOR);
     host_.parallel_for = in_two;
     auto create = sized<fe_create_args>();
     create.host = &host_;
     auto created = sized<fe_create_out>();
-    call(*plugin, plugin->create, create, created);
+    call(*plugin_, plugin_->create, create, created);
+    instance_ = created.instance;
     for (size_t k = 0; k < created.contributions.count; ++k) {
       const auto given = element<fe_contribution>(created.contributions, k);
       if (given.kind == FE_CONTRIBUTION_PROVIDER) provider = static_cast<const fe_provider*>(given.table);
@@ -62,6 +62,15 @@ class Plugin {
     }
     call(*provider, provider->open_target, sized<fe_open_target_args>(), target);
   }
+  ~Plugin() {
+    auto none = sized<fe_none>();
+    if (provider->close_target) call(*provider, provider->close_target, target, none);
+    auto destroy = sized<fe_destroy_args>();
+    destroy.instance = instance_;
+    call(*plugin_, plugin_->destroy, destroy, none);
+  }
+  const fe_plugin_v0* plugin_ = nullptr;
+  void* instance_ = nullptr;
   fe_host host_ = sized<fe_host>();
   std::string said_;
 };
