@@ -204,6 +204,7 @@ Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& re
   stage.begin = [&](const PassEntry&) { before = requests; };
   stage.run = [&](const PassEntry& entry, const Deadline& deadline) -> Result<size_t> {
     if (!entry.pass) return size_t{0};
+    // The pass changes requests. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
     const auto last = requests;
     auto args = abi::sized<fe_pass_args>();
     args.loops = api.api();

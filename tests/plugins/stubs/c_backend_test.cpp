@@ -89,7 +89,7 @@ fe_sink into(std::string& text) {
 
 inline std::vector<std::string> targets_of(const Options&) {
   static const char* sample = std::getenv("FERRITE_SAMPLE");
-  static int every = sample ? std::max(1, std::atoi(sample)) : 1, number = 0;
+  static int every = sample ? std::max(1, static_cast<int>(std::strtol(sample, nullptr, 10))) : 1, number = 0;
   return ++number % every == 0 ? std::vector<std::string>{""} : std::vector<std::string>();
 }
 
