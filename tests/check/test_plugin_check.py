@@ -5,35 +5,20 @@
 Usage: test_plugin_check.py [--ferrite FILE] [--plugins DIRECTORY] [--builtin DIRECTORY] [unittest options]
 """
 
-import argparse
 import json
 import shutil
-import subprocess
 import sys
-import tempfile
 import tomllib
-import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-OK, WRONG, USAGE, BAD_INPUT = 0, 1, 2, 3
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from program import BAD_INPUT, BUILD, OK, PLUGINS, USAGE, WRONG, ProgramTest, Settings, main  # noqa: E402
 
 
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
-    plugins = ROOT / "build/release/lib/ferrite/test_plugins/check"
-    builtin = ROOT / "build/release/lib/ferrite/plugins"
 
-
-class PluginCheckTest(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="ferrite-plugin-check-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
-
+class PluginCheckTest(ProgramTest):
     def check(self, *words):
-        command = [str(Settings.ferrite), "plugin", "check", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=55)
+        return self.call("plugin", "check", *words, timeout=55)
 
     def findings(self, *words, status=WRONG):
         """The checks by level and name."""
@@ -165,17 +150,5 @@ class PluginCheckTest(unittest.TestCase):
             self.assertRegex(done.stderr, rf"^ferrite: {code} ")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ferrite", type=Path)
-    parser.add_argument("--plugins", type=Path)
-    parser.add_argument("--builtin", type=Path)
-    options, rest = parser.parse_known_args()
-    for name, value in vars(options).items():
-        if value:
-            setattr(Settings, name, value)
-    unittest.main(argv=[sys.argv[0], *rest])
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, plugins=PLUGINS / "check", builtin=BUILD / "lib/ferrite/plugins")

@@ -5,22 +5,21 @@
 Usage: test_bad_input.py [--ferrite FILE] [--plugin FILE] [unittest options]
 """
 
-import argparse
 import json
 import os
 import re
 import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-ROOT = Path(__file__).resolve().parents[2]
-OK, WRONG, USAGE, BAD_INPUT, UNSUPPORTED, DEVICE, INTERNAL = 0, 1, 2, 3, 4, 5, 70
-TIMEOUT_SECONDS = 30
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from program import (
+    BAD_INPUT, DEVICE, INTERNAL, OK, PLUGINS, TIMEOUT_SECONDS, UNSUPPORTED, USAGE, WRONG, ProgramTest, Settings, main,
+)  # noqa: E402
+
 # Of a dim with a name, in two inputs, and a fixed one.
 SUM = """ferrite graph 0
 graph @sum(%x: f32[$n,3], %y: f32[$n,3]) -> (%0 "sum") {
@@ -47,25 +46,16 @@ graph @fails(%x: f32[4]) -> (%0 "y") {
 """
 
 
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
-    plugin = ROOT / "build/release/lib/ferrite/test_plugins/faulty.so"
-
-
-class BadInputTest(unittest.TestCase):
+class BadInputTest(ProgramTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="ferrite-cli-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        super().setUp()
         for name, text in (("sum", SUM), ("fixed", FIXED), ("gather", GATHER), ("fails", FAILS)):
             (self.folder / f"{name}.fe").write_text(text)
 
-    def call(self, *words, stdout=subprocess.PIPE, environment=None):
+    def call(self, *words, environment=None, **more):
         # An address sanitizer would end the program where there is not so much memory, instead of saying so to it.
         sanitizer = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":allocator_may_return_null=1"}
-        return subprocess.run([str(Settings.ferrite), *map(str, words)], cwd=self.folder, stdout=stdout, stderr=subprocess.PIPE,
-                              text=True, errors="replace", timeout=TIMEOUT_SECONDS, check=False,
-                              env=os.environ | sanitizer | (environment or {}))
+        return super().call(*words, environment=sanitizer | (environment or {}), **more)
 
     def refused(self, status, code, place, text, *words, **more):
         """One line that begins with the code and the place, and holds the text, both as they stand."""
@@ -388,9 +378,4 @@ class OnnxTests(BadInputTest):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
-    parser.add_argument("--plugin", type=Path, default=Settings.plugin)
-    arguments, rest = parser.parse_known_args()
-    Settings.ferrite, Settings.plugin = arguments.ferrite.resolve(), arguments.plugin.resolve()
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(__doc__, plugin=PLUGINS / "faulty.so")

@@ -5,16 +5,13 @@
 Usage: test_identify_usage.py [--identify FILE] [unittest options]
 """
 
-import argparse
 import json
-import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-OK, USAGE, BAD_INPUT = 0, 2, 3
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from program import BAD_INPUT, BUILD, OK, USAGE, ProgramTest, Settings, main  # noqa: E402
+
 CONFIGURATION = {
     "beg_size": 16, "mid_size": 0, "end_size": 16, "block_size": 64, "use_inputs_at_offsets": False,
     "padding_token": 256, "min_file_size_for_dl": 8, "target_labels_space": ["c", "txt"], "overwrite_map": {},
@@ -29,15 +26,9 @@ graph @labels(%tokens: i32[$n,32]) -> (%0 "labels") {
 """
 
 
-class Settings:
-    identify = ROOT / "build/release/bin/identify"
-
-
-class IdentifyTest(unittest.TestCase):
+class IdentifyTest(ProgramTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="ferrite-identify-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        super().setUp()
         (self.folder / "model.fe").write_text(MODEL)
         (self.folder / "content_types_kb.min.json").write_text("{}")
         (self.folder / "empty").touch()
@@ -47,7 +38,7 @@ class IdentifyTest(unittest.TestCase):
         (self.folder / "config.json").write_text(json.dumps(configuration))
 
     def call(self, *words):
-        return subprocess.run([Settings.identify, *words], cwd=self.folder, capture_output=True, text=True, timeout=30, check=False)
+        return super().call(*words, program=Settings.identify)
 
     def refused(self, status, text, *words):
         done = self.call(*words)
@@ -88,8 +79,4 @@ class IdentifyTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--identify", type=Path, default=Settings.identify)
-    arguments, rest = parser.parse_known_args()
-    Settings.identify = arguments.identify.resolve()
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(__doc__, identify=BUILD / "bin/identify")

@@ -7,17 +7,14 @@ Each model is compiled N times (20) with 1 and with 2 jobs in turns. Compared ar
 the kernels, and what the provider shows of its code: LLVM IR and assembly.
 """
 
-import argparse
 import difflib
 import json
-import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_SECONDS = 30
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from program import ROOT, ProgramTest, Settings, main  # noqa: E402
+
 THREADS = 2
 # Equal kernels that are shared, an epilogue, a constant that is packed, several kernels for the jobs to share.
 LAYERS = """ferrite graph 0
@@ -44,11 +41,6 @@ graph @convolution(%x: f32[1,3,12,12]) -> (%y "y") {
 """
 
 
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
-    runs = 20
-
-
 def numbers(count):
     return ", ".join(str((k * 37 % 64 - 32) / 64) for k in range(count))
 
@@ -57,17 +49,10 @@ def differences(first, second):
     return "\n".join(list(difflib.unified_diff(first.splitlines(), second.splitlines(), lineterm="", n=1))[:20])
 
 
-class SameEveryTimeTest(unittest.TestCase):
+class SameEveryTimeTest(ProgramTest):
     def compile(self, model, jobs):
         """(ledger without times, kernels and code)"""
-        done = subprocess.run(
-            [Settings.ferrite, "explain", model, "--json", "--threads", str(THREADS), "--compile-jobs", str(jobs)]
-            + ["--log", "kernels,output_code"],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
+        done = self.call("explain", model, "--json", "--threads", THREADS, "--compile-jobs", jobs, "--log", "kernels,output_code")
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
         ledger = json.loads(done.stdout)
         for record in ledger:
@@ -87,10 +72,9 @@ class SameEveryTimeTest(unittest.TestCase):
                     self.fail(f"run {run} with {jobs} jobs gives another {what}:\n{differences(before, after)}")
 
     def check_text(self, text, weights, biases=0):
-        with tempfile.TemporaryDirectory(prefix="ferrite-same-") as scratch:
-            model = Path(scratch) / "model.fe"
-            model.write_text(text.replace("WEIGHT", numbers(weights)).replace("BIAS", numbers(biases)))
-            self.check(model)
+        model = self.folder / "model.fe"
+        model.write_text(text.replace("WEIGHT", numbers(weights)).replace("BIAS", numbers(biases)))
+        self.check(model)
 
     def test_the_tutorial(self):
         self.check(ROOT / "docs/examples/tutorial.fe")
@@ -103,9 +87,4 @@ class SameEveryTimeTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
-    parser.add_argument("--runs", type=int, default=Settings.runs)
-    arguments, rest = parser.parse_known_args()
-    Settings.ferrite, Settings.runs = arguments.ferrite.resolve(), arguments.runs
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(__doc__, runs=20)

@@ -5,22 +5,16 @@
 Usage: test_museum.py [--ferrite FILE] [--cc FILE] [--cxx FILE] [unittest options]
 """
 
-import argparse
 import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from program import ROOT, ProgramTest, Settings, main  # noqa: E402
+
 MUSEUM = Path(__file__).resolve().parent
-ROOT = MUSEUM.parents[1]
-
-
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
-    cc, cxx = "cc", "c++"
 
 
 def built(source: Path, folder: Path) -> Path:
@@ -33,16 +27,13 @@ def built(source: Path, folder: Path) -> Path:
     return library
 
 
-class MuseumTest(unittest.TestCase):
+class MuseumTest(ProgramTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="ferrite-museum-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        super().setUp()
         np.save(self.folder / "x.npy", np.array([-1, 2, -3, 4], np.float32))
 
     def call(self, *words):
-        done = subprocess.run([str(Settings.ferrite), *map(str, words)], cwd=self.folder, capture_output=True, text=True,
-                              check=False, timeout=30)
+        done = super().call(*words)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -71,10 +62,4 @@ class MuseumTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
-    parser.add_argument("--cc", default=Settings.cc)
-    parser.add_argument("--cxx", default=Settings.cxx)
-    arguments, rest = parser.parse_known_args()
-    Settings.ferrite, Settings.cc, Settings.cxx = arguments.ferrite.resolve(), arguments.cc, arguments.cxx
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(__doc__, cc="cc", cxx="c++")

@@ -5,26 +5,16 @@
 Usage: test_bad_input.py [--ferrite FILE] [unittest options]
 """
 
-import argparse
 import os
 import random
-import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-ROOT = Path(__file__).resolve().parents[2]
-USAGE, BAD_INPUT, UNSUPPORTED = 2, 3, 4
-TIMEOUT_SECONDS = 30
-
-
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from program import BAD_INPUT, UNSUPPORTED, USAGE, ProgramTest, main  # noqa: E402
 
 
 def model_of(nodes, inputs=None, outputs=None, initializers=(), opset=17, domains=()):
@@ -54,20 +44,16 @@ def external_tensor(location, offset="0", length="24"):
     return tensor
 
 
-class BadInputTest(unittest.TestCase):
+class BadInputTest(ProgramTest):
     def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory(prefix="ferrite-bad-input-")
-        self.folder = Path(self.scratch.name) / "model"
+        super().setUp()
+        self.folder = self.folder / "model"
         self.folder.mkdir()
-
-    def tearDown(self):
-        self.scratch.cleanup()
 
     def run_model(self, data, *arguments):
         path = self.folder / "model.onnx"
         path.write_bytes(data if isinstance(data, bytes) else data.SerializeToString())
-        command = [str(Settings.ferrite), "run", str(path), *arguments, "-o", str(self.folder / "out")]
-        return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, errors="replace")
+        return self.call("run", path, *arguments, "-o", self.folder / "out")
 
     def refuse(self, data, status, code, *texts, arguments=()):
         result = self.run_model(data, *arguments)
@@ -346,9 +332,4 @@ class Inputs(BadInputTest):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
-    known, rest = parser.parse_known_args()
-    Settings.ferrite = known.ferrite.resolve()
-    onnx.checker  # the package is needed, its checker is not
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(__doc__)

@@ -5,38 +5,20 @@
 Usage: test_onnx_commands.py [--ferrite FILE] [unittest options]
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto, defs, helper, numpy_helper
 
-ROOT = Path(__file__).resolve().parents[2]
-OK, BAD_INPUT = 0, 3
-TIMEOUT_SECONDS = 30
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from program import BAD_INPUT, OK, ProgramTest, Settings, main  # noqa: E402
 
 
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
-
-
-def call(*arguments):
-    command = [str(argument) for argument in (Settings.ferrite, *arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
-
-
-class OnnxTest(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="ferrite-onnx-commands-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
-
+class OnnxTest(ProgramTest):
     def case(self, name, declared=(2, 3), given=(2, 3)):
         """A test of Relu, whose model declares one shape and whose data have another."""
         folder = self.folder / "cases" / name
@@ -54,7 +36,7 @@ class OnnxTest(unittest.TestCase):
 
     def run_cases(self, *arguments):
         report = self.folder / "report.json"
-        done = call("onnx-test", "--json", report, *arguments)
+        done = self.call("onnx-test", "--json", report, *arguments)
         return done, json.loads(report.read_text()) if report.exists() else None
 
     def test_data_that_contradict_their_model(self):
@@ -114,9 +96,9 @@ class OnnxTest(unittest.TestCase):
         self.assertIsNone(threads("--manifest", manifest))
 
 
-class Ops(unittest.TestCase):
+class Ops(ProgramTest):
     def test_lists_all_of_onnx(self):
-        done = call("ops", "--json")
+        done = self.call("ops", "--json")
         self.assertEqual(done.returncode, OK, done.stderr)
         importer = next(i for i in json.loads(done.stdout)["importers"] if "onnx" in i["id"])
         states = {entry["op"]: entry["state"] for entry in importer["coverage"]}
@@ -128,15 +110,11 @@ class Ops(unittest.TestCase):
             self.assertEqual(states[name], "missing")
 
     def test_counts_what_is_missing(self):
-        last = call("ops").stdout.splitlines()[-1]
+        last = self.call("ops").stdout.splitlines()[-1]
         supported, _, total, *rest = last.split()
         self.assertEqual(rest, ["ops", "supported"])
         self.assertLess(int(supported), int(total))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
-    known, others = parser.parse_known_args()
-    Settings.ferrite = known.ferrite.resolve()
-    unittest.main(argv=[sys.argv[0], *others])
+    main(__doc__)

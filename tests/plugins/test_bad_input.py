@@ -5,18 +5,15 @@
 Usage: test_bad_input.py [--ferrite FILE] [--plugins DIRECTORY] [unittest options]
 """
 
-import argparse
 import re
-import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
-OK, BAD_INPUT, UNSUPPORTED, INTERNAL = 0, 3, 4, 70
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from program import BAD_INPUT, INTERNAL, OK, PLUGINS, UNSUPPORTED, ProgramTest, Settings, main  # noqa: E402
+
 MODEL = """ferrite graph 0
 graph @sum(%x: f32[4]) -> (%1 "y") {
   %0 = relu(%x) : f32[4] from "first"
@@ -25,32 +22,19 @@ graph @sum(%x: f32[4]) -> (%1 "y") {
 """
 
 
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
-    plugins = ROOT / "build/release/lib/ferrite/test_plugins"
-
-
-class BadPluginTest(unittest.TestCase):
+class BadPluginTest(ProgramTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="ferrite-bad-plugin-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        super().setUp()
         self.model = self.folder / "sum.fe"
         self.model.write_text(MODEL)
         self.manifest = self.folder / "ferrite.toml"
         np.save(self.folder / "x.npy", np.array([-1, 2, -3, 4], np.float32))
 
     def call(self, command, *options):
-        words = [str(Settings.ferrite), command, str(self.model), *map(str, options)]
-        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+        return super().call(command, self.model, *options)
 
     def run_model(self, *options):
         return self.call("run", "-i", f"x={self.folder / 'x.npy'}", "-o", self.folder / "out", *options)
-
-    def refused(self, done, code, pattern, status=BAD_INPUT):
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertRegex(done.stderr, r"(?m)^ferrite: " + code + r" ")
-        self.assertRegex(done.stderr, pattern)
 
     def with_manifest(self, text):
         self.manifest.write_text(text)
@@ -65,61 +49,61 @@ class BadPluginTest(unittest.TestCase):
         return re.escape(f"{self.manifest}:{place}:")
 
     def test_manifest_syntax(self):
-        self.refused(self.with_manifest("schema = 0\nenable = [\n"), "FE-M01", re.escape(str(self.manifest)) + r":\d+:\d+:")
+        self.assertRefused(self.with_manifest("schema = 0\nenable = [\n"), "FE-M01", re.escape(str(self.manifest)) + r":\d+:\d+:")
 
     def test_unknown_key_with_suggestion(self):
-        self.refused(self.with_manifest('schema = 0\nenabel = ["ferrite.std"]\n'), "FE-M02", self.at("2:1") + ".*'enabel'.*'enable'")
+        self.assertRefused(self.with_manifest('schema = 0\nenabel = ["ferrite.std"]\n'), "FE-M02", self.at("2:1") + ".*'enabel'.*'enable'")
 
     def test_wrong_type(self):
-        self.refused(self.with_manifest("schema = 0\nenable = 3\n"), "FE-M03", self.at("2:10"))
+        self.assertRefused(self.with_manifest("schema = 0\nenable = 3\n"), "FE-M03", self.at("2:10"))
 
     def test_newer_schema(self):
-        self.refused(self.with_manifest("schema = 9\n"), "FE-M04", self.at("1:10"))
+        self.assertRefused(self.with_manifest("schema = 9\n"), "FE-M04", self.at("1:10"))
 
     def test_unknown_plugin_with_suggestion(self):
-        self.refused(self.with_manifest('schema = 0\nenable = ["ferrite.sdt"]\n'), "FE-M05", self.at("2:11") + ".*ferrite.std")
+        self.assertRefused(self.with_manifest('schema = 0\nenable = ["ferrite.sdt"]\n'), "FE-M05", self.at("2:11") + ".*ferrite.std")
 
     def test_missing_manifest(self):
-        self.refused(self.run_model("--manifest", self.folder / "none.toml"), "FE-M14", "none.toml")
+        self.assertRefused(self.run_model("--manifest", self.folder / "none.toml"), "FE-M14", "none.toml")
 
     def test_missing_library(self):
         done = self.with_manifest(self.enabling("gone", library=self.folder / "gone.so"))
-        self.refused(done, "FE-M06", self.at("4:11") + ".*gone.so")
+        self.assertRefused(done, "FE-M06", self.at("4:11") + ".*gone.so")
 
     def test_library_that_is_none(self):
         (self.folder / "text.so").write_text("not a library")
-        self.refused(self.run_model("--plugin", self.folder / "text.so"), "FE-P02", "text.so")
+        self.assertRefused(self.run_model("--plugin", self.folder / "text.so"), "FE-P02", "text.so")
 
     def test_library_without_entry(self):
-        self.refused(self.run_model("--plugin", Settings.plugins / "no_entry.so"), "FE-P03", "no_entry.so.*fe_plugin_entry_v0")
-        self.refused(self.with_manifest(self.enabling("no_entry")), "FE-P03", "no_entry.so")
+        self.assertRefused(self.run_model("--plugin", Settings.plugins / "no_entry.so"), "FE-P03", "no_entry.so.*fe_plugin_entry_v0")
+        self.assertRefused(self.with_manifest(self.enabling("no_entry")), "FE-P03", "no_entry.so")
 
     def test_other_abi(self):
         for name in ("wrong_major", "wrong_minor"):
-            self.refused(self.run_model("--plugin", Settings.plugins / f"{name}.so"), "FE-P04", f"{name}.so.*rebuild it")
+            self.assertRefused(self.run_model("--plugin", Settings.plugins / f"{name}.so"), "FE-P04", f"{name}.so.*rebuild it")
 
     def test_malformed_tables(self):
         for name in ("short_table", "null_slot", "null_array"):
-            self.refused(self.run_model("--plugin", Settings.plugins / f"{name}.so"), "FE-P07", f"test.{name}|{name}.so")
+            self.assertRefused(self.run_model("--plugin", Settings.plugins / f"{name}.so"), "FE-P07", f"test.{name}|{name}.so")
 
     def test_id_that_the_binary_denies(self):
         text = self.enabling("wrong", library=Settings.plugins / "hooks.so")
-        self.refused(self.with_manifest(text), "FE-P05", "hooks.so.*test.hooks.*test.wrong")
+        self.assertRefused(self.with_manifest(text), "FE-P05", "hooks.so.*test.hooks.*test.wrong")
 
     def test_two_plugins_define_one_op(self):
         done = self.run_model("--plugin", Settings.plugins / "duplicate_op.so")
-        self.refused(done, "FE-G21", "test.duplicate_op.*relu.*ferrite.std|test.duplicate_op.*ferrite.std.*relu")
+        self.assertRefused(done, "FE-G21", "test.duplicate_op.*relu.*ferrite.std|test.duplicate_op.*ferrite.std.*relu")
 
     def test_passes_in_a_cycle(self):
-        self.refused(self.run_model("--plugin", Settings.plugins / "cycle.so"), "FE-M10", "test.cycle.a -> test.cycle.b")
+        self.assertRefused(self.run_model("--plugin", Settings.plugins / "cycle.so"), "FE-M10", "test.cycle.a -> test.cycle.b")
 
     def test_unknown_pass(self):
         done = self.with_manifest('schema = 0\n[pass."passes.ces"]\nenabled = false\n')
-        self.refused(done, "FE-M11", re.escape(str(self.manifest)) + r":\d+:\d+:.*passes.cse")
+        self.assertRefused(done, "FE-M11", re.escape(str(self.manifest)) + r":\d+:\d+:.*passes.cse")
 
     def test_pass_that_throws(self):
         done = self.run_model("--plugin", Settings.plugins / "throws.so")
-        self.refused(done, "FE-P10", "pre_grad.*'test.throws.pass'.*'test.throws'.*thrown on purpose", INTERNAL)
+        self.assertRefused(done, "FE-P10", "pre_grad.*'test.throws.pass'.*'test.throws'.*thrown on purpose", INTERNAL)
 
     def test_pass_that_corrupts(self):
         for mode in ("erase", "order", "type", "stale"):
@@ -159,7 +143,7 @@ class BadPluginTest(unittest.TestCase):
         extra = 'isolation = "process"\nconfig = { mode = "abort" }\n'
         text = self.enabling("isolated", extra)
         pattern = "'test.isolated.pass' of plugin 'test.isolated'.*FE-P27 .*signal 6"
-        self.refused(self.with_manifest(text), "FE-P10", pattern, INTERNAL)
+        self.assertRefused(self.with_manifest(text), "FE-P10", pattern, INTERNAL)
         plain = self.call("opt", "--to", "pre_grad")
         self.assertEqual(self.with_manifest(text + 'on_error = "skip"\n').returncode, OK)
         result = np.load(self.folder / "out" / "output_0.npy")
@@ -169,7 +153,7 @@ class BadPluginTest(unittest.TestCase):
 
     def test_plugin_that_cannot_be_isolated(self):
         done = self.with_manifest(self.enabling("c_kernel", 'isolation = "process"\n'))
-        self.refused(done, "FE-P30", "c_kernel.so.*in-process", UNSUPPORTED)
+        self.assertRefused(done, "FE-P30", "c_kernel.so.*in-process", UNSUPPORTED)
 
     def test_skipped_plugin(self):
         done = self.with_manifest(self.enabling("duplicate_op", 'on_error = "skip"\n'))
@@ -177,9 +161,4 @@ class BadPluginTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
-    parser.add_argument("--plugins", type=Path, default=Settings.plugins)
-    arguments, rest = parser.parse_known_args()
-    Settings.ferrite, Settings.plugins = arguments.ferrite.resolve(), arguments.plugins.resolve()
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(__doc__, plugins=PLUGINS)

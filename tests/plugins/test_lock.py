@@ -5,19 +5,16 @@
 Usage: test_lock.py [--ferrite FILE] [--plugins DIRECTORY] [unittest options]
 """
 
-import argparse
 import hashlib
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import tomllib
-import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-OK, USAGE, BAD_INPUT = 0, 2, 3
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from program import BAD_INPUT, OK, PLUGINS, ROOT, USAGE, ProgramTest, Settings, main  # noqa: E402
+
 DESCRIPTOR = """schema = 0
 id = "test.hooks"
 version = "1.0.0"
@@ -48,16 +45,9 @@ library = "twice.so"
 """
 
 
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
-    plugins = ROOT / "build/release/lib/ferrite/test_plugins"
-
-
-class LockTest(unittest.TestCase):
+class LockTest(ProgramTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="ferrite-lock-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        super().setUp()
         (self.folder / "plugins").mkdir()
         self.library = self.folder / "plugins/hooks.so"
         shutil.copy(Settings.plugins / "hooks.so", self.library)
@@ -70,8 +60,7 @@ class LockTest(unittest.TestCase):
         self.lock = self.folder / "ferrite.lock"
 
     def plugin(self, *words):
-        command = [str(Settings.ferrite), "plugin", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        return self.call("plugin", *words)
 
     def list(self, *options):
         return self.plugin("list", "--manifest", self.manifest, *options)
@@ -82,11 +71,6 @@ class LockTest(unittest.TestCase):
         done = self.plugin("lock", "--manifest", self.manifest)
         self.assertEqual(done.returncode, OK, done.stderr)
         return tomllib.loads(self.lock.read_text())
-
-    def refused(self, done, code, pattern, status=BAD_INPUT):
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertRegex(done.stderr, r"(?m)^ferrite: " + code + r" ")
-        self.assertRegex(done.stderr, pattern)
 
     def test_names_and_hashes_every_file(self):
         plugins = {one["id"]: one for one in self.locked()["plugin"]}
@@ -108,10 +92,7 @@ class LockTest(unittest.TestCase):
         self.assertIn(f"locked by: {self.lock}", done.stdout)
         self.assertRegex(done.stdout, r"locked: SHA-256 [0-9a-f]{64}")
         self.assertEqual(self.plugin("lock", "--check", "--manifest", self.manifest).returncode, OK)
-        done = subprocess.run(
-            [Settings.ferrite, "opt", ROOT / "docs/examples/tutorial.fe", "--to", "post_grad", "--manifest", self.manifest],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = self.call("opt", ROOT / "docs/examples/tutorial.fe", "--to", "post_grad", "--manifest", self.manifest)
         self.assertEqual(done.returncode, OK, done.stderr)
 
     def test_changed_files(self):
@@ -125,9 +106,9 @@ class LockTest(unittest.TestCase):
                 before = path.read_bytes()
                 self.locked()
                 change()
-                self.refused(self.list(), "FE-M23", re.escape(str(path)))
+                self.assertRefused(self.list(), "FE-M23", re.escape(str(path)))
                 check = self.plugin("lock", "--check", "--manifest", self.manifest)
-                self.refused(check, "FE-M24", "of 'test.hooks' is another one")
+                self.assertRefused(check, "FE-M24", "of 'test.hooks' is another one")
                 path.write_bytes(before)
                 self.assertEqual(self.list().returncode, OK)
 
@@ -147,13 +128,13 @@ class LockTest(unittest.TestCase):
         self.assertEqual(done.returncode, OK, done.stderr)
         self.assertIn("in a process of its own", done.stdout)
         library.write_bytes(library.read_bytes() + b"\0")
-        self.refused(self.list(), "FE-M23", re.escape(str(library)))
+        self.assertRefused(self.list(), "FE-M23", re.escape(str(library)))
 
     def test_plugins_that_are_not_locked(self):
         self.locked()
         shutil.copy(Settings.plugins / "pure_c.so", self.folder / "pure_c.so")
         self.manifest.write_text('schema = 0\nenable = ["test.pure_c"]\n[plugin."test.pure_c"]\nlibrary = "pure_c.so"\n')
-        self.refused(self.list(), "FE-M24", "'test.pure_c'.*not locked.*ferrite plugin lock")
+        self.assertRefused(self.list(), "FE-M24", "'test.pure_c'.*not locked.*ferrite plugin lock")
         self.assertEqual(self.list("--plugin", self.library).returncode, BAD_INPUT)
         # What the command line names is not the manifest's.
         self.manifest.write_text("schema = 0\n")
@@ -164,7 +145,7 @@ class LockTest(unittest.TestCase):
         self.locked()
         shutil.copytree(self.folder / "plugins", self.folder / "others")
         self.manifest.write_text('schema = 0\nsearch = ["others"]\nenable = ["test.hooks"]\n')
-        self.refused(self.list(), "FE-M24", "'test.hooks' has other files than the lock says: others/hooks.so")
+        self.assertRefused(self.list(), "FE-M24", "'test.hooks' has other files than the lock says: others/hooks.so")
 
     def test_holds_every_profile(self):
         shutil.copy(Settings.plugins / "pure_c.so", self.folder / "twice.so")
@@ -172,7 +153,7 @@ class LockTest(unittest.TestCase):
         ids = [one["id"] for one in self.locked(manifest)["plugin"]]
         self.assertIn("test.pure_c", ids)
         self.assertEqual(self.list("--profile", "more").returncode, OK)
-        self.refused(self.list("--profile", "moer"), "FE-M19", "did you mean 'more'")
+        self.assertRefused(self.list("--profile", "moer"), "FE-M19", "did you mean 'more'")
 
     def test_bad_lock_files(self):
         self.locked()
@@ -188,18 +169,18 @@ class LockTest(unittest.TestCase):
         for bad, (code, pattern) in cases.items():
             with self.subTest(text=bad[:40]):
                 self.lock.write_text(bad)
-                self.refused(self.list(), code, re.escape(str(self.lock)) + ":.*" + pattern)
+                self.assertRefused(self.list(), code, re.escape(str(self.lock)) + ":.*" + pattern)
 
     def test_usage(self):
-        self.refused(self.plugin("lock"), "FE-C01", "--manifest", USAGE)
-        self.refused(self.plugin("lock", "--manifest", self.manifest, "--profile", "more"), "FE-C01", "--profile", USAGE)
-        self.refused(self.plugin("lock", "--check", "--manifest", self.manifest), "FE-M0[56]|FE-M14", "ferrite|twice")
-        self.refused(self.plugin("schema", "manifst"), "FE-C01", "did you mean 'manifest'", USAGE)
-        self.refused(self.plugin("order", "post_gard"), "FE-C04", "did you mean 'post_grad'", USAGE)
+        self.assertRefused(self.plugin("lock"), "FE-C01", "--manifest", USAGE)
+        self.assertRefused(self.plugin("lock", "--manifest", self.manifest, "--profile", "more"), "FE-C01", "--profile", USAGE)
+        self.assertRefused(self.plugin("lock", "--check", "--manifest", self.manifest), "FE-M0[56]|FE-M14", "ferrite|twice")
+        self.assertRefused(self.plugin("schema", "manifst"), "FE-C01", "did you mean 'manifest'", USAGE)
+        self.assertRefused(self.plugin("order", "post_gard"), "FE-C04", "did you mean 'post_grad'", USAGE)
 
     def test_safe_mode(self):
         self.manifest.write_text("this is no TOML")
-        self.refused(self.list(), "FE-M01", "ferrite.toml:1:")
+        self.assertRefused(self.list(), "FE-M01", "ferrite.toml:1:")
         done = self.list("--safe-mode", "--plugin", self.folder / "none.so")
         self.assertEqual(done.returncode, OK, done.stderr)
         self.assertNotIn("test.hooks", done.stdout)
@@ -229,13 +210,8 @@ class LockTest(unittest.TestCase):
         self.manifest.write_text(MANIFEST + '[pass."test.hooks.pre_grad"]\nafter = ["test.hooks.a_late"]\n')
         done = self.plugin("order", "--manifest", self.manifest)
         edge = r"test.hooks.a_late -> test.hooks.pre_grad \('test.hooks.pre_grad' says after = .*ferrite.toml:\d+:10\)"
-        self.refused(done, "FE-M10", edge)
+        self.assertRefused(done, "FE-M10", edge)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
-    parser.add_argument("--plugins", type=Path, default=Settings.plugins)
-    arguments, rest = parser.parse_known_args()
-    Settings.ferrite, Settings.plugins = arguments.ferrite.resolve(), arguments.plugins.resolve()
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(__doc__, plugins=PLUGINS)

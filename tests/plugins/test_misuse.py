@@ -5,27 +5,18 @@
 Usage: test_misuse.py [--ferrite FILE] [--plugins DIRECTORY] [unittest options]
 """
 
-import argparse
-import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from program import PLUGINS, ProgramTest, Settings, main  # noqa: E402
+
 RELU = 'ferrite graph 0\ngraph @g(%x: f32[4]) -> (%0 "y") {\n  %0 = relu(%x) : f32[4]\n}\n'
 
 
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
-    plugins = ROOT / "build/release/lib/ferrite/test_plugins"
-
-
-class MisuseTest(unittest.TestCase):
+class MisuseTest(ProgramTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="ferrite-misuse-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        super().setUp()
         self.manifest = self.folder / "ferrite.toml"
 
     def run_with(self, mode, *words):
@@ -34,8 +25,7 @@ class MisuseTest(unittest.TestCase):
             'schema = 0\nenable = ["test.misuse"]\n[plugin."test.misuse"]\n'
             f'library = "{Settings.plugins / "misuse.so"}"\nconfig = {{ mode = "{mode}" }}\n'
         )
-        command = [Settings.ferrite, *words, "--manifest", self.manifest]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=30)
+        return self.call(*words, "--manifest", self.manifest)
 
     def refused(self, done, code, pattern="."):
         self.assertNotEqual(done.returncode, 0, done.stdout)
@@ -94,9 +84,4 @@ class MisuseTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
-    parser.add_argument("--plugins", type=Path, default=Settings.plugins)
-    arguments, rest = parser.parse_known_args()
-    Settings.ferrite, Settings.plugins = arguments.ferrite.resolve(), arguments.plugins.resolve()
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(__doc__, plugins=PLUGINS)

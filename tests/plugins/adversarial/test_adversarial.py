@@ -5,21 +5,18 @@
 Usage: test_adversarial.py [--ferrite FILE] [--plugins DIRECTORY] [unittest options]
 """
 
-import argparse
 import json
-import os
 import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 import numpy as np
 
 import faults_page
 
-ROOT = Path(__file__).resolve().parents[3]
-OK, WRONG, USAGE, INTERNAL = 0, 1, 2, 70
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from program import INTERNAL, OK, PLUGINS, USAGE, WRONG, ProgramTest, Settings, main  # noqa: E402
+
 MODEL = """ferrite graph 0
 graph @sum(%x: f32[4]) -> (%1 "y") {
   %0 = relu(%x) : f32[4] from "first"
@@ -28,22 +25,14 @@ graph @sum(%x: f32[4]) -> (%1 "y") {
 """
 
 
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
-    plugins = ROOT / "build/release/lib/ferrite/test_plugins"
-
-
-class AdversarialTest(unittest.TestCase):
+class AdversarialTest(ProgramTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="ferrite-adversarial-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        super().setUp()
         (self.folder / "sum.fe").write_text(MODEL)
         np.save(self.folder / "x.npy", np.array([-1, 2, -3, 4], np.float32))
 
     def call(self, *words, watchdog="0"):
-        return subprocess.run([str(Settings.ferrite), *map(str, words)], cwd=self.folder, capture_output=True, text=True,
-                              check=False, timeout=50, env=os.environ | {"FERRITE_WATCHDOG": watchdog})
+        return super().call(*words, timeout=50, environment={"FERRITE_WATCHDOG": watchdog})
 
     def write_manifest(self, case, extra="", library=None):
         config = ", ".join(f'{key} = "{value}"' for key, value in case.get("config", {"mode": case.get("name")}).items())
@@ -163,9 +152,4 @@ class AdversarialTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
-    parser.add_argument("--plugins", type=Path, default=Settings.plugins)
-    arguments, rest = parser.parse_known_args()
-    Settings.ferrite, Settings.plugins = arguments.ferrite.resolve(), arguments.plugins.resolve()
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(__doc__, plugins=PLUGINS)
