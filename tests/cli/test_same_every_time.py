@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The same input gives the same decisions and the same kernels, byte for byte, however many are compiled at a time.
+"""The same input and the same plugins give the same lock file, the same decisions and the same kernels, byte for byte,
+however many are compiled at a time.
 
 Usage: test_same_every_time.py [--ferrite FILE] [--runs N] [unittest options]
 Each model is compiled N times (20) with 1 and with 2 jobs in turns. Compared are the ledger without the times of passes,
-the kernels, and what the provider shows of its code: LLVM IR and assembly.
+the kernels, and what the provider shows of its code: LLVM IR and assembly. The lock file of a manifest is written N times.
 """
 
 import difflib
@@ -39,6 +40,18 @@ graph @convolution(%x: f32[1,3,12,12]) -> (%y "y") {
   %y = transpose(%r) {perm = [0, 2, 3, 1]} from "Transpose"
 }
 """
+MANIFEST = """schema = 0
+enable = ["acme.three", "acme.one"]
+search = ["."]
+[profile.other]
+enable = ["acme.two"]
+"""
+DESCRIPTOR = """schema = 0
+id = "{name}"
+version = "1.0.0"
+rules = ["{name}.fe", "{name}_more.fe"]
+"""
+RULE = "rule {name} at pre_grad {{\n  match {{ %r = relu(relu(%x)) }}\n  yield {{ %r = relu(%x) }}\n}}\n"
 
 
 def numbers(count):
@@ -75,6 +88,28 @@ class SameEveryTimeTest(ProgramTest):
         model = self.folder / "model.fe"
         model.write_text(text.replace("WEIGHT", numbers(weights)).replace("BIAS", numbers(biases)))
         self.check(model)
+
+    def test_the_lock_file(self):
+        names = ["acme.one", "acme.two", "acme.three"]
+        for name in names:
+            (self.folder / f"{name}.plugin.toml").write_text(DESCRIPTOR.format(name=name))
+            for file, rule in ((name, f"{name}.rule"), (f"{name}_more", f"{name}.more")):
+                (self.folder / f"{file}.fe").write_text(RULE.format(name=rule))
+        manifest = self.folder / "ferrite.toml"
+        manifest.write_text(MANIFEST)
+        lock = manifest.with_suffix(".lock")
+        first = None
+        for run in range(Settings.runs):
+            lock.unlink(missing_ok=True)
+            # What is enabled from elsewhere is no part of the manifest.
+            done = self.call("plugin", "lock", "--manifest", manifest, environment={"FERRITE_PLUGIN_PATH": ""})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            text = lock.read_text()
+            first = first or text
+            if text != first:
+                self.fail(f"run {run} gives another lock file:\n{differences(first, text)}")
+        for name in names:
+            self.assertEqual(first.count(f'id = "{name}"'), 1, first)
 
     def test_the_tutorial(self):
         self.check(ROOT / "docs/examples/tutorial.fe")
