@@ -7,7 +7,7 @@
 #include "cli/inputs.h"
 #include "cli/running.h"
 #include "core/graph/weights.h"
-#include "core/run/build.h"
+#include "core/run/device.h"
 
 namespace ferrite::cli {
 namespace {
@@ -57,7 +57,7 @@ Result<void> opt(const Options& options) {
   FE_TRY(auto session, core::Session::open(pipeline));
   // Stages before `fuse` need no device, but a name that was given must be one.
   if (!options.device.device.empty())
-    FE_CHECK(core::run::Device::check(options.device.device, session->registry()));
+    FE_CHECK(core::run::check_devices(options.device.device, session->registry()));
   std::vector<std::string_view> names;
   for (const auto& pass : session->registry().passes()) names.push_back(pass.name);
   for (const auto& name : options.passes)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cli/running.h"
 
-#include "core/run/build.h"
+#include "core/run/device.h"
 
 namespace ferrite::cli {
 
@@ -12,7 +12,7 @@ Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOption
   opened.compile = device.compile_options(read);
   FE_TRY(opened.session, core::Session::open(read));
   // Stages before `fuse` need no device, but a name that was given must be one.
-  if (!device.device.empty()) FE_CHECK(core::run::Device::check(device.device, opened.session->registry()));
+  if (!device.device.empty()) FE_CHECK(core::run::check_devices(device.device, opened.session->registry()));
   opened.check = check.make(opened.session->registry(), pipeline);
   opened.compile.watcher = opened.check.get();
   FE_TRY(opened.model, core::Model::open(*opened.session, path));

@@ -129,7 +129,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
 
   const plugin::GateOptions gate{
       .only_passes = options.only_passes, .near_misses = options.near_misses, .watcher = options.watcher};
-  const std::string device_kind = options.device.substr(0, options.device.find(':'));
+  const std::string device_kind = run::last_kind(options.device);
   auto runs = [&](std::string_view stage) {
     return position(stage) >= span.first && position(stage) <= span.last;
   };
@@ -187,41 +187,66 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (runs("pre_fusion")) FE_CHECK(plugin::run_pre_fusion(*c.program, registry, gate, requests, ledger));
   if (ends_before("fuse")) return c;
 
-  FE_TRY(auto device, run::Device::open(options.device, registry));
+  FE_TRY(const auto devices, run::open_devices(options.device, registry));
   if (runs("fuse")) {
     schedule::FusionLimits limits;
     limits.fuse = options.fuse;
-    limits.local_bytes = device->target.local_bytes;
+    limits.local_bytes = devices.back()->codegen()->target.local_bytes;
+    for (const auto& device : devices)
+      if (const auto* codegen = device->codegen())
+        limits.local_bytes = std::min(limits.local_bytes, codegen->target.local_bytes);
     c.schedule = schedule::fuse(std::move(*c.program), requests, limits, ledger);
     c.program.reset();
     show("schedule", "fuse", c);
   }
+  // Providers that take a part of a group see it with its maps apart.
+  std::optional<schedule::Schedule> parts;
   if (runs("post_fusion")) {
     FE_CHECK(plugin::run_post_fusion(*c.schedule, registry, gate, ledger));
     // Groups are final: maps move into the statement whose loops they share.
+    schedule::drop_unread(*c.schedule);
+    if (place::has_libraries(devices)) {
+      parts = *c.schedule;
+      schedule::expose_epilogues(*parts);
+    }
     schedule::merge_statements(*c.schedule);
     show("schedule", "post_fusion", c);
   }
   if (ends_before("emit")) return c;
 
   // A kernel alone stands for a schedule without groups.
-  const schedule::Schedule no_groups;
-  run::Builder builder(c.schedule ? *c.schedule : no_groups, *device,
-                       {options.threads, options.jobs, options.listings || options.to == "code"}, ledger);
-  // A kernel for each group, and the cheapest candidate that the provider proposes for it.
-  FE_CHECK(c.kernel ? builder.select(*c.kernel) : builder.select());
-  // Places in the arena for what lives between kernels.
-  builder.plan();
-  // Machine code, all kernels in parallel.
-  FE_CHECK(builder.emit());
+  schedule::Schedule no_groups;
+  auto& groups = c.schedule ? *c.schedule : no_groups;
+  const run::BuildOptions build{options.threads, options.jobs, options.listings || options.to == "code"};
+  std::optional<schedule::Schedule> merged;  // as it was before groups were split
+  if (parts) merged = groups;
+  std::optional<run::Builder> builder;
+  place::Refusals refusals;
+  place::Placement placement;
+  do {
+    const size_t refused = refusals.size();
+    if (merged) groups = *merged;
+    // A device for each group, by what it covers.
+    placement = place::place(groups, devices, refusals, ledger);
+    // Libraries that cover a group, or a part of it and leave the rest to the code generator.
+    if (parts) FE_CHECK(place::select_libraries(groups, *parts, placement, devices, refusals, ledger));
+    builder.emplace(groups, devices, placement, build, ledger);
+    // A kernel for each group, and the cheapest candidate that is proposed for it.
+    FE_CHECK(c.kernel ? builder->select(*c.kernel) : builder->select());
+    // Places in the arena for what lives between kernels.
+    builder->plan();
+    // Machine code, all kernels in parallel. What does not compile is placed again.
+    FE_CHECK(builder->emit(refusals));
+    if (refusals.size() == refused) break;
+  } while (true);
   if (!options.to.empty() || c.kernel) {
-    c.listing = runs("code") ? builder.code() : builder.text();
+    c.listing = runs("code") ? builder->code() : builder->text();
     return c;
   }
   // The launches of a load and of a run.
-  FE_TRY(c.executable, builder.link());
-  c.executable->keeps_alive = device;
-  c.stats.kernels = c.executable->steps.size();
+  FE_TRY(c.executable, builder->link());
+  c.stats.kernels =
+      static_cast<size_t>(std::ranges::count(c.executable->steps, run::no_copy, &run::Launch::copy));
   c.stats.unique_kernels = c.executable->kernels.size();
   c.stats.compile_ms = milliseconds_since(start);
   return c;

@@ -95,11 +95,13 @@ def write_inputs(inputs: Inputs, directory: Path) -> list[str]:
     return arguments
 
 
-def run_ferrite(program: Path, row: Row, models: Path, threads: int, directory: Path, timeout: float) -> list:
+def run_ferrite(
+    program: Path, row: Row, models: Path, threads: int, directory: Path, timeout: float, options: tuple[str, ...] = ()
+) -> list:
     """Runs `ferrite run` on the row's inputs: a list of (name, array) in the model's order. RuntimeError on failure."""
     out = directory / "out"
     command = [program, "run", row.path(models), *write_inputs(row.inputs(), directory),
-               "--threads", threads, "-o", out]  # fmt: skip
+               "--threads", threads, "-o", out, *options]  # fmt: skip
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=timeout, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"ferrite run: exit status {done.returncode}\n{done.stdout}{done.stderr}")

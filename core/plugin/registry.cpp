@@ -42,16 +42,17 @@ Result<std::vector<std::string>> names_of(const fe_array& array, std::string_vie
   return result;
 }
 
-/// A table that the plugin gave: at least as long as the first version of it.
+/// A table that the plugin gave: at least as long as the first version of it, `least` bytes.
 template <class Table>
-Result<const Table*> table_of(const fe_contribution& contribution, std::string_view what) {
+Result<const Table*> table_of(const fe_contribution& contribution, std::string_view what,
+                              size_t least = sizeof(Table)) {
   const auto* table = static_cast<const Table*>(contribution.table);
   if (!table) return error(FE_EINVALID, "FE-P07", "its {} table is null", what);
   if (reinterpret_cast<uintptr_t>(table) % alignof(Table) != 0)
     return error(FE_EINVALID, "FE-P07", "its {} table is not aligned", what);
-  if (table->size < sizeof(Table))
+  if (table->size < least)
     return error(FE_EINVALID, "FE-P07", "its {} table has {} bytes, the ABI's first version has {}", what,
-                 table->size, sizeof(Table));
+                 table->size, least);
   if (table->size > largest_struct)
     return error(FE_EINVALID, "FE-P07", "its {} table says that it has {} bytes, which none has", what,
                  table->size);
@@ -271,7 +272,8 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       return {};
     }
     case FE_CONTRIBUTION_PROVIDER: {
-      FE_TRY(const auto* table, table_of<fe_provider>(contribution, "provider"));
+      FE_TRY(const auto* table,
+             table_of<fe_provider>(contribution, "provider", offsetof(fe_provider, exec_create)));
       if (!table->open_target) return null_slot("provider", "open_target");
       FE_CHECK(name_of(table->id, "provider's id"));
       FE_CHECK(name_of(table->device_kind, "provider's device_kind"));

@@ -26,6 +26,12 @@ const char* slot_name(const fe_provider& table, const void* slot) {
   if (is(table.close_target, slot)) return "close_target of provider";
   if (is(table.propose, slot)) return "propose of provider";
   if (is(table.compile, slot)) return "compile of provider";
+  // A table of the first revision ends before these.
+  const auto slots = abi::read(&table);
+  if (is(slots.exec_create, slot)) return "exec_create of provider";
+  if (is(slots.exec_launch, slot)) return "exec_launch of provider";
+  if (is(slots.exec_destroy, slot)) return "exec_destroy of provider";
+  if (is(slots.claim, slot)) return "claim of provider";
   return "fingerprint of provider";
 }
 

@@ -2,10 +2,6 @@
 #include "core/run/build.h"
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
-#include <charconv>
-#include <chrono>
 #include <map>
 #include <numeric>
 
@@ -13,11 +9,12 @@
 #include "core/kernel/legalise.h"
 #include "core/loop/print.h"
 #include "core/plugin/serial.h"
+#include "core/run/mirrors.h"
 #include "core/run/pack.h"
 #include "core/run/pool.h"
+#include "core/run/propose.h"
 #include "core/schedule/plan.h"
 #include "core/support/abi.h"
-#include "core/support/suggest.h"
 #include "core/text/lexer.h"
 
 namespace ferrite::core::run {
@@ -26,16 +23,32 @@ namespace {
 using loop::BufferId;
 using schedule::Schedule;
 
+/// One kernel on its way from the group to code; equal groups share one.
+struct Unit {
+  schedule::GroupKernel group;   ///< of the first group that has it
+  std::vector<std::byte> bytes;  ///< flat, operand layouts in place
+  std::string entry;
+  std::string provenance;
+  uint32_t device = 0;
+  const Compiler* compiler = nullptr;  ///< who compiles it
+  uint64_t candidate = 0;
+  std::string candidate_name;
+};
+
 }  // namespace
 
 class Builder::Steps {
  public:
-  Steps(const Schedule& schedule, const Device& device, const BuildOptions& options, Ledger& ledger)
-      : schedule_(schedule), program_(schedule.program), device_(device), options_(options), ledger_(ledger) {
+  Steps(const Schedule& schedule, const Devices& devices, const place::Placement& placement,
+        const BuildOptions& options, Ledger& ledger)
+      : schedule_(schedule),
+        program_(schedule.program),
+        devices_(devices),
+        placement_(placement),
+        options_(options),
+        ledger_(ledger) {
     executable_ = std::make_shared<Executable>();
-    executable_->runtime = device_.runtime;
-    executable_->device = device_.number;
-    executable_->alignment = device_.alignment;
+    executable_->devices = devices_;
     Pool::process().grow(options_.threads);
     executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
     executable_->constants = program_.constants;
@@ -57,7 +70,7 @@ class Builder::Steps {
       buffer.packing.reset();
       buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
     }
-    FE_TRY(alone_, add_kernel(group, "kernel"));
+    FE_TRY(alone_, add_kernel(group, "kernel", home(), nullptr));
     return choose_candidates();
   }
 
@@ -88,7 +101,7 @@ class Builder::Steps {
       plan_text_ += fmt::format("  @{} offset {} bytes {} groups {} to {}\n", buffers[k], memory.offsets[k],
                                 lifetimes[k].bytes, lifetimes[k].first, lifetimes[k].last);
     }
-    executable_->arena_bytes = memory.bytes;
+    executable_->add_to_arena(home(), memory.bytes);
     log::print("schedule", "memory plan: {} buffers, {} bytes with reuse, {} without", buffers.size(),
                memory.bytes, memory.sum);
   }
@@ -110,7 +123,7 @@ class Builder::Steps {
           fmt::format("group {} {} {}({})\n", g, state.init ? "init" : "run",
                       state.call ? text::quote(statement.call.name) : units_[state.unit].entry, arguments);
     }
-    return text + fmt::format("plan {} bytes {{\n{}}}\n", executable_->arena_bytes, plan_text_);
+    return text + fmt::format("plan {} bytes {{\n{}}}\n", executable_->arena_bytes[home()], plan_text_);
   }
 
   std::string code() const {
@@ -123,9 +136,9 @@ class Builder::Steps {
     return text;
   }
 
-  Result<void> emit() {
-    FE_CHECK(compile_units());
-    record_kernels();
+  Result<void> emit(place::Refusals& refusals) {
+    FE_CHECK(compile_units(refusals));
+    if (blobs_.size() == units_.size()) record_kernels();
     return {};
   }
 
@@ -138,46 +151,16 @@ class Builder::Steps {
     size_t unit = 0;
   };
 
+  uint32_t home() const { return executable_->home(); }
+
   /// A group that reads constants only, and what such groups make, runs once, at load.
   void find_init_groups() {
     groups_.resize(schedule_.groups.size());
-    std::map<BufferId, size_t> writers;
-    for (const auto& group : schedule_.groups)
-      for (uint32_t s : group.statements) {
-        const auto& statement = program_.statements[s];
-        for (const auto& store : statement.stores) ++writers[program_.storage(store.buffer)];
-        for (BufferId b : statement.call.writes) ++writers[program_.storage(b)];
-      }
-    std::set<BufferId> outputs;
-    for (BufferId b : program_.outputs) outputs.insert(program_.storage(b));
-    for (size_t g = 0; g < schedule_.groups.size(); ++g) {
-      bool constant = true;
-      std::map<BufferId, size_t> written;
-      for (uint32_t s : schedule_.groups[g].statements) {
-        const auto& statement = program_.statements[s];
-        constant = constant && statement.kind != FE_STATEMENT_CALL;
-        for (const auto& store : statement.stores) {
-          ++written[program_.storage(store.buffer)];
-          constant = constant && store.mode == FE_STORE_SET;
-        }
-      }
-      for (uint32_t s : schedule_.groups[g].statements)
-        for (const auto& op : program_.statements[s].ops)
-          if (op.code == FE_OP_LOAD) {
-            BufferId b = program_.storage(op.buffer);
-            constant = constant && (program_.buffers[b].role == loop::Role::constant ||
-                                    persistent_of_.count(b) || written.count(b));
-          }
-      for (auto [b, count] : written) constant = constant && writers[b] == count && !outputs.count(b);
-      groups_[g].init = constant;
-      if (!constant) continue;
-      for (auto [b, count] : written) persistent_of_.emplace(b, add_persistent(program_.buffers[b].bytes()));
-    }
-  }
-
-  uint32_t add_persistent(int64_t bytes) {
-    executable_->persistent_bytes.push_back(bytes);
-    return static_cast<uint32_t>(executable_->persistent_bytes.size() - 1);
+    const auto init = schedule::init_groups(schedule_);
+    for (size_t g = 0; g < groups_.size(); ++g) groups_[g].init = init[g];
+    constants_ = schedule::init_buffers(schedule_, init);
+    for (BufferId b : constants_)
+      persistent_of_.emplace(b, executable_->add_persistent(home(), program_.buffers[b].bytes()));
   }
 
   Result<void> add_group(size_t g) {
@@ -198,25 +181,24 @@ class Builder::Steps {
       return {};
     }
     auto group = schedule::make_kernel(schedule_, g);
-    size_t argument = 0;
-    for (auto& buffer : group.kernel.buffers) {
-      if (buffer.kind == FE_BUFFER_LOCAL) continue;
-      BufferId b = group.arguments[argument++];
-      if (buffer.kind == FE_BUFFER_INPUT && persistent_of_.count(b)) buffer.kind = FE_BUFFER_CONSTANT;
-    }
-    FE_TRY(state.unit, add_kernel(group, state.provenance));
+    schedule::mark_constants(group, constants_);
+    const auto& choice = placement_[g];
+    FE_TRY(state.unit, add_kernel(group, state.provenance, choice.device, choice.compiler));
     state.arguments = std::move(group.arguments);
     return {};
   }
 
-  /// The unit of a kernel in the form that the provider takes; `group` is brought into its order.
-  Result<size_t> add_kernel(schedule::GroupKernel& group, const std::string& provenance) {
-    if (const uint64_t kinds = device_.target.statement_kinds) {
+  /// The unit of a kernel in the form that its provider takes, null being the device's code generator; `group` is brought into
+  /// its order.
+  Result<size_t> add_kernel(schedule::GroupKernel& group, const std::string& provenance, uint32_t device,
+                            const Compiler* chosen) {
+    const auto* compiler = chosen ? chosen : devices_[device]->codegen();
+    if (const uint64_t kinds = compiler->target.statement_kinds) {
       auto legal = kernel::legalise(group.kernel, kinds);
       if (!legal) return core::at(provenance, std::move(legal.error()));
     }
     make_canonical(group);
-    return unit_of(group, provenance);
+    return unit_of(group, provenance, device, chosen);
   }
 
   /// Numbers buffers in the order of their first use, so that equal groups give equal bytes.
@@ -231,17 +213,20 @@ class Builder::Steps {
     group.arguments = std::move(arguments);
   }
 
-  /// The unit of a kernel, one for all groups whose kernels are the same bytes.
-  Result<size_t> unit_of(schedule::GroupKernel group, std::string provenance) {
+  /// The unit of a kernel, one for all groups of a device and provider whose kernels are the same bytes.
+  Result<size_t> unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
+                         const Compiler* compiler) {
     auto flat = at(provenance, kernel::flatten(group.kernel, provenance));
     if (!flat) return std::move(flat.error());
-    auto [found, added] = unit_numbers_.emplace(flat->entry, units_.size());
+    auto [found, added] = unit_numbers_.emplace(std::tuple(device, compiler, flat->entry), units_.size());
     if (added) {
       Unit unit;
       unit.group = std::move(group);
       unit.bytes = std::move(flat->bytes);
       unit.entry = flat->entry;
       unit.provenance = std::move(provenance);
+      unit.device = device;
+      unit.compiler = compiler;
       units_.push_back(std::move(unit));
     }
     return found->second;
@@ -253,44 +238,38 @@ class Builder::Steps {
     return result;
   }
 
-  /// Asks the provider for candidates and takes the cheapest; the layouts that it wants for constants become packing kernels.
+  /// Asks the providers for candidates and takes the cheapest; the layouts that it wants for constants become packing kernels.
   Result<void> choose_candidates() {
     // Packing kernels are added behind the units they belong to and have no constants worth packing themselves.
     size_t count = units_.size();
     for (size_t u = 0; u < count; ++u) {
-      struct Best {
-        bool any = false;
-        fe_candidate candidate{};
-        std::string name;
-        std::vector<OperandLayout> layouts;
-      } best;
-      abi::Call call;
-      auto args = abi::sized<fe_propose_args>();
-      args.target = device_.target.target;
-      args.kernel = {units_[u].bytes.data(), units_[u].bytes.size(), 1};
-      auto out = abi::sized<fe_propose_out>();
-      out.host = &best;
-      out.add = [](void* host, const fe_candidate* candidate) -> int32_t {
-        auto& best = *static_cast<Best*>(host);
-        if (!candidate) return FE_EINVALID;
-        if (best.any && best.candidate.cost <= candidate->cost) return FE_OK;
-        best.any = true;
-        best.candidate = *candidate;
-        best.name = abi::view(candidate->name);
-        best.layouts.clear();
-        for (size_t k = 0; k < candidate->operand_layouts.count; ++k)
-          best.layouts.push_back(copy_layout(abi::element<fe_operand_layout>(candidate->operand_layouts, k)));
-        return FE_OK;
-      };
-      int32_t status = plugin::invoke(*device_.provider, device_.provider->propose, call, &args, &out);
-      if (status != FE_OK || !best.any)
-        return core::at(units_[u].provenance, call.error(status == FE_OK ? FE_EUNSUPPORTED : status, "FE-K20",
-                                                         "the provider proposes nothing for this kernel"));
-      units_[u].candidate = best.candidate;
-      units_[u].candidate_name = best.name;
-      ledger_.add(
-          {"candidate", units_[u].provenance, best.name, "chosen", {}, units_[u].entry, best.candidate.cost});
-      for (const auto& layout : best.layouts) FE_CHECK(apply_layout(u, layout));
+      std::optional<Proposal> best;
+      const Compiler* by = nullptr;
+      std::string reasons;
+      for (const auto& compiler : devices_[units_[u].device]->compilers) {
+        if (units_[u].compiler ? units_[u].compiler != &compiler
+                               : compiler.is_library() || !compiler.takes_kernels())
+          continue;
+        std::string declined;
+        const size_t statements = units_[u].group.kernel.statements.size();
+        auto proposals = propose(compiler, units_[u].bytes, statements, declined);
+        if (!proposals) return core::at(units_[u].provenance, std::move(proposals.error()));
+        for (auto& proposal : *proposals) {
+          if (proposal.covered < statements || (best && best->cost <= proposal.cost)) continue;
+          best = std::move(proposal);
+          by = &compiler;
+        }
+        if (!declined.empty()) reasons += (reasons.empty() ? "" : "; ") + declined;
+      }
+      if (!best)
+        return core::at(units_[u].provenance,
+                        error(FE_EUNSUPPORTED, "FE-K20", "{}",
+                              reasons.empty() ? "the provider proposes nothing for this kernel" : reasons));
+      units_[u].compiler = by;
+      units_[u].candidate = best->id;
+      units_[u].candidate_name = best->name;
+      ledger_.add({"candidate", units_[u].provenance, best->name, "chosen", {}, units_[u].entry, best->cost});
+      for (const auto& layout : best->layouts) FE_CHECK(apply_layout(u, layout));
     }
     return {};
   }
@@ -312,8 +291,10 @@ class Builder::Steps {
     kernel.buffers[layout.buffer].offset = 0;
     schedule::GroupKernel pack_group{std::move(pack), {0, 1}};
     make_canonical(pack_group);
-    FE_TRY(size_t pack_unit, unit_of(std::move(pack_group), "packing for " + units_[u].provenance));
+    FE_TRY(size_t pack_unit,
+           unit_of(std::move(pack_group), "packing for " + units_[u].provenance, units_[u].device, nullptr));
     if (units_[pack_unit].candidate_name.empty()) units_[pack_unit].candidate_name = "pack";
+    units_[pack_unit].compiler = devices_[units_[u].device]->codegen();
     packs_[u].push_back({argument, layout.buffer, pack_unit});
     FE_TRY(auto flat, kernel::flatten(units_[u].group.kernel, units_[u].provenance));
     units_[u].bytes = std::move(flat.bytes);
@@ -322,7 +303,7 @@ class Builder::Steps {
   }
 
   /// Compiles every unit, in parallel.
-  Result<void> compile_units() {
+  Result<void> compile_units(place::Refusals& refusals) {
     struct Slot {
       std::string blob, listing;
       std::optional<Error> failed;
@@ -345,19 +326,19 @@ class Builder::Steps {
         size_t u = c.order[static_cast<size_t>(k)];
         auto& slot = c.slots[u];
         const auto& unit = c.builder.units_[u];
-        const auto& device = c.builder.device_;
+        const auto& compiler = *unit.compiler;
         abi::Collector<> blob, listing;
         abi::Call call;
         auto args = abi::sized<fe_compile_args>();
-        args.target = device.target.target;
+        args.target = compiler.target.target;
         args.kernel = {unit.bytes.data(), unit.bytes.size(), 1};
-        args.candidate = unit.candidate.id;
+        args.candidate = unit.candidate;
         args.entry = abi::string(unit.entry);
         args.provenance = abi::string(unit.provenance);
         slot.out = abi::sized<fe_compile_out>();
         slot.out.blob = blob.sink();
         if (c.builder.options_.listings) slot.out.listing = listing.sink();
-        int32_t status = plugin::invoke(*device.provider, device.provider->compile, call, &args, &slot.out);
+        int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &slot.out);
         if (status != FE_OK)
           slot.failed =
               core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
@@ -366,9 +347,11 @@ class Builder::Steps {
       }
     };
     Pool::process().parallel_for(static_cast<int64_t>(units_.size()), 1, options_.jobs, &context, compile);
+    for (size_t u = 0; u < units_.size(); ++u)
+      if (slots[u].failed) FE_CHECK(refuse(u, std::move(*slots[u].failed), refusals));
+    if (std::ranges::any_of(slots, [](const Slot& slot) { return slot.failed.has_value(); })) return {};
     for (size_t u = 0; u < units_.size(); ++u) {
       auto& slot = slots[u];
-      if (slot.failed) return std::move(*slot.failed);
       constexpr int64_t most_workspace = int64_t{1} << 40;  // a worker; their sum must not overflow
       if (slot.out.tasks < 0 || slot.out.grain < 0 || slot.out.workspace_bytes < 0 ||
           slot.out.workspace_bytes > most_workspace)
@@ -377,8 +360,10 @@ class Builder::Steps {
             error(FE_EINTERNAL, "FE-P67",
                   "provider '{}' says that the kernel has {} tasks, a grain of {} and {} bytes of "
                   "workspace",
-                  abi::view(device_.provider->id), slot.out.tasks, slot.out.grain, slot.out.workspace_bytes));
+                  units_[u].compiler->id, slot.out.tasks, slot.out.grain, slot.out.workspace_bytes));
       CompiledKernel kernel;
+      kernel.device = units_[u].device;
+      if (units_[u].compiler->is_library()) kernel.library = units_[u].compiler;
       kernel.entry = units_[u].entry;
       kernel.provenance = units_[u].provenance;
       kernel.candidate = units_[u].candidate_name;
@@ -394,6 +379,21 @@ class Builder::Steps {
       code_.push_back(std::move(slot.listing));
       executable_->kernels.push_back(std::move(kernel));
       blobs_.push_back(std::move(slot.blob));
+    }
+    return {};
+  }
+
+  /// The groups of a unit that did not compile go elsewhere, where there is an elsewhere; otherwise that is the error.
+  Result<void> refuse(size_t u, Error failed, place::Refusals& refusals) {
+    const bool library = units_[u].compiler->is_library();
+    if (!library && units_[u].device == home()) return failed;
+    ledger_.add(
+        {"placement", units_[u].provenance, units_[u].compiler->id, "refused", {}, failed.message(), 0});
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      bool uses = !groups_[g].call && groups_[g].unit == u;
+      for (const auto& pack : packs_[groups_[g].unit]) uses = uses || (!groups_[g].call && pack.unit == u);
+      if (uses)
+        refusals.insert({placement_[g].group, placement_[g].device, library ? units_[u].compiler : nullptr});
     }
     return {};
   }
@@ -443,7 +443,9 @@ class Builder::Steps {
         if (auto found = persistent_of_.find(b); found != persistent_of_.end()) {
           place.kind = Place::Kind::persistent;
           place.number = found->second;
+          place.device = home();
         } else if (auto offset = arena_offset_.find(b); offset != arena_offset_.end()) {
+          place.device = home();
           place.offset = offset->second;
         }
         break;
@@ -452,43 +454,86 @@ class Builder::Steps {
   }
 
   void link_launches() {
+    Mirrors mirrors(*executable_);
     for (size_t g = 0; g < groups_.size(); ++g) {
       const auto& state = groups_[g];
+      auto& steps = state.init ? executable_->init : executable_->steps;
       Launch launch;
-      for (BufferId b : state.arguments) launch.arguments.push_back(place_of(b));
       if (state.call) {
-        launch.call = program_.statements[schedule_.groups[g].statements[0]].call;
-        for (BufferId b : state.arguments) launch.call_dims.push_back(program_.buffers[b].dims);
-        for (size_t k = 0; k < state.arguments.size(); ++k) {
-          auto type = abi::sized<fe_tensor_type>();
-          type.dtype = static_cast<fe_dtype>(program_.buffers[state.arguments[k]].dtype);
-          type.rank = static_cast<uint32_t>(launch.call_dims[k].size());
-          type.dims = launch.call_dims[k].data();
-          launch.call_types.push_back(type);
-        }
-      } else {
-        launch.kernel = static_cast<uint32_t>(state.unit);
-        for (const auto& pack : packs_[state.unit]) {
-          auto key = std::pair{state.arguments[pack.argument], pack.unit};
-          auto found = packed_.find(key);
-          if (found == packed_.end()) {
-            Launch prepare;
-            prepare.kernel = static_cast<uint32_t>(pack.unit);
-            for (const auto& buffer : units_[pack.unit].group.kernel.buffers) {
-              if (buffer.kind == FE_BUFFER_OUTPUT) {
-                found = packed_.emplace(key, add_persistent(buffer.bytes())).first;
-                prepare.arguments.push_back({Place::Kind::persistent, found->second, 0, buffer.bytes()});
-              } else {
-                prepare.arguments.push_back(launch.arguments[pack.argument]);
-              }
-            }
-            executable_->init.push_back(std::move(prepare));
-          }
-          launch.arguments[pack.argument] = {Place::Kind::persistent, found->second, 0, 0};
-        }
+        link_call(g, launch, mirrors);
+        steps.push_back(std::move(launch));
+        continue;
       }
-      (state.init ? executable_->init : executable_->steps).push_back(std::move(launch));
+      const auto& unit = units_[state.unit];
+      launch.kernel = static_cast<uint32_t>(state.unit);
+      for (size_t k = 0, b = 0; k < state.arguments.size(); ++k, ++b) {
+        while (unit.group.kernel.buffers[b].kind == FE_BUFFER_LOCAL) ++b;
+        const bool written = unit.group.kernel.buffers[b].kind == FE_BUFFER_OUTPUT;
+        const auto packed = packed_place(state, k, unit.device, mirrors);
+        launch.arguments.push_back(packed ? *packed
+                                          : reach(mirrors, unit.device, state.arguments[k], written, steps));
+      }
+      steps.push_back(std::move(launch));
     }
+    for (BufferId b : program_.outputs) {
+      const BufferId storage = program_.storage(b);
+      mirrors.bring_home(storage, place_of(storage), executable_->steps);
+    }
+    if (mirrors.copies() > 0)
+      ledger_.add({"placement",
+                   {},
+                   {},
+                   "transfers",
+                   {},
+                   "copies between memories, at load and in each run",
+                   static_cast<double>(mirrors.copies())});
+  }
+
+  Place reach(Mirrors& mirrors, uint32_t device, BufferId b, bool written, std::vector<Launch>& steps) {
+    return mirrors.reach(device, b, place_of(b), written, steps);
+  }
+
+  void link_call(size_t g, Launch& launch, Mirrors& mirrors) {
+    const auto& state = groups_[g];
+    launch.call = program_.statements[schedule_.groups[g].statements[0]].call;
+    for (size_t k = 0; k < state.arguments.size(); ++k)
+      launch.arguments.push_back(
+          reach(mirrors, home(), state.arguments[k], k >= launch.call.reads.size(), executable_->steps));
+    for (BufferId b : state.arguments) launch.call_dims.push_back(program_.buffers[b].dims);
+    for (size_t k = 0; k < state.arguments.size(); ++k) {
+      auto type = abi::sized<fe_tensor_type>();
+      type.dtype = static_cast<fe_dtype>(program_.buffers[state.arguments[k]].dtype);
+      type.rank = static_cast<uint32_t>(launch.call_dims[k].size());
+      type.dims = launch.call_dims[k].data();
+      launch.call_types.push_back(type);
+    }
+  }
+
+  /// Where a constant lies in the layout that the unit wants for it, which its packing kernel brings it into at load; none where it
+  /// wants none.
+  std::optional<Place> packed_place(const GroupState& state, size_t argument, uint32_t device,
+                                    Mirrors& mirrors) {
+    for (const auto& pack : packs_[state.unit]) {
+      if (pack.argument != argument) continue;
+      auto [found, added] = packed_.try_emplace({state.arguments[argument], pack.unit});
+      if (!added) return found->second;
+      Launch prepare;
+      prepare.kernel = static_cast<uint32_t>(pack.unit);
+      for (const auto& buffer : units_[pack.unit].group.kernel.buffers) {
+        if (buffer.kind != FE_BUFFER_OUTPUT) {
+          prepare.arguments.push_back(
+              reach(mirrors, device, state.arguments[argument], false, executable_->init));
+          continue;
+        }
+        found->second.kind = Place::Kind::persistent;
+        found->second.device = device;
+        found->second.number = executable_->add_persistent(device, buffer.bytes());
+        prepare.arguments.push_back(found->second);
+      }
+      executable_->init.push_back(std::move(prepare));
+      return found->second;
+    }
+    return std::nullopt;
   }
 
   void describe_ports() {
@@ -499,152 +544,40 @@ class Builder::Steps {
 
   const Schedule& schedule_;
   const loop::LoopProgram& program_;
-  const Device& device_;
+  const Devices& devices_;
+  const place::Placement& placement_;
   const BuildOptions options_;
   Ledger& ledger_;
   std::shared_ptr<Executable> executable_;
   std::vector<GroupState> groups_;
+  std::set<BufferId> constants_;  ///< what init groups write
   std::map<BufferId, uint32_t> persistent_of_;
   std::vector<Unit> units_;
   std::optional<size_t> alone_;  // the unit of a kernel of no group
-  std::map<std::string, size_t> unit_numbers_;
+  std::map<std::tuple<uint32_t, const Compiler*, std::string>, size_t> unit_numbers_;
   struct Pack {
     uint32_t argument;
     BufferId buffer;
     size_t unit;
   };
   std::map<size_t, std::vector<Pack>> packs_;
-  std::map<std::pair<BufferId, size_t>, uint32_t> packed_;
+  std::map<std::pair<BufferId, size_t>, Place> packed_;
   std::map<BufferId, int64_t> arena_offset_;
   std::string plan_text_;
   std::vector<std::string> blobs_;
   std::vector<std::string> code_;  // as the provider shows it, by unit
 };
 
-Builder::Builder(const Schedule& schedule, const Device& device, const BuildOptions& options, Ledger& ledger)
-    : steps_(std::make_unique<Steps>(schedule, device, options, ledger)) {}
+Builder::Builder(const Schedule& schedule, const Devices& devices, const place::Placement& placement,
+                 const BuildOptions& options, Ledger& ledger)
+    : steps_(std::make_unique<Steps>(schedule, devices, placement, options, ledger)) {}
 Builder::~Builder() = default;
 Result<void> Builder::select() { return steps_->select(); }
 Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }
 void Builder::plan() { steps_->plan(); }
-Result<void> Builder::emit() { return steps_->emit(); }
+Result<void> Builder::emit(place::Refusals& refusals) { return steps_->emit(refusals); }
 Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
 std::string Builder::text() const { return steps_->text(); }
 std::string Builder::code() const { return steps_->code(); }
-
-namespace {
-
-/// The tables behind a device's name.
-struct FoundDevice {
-  std::string kind;
-  uint32_t number = 0;
-  const fe_runtime* runtime = nullptr;
-  const fe_provider* provider = nullptr;
-};
-
-Result<uint32_t> count_devices(const fe_runtime& runtime) {
-  auto out = abi::sized<fe_device_count_out>();
-  out.count = 1;
-  if (!runtime.device_count) return out.count;
-  abi::Call call;
-  auto none = abi::sized<fe_none>();
-  int32_t status = plugin::invoke(runtime, runtime.device_count, call, &none, &out);
-  if (status != FE_OK) return call.error(status, "FE-D05", "the devices cannot be counted");
-  return out.count;
-}
-
-Result<FoundDevice> find_device(const std::string& name, const plugin::Registry& registry) {
-  FoundDevice found;
-  auto colon = name.find(':');
-  found.kind = name.substr(0, colon);
-  if (colon != std::string::npos) {
-    const char *begin = name.data() + colon + 1, *end = name.data() + name.size();
-    auto [after, fault] = std::from_chars(begin, end, found.number);
-    if (begin == end || after != end || (fault != std::errc() && fault != std::errc::result_out_of_range))
-      return error(FE_EINVALID, "FE-D01", "a device is a kind and a number, as in 'cpu:0'");
-    if (fault != std::errc()) found.number = UINT32_MAX;  // there are never so many
-  }
-  if (name.empty())
-    return error(FE_EINVALID, "FE-D01", "none is named; give --device or the manifest's 'device'");
-  if (found.kind == interpreter_name)
-    return error(FE_EINVALID, "FE-D01", "there is one interpreter, and it has no number: write '{}'",
-                 interpreter_name);
-  std::vector<std::string_view> known;
-  for (const auto& runtime : registry.runtimes()) {
-    known.push_back(abi::view(runtime.table->id));
-    if (known.back() == found.kind) found.runtime = runtime.table;
-  }
-  known.push_back(interpreter_name);
-  if (!found.runtime)
-    return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}", fmt::join(known, ", "),
-                 did_you_mean(found.kind, known));
-  for (const auto& provider : registry.providers())
-    if (abi::view(provider.table->device_kind) == found.kind) found.provider = provider.table;
-  if (!found.provider || !found.provider->propose || !found.provider->compile)
-    return error(FE_EINVALID, "FE-D01", "no enabled plugin compiles for '{}'; see 'ferrite targets'",
-                 found.kind);
-  FE_TRY(auto count, count_devices(*found.runtime));
-  if (found.number >= count)
-    return error(FE_EINVALID, "FE-D01", "'{}' has {}; see 'ferrite targets'", found.kind,
-                 count == 0   ? "no device here"
-                 : count == 1 ? "one device, number 0"
-                              : fmt::format("{} devices, numbers 0 to {}", count, count - 1));
-  return found;
-}
-
-}  // namespace
-
-Result<void> Device::check(const std::string& name, const plugin::Registry& registry) {
-  if (name == interpreter_name) return {};
-  auto found = find_device(name, registry);
-  if (!found) return core::at("device " + name, std::move(found.error()));
-  return {};
-}
-
-Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry) {
-  const std::string where = "device " + name;
-  auto found = find_device(name, registry);
-  if (!found) return core::at(where, std::move(found.error()));
-  std::shared_ptr<Device> device(new Device());
-  device->runtime = found->runtime;
-  device->provider = found->provider;
-  device->kind = found->kind;
-  device->number = found->number;
-
-  abi::Collector<> description, label;
-  abi::Call describe_call;
-  auto describe_args = abi::sized<fe_device_args>();
-  describe_args.device = device->number;
-  auto described = abi::sized<fe_describe_out>();
-  described.description = description.sink();
-  described.name = label.sink();
-  int32_t status =
-      plugin::invoke(*device->runtime, device->runtime->describe, describe_call, &describe_args, &described);
-  if (status != FE_OK)
-    return core::at(where, describe_call.error(status, "FE-D05", "the device cannot be described"));
-  device->description = description.bytes();
-  device->name = label.bytes();
-  device->alignment = std::max<uint64_t>(described.alignment, 1);
-  if (!std::has_single_bit(device->alignment))
-    return core::at(where, error(FE_EDEVICE, "FE-P66", "it says that its memory is aligned to {} bytes",
-                                 described.alignment));
-
-  abi::Call open_call;
-  auto open_args = abi::sized<fe_open_target_args>();
-  open_args.description = {device->description.data(), device->description.size(), 1};
-  device->target = abi::sized<fe_open_target_out>();
-  status = plugin::invoke(*device->provider, device->provider->open_target, open_call, &open_args,
-                          &device->target);
-  if (status != FE_OK)
-    return core::at(where, open_call.error(status, "FE-D05", "the provider cannot compile for this device"));
-  return device;
-}
-
-Device::~Device() {
-  if (!provider || !provider->close_target || !target.target) return;
-  abi::Call call;
-  auto out = abi::sized<fe_none>();
-  plugin::invoke(*provider, provider->close_target, call, &target, &out);
-}
 
 }  // namespace ferrite::core::run

@@ -19,85 +19,150 @@ std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
   return ports;
 }
 
+uint32_t Executable::add_persistent(uint32_t device, int64_t bytes) {
+  persistent_.push_back({device, bytes, nullptr});
+  return static_cast<uint32_t>(persistent_.size() - 1);
+}
+
+int64_t Executable::add_to_arena(uint32_t device, int64_t bytes) {
+  constexpr int64_t alignment = 64;
+  arena_bytes.resize(devices.size());
+  const int64_t offset = arena_bytes[device];
+  arena_bytes[device] += (bytes + alignment - 1) / alignment * alignment;
+  return offset;
+}
+
 Executable::~Executable() {
-  for (void* data : persistent_) free(data);
-  if (module_ && runtime && runtime->module_unload) {
+  for (const auto& block : persistent_) free(block.device, block.data);
+  auto out = abi::sized<fe_none>();
+  for (const auto& kernel : kernels) {
+    if (!kernel.library || !kernel.function || !kernel.library->slots.exec_destroy) continue;
+    abi::Call call;
+    auto args = abi::sized<fe_exec_out>();
+    args.exec = kernel.function;
+    plugin::invoke(*kernel.library->table, kernel.library->slots.exec_destroy, call, &args, &out);
+  }
+  for (size_t d = 0; d < modules_.size(); ++d) {
+    const auto& runtime = *devices[d]->runtime;
+    if (!modules_[d] || !runtime.module_unload) continue;
     abi::Call call;
     auto args = abi::sized<fe_module_out>();
-    args.module = module_;
-    auto out = abi::sized<fe_none>();
-    plugin::invoke(*runtime, runtime->module_unload, call, &args, &out);
+    args.module = modules_[d];
+    plugin::invoke(runtime, runtime.module_unload, call, &args, &out);
   }
 }
 
-Result<void*> Executable::alloc(int64_t bytes) const {
+Result<void*> Executable::alloc(uint32_t device, int64_t bytes) const {
   if (bytes <= 0) return static_cast<void*>(nullptr);
+  const auto& runtime = *devices[device]->runtime;
+  const uint64_t alignment = devices[device]->alignment;
   abi::Call call;
   auto args = abi::sized<fe_alloc_args>();
-  args.device = device;
+  args.device = devices[device]->number;
   args.bytes = static_cast<uint64_t>(bytes);
   auto out = abi::sized<fe_alloc_out>();
-  const auto place = fmt::format("device {}:{}", abi::view(runtime->id), device);
-  if (plugin::invoke(*runtime, runtime->alloc, call, &args, &out) != FE_OK || !out.data)
+  const auto place = fmt::format("device {}:{}", devices[device]->kind, devices[device]->number);
+  if (plugin::invoke(runtime, runtime.alloc, call, &args, &out) != FE_OK || !out.data)
     return at(place, error(FE_ENOMEM, "FE-D03", "no memory for {} bytes", bytes));
   if (reinterpret_cast<uintptr_t>(out.data) % alignment == 0) return out.data;
-  free(out.data);
+  free(device, out.data);
   return at(place,
             error(FE_EDEVICE, "FE-P66", "its memory is not aligned to {} bytes, as it says", alignment));
 }
 
-void Executable::free(void* data) const {
-  if (!data || !runtime->free) return;
+void Executable::free(uint32_t device, void* data) const {
+  const auto& runtime = *devices[device]->runtime;
+  if (!data || !runtime.free) return;
   abi::Call call;
   auto args = abi::sized<fe_free_args>();
-  args.device = device;
+  args.device = devices[device]->number;
   args.data = data;
   auto out = abi::sized<fe_none>();
-  plugin::invoke(*runtime, runtime->free, call, &args, &out);
+  plugin::invoke(runtime, runtime.free, call, &args, &out);
 }
 
 Executable::Context::Context(const Executable& executable) : executable_(executable) {
-  const auto take = [&](int64_t bytes, void*& data) {
-    auto allocated = allocated_ ? executable.alloc(bytes) : Result<void*>(nullptr);
-    if (allocated)
-      data = *allocated;
-    else
-      allocated_ = std::move(allocated.error());
+  const auto take = [&](uint32_t device, int64_t bytes) -> void* {
+    auto allocated = allocated_ ? executable.alloc(device, bytes) : Result<void*>(nullptr);
+    if (allocated) return *allocated;
+    allocated_ = std::move(allocated.error());
+    return nullptr;
   };
-  take(executable.arena_bytes, arena_);
-  take(executable.workspace_bytes_ * executable.workers, workspace_);
+  for (uint32_t d = 0; d < executable.devices.size(); ++d) {
+    arenas_.push_back(take(d, executable.arena_bytes[d]));
+    workspaces_.push_back(take(d, executable.workspace_bytes_[d] * executable.workers));
+    errors_.push_back(executable.devices[d]->host_memory ? nullptr : take(d, 2 * sizeof(int64_t)));
+  }
 }
 
 Executable::Context::~Context() {
-  executable_.free(arena_);
-  executable_.free(workspace_);
+  for (uint32_t d = 0; d < arenas_.size(); ++d)
+    for (void* data : {arenas_[d], workspaces_[d], errors_[d]}) executable_.free(d, data);
 }
 
-Result<void> Executable::load(std::span<const std::string> blobs) {
-  if (!blobs.empty()) {
+/// What a device's runtime launches, one module a device.
+Result<void> Executable::load_modules(std::span<const std::string> blobs) {
+  modules_.resize(devices.size());
+  for (uint32_t d = 0; d < devices.size(); ++d) {
+    const auto& runtime = *devices[d]->runtime;
     std::vector<fe_array> arrays;
-    for (const auto& blob : blobs) arrays.push_back({blob.data(), blob.size(), 1});
+    for (size_t k = 0; k < kernels.size(); ++k)
+      if (kernels[k].device == d && !kernels[k].library)
+        arrays.push_back({blobs[k].data(), blobs[k].size(), 1});
+    if (arrays.empty()) continue;
     abi::Call call;
     auto args = abi::sized<fe_module_args>();
-    args.device = device;
+    args.device = devices[d]->number;
     args.blobs = abi::array(arrays);
     auto out = abi::sized<fe_module_out>();
-    int32_t status = plugin::invoke(*runtime, runtime->module_load, call, &args, &out);
+    int32_t status = plugin::invoke(runtime, runtime.module_load, call, &args, &out);
     if (status != FE_OK) return call.error(status, "FE-D02", "the kernels could not be loaded");
-    module_ = out.module;
+    modules_[d] = out.module;
   }
   for (auto& kernel : kernels) {
+    if (kernel.library) continue;
+    const auto& runtime = *devices[kernel.device]->runtime;
     abi::Call call;
     auto args = abi::sized<fe_function_args>();
-    args.module = module_;
+    args.module = modules_[kernel.device];
     args.entry = abi::string(kernel.entry);
     auto out = abi::sized<fe_function_out>();
-    int32_t status = plugin::invoke(*runtime, runtime->function, call, &args, &out);
+    int32_t status = plugin::invoke(runtime, runtime.function, call, &args, &out);
     if (status != FE_OK)
       return at(kernel.provenance, call.error(status, "FE-D02", "a kernel is not in the loaded module"));
     kernel.function = out.function;
-    workspace_bytes_ = std::max(workspace_bytes_, kernel.workspace_bytes);
   }
+  return {};
+}
+
+/// What library providers launch themselves.
+Result<void> Executable::load_libraries(std::span<const std::string> blobs) {
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    auto& kernel = kernels[k];
+    if (!kernel.library) continue;
+    abi::Call call;
+    auto args = abi::sized<fe_exec_args>();
+    args.target = kernel.library->target.target;
+    args.blob = {blobs[k].data(), blobs[k].size(), 1};
+    args.entry = abi::string(kernel.entry);
+    auto out = abi::sized<fe_exec_out>();
+    int32_t status =
+        plugin::invoke(*kernel.library->table, kernel.library->slots.exec_create, call, &args, &out);
+    if (status != FE_OK)
+      return at(kernel.provenance,
+                call.error(status, "FE-D02", "the library could not load what it compiled"));
+    kernel.function = out.exec;
+  }
+  return {};
+}
+
+Result<void> Executable::load(std::span<const std::string> blobs) {
+  arena_bytes.resize(devices.size());
+  workspace_bytes_.resize(devices.size());
+  FE_CHECK(load_modules(blobs));
+  FE_CHECK(load_libraries(blobs));
+  for (const auto& kernel : kernels)
+    workspace_bytes_[kernel.device] = std::max(workspace_bytes_[kernel.device], kernel.workspace_bytes);
   // Kernels may assume a buffer's alignment; a weight in a mapped file can lie anywhere.
   constexpr uintptr_t alignment = 64;
   aligned_constants_.resize(constants.size());
@@ -110,16 +175,12 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
     std::memcpy(reinterpret_cast<void*>(start), constant.data, constant.bytes);
     constant.data = reinterpret_cast<const std::byte*>(start);
   }
-  for (int64_t bytes : persistent_bytes) {
-    FE_TRY(void* data, alloc(std::max<int64_t>(bytes, 1)));
-    persistent_.push_back(data);
+  for (auto& block : persistent_) {
+    FE_TRY(block.data, alloc(block.device, std::max<int64_t>(block.bytes, 1)));
   }
   Context context(*this);
   FE_CHECK(context.allocated_);
-  int64_t error_words[2] = {0, 0};
-  for (const auto& step : init)
-    FE_CHECK(launch(step, {}, {}, static_cast<char*>(context.arena_), static_cast<char*>(context.workspace_),
-                    error_words));
+  for (const auto& step : init) FE_CHECK(launch(step, {}, context));
   // Copies that only init read are not needed again.
   std::vector<bool> used(constants.size());
   for (const auto& step : steps)
@@ -135,51 +196,80 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
   return {};
 }
 
-const void* Executable::address(const Place& place, std::span<const void* const> inputs,
-                                std::span<void* const> outputs, const char* arena) const {
+void* Executable::address(const Place& place, const Buffers& buffers, const Context& context) const {
   switch (place.kind) {
-    case Place::Kind::input: return inputs[place.number];
-    case Place::Kind::output: return outputs[place.number];
-    case Place::Kind::constant: return constants[place.number].data;
-    case Place::Kind::persistent: return persistent_[place.number];
-    case Place::Kind::arena: return arena + place.offset;
+    case Place::Kind::input: return const_cast<void*>(buffers.inputs[place.number]);
+    case Place::Kind::output: return buffers.outputs[place.number];
+    case Place::Kind::constant: return const_cast<std::byte*>(constants[place.number].data);
+    case Place::Kind::persistent: return persistent_[place.number].data;
+    case Place::Kind::arena: return static_cast<char*>(context.arenas_[place.device]) + place.offset;
   }
   return nullptr;
 }
 
-Result<void> Executable::launch(const Launch& step, std::span<const void* const> inputs,
-                                std::span<void* const> outputs, char* arena, char* workspace,
-                                int64_t* error_words) const {
+Result<void> Executable::copy(uint32_t device, uint32_t direction, void* to, const void* from,
+                              int64_t bytes) const {
+  const auto& runtime = *devices[device]->runtime;
+  if (bytes <= 0) return {};
+  if (!runtime.copy)
+    return error(FE_EUNSUPPORTED, "FE-D21", "the runtime '{}' copies nothing", devices[device]->kind);
+  abi::Call call;
+  auto args = abi::sized<fe_copy_args>();
+  args.device = devices[device]->number;
+  args.kind = direction;
+  args.to = to;
+  args.from = from;
+  args.bytes = static_cast<uint64_t>(bytes);
+  auto out = abi::sized<fe_none>();
+  const int32_t status = plugin::invoke(runtime, runtime.copy, call, &args, &out);
+  return call.check(status, "FE-D21", "a copy between the host's memory and the device's failed");
+}
+
+Result<void> Executable::launch(const Launch& step, const Buffers& buffers, const Context& context) const {
   std::vector<void*> pointers(step.arguments.size());
-  for (size_t k = 0; k < pointers.size(); ++k)
-    pointers[k] = const_cast<void*>(address(step.arguments[k], inputs, outputs, arena));
+  for (size_t k = 0; k < pointers.size(); ++k) pointers[k] = address(step.arguments[k], buffers, context);
+  if (step.copy != no_copy)
+    return copy(step.device, step.copy, pointers[1], pointers[0], step.arguments[0].bytes);
+  if (!step.call.function) return launch_kernel(kernels[step.kernel], pointers, context);
   abi::Call call;
   auto out = abi::sized<fe_none>();
-  if (step.call.function) {
-    std::vector<fe_kernel_buffer> buffers;
-    for (size_t k = 0; k < pointers.size(); ++k) buffers.push_back({pointers[k], step.call_types[k]});
-    auto args = abi::sized<fe_kernel_call_args>();
-    args.buffers = abi::array(buffers);
-    args.self = step.call.self;
-    int32_t status = callback::call({{}, "kernel of a lowering", step.call.name}, step.call.function,
-                                    step.call.self, call, &args, &out);
-    if (status != FE_OK)
-      return at(step.call.name, call.error(status, "FE-X11", "the kernel that a plugin gave failed"));
-    return {};
-  }
-  const auto& kernel = kernels[step.kernel];
+  std::vector<fe_kernel_buffer> given;
+  for (size_t k = 0; k < pointers.size(); ++k) given.push_back({pointers[k], step.call_types[k]});
+  auto args = abi::sized<fe_kernel_call_args>();
+  args.buffers = abi::array(given);
+  args.self = step.call.self;
+  int32_t status = callback::call({{}, "kernel of a lowering", step.call.name}, step.call.function,
+                                  step.call.self, call, &args, &out);
+  if (status != FE_OK)
+    return at(step.call.name, call.error(status, "FE-X11", "the kernel that a plugin gave failed"));
+  return {};
+}
+
+Result<void> Executable::launch_kernel(const CompiledKernel& kernel, std::span<void* const> pointers,
+                                       const Context& context) const {
+  const uint32_t d = kernel.device;
+  int64_t error_words[2] = {0, 0};
+  void* device_words = context.errors_[d];
+  if (device_words) FE_CHECK(copy(d, FE_COPY_TO_DEVICE, device_words, error_words, sizeof error_words));
+  abi::Call call;
+  auto out = abi::sized<fe_none>();
   auto args = abi::sized<fe_launch_args>();
   args.function = kernel.function;
   args.buffers = pointers.data();
   args.buffer_count = pointers.size();
   args.tasks = kernel.tasks;
   args.grain = kernel.grain;
-  args.workspace = workspace;
+  args.workspace = context.workspaces_[d];
   args.workspace_bytes = kernel.workspace_bytes;
   args.workers = workers;
-  args.error = error_words;
-  int32_t status = plugin::invoke(*runtime, runtime->launch, call, &args, &out);
+  args.error = device_words ? static_cast<int64_t*>(device_words) : error_words;
+  const auto* library = kernel.library;
+  const auto& runtime = *devices[d]->runtime;
+  const int32_t status = library
+                             ? plugin::invoke(*library->table, library->slots.exec_launch, call, &args, &out)
+                             : plugin::invoke(runtime, runtime.launch, call, &args, &out);
   if (status != FE_OK) return at(kernel.provenance, call.error(status, "FE-D04", "the launch failed"));
+  if (device_words) FE_CHECK(copy(d, FE_COPY_TO_HOST, error_words, device_words, sizeof error_words));
   if (error_words[0] != 0)
     return at(kernel.provenance,
               error(FE_EINVALID, "FE-X10", "an index that the inputs give is out of range"));
@@ -189,16 +279,13 @@ Result<void> Executable::launch(const Launch& step, std::span<const void* const>
 Result<void> Executable::run(Context& context, std::span<const void* const> input_data,
                              std::span<void* const> output_data) const {
   FE_CHECK(context.allocated_);
-  int64_t error_words[2] = {0, 0};
-  for (const auto& step : steps)
-    FE_CHECK(launch(step, input_data, output_data, static_cast<char*>(context.arena_),
-                    static_cast<char*>(context.workspace_), error_words));
+  const Buffers buffers{input_data, output_data};
+  for (const auto& step : steps) FE_CHECK(launch(step, buffers, context));
   for (size_t k = 0; k < output_places.size(); ++k) {
     const auto& place = output_places[k];
     if (place.kind == Place::Kind::output && place.number == k) continue;
     if (place.bytes > 0)
-      std::memcpy(output_data[k], address(place, input_data, output_data, static_cast<char*>(context.arena_)),
-                  static_cast<size_t>(place.bytes));
+      std::memcpy(output_data[k], address(place, buffers, context), static_cast<size_t>(place.bytes));
   }
   return {};
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/loop/program.h"
-#include "core/plugin/registry.h"
+#include "core/run/device.h"
 #include "core/support/error.h"
 
 namespace ferrite::core::run {
@@ -18,14 +18,19 @@ namespace ferrite::core::run {
 struct Place {
   enum class Kind : uint8_t { input, output, constant, persistent, arena };
   Kind kind = Kind::arena;
+  uint32_t device = 0;  ///< persistent, arena: in whose memory
   uint32_t number = 0;  ///< input, output, constant, persistent: which one
   int64_t offset = 0;   ///< arena: bytes
   int64_t bytes = 0;
 };
 
-/// One launch of a kernel, or one call of a function that a plugin gave.
+inline constexpr uint32_t no_copy = UINT32_MAX;
+
+/// One launch of a kernel, one call of a function that a plugin gave, or one copy between memories.
 struct Launch {
-  uint32_t kernel = 0;  ///< into Executable::kernels; ignored for calls
+  uint32_t kernel = 0;      ///< into Executable::kernels; ignored for calls and copies
+  uint32_t device = 0;      ///< of a copy: whose runtime makes it
+  uint32_t copy = no_copy;  ///< FE_COPY_*: from the first argument to the second one
   std::vector<Place> arguments;
   loop::CallInfo call;                     ///< function != null: an opaque kernel
   std::vector<fe_tensor_type> call_types;  ///< one an argument of a call; dims point into call_dims
@@ -36,7 +41,9 @@ struct CompiledKernel {
   std::string entry;       ///< its hash
   std::string provenance;  ///< model nodes
   std::string candidate;
-  void* function = nullptr;
+  uint32_t device = 0;
+  const Compiler* library = nullptr;  ///< the provider that launches it itself
+  void* function = nullptr;           ///< the runtime's, or the library's exec
   int64_t tasks = 1, grain = 1, workspace_bytes = 0;
   int64_t registers = -1, spills = -1;
 };
@@ -65,13 +72,14 @@ class Executable {
   std::vector<Place>
       output_places;  ///< where each output lies after the run; another place than its own: copied
   std::vector<loop::Constant> constants;
-  std::vector<int64_t> persistent_bytes;
-  int64_t arena_bytes = 0;
-  const fe_runtime* runtime = nullptr;
-  uint32_t device = 0;
-  uint64_t alignment = 1;  ///< of what the runtime allocates, a power of two
+  Devices devices;                   ///< the last one's memory is the home of buffers
+  std::vector<int64_t> arena_bytes;  ///< by device
   int64_t workers = 1;
-  std::shared_ptr<const void> keeps_alive;  ///< the graph that owns constants in memory
+
+  /// Memory that lasts as long as this, and memory of each run; both before load(). The number, and the offset.
+  uint32_t add_persistent(uint32_t device, int64_t bytes);
+  int64_t add_to_arena(uint32_t device, int64_t bytes);
+  uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
 
   /// Loads modules, allocates what persists, runs init once. FE-D codes.
   Result<void> load(std::span<const std::string> blobs);
@@ -87,8 +95,8 @@ class Executable {
     friend class Executable;
     const Executable& executable_;
     Result<void> allocated_;
-    void* arena_ = nullptr;
-    void* workspace_ = nullptr;
+    std::vector<void*> arenas_, workspaces_;  ///< by device
+    std::vector<void*> errors_;               ///< by device: null where it writes the host's memory
   };
 
   /// `inputs` and `outputs`: contiguous elements in host memory that the device can reach, in the order of the ports.
@@ -98,19 +106,30 @@ class Executable {
 
  private:
   friend class Context;
-  Result<void> launch(const Launch& launch, std::span<const void* const> inputs,
-                      std::span<void* const> outputs, char* arena, char* workspace,
-                      int64_t* error_words) const;
-  const void* address(const Place& place, std::span<const void* const> inputs, std::span<void* const> outputs,
-                      const char* arena) const;
+  struct Buffers {
+    std::span<const void* const> inputs;
+    std::span<void* const> outputs;
+  };
+  Result<void> launch(const Launch& launch, const Buffers& buffers, const Context& context) const;
+  Result<void> copy(uint32_t device, uint32_t direction, void* to, const void* from, int64_t bytes) const;
+  Result<void> launch_kernel(const CompiledKernel& kernel, std::span<void* const> pointers,
+                             const Context& context) const;
+  void* address(const Place& place, const Buffers& buffers, const Context& context) const;
   /// Null for no bytes. FE-D03 no memory, FE-P66 memory that is not aligned as the device says.
-  Result<void*> alloc(int64_t bytes) const;
-  void free(void* data) const;
+  Result<void*> alloc(uint32_t device, int64_t bytes) const;
+  void free(uint32_t device, void* data) const;
+  Result<void> load_modules(std::span<const std::string> blobs);
+  Result<void> load_libraries(std::span<const std::string> blobs);
 
-  void* module_ = nullptr;
-  std::vector<void*> persistent_;
+  struct Persistent {
+    uint32_t device = 0;
+    int64_t bytes = 0;
+    void* data = nullptr;
+  };
+  std::vector<Persistent> persistent_;
+  std::vector<void*> modules_;  ///< by device
   std::vector<std::vector<std::byte>> aligned_constants_;
-  int64_t workspace_bytes_ = 0;
+  std::vector<int64_t> workspace_bytes_;  ///< by device, of one worker
 };
 
 }  // namespace ferrite::core::run

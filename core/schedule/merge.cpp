@@ -79,9 +79,8 @@ bool depends(const LoopProgram& program, const ProgramStatement& later, const Pr
   return false;
 }
 
-/// Drops stores that nobody reads, then statements that store nothing. Gives whether a statement went, whose own loads may have
-/// been the last of another store.
-bool drop_unread(Schedule& schedule) {
+/// One round of drop_unread(). Gives whether a statement went, whose own loads may have been the last of another store.
+bool drop_once(Schedule& schedule) {
   auto& program = schedule.program;
   std::vector<size_t> loads(program.buffers.size(), 0);
   for (const auto& group : schedule.groups)
@@ -110,10 +109,17 @@ bool drop_unread(Schedule& schedule) {
 
 }  // namespace
 
-void merge_statements(Schedule& schedule) {
+void drop_unread(Schedule& schedule) {
+  while (drop_once(schedule)) {
+  }
+  number_by_group(schedule);
+}
+
+void merge_statements(Schedule& schedule, const std::vector<bool>& apart) {
   auto& program = schedule.program;
-  for (auto& group : schedule.groups) {
-    auto& members = group.statements;
+  for (size_t g = 0; g < schedule.groups.size(); ++g) {
+    if (g < apart.size() && apart[g]) continue;
+    auto& members = schedule.groups[g].statements;
     for (size_t j = 1; j < members.size(); ++j) {
       const auto& map = program.statements[members[j]];
       // The latest statement that it depends on, or the first that it fits into when it depends on none.
@@ -129,10 +135,7 @@ void merge_statements(Schedule& schedule) {
     }
   }
 
-  while (drop_unread(schedule)) {
-  }
-
-  number_by_group(schedule);
+  drop_unread(schedule);
 }
 
 void number_by_group(Schedule& schedule) {

@@ -69,8 +69,24 @@ Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionL
               Ledger& ledger);
 
 /// Inside each group, puts maps into the statement before them that has the same loops: an epilogue into a reduction's or a
-/// contraction's finish part, a map into a map. Run after post_fusion, because it changes statement numbers.
-void merge_statements(Schedule& schedule);
+/// contraction's finish part, a map into a map. Run after post_fusion, because it changes statement numbers. `apart`: groups that
+/// stay as they are, by number; none where empty.
+void merge_statements(Schedule& schedule, const std::vector<bool>& apart = {});
+
+/// Drops stores that nobody reads, statements that store nothing and groups that are empty then. After this merge_statements()
+/// keeps the numbers of groups.
+void drop_unread(Schedule& schedule);
+
+/// The first step of each epilogue of a contraction becomes a statement of its own, for providers that take a part of it.
+void expose_epilogues(Schedule& schedule);
+
+/// The first `head` statements of a group stay in it, the rest becomes the group behind it.
+void split_group(Schedule& schedule, size_t group, size_t head);
+
+/// By group: whether it reads constants only, or what such groups make, so that it runs once, at load.
+std::vector<bool> init_groups(const Schedule& schedule);
+/// The storages that those groups write.
+std::set<BufferId> init_buffers(const Schedule& schedule, const std::vector<bool>& init);
 
 /// The kernel of one group and, for each of its non-local buffers in order, the program's buffer.
 struct GroupKernel {
@@ -78,6 +94,8 @@ struct GroupKernel {
   std::vector<BufferId> arguments;
 };
 GroupKernel make_kernel(const Schedule& schedule, size_t group);
+/// The inputs among these storages become constants.
+void mark_constants(GroupKernel& group, const std::set<BufferId>& storages);
 
 /// Model nodes of a statement, for messages: "Conv_3, Relu_4".
 std::string origin_names(const ProgramStatement& statement);

@@ -19,10 +19,10 @@ import rows as table  # noqa: E402
 TIMEOUT_SECONDS = 55.0
 
 
-def failures(row: table.Row, arguments: argparse.Namespace) -> list[str]:
+def failures(row: table.Row, ferrite: Path, models: Path, threads: int, options: tuple[str, ...] = ()) -> list[str]:
     import onnxruntime
 
-    path = row.path(arguments.models)
+    path = row.path(models)
     if not path.is_file():
         return [f"{path} is not there; ./dev setup fetches the models"]
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -30,9 +30,7 @@ def failures(row: table.Row, arguments: argparse.Namespace) -> list[str]:
     names = [output.name for output in session.get_outputs()]
     with tempfile.TemporaryDirectory(prefix="ferrite-models-") as scratch:
         try:
-            actual = table.run_ferrite(
-                arguments.ferrite, row, arguments.models, arguments.threads, Path(scratch), TIMEOUT_SECONDS
-            )
+            actual = table.run_ferrite(ferrite, row, models, threads, Path(scratch), TIMEOUT_SECONDS, options)
         except (RuntimeError, OSError) as error:
             return [str(error)]
     found = []
@@ -63,7 +61,7 @@ def main() -> int:
         return 0
     status = 0
     for row in rows:
-        for failure in failures(row, arguments):
+        for failure in failures(row, arguments.ferrite, arguments.models, arguments.threads):
             print(f"{row.name}: FAILED: {failure}")
             status = 1
     return status

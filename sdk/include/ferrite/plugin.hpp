@@ -112,6 +112,9 @@ class PluginBuilder {
   std::deque<ProviderTable> providers_;
   std::deque<RuntimeTable> runtimes_;
   std::deque<ImporterTable> importers_;
+  static void add_exec(fe_provider& table);
+  static void add_claim(fe_provider& table);
+
   std::vector<fe_contribution> contributions_;
 };
 
@@ -250,7 +253,7 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
   entry.device = entry.provider->device_kind();
   auto& table = entry.table;
   table = sized<fe_provider>();
-  table.rev = 1;
+  table.rev = 2;
   table.thread_model = FE_THREADS_ANY;
   table.self = entry.provider.get();
   table.id = to_abi(entry.id);
@@ -265,6 +268,7 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
       out->buffer_alignment = target->buffer_alignment;
       out->local_bytes = target->local_bytes;
       out->statement_kinds = target->statement_kinds;
+      out->capabilities = to_array(target->capabilities.data(), target->capabilities.size());
       out->target = target.release();
     });
   };
@@ -317,7 +321,49 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
   table.fingerprint = [](void* self, fe_call* call, const fe_none*, fe_sink* sink) -> int32_t {
     return detail::guarded(call, [&] { write(*sink, static_cast<Provider*>(self)->fingerprint()); });
   };
+  // Which kinds of provider it is decides which slots it has; each slot knows its own class.
+  if (dynamic_cast<LibraryProvider*>(entry.provider.get())) add_exec(table);
+  if (dynamic_cast<RegionProvider*>(entry.provider.get())) add_claim(table);
   contributions_.push_back({FE_CONTRIBUTION_PROVIDER, 0, &table});
+}
+
+inline void PluginBuilder::add_exec(fe_provider& table) {
+  table.exec_create = [](void* self, fe_call* call, const fe_exec_args* args, fe_exec_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      out->exec = dynamic_cast<LibraryProvider*>(static_cast<Provider*>(self))
+                      ->exec_create(*static_cast<Target*>(args->target), bytes_from(args->blob),
+                                    from_abi(args->entry));
+    });
+  };
+  table.exec_launch = [](void* self, fe_call* call, const fe_launch_args* args, fe_none*) -> int32_t {
+    return detail::guarded(
+        call, [&] { dynamic_cast<LibraryProvider*>(static_cast<Provider*>(self))->exec_launch(*args); });
+  };
+  table.exec_destroy = [](void* self, fe_call* call, const fe_exec_out* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] {
+      dynamic_cast<LibraryProvider*>(static_cast<Provider*>(self))->exec_destroy(args->exec);
+    });
+  };
+}
+
+inline void PluginBuilder::add_claim(fe_provider& table) {
+  table.claim = [](void* self, fe_call* call, const fe_claim_args* args, fe_claim_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      auto& provider = *dynamic_cast<RegionProvider*>(static_cast<Provider*>(self));
+      for (const auto& c : provider.claim(*static_cast<Target*>(args->target), bytes_from(args->graph))) {
+        std::vector<fe_claim_layout> layouts;
+        for (const auto& layout : c.layouts)
+          layouts.push_back({layout.value, 0, to_abi(layout.layout), layout.bytes});
+        auto abi = sized<fe_claim>();
+        abi.id = c.id;
+        abi.name = to_abi(c.name);
+        abi.nodes = to_array(c.nodes.data(), c.nodes.size());
+        abi.cost = c.cost;
+        abi.layouts = to_array(layouts.data(), layouts.size());
+        if (out->add(out->host, &abi) != FE_OK) fail("FE-P21", "the host refused a claim");
+      }
+    });
+  };
 }
 
 inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {

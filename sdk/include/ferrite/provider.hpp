@@ -30,7 +30,8 @@ class Target {
   uint32_t vector_bytes = 16;
   uint32_t buffer_alignment = 64;
   int64_t local_bytes = 256 << 10;
-  uint64_t statement_kinds = 0;  ///< 1 << FE_STATEMENT_*, those that compile takes; 0: all
+  uint64_t statement_kinds = 0;             ///< 1 << FE_STATEMENT_*, those that compile takes; 0: all
+  std::vector<fe_capability> capabilities;  ///< what is asked of it; empty: everything
 };
 
 struct OperandLayout {
@@ -72,6 +73,38 @@ class Provider {
   virtual std::vector<Candidate> propose(Target& target, Bytes kernel) = 0;
   virtual CompileResult compile(Target& target, const CompileRequest& request) = 0;
   virtual std::string fingerprint() = 0;
+};
+
+/// A provider that launches what it compiled itself, on the memory of the device: a library of hand-written kernels. Its
+/// candidates may cover the leading statements of a kernel only. exec_launch() is called from one thread at a time for each
+/// context.
+class LibraryProvider : public Provider {
+ public:
+  virtual void* exec_create(Target& target, Bytes blob, std::string_view entry) = 0;
+  virtual void exec_launch(const fe_launch_args& args) = 0;  ///< args.function: what exec_create gave
+  virtual void exec_destroy(void* exec) = 0;
+};
+
+/// A part of a graph that a provider takes as a whole, by the numbers of its flat form.
+struct Claim {
+  struct Layout {
+    uint32_t value = 0;
+    std::string layout;  ///< the provider's own name
+    int64_t bytes = 0;
+  };
+  uint64_t id = 0;
+  std::string name;
+  std::vector<uint32_t> nodes;
+  double cost = 0;
+  std::vector<Layout> layouts;
+};
+
+/// A provider that claims whole regions of a graph; compile() is then given the region's flat graph.
+class RegionProvider : public Provider {
+ public:
+  virtual std::vector<Claim> claim(Target& target, Bytes graph) = 0;
+  /// No loops are compiled unless a provider says so.
+  std::vector<Candidate> propose(Target&, Bytes) override { return {}; }
 };
 
 struct DeviceDescription {

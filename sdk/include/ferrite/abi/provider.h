@@ -5,6 +5,7 @@
 
 #include "ferrite/abi/base.h"
 #include "ferrite/abi/kernel.h"
+#include "ferrite/abi/runtime.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,6 +15,12 @@ typedef struct fe_open_target_args {
   uint64_t size;
   fe_array description;  // bytes: what runtime.describe gave, or a file
 } fe_open_target_args;
+// Element types (1 << FE_DTYPE_*) with which the target takes a kind of statement or a primitive. One of the two is 0.
+typedef struct fe_capability {
+  uint32_t statement;  // FE_STATEMENT_*
+  uint32_t primitive;  // FE_PRIM_*
+  uint64_t dtypes;
+} fe_capability;
 typedef struct fe_open_target_out {
   uint64_t size;
   void* target;  // given to every later slot; closed by close_target
@@ -23,6 +30,8 @@ typedef struct fe_open_target_out {
   int64_t local_bytes;        // budget of LOCAL buffers of one kernel, per outer iteration
   uint64_t
       statement_kinds;  // 1 << FE_STATEMENT_*: the kinds that compile takes; others become simpler ones. 0: all
+  fe_array
+      capabilities;  // of fe_capability, lives as long as the target; what is not in it is not asked for. Empty: all
 } fe_open_target_out;
 
 // The layout that a candidate wants for a constant operand: stored dims, and each logical coordinate as an expression (FLAT
@@ -81,6 +90,47 @@ typedef struct fe_compile_out {
   int64_t registers, spills, shared_bytes;  // -1 = unknown
 } fe_compile_out;
 
+// A library provider launches what it compiled itself: exec_create takes the blob, exec_launch the same arguments as the
+// runtime's launch, with the exec as `function`. Its buffers lie in the memory of the device.
+typedef struct fe_exec_args {
+  uint64_t size;
+  void* target;
+  fe_array blob;  // bytes
+  fe_string entry;
+} fe_exec_args;
+typedef struct fe_exec_out {
+  uint64_t size;
+  void* exec;
+} fe_exec_out;
+
+// Regions of a graph that a provider takes as a whole. `graph` is the flat form of the graph (content FE_FLAT_GRAPH); nodes and
+// values are named by their numbers in it.
+typedef struct fe_claim_layout {
+  uint32_t value;  // that enters or leaves the region
+  uint32_t reserved;
+  fe_string layout;  // the provider's own name of an opaque layout: used only between regions of one provider
+  int64_t bytes;     // that the value takes in it
+} fe_claim_layout;
+typedef struct fe_claim {
+  uint64_t size;
+  uint64_t id;  // given back to compile
+  fe_string name;
+  fe_array nodes;    // of uint32_t
+  double cost;       // seconds, by the provider's model
+  fe_array layouts;  // of fe_claim_layout
+} fe_claim;
+typedef struct fe_claim_args {
+  uint64_t size;
+  void* target;
+  fe_array graph;  // bytes
+} fe_claim_args;
+// Each claim is handed to `add`; the host copies it.
+typedef struct fe_claim_out {
+  uint64_t size;
+  void* host;
+  int32_t (*add)(void* host, const fe_claim*);
+} fe_claim_out;
+
 typedef struct fe_provider {
   uint64_t size;
   uint32_t rev;
@@ -96,6 +146,11 @@ typedef struct fe_provider {
   int32_t (*propose)(void* self, fe_call*, const fe_propose_args*, fe_propose_out*);
   int32_t (*compile)(void* self, fe_call*, const fe_compile_args*, fe_compile_out*);
   int32_t (*fingerprint)(void* self, fe_call*, const fe_none*, fe_sink*);
+  // rev 2
+  int32_t (*exec_create)(void* self, fe_call*, const fe_exec_args*, fe_exec_out*);
+  int32_t (*exec_launch)(void* self, fe_call*, const fe_launch_args*, fe_none*);
+  int32_t (*exec_destroy)(void* self, fe_call*, const fe_exec_out*, fe_none*);
+  int32_t (*claim)(void* self, fe_call*, const fe_claim_args*, fe_claim_out*);
 } fe_provider;
 
 #define FE_THREADS_SERIALISED 0u

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/place/coverage.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "core/support/abi.h"
+#include "ferrite/loop_check.hpp"
+
+namespace ferrite::core::place {
+namespace {
+
+using ferrite::loop::Kernel;
+
+constexpr uint64_t bit(DType dtype) { return uint64_t{1} << static_cast<unsigned>(dtype); }
+
+}  // namespace
+
+Coverage::Coverage() {
+  statements_.fill(~uint64_t{0});
+  primitives_.fill(~uint64_t{0});
+}
+
+Result<Coverage> Coverage::declared(const fe_array& capabilities) {
+  Coverage result;
+  if (capabilities.count == 0) return result;
+  if (!abi::readable(capabilities, sizeof(fe_capability)))
+    return error(FE_EINVALID, "FE-S20", "its array of capabilities is null, or its stride is {}",
+                 capabilities.stride);
+  result.statements_.fill(0);
+  result.primitives_.fill(0);
+  for (uint64_t k = 0; k < capabilities.count; ++k) {
+    const auto given = abi::element<fe_capability>(capabilities, k);
+    const bool statement = given.statement >= FE_STATEMENT_MAP && given.statement < FE_STATEMENT_CALL;
+    if (statement == (find_prim(given.primitive) != nullptr) || (given.statement != 0) != statement)
+      return error(FE_EINVALID, "FE-S20",
+                   "capability {} is of statement kind {} and primitive {}; one of them is 0", k,
+                   given.statement, given.primitive);
+    (statement ? result.statements_[given.statement] : result.primitives_[given.primitive]) |= given.dtypes;
+  }
+  return result;
+}
+
+void Coverage::exclude(const CapabilityTable& measured) {
+  auto cell = [&](std::string_view name, DType dtype, uint64_t& taken) {
+    const auto verdict = measured.find(name, dtype);
+    if (verdict && *verdict != Verdict::passed) taken &= ~bit(dtype);
+  };
+  for (const auto& type : dtype_table) {
+    for (uint32_t kind = FE_STATEMENT_MAP; kind < FE_STATEMENT_CALL; ++kind)
+      cell(ferrite::loop::statement_name(kind), type.dtype, statements_[kind]);
+    for (const auto& info : prim_table)
+      cell(info.name, type.dtype, primitives_[static_cast<size_t>(info.prim)]);
+  }
+}
+
+std::string Coverage::missing(const Kernel& kernel, size_t count) const {
+  for (const auto& statement : std::span(kernel.statements).first(count)) {
+    auto lacks = [&](DType dtype) { return !(statements_[statement.kind] & bit(dtype)); };
+    auto named = [&](DType dtype) {
+      return fmt::format("{} of {}", ferrite::loop::statement_name(statement.kind), name_of(dtype));
+    };
+    for (const auto& store : statement.stores)
+      if (const DType dtype = kernel.buffers[store.buffer].dtype; lacks(dtype)) return named(dtype);
+    for (const auto& op : statement.ops) {
+      if (op.code == FE_OP_LOAD && lacks(op.dtype)) return named(op.dtype);
+      if (!op.is_prim()) continue;
+      // A primitive is of the type of its last operand; a cast of both of its types.
+      const auto none = ferrite::loop::none, last = op.c != none ? op.c : op.b != none ? op.b : op.a;
+      for (DType dtype :
+           {statement.ops[last].dtype, info_of(op.prim()).gives_bool ? statement.ops[last].dtype : op.dtype})
+        if (!(primitives_[op.code] & bit(dtype)))
+          return fmt::format("{} of {}", info_of(op.prim()).name, name_of(dtype));
+    }
+  }
+  return {};
+}
+
+}  // namespace ferrite::core::place

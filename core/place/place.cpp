@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/place/place.h"
+
+#include <fmt/format.h>
+
+#include "core/kernel/legalise.h"
+
+namespace ferrite::core::place {
+namespace {
+
+/// Why a device does not take a kernel; empty where it does.
+std::string refusal(const run::Device& device, const schedule::GroupKernel& group) {
+  const auto* compiler = device.codegen();
+  if (!compiler) return "it compiles no loops";
+  auto kernel = group.kernel;
+  if (const uint64_t kinds = compiler->target.statement_kinds)
+    if (auto legal = kernel::legalise(kernel, kinds); !legal) return legal.error().text;
+  return compiler->coverage.missing(kernel, kernel.statements.size());
+}
+
+}  // namespace
+
+Placement place(const schedule::Schedule& schedule, const run::Devices& devices, const Refusals& refusals,
+                Ledger& ledger) {
+  Placement placement(schedule.groups.size());
+  for (size_t g = 0; g < placement.size(); ++g) placement[g].group = g;
+  if (devices.size() == 1) return placement;
+  const auto last = static_cast<uint32_t>(devices.size() - 1);
+  const auto init = schedule::init_groups(schedule);
+  for (size_t g = 0; g < placement.size(); ++g) {
+    placement[g].device = last;
+    const auto& first = schedule.program.statements[schedule.groups[g].statements[0]];
+    if (init[g] || first.kind == FE_STATEMENT_CALL) continue;
+    const auto group = schedule::make_kernel(schedule, g);
+    const auto subject = schedule::origin_names(first);
+    for (uint32_t d = 0; d < last && placement[g].device == last; ++d) {
+      std::string why =
+          refusals.count({g, d, nullptr}) ? "its compilation failed" : refusal(*devices[d], group);
+      if (why.empty())
+        placement[g].device = d;
+      else
+        ledger.add({"placement", subject, devices[d]->kind, "refused", {}, std::move(why), 0});
+    }
+    ledger.add({"placement", subject, devices[placement[g].device]->kind, "placed", {}, {}, 0});
+  }
+  return placement;
+}
+
+}  // namespace ferrite::core::place

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Where each group runs, and who compiles it.
+#pragma once
+
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "core/run/device.h"
+#include "core/schedule/schedule.h"
+#include "core/support/ledger.h"
+
+namespace ferrite::core::place {
+
+struct Choice {
+  size_t group = 0;                         ///< in the schedule as it was placed, before groups were split
+  uint32_t device = 0;                      ///< of the program's devices
+  const run::Compiler* compiler = nullptr;  ///< null: the device's code generator
+};
+
+/// By group.
+using Placement = std::vector<Choice>;
+
+/// What could not be compiled: a group, a device, and the library provider, or null for the device's code generator.
+using Refusals = std::set<std::tuple<size_t, uint32_t, const run::Compiler*>>;
+
+/// The first device for each group that covers all of it, by what its providers declare and what was measured; the last one takes
+/// what no other one covers, what only reads constants, and the opaque kernels of plugins. The ledger has a record a group
+/// where there is more than one device.
+Placement place(const schedule::Schedule& schedule, const run::Devices& devices, const Refusals& refusals,
+                Ledger& ledger);
+
+/// Asks the library providers of each group's device what they cover. A candidate that covers a part of a group is priced with
+/// the rest as a kernel of its own; where the sum is the lowest, the group is split. `parts` is the schedule before maps were
+/// merged, epilogues exposed: group by group what `schedule` has. Gives whether anything was chosen; `schedule` and `placement` then
+/// have the split groups. Every candidate is in the ledger, with the sum of its costs.
+Result<bool> select_libraries(schedule::Schedule& schedule, const schedule::Schedule& parts,
+                              Placement& placement, const run::Devices& devices, const Refusals& refusals,
+                              Ledger& ledger);
+
+/// Whether a device of the program has a library provider.
+bool has_libraries(const run::Devices& devices);
+
+}  // namespace ferrite::core::place

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "core/kernel/flatten.h"
+#include "core/kernel/legalise.h"
+#include "core/place/place.h"
+#include "core/run/propose.h"
+
+namespace ferrite::core::place {
+namespace {
+
+using run::Compiler;
+using schedule::Schedule;
+
+/// More than this of one worker, and a candidate is not taken.
+constexpr int64_t most_workspace = 64 << 20;
+
+class Selector {
+ public:
+  Selector(Schedule& schedule, const Schedule& parts, Placement& placement, const run::Devices& devices,
+           const Refusals& refusals, Ledger& ledger)
+      : schedule_(schedule),
+        parts_(parts),
+        placement_(placement),
+        devices_(devices),
+        refusals_(refusals),
+        ledger_(ledger),
+        init_(schedule::init_groups(schedule)),
+        constants_(schedule::init_buffers(schedule, init_)) {}
+
+  Result<bool> run() {
+    std::map<size_t, Verdict> chosen;
+    for (size_t g = 0; g < schedule_.groups.size(); ++g) {
+      const auto& group = schedule_.groups[g];
+      if (init_[g] || schedule_.program.statements[group.statements[0]].kind == FE_STATEMENT_CALL) continue;
+      FE_TRY(const auto verdict, choose(g));
+      if (verdict.compiler) chosen.emplace(g, verdict);
+    }
+    if (chosen.empty()) return false;
+    apply(chosen);
+    return true;
+  }
+
+ private:
+  struct Verdict {
+    const Compiler* compiler = nullptr;
+    size_t covered = 0;
+    double cost = 0;  ///< with the rest
+    std::string name;
+  };
+
+  /// Groups with equal kernels are decided once.
+  Result<Verdict> choose(size_t g) {
+    const auto& device = *devices_[placement_[g].device];
+    if (std::ranges::none_of(device.compilers, [](const Compiler& c) { return c.is_library(); }))
+      return Verdict();
+    const auto subject = schedule::origin_names(parts_.program.statements[parts_.groups[g].statements[0]]);
+    auto group = schedule::make_kernel(parts_, g);
+    schedule::mark_constants(group, constants_);
+    FE_TRY(const auto flat, kernel::flatten(group.kernel, subject));
+    const bool tried =
+        std::ranges::any_of(refusals_, [&](const auto& refused) { return std::get<0>(refused) == g; });
+    const auto key =
+        fmt::format("{}@{}{}", flat.entry, placement_[g].device, tried ? fmt::format("#{}", g) : "");
+    if (auto found = decided_.find(key); found != decided_.end()) return found->second;
+
+    Verdict best;
+    std::optional<double> whole;  // by the code generator; asked for once some library covers anything
+    struct Offer {
+      Verdict verdict;
+      std::string refused;
+    };
+    std::vector<Offer> offers;
+    for (const auto& compiler : device.compilers) {
+      if (!compiler.is_library() || !compiler.takes_kernels()) continue;
+      if (refusals_.count({g, placement_[g].device, &compiler})) {
+        ledger_.add({"select", subject, compiler.id, "refused", "unfit", "its compilation failed", 0});
+        continue;
+      }
+      std::string declined;
+      auto proposals = run::propose(compiler, flat.bytes, group.kernel.statements.size(), declined);
+      if (!proposals) return at(subject, std::move(proposals.error()));
+      for (const auto& proposal : *proposals) {
+        Offer offer{{&compiler, proposal.covered, proposal.cost, proposal.name}, {}};
+        if (auto missing = compiler.coverage.missing(group.kernel, proposal.covered); !missing.empty())
+          offer.refused = "it does not take " + missing;
+        if (proposal.workspace_bytes > most_workspace)
+          offer.refused = fmt::format("it wants {} bytes of workspace a worker", proposal.workspace_bytes);
+        if (!only_constants(group.kernel, proposal))
+          offer.refused = "it wants a layout for what is no constant";
+        if (offer.refused.empty() && proposal.covered < group.kernel.statements.size()) {
+          FE_TRY(const auto rest, price_of_rest(device, g, proposal.covered));
+          if (!rest)
+            offer.refused = "nothing compiles the rest";
+          else
+            offer.verdict.cost += *rest;
+        }
+        offers.push_back(std::move(offer));
+      }
+    }
+    if (!offers.empty()) {
+      FE_TRY(whole, price(device, schedule_, g));
+      for (const auto& offer : offers)
+        if (offer.refused.empty() && (!whole || offer.verdict.cost < *whole) &&
+            (!best.compiler || offer.verdict.cost < best.cost))
+          best = offer.verdict;
+      record(subject, group.kernel.statements.size(), best, offers, whole);
+    }
+    return decided_[key] = best;
+  }
+
+  template <class Offers>
+  void record(const std::string& subject, size_t statements, const Verdict& best, const Offers& offers,
+              std::optional<double> whole) {
+    for (const auto& offer : offers) {
+      const auto& v = offer.verdict;
+      const bool taken = v.compiler == best.compiler && v.name == best.name && v.covered == best.covered;
+      auto text = fmt::format("covers {} of {} statements", v.covered, statements);
+      if (!offer.refused.empty()) text += "; " + offer.refused;
+      ledger_.add({"select", subject, v.name, taken ? "chosen" : "refused",
+                   taken                   ? ""
+                   : offer.refused.empty() ? "cost"
+                                           : "unfit",
+                   std::move(text), v.cost});
+    }
+    if (whole)
+      ledger_.add({"select", subject, "the code generator", best.compiler ? "refused" : "chosen",
+                   best.compiler ? "cost" : "",
+                   fmt::format("covers {} of {} statements", statements, statements), *whole});
+  }
+
+  static bool only_constants(const ferrite::loop::Kernel& kernel, const run::Proposal& proposal) {
+    std::vector<ferrite::loop::BufferId> numbers;
+    const auto canonical = kernel::canonical(kernel, numbers);
+    return std::ranges::all_of(proposal.layouts, [&](const auto& layout) {
+      return layout.buffer < canonical.buffers.size() &&
+             canonical.buffers[layout.buffer].kind == FE_BUFFER_CONSTANT;
+    });
+  }
+
+  /// What the code generator says that a group costs; none where it declines.
+  Result<std::optional<double>> price(const run::Device& device, const Schedule& schedule, size_t g) const {
+    auto group = schedule::make_kernel(schedule, g);
+    schedule::mark_constants(group, constants_);
+    auto& kernel = group.kernel;
+    const auto* codegen = device.codegen();
+    if (!codegen) return std::optional<double>();
+    if (const uint64_t kinds = codegen->target.statement_kinds)
+      if (!kernel::legalise(kernel, kinds)) return std::optional<double>();
+    FE_TRY(const auto flat, kernel::flatten(kernel));
+    std::string declined;
+    FE_TRY(const auto proposals, run::propose(*codegen, flat.bytes, kernel.statements.size(), declined));
+    if (proposals.empty()) return std::optional<double>();
+    return std::optional<double>(proposals[0].cost);
+  }
+  Result<std::optional<double>> price_of_rest(const run::Device& device, size_t g, size_t covered) const {
+    Schedule trial = parts_;
+    schedule::split_group(trial, g, covered);
+    std::vector<bool> apart(trial.groups.size(), true);
+    apart[g + 1] = false;
+    schedule::merge_statements(trial, apart);
+    return price(device, trial, g + 1);
+  }
+
+  /// The groups with what was chosen for them, from the back, so that numbers hold.
+  void apply(const std::map<size_t, Verdict>& chosen) {
+    Schedule result = parts_;
+    std::vector<bool> apart(result.groups.size());
+    for (auto it = chosen.rbegin(); it != chosen.rend(); ++it) {
+      const auto& [g, verdict] = *it;
+      apart[g] = true;
+      if (verdict.covered < result.groups[g].statements.size()) {
+        schedule::split_group(result, g, verdict.covered);
+        apart.insert(apart.begin() + static_cast<ptrdiff_t>(g) + 1, false);
+        placement_.insert(placement_.begin() + static_cast<ptrdiff_t>(g) + 1,
+                          Choice{g, placement_[g].device, nullptr});
+      }
+      placement_[g].compiler = verdict.compiler;
+    }
+    schedule::merge_statements(result, apart);
+    schedule_ = std::move(result);
+  }
+
+  Schedule& schedule_;
+  const Schedule& parts_;
+  Placement& placement_;
+  const run::Devices& devices_;
+  const Refusals& refusals_;
+  Ledger& ledger_;
+  const std::vector<bool> init_;
+  const std::set<schedule::BufferId> constants_;
+  std::map<std::string, Verdict> decided_;
+};
+
+}  // namespace
+
+Result<bool> select_libraries(Schedule& schedule, const Schedule& parts, Placement& placement,
+                              const run::Devices& devices, const Refusals& refusals, Ledger& ledger) {
+  return Selector(schedule, parts, placement, devices, refusals, ledger).run();
+}
+
+bool has_libraries(const run::Devices& devices) {
+  return std::ranges::any_of(devices, [](const auto& device) {
+    return std::ranges::any_of(device->compilers, [](const Compiler& c) { return c.is_library(); });
+  });
+}
+
+}  // namespace ferrite::core::place

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/run/device.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <filesystem>
+
+#include "core/plugin/serial.h"
+#include "core/plugin/toml_reader.h"
+#include "core/support/abi.h"
+#include "core/support/log.h"
+#include "core/support/suggest.h"
+
+namespace ferrite::core::run {
+namespace {
+
+constexpr std::string_view capability_suffix = ".capabilities.toml";
+
+/// The tables behind a device's name.
+struct FoundDevice {
+  std::string kind;
+  uint32_t number = 0;
+  const fe_runtime* runtime = nullptr;
+};
+
+std::vector<std::string> split(const std::string& names) {
+  std::vector<std::string> result;
+  for (size_t start = 0; start <= names.size();) {
+    const auto end = std::min(names.find(',', start), names.size());
+    result.push_back(names.substr(start, end - start));
+    start = end + 1;
+  }
+  return result;
+}
+
+Result<uint32_t> count_devices(const fe_runtime& runtime) {
+  auto out = abi::sized<fe_device_count_out>();
+  out.count = 1;
+  if (!runtime.device_count) return out.count;
+  abi::Call call;
+  auto none = abi::sized<fe_none>();
+  int32_t status = plugin::invoke(runtime, runtime.device_count, call, &none, &out);
+  if (status != FE_OK) return call.error(status, "FE-D05", "the devices cannot be counted");
+  return out.count;
+}
+
+/// The providers of a device kind that compile anything, with their plugins.
+std::vector<plugin::Contributed<fe_provider>> providers_of(std::string_view kind,
+                                                           const plugin::Registry& registry) {
+  std::vector<plugin::Contributed<fe_provider>> found;
+  for (const auto& provider : registry.providers()) {
+    const auto slots = abi::read(provider.table);
+    if (abi::view(slots.device_kind) == kind && slots.compile && (slots.propose || slots.claim))
+      found.push_back(provider);
+  }
+  return found;
+}
+
+Result<FoundDevice> find_device(const std::string& name, const plugin::Registry& registry) {
+  FoundDevice found;
+  auto colon = name.find(':');
+  found.kind = name.substr(0, colon);
+  if (colon != std::string::npos) {
+    const char *begin = name.data() + colon + 1, *end = name.data() + name.size();
+    auto [after, fault] = std::from_chars(begin, end, found.number);
+    if (begin == end || after != end || (fault != std::errc() && fault != std::errc::result_out_of_range))
+      return error(FE_EINVALID, "FE-D01", "a device is a kind and a number, as in 'cpu:0'");
+    if (fault != std::errc()) found.number = UINT32_MAX;  // there are never so many
+  }
+  if (name.empty())
+    return error(FE_EINVALID, "FE-D01", "none is named; give --device or the manifest's 'device'");
+  if (found.kind == interpreter_name)
+    return error(FE_EINVALID, "FE-D01", "there is one interpreter, and it has no number: write '{}'",
+                 interpreter_name);
+  std::vector<std::string_view> known;
+  for (const auto& runtime : registry.runtimes()) {
+    known.push_back(abi::view(runtime.table->id));
+    if (known.back() == found.kind) found.runtime = runtime.table;
+  }
+  known.push_back(interpreter_name);
+  if (!found.runtime)
+    return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}", fmt::join(known, ", "),
+                 did_you_mean(found.kind, known));
+  if (providers_of(found.kind, registry).empty())
+    return error(FE_EINVALID, "FE-D01", "no enabled plugin compiles for '{}'; see 'ferrite targets'",
+                 found.kind);
+  FE_TRY(auto count, count_devices(*found.runtime));
+  if (found.number >= count)
+    return error(FE_EINVALID, "FE-D01", "'{}' has {}; see 'ferrite targets'", found.kind,
+                 count == 0   ? "no device here"
+                 : count == 1 ? "one device, number 0"
+                              : fmt::format("{} devices, numbers 0 to {}", count, count - 1));
+  return found;
+}
+
+/// What is taken, as declared, and as measured where there is a capability file beside the plugin's library.
+Result<place::Coverage> coverage_of(const Compiler& compiler, const plugin::LoadedPlugin& plugin) {
+  auto declared = place::Coverage::declared(compiler.target.capabilities);
+  if (!declared) return at(plugin.id, std::move(declared.error()));
+  const auto path =
+      std::filesystem::path(plugin.library).parent_path() / (plugin.id + std::string(capability_suffix));
+  std::error_code missing;
+  if (!compiler.slots.fingerprint || !std::filesystem::exists(path, missing)) return declared;
+  abi::Collector<> fingerprint;
+  abi::Call call;
+  auto none = abi::sized<fe_none>();
+  auto sink = fingerprint.sink();
+  const int32_t status = plugin::invoke(*compiler.table, compiler.slots.fingerprint, call, &none, &sink);
+  if (status != FE_OK) return at(plugin.id, call.error(status, "FE-D05", "the provider has no fingerprint"));
+  FE_TRY(const auto text, plugin::read_text_file(path.string()));
+  FE_TRY(const auto measured, place::Coverage::measured(text, path.string(), fingerprint.bytes()));
+  if (measured) declared->restrict_to(*measured);
+  log::print("plugins", "{}: {} {}", plugin.id, path.string(),
+             measured ? "says what it takes" : "is of another target");
+  return declared;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry) {
+  const std::string where = "device " + name;
+  auto found = find_device(name, registry);
+  if (!found) return core::at(where, std::move(found.error()));
+  std::shared_ptr<Device> device(new Device());
+  device->runtime = found->runtime;
+  device->kind = found->kind;
+  device->number = found->number;
+
+  abi::Collector<> description, label;
+  abi::Call call;
+  auto args = abi::sized<fe_device_args>();
+  args.device = device->number;
+  auto described = abi::sized<fe_describe_out>();
+  described.description = description.sink();
+  described.name = label.sink();
+  described.host_memory = 1;
+  int32_t status = plugin::invoke(*device->runtime, device->runtime->describe, call, &args, &described);
+  if (status != FE_OK) return core::at(where, call.error(status, "FE-D05", "the device cannot be described"));
+  device->description = description.bytes();
+  device->name = label.bytes();
+  device->host_memory = described.host_memory != 0;
+  device->alignment = std::max<uint64_t>(described.alignment, 1);
+  if (!std::has_single_bit(device->alignment))
+    return core::at(where, error(FE_EDEVICE, "FE-P66", "it says that its memory is aligned to {} bytes",
+                                 described.alignment));
+  if (auto opened = device->open_targets(registry); !opened)
+    return core::at(where, std::move(opened.error()));
+  return device;
+}
+
+Result<void> Device::open_targets(const plugin::Registry& registry) {
+  std::optional<Error> fault;
+  for (const auto& [table, plugin] : providers_of(kind, registry)) {
+    Compiler compiler;
+    compiler.table = table;
+    compiler.slots = abi::read(table);
+    compiler.id = abi::view(compiler.slots.id);
+    abi::Call call;
+    auto args = abi::sized<fe_open_target_args>();
+    args.description = {description.data(), description.size(), 1};
+    compiler.target = abi::sized<fe_open_target_out>();
+    const int32_t status = plugin::invoke(*table, compiler.slots.open_target, call, &args, &compiler.target);
+    if (status != FE_OK) {
+      fault = call.error(status, "FE-D05", "the provider cannot compile for this device");
+      log::print("plugins", "provider {} is left out: {}", compiler.id, fault->message());
+      continue;
+    }
+    compilers.push_back(std::move(compiler));
+    FE_TRY(compilers.back().coverage, coverage_of(compilers.back(), *plugin));
+  }
+  if (compilers.empty()) return *fault;
+  std::reverse(compilers.begin(), compilers.end());
+  std::stable_partition(compilers.begin(), compilers.end(),
+                        [](const Compiler& c) { return c.takes_kernels() && !c.is_library(); });
+  return {};
+}
+
+const Compiler* Device::codegen() const {
+  const auto& first = compilers.front();
+  return first.takes_kernels() && !first.is_library() ? &first : nullptr;
+}
+
+Device::~Device() {
+  for (auto& compiler : compilers) {
+    if (!compiler.slots.close_target || !compiler.target.target) continue;
+    abi::Call call;
+    auto out = abi::sized<fe_none>();
+    plugin::invoke(*compiler.table, compiler.slots.close_target, call, &compiler.target, &out);
+  }
+}
+
+Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry) {
+  Devices devices;
+  for (const auto& name : split(names)) {
+    FE_TRY(auto device, Device::open(name, registry));
+    devices.push_back(std::move(device));
+  }
+  const auto& last = *devices.back();
+  if (!last.codegen() || !last.host_memory)
+    return core::at(
+        "device " + names,
+        error(FE_EINVALID, "FE-D20", "'{}' {}; name one behind it that takes the rest, as in '{},cpu'",
+              last.kind,
+              last.codegen() ? "does not reach the host's memory" : "compiles no loops, only whole regions",
+              names));
+  return devices;
+}
+
+Result<void> check_devices(const std::string& names, const plugin::Registry& registry) {
+  if (names == interpreter_name) return {};
+  for (const auto& name : split(names)) {
+    auto found = find_device(name, registry);
+    if (!found) return core::at("device " + name, std::move(found.error()));
+  }
+  return {};
+}
+
+std::string last_kind(const std::string& names) {
+  const auto last = names.substr(names.rfind(',') + 1);
+  return last.substr(0, last.find(':'));
+}
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Devices: a runtime's, with everything that compiles for it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/place/capability.h"
+#include "core/plugin/registry.h"
+
+namespace ferrite::core::run {
+
+/// The device that no runtime has: the loop programs are evaluated as they stand.
+inline constexpr std::string_view interpreter_name = "interpreter";
+
+/// A provider with its target open.
+struct Compiler {
+  const fe_provider* table = nullptr;  ///< the plugin's own, whose lock its slots take
+  fe_provider slots{};                 ///< the same at this side's size
+  fe_open_target_out target{};
+  std::string id;
+  place::Coverage coverage;  ///< declared and measured
+
+  bool takes_kernels() const { return slots.propose && slots.compile; }
+  /// What it compiles it launches itself.
+  bool is_library() const { return slots.exec_create && slots.exec_launch; }
+};
+
+/// A device with the runtime that owns it and the providers that compile for it, their targets open while this lives.
+class Device {
+ public:
+  /// "cpu" or "cpu:0": a runtime's id and a number. FE-D01 where there is none, with what there is, FE-D05 where its
+  /// devices cannot be counted, described or compiled for, FE-S20 and FE-S21 for what its providers say that they take.
+  static Result<std::shared_ptr<Device>> open(const std::string& name, const plugin::Registry& registry);
+  ~Device();
+  Device(const Device&) = delete;
+
+  const fe_runtime* runtime = nullptr;
+  std::vector<Compiler>
+      compilers;  ///< code generators first, the one that was enabled last before the others
+  uint32_t number = 0;
+  uint64_t alignment = 1;   ///< of allocations, a power of two
+  bool host_memory = true;  ///< it reads and writes host pointers
+  std::string kind;         ///< the runtime's id
+  std::string description;  ///< bytes
+  std::string name;
+
+  /// The code generator, or null where only whole regions are taken.
+  const Compiler* codegen() const;
+
+ private:
+  Device() = default;
+  Result<void> open_targets(const plugin::Registry& registry);
+};
+
+/// The devices of a program, the preferred one first. Work goes to the first one that takes it; the last one takes the rest.
+using Devices = std::vector<std::shared_ptr<Device>>;
+
+/// "cpu", or several with commas between: "npu,cpu". As Device::open; FE-D20 where the last one compiles no loops or cannot reach
+/// the host's memory.
+Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry);
+
+/// Whether these are names of devices or the interpreter's: the errors of open_devices() without opening anything.
+Result<void> check_devices(const std::string& names, const plugin::Registry& registry);
+
+/// The kind of the last device, for which ops are lowered.
+std::string last_kind(const std::string& names);
+
+}  // namespace ferrite::core::run

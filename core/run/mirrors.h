@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Transfers: which buffers a device without the host's memory has copies of, and the copies that a launch needs.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "core/run/executable.h"
+
+namespace ferrite::core::run {
+
+/// Follows where each buffer's newest contents lie while launches are listed in their order. The home of a buffer is where the
+/// devices that reach the host's memory have it.
+class Mirrors {
+ public:
+  explicit Mirrors(Executable& executable) : executable_(executable) {}
+
+  /// Where `device` finds the buffer at the next launch of `steps`, which gets the copies that must come before it. `home`: its
+  /// place in the host's memory. A buffer that is `written` is nowhere else valid after that launch.
+  Place reach(uint32_t device, loop::BufferId buffer, const Place& home, bool written,
+              std::vector<Launch>& steps);
+
+  /// Makes the home of a buffer valid again.
+  void bring_home(loop::BufferId buffer, const Place& home, std::vector<Launch>& steps);
+
+  size_t copies() const { return copies_; }
+
+ private:
+  struct State {
+    bool home_valid = false;
+    std::map<uint32_t, std::pair<Place, bool>>
+        mirrors;  ///< by device: where, and whether its contents are the newest
+  };
+  State& state_of(loop::BufferId buffer, const Place& home);
+  void copy(uint32_t device, uint32_t direction, const Place& from, const Place& to,
+            std::vector<Launch>& steps);
+
+  Executable& executable_;
+  std::map<loop::BufferId, State> states_;
+  size_t copies_ = 0;
+};
+
+}  // namespace ferrite::core::run

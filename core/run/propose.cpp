@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/run/propose.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/plugin/serial.h"
+#include "core/support/abi.h"
+
+namespace ferrite::core::run {
+
+Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const std::byte> kernel,
+                                      size_t statements, std::string& declined) {
+  struct Taken {
+    size_t statements;
+    std::vector<Proposal> proposals;
+    std::optional<Error> fault;
+  } taken{statements, {}, {}};
+  abi::Call call;
+  auto args = abi::sized<fe_propose_args>();
+  args.target = compiler.target.target;
+  args.kernel = {kernel.data(), kernel.size(), 1};
+  auto out = abi::sized<fe_propose_out>();
+  out.host = &taken;
+  out.add = [](void* host, const fe_candidate* given) -> int32_t {
+    auto& to = *static_cast<Taken*>(host);
+    if (!given) return FE_EINVALID;
+    const auto candidate = abi::read(given);
+    const std::string name(abi::view(candidate.name));
+    if (!std::isfinite(candidate.cost) || candidate.cost < 0 || candidate.workspace_bytes < 0 ||
+        !abi::readable(candidate.operand_layouts, sizeof(uint64_t))) {
+      to.fault = error(FE_EINTERNAL, "FE-S22", "candidate '{}' costs {} s and wants {} bytes of workspace",
+                       name, candidate.cost, candidate.workspace_bytes);
+      return FE_EINVALID;
+    }
+    Proposal proposal{candidate.id, name, candidate.cost, candidate.workspace_bytes, {}, {}};
+    proposal.covered =
+        std::min<size_t>(candidate.covered == 0 ? FE_NONE32 : candidate.covered, to.statements);
+    for (size_t k = 0; k < candidate.operand_layouts.count; ++k)
+      proposal.layouts.push_back(copy_layout(abi::element<fe_operand_layout>(candidate.operand_layouts, k)));
+    to.proposals.push_back(std::move(proposal));
+    return FE_OK;
+  };
+  const int32_t status = plugin::invoke(*compiler.table, compiler.slots.propose, call, &args, &out);
+  if (taken.fault) return at(compiler.id, std::move(*taken.fault));
+  if (status == FE_EUNSUPPORTED || (status == FE_OK && taken.proposals.empty())) {
+    declined = call.error(status, "FE-K20", "nothing is proposed").text;
+    return std::vector<Proposal>();
+  }
+  if (status != FE_OK) return call.error(status, "FE-K20", "the provider proposes nothing for this kernel");
+  std::ranges::stable_sort(taken.proposals, {}, &Proposal::cost);
+  return std::move(taken.proposals);
+}
+
+}  // namespace ferrite::core::run

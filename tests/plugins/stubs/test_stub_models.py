@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Real models on the backends and providers of other makers, what they do not take on the CPU: the results are ONNX Runtime's.
+
+Usage: test_stub_models.py [--ferrite FILE] [--stubs DIRECTORY] [--list] [CASE...]
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "bench" / "models"), str(ROOT / "tests" / "models")]
+
+import rows as table  # noqa: E402
+import test_models as models  # noqa: E402
+
+FLOATS = '["f32"]'
+ALL = '["bool", "i32", "i64", "f32"]'
+PRIMITIVES = ("add sub mul div neg abs sign min max fma eq ne lt le gt ge and or xor not where exp log sqrt rsqrt "
+              "reciprocal tanh erf pow floor isnan cast").split()  # fmt: skip
+
+
+def capabilities(fingerprint: str, statements: dict[str, str], primitives: list[str]) -> str:
+    lines = ["schema = 0", f'[target."{fingerprint}".statement]']
+    lines += [f"{kind} = {types}" for kind, types in statements.items()]
+    lines += [f'[target."{fingerprint}".primitive]']
+    lines += [f"{name} = {ALL}" for name in primitives]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass
+class Case:
+    """A model with a plugin, and what `ferrite explain` must say of it."""
+
+    row: str
+    plugin: str
+    manifest: str = ""
+    options: list[str] = field(default_factory=list)
+    measured: str = ""
+    explained: list[str] = field(default_factory=list)
+
+
+MANIFEST = """schema = 0
+extends = "default"
+search = ["."]
+enable = ["{plugin}"]
+{more}
+"""
+
+CASES = {
+    # Everything on the backend that prints C, contractions as the reductions that they are.
+    "c-alone": Case("magika-b1", "acme.c", options=["--device", "c"], explained=[r"chosen +\S.* <- +c:"]),
+    # Only maps, and only with some primitives: the rest is the CPU's.
+    "c-measured": Case(
+        "minilm-1x128", "acme.c", options=["--device", "c,cpu"],
+        measured=capabilities("acme.c 1", {"map": ALL}, [p for p in PRIMITIVES if p != "erf"]),
+        explained=[r"placement: .*\d+ placed", r"placed .* <- +c$", r"placed .* <- +cpu$",
+                   r"refused .* <- +c: reduce of f32"],
+    ),  # fmt: skip
+    # The library takes the products and their bias, the code generator what follows.
+    "gemm": Case(
+        "minilm-1x128", "acme.gemm", manifest='[plugin."acme.gemm"]\nprice = 0.001',
+        explained=[r"select: .*chosen", r"chosen .* <- +gemm\.bias: covers 2 of 3 statements",
+                   r"chosen .* <- +gemm: covers 1 of 2 statements", r"refused \(cost\) .* <- +the code generator"],
+    ),  # fmt: skip
+}
+
+
+def check(name: str, case: Case, arguments: argparse.Namespace) -> list[str]:
+    row = table.select([case.row])[0]
+    with tempfile.TemporaryDirectory(prefix="ferrite-stubs-") as scratch:
+        folder = Path(scratch)
+        for file in (f"{case.plugin}.plugin.toml", f"{case.plugin.replace('.', '_')}.so"):
+            shutil.copy(arguments.stubs / file, folder)
+        (folder / "ferrite.toml").write_text(MANIFEST.format(plugin=case.plugin, more=case.manifest))
+        if case.measured:
+            (folder / f"{case.plugin}.capabilities.toml").write_text(case.measured)
+        options = ("--manifest", str(folder / "ferrite.toml"), *case.options)
+        found = models.failures(row, arguments.ferrite, table.MODELS, 2, options)
+        command = [arguments.ferrite, "explain", row.path(), *table.write_inputs(row.inputs(), folder), *options]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=50, check=False)
+    if done.returncode != 0:
+        return [*found, done.stderr]
+    missing = [pattern for pattern in case.explained if not re.search(pattern, done.stdout, re.MULTILINE)]
+    if missing:
+        print(re.sub(r"(?ms)^(rule|pass|inline|fusion|lowering):.*?(?=^\w+:)", "", done.stdout))
+    return found + [f"`ferrite explain` has no line {pattern!r}" for pattern in missing]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ferrite", type=Path, default=ROOT / "build/release/bin/ferrite")
+    parser.add_argument("--stubs", type=Path, default=ROOT / "build/release/lib/ferrite/stubs")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("cases", nargs="*", choices=[*CASES, []], metavar="CASE")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(CASES))
+        return 0
+    status = 0
+    for name in arguments.cases or CASES:
+        for failure in check(name, CASES[name], arguments):
+            print(f"{name}: FAILED: {failure}")
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
