@@ -19,10 +19,13 @@
 namespace ferrite::core {
 namespace {
 
-constexpr std::array<std::string_view, 17> stage_names = {
-    "import",     "pre_grad",       "decompose_early", "joint_pre", "joint_post", "post_grad_pre",
-    "post_grad",  "post_grad_post", "decompose_late",  "pre_lower", "lower",      "inline",
-    "pre_fusion", "fuse",           "post_fusion",     "emit",      "code"};
+constexpr std::array<std::string_view, 18> stage_names = {
+    "import",         "pre_grad",       "decompose_early",
+    "joint_pre",      "joint_post",     "post_grad_pre",
+    "post_grad",      "post_grad_post", "place",
+    "decompose_late", "pre_lower",      "lower",
+    "inline",         "pre_fusion",     "fuse",
+    "post_fusion",    "emit",           "code"};
 
 using Clock = std::chrono::steady_clock;
 
@@ -157,6 +160,14 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   // The standard passes of the default manifest.
   if (runs("post_grad")) FE_CHECK(hook("post_grad"));
   if (runs("post_grad_post")) FE_CHECK(hook("post_grad_post"));
+  // Regions that a provider takes as a whole are cut out, while ops are still what the model's author wrote.
+  run::Devices devices;
+  std::vector<place::Region> regions;
+  if (runs("place") && place::has_claims(registry) && options.device != run::interpreter_name) {
+    FE_TRY(devices, run::open_devices(options.device, registry));
+    FE_TRY(regions, place::claim_regions(c.graph, devices, ledger));
+    show("graph", "place", c);
+  }
   // What no lowering claimed is replaced by its parts.
   if (runs("decompose_late")) FE_CHECK(lower::decompose(c.graph, registry, device_kind, false, ledger));
   // Primitive ops only; common subexpressions and constants are looked for again, because decompositions made new ones.
@@ -187,7 +198,9 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (runs("pre_fusion")) FE_CHECK(plugin::run_pre_fusion(*c.program, registry, gate, requests, ledger));
   if (ends_before("fuse")) return c;
 
-  FE_TRY(const auto devices, run::open_devices(options.device, registry));
+  if (devices.empty()) {
+    FE_TRY(devices, run::open_devices(options.device, registry));
+  }
   if (runs("fuse")) {
     schedule::FusionLimits limits;
     limits.fuse = options.fuse;
@@ -230,7 +243,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     placement = place::place(groups, devices, refusals, ledger);
     // Libraries that cover a group, or a part of it and leave the rest to the code generator.
     if (parts) FE_CHECK(place::select_libraries(groups, *parts, placement, devices, refusals, ledger));
-    builder.emplace(groups, devices, placement, build, ledger);
+    builder.emplace(groups, devices, placement, regions, build, ledger);
     // A kernel for each group, and the cheapest candidate that is proposed for it.
     FE_CHECK(c.kernel ? builder->select(*c.kernel) : builder->select());
     // Places in the arena for what lives between kernels.

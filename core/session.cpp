@@ -8,6 +8,7 @@
 #include "core/graph/parse.h"
 #include "core/loop/eval.h"
 #include "core/lower/lower.h"
+#include "core/place/region.h"
 #include "core/plugin/host.h"
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
@@ -20,6 +21,7 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
   session->pipeline_ = pipeline;
   session->host_ = plugin::make_host();
   session->registry_ = std::make_unique<plugin::Registry>(*session->host_);
+  FE_CHECK(session->registry_->add_core_op(place::region_op_def()));
   for (const auto& request : pipeline.plugins) {
     auto loaded = session->registry_->load(request);
     if (loaded) continue;

@@ -197,8 +197,10 @@ Result<void> Plugin::read_description(std::span<const std::byte> description) {
     provider.table.rev = from.get<uint32_t>();
     provider.table.max_flat_revision = from.get<uint32_t>();
     provider.table.features = from.get<uint64_t>();
-    if (from.get<uint8_t>() == 0) provider.table.propose = nullptr, provider.table.compile = nullptr;
+    if (from.get<uint8_t>() == 0) provider.table.propose = nullptr;
+    if (from.get<uint8_t>() == 0) provider.table.compile = nullptr;
     if (from.get<uint8_t>() == 0) provider.table.fingerprint = nullptr;
+    if (from.get<uint8_t>() == 0) provider.table.claim = nullptr;
     contributions_.push_back({FE_CONTRIBUTION_PROVIDER, 0, &provider.table});
   }
   return from.done() ? Result<void>() : Result<void>(garbage("start"));

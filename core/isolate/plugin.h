@@ -69,6 +69,7 @@ class Plugin {
     Bytes description;
     uint64_t number = 0, start = 0;
     std::string name;
+    std::vector<fe_capability> capabilities;
   };
   struct ProviderTable {
     Plugin* plugin = nullptr;
@@ -107,6 +108,7 @@ class Plugin {
   Result<void> propose(ProviderTable& provider, const fe_propose_args& args, const fe_propose_out& out);
   Result<void> compile(ProviderTable& provider, const fe_compile_args& args, fe_compile_out& out);
   Result<void> fingerprint(ProviderTable& provider, const fe_sink& out);
+  Result<void> claim(ProviderTable& provider, const fe_claim_args& args, const fe_claim_out& out);
 
   static fe_pass pass_table(PassTable& entry);
   static fe_predicate predicate_table(PredicateTable& entry);

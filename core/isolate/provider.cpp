@@ -98,6 +98,12 @@ Result<void> Plugin::open_in_child(ProviderTable& provider, Target& target, fe_o
   out.buffer_alignment = from.get<uint32_t>();
   out.local_bytes = from.get<int64_t>();
   out.statement_kinds = from.get<uint64_t>();
+  const auto capabilities = from.list<uint64_t>();
+  target.capabilities.clear();
+  for (size_t k = 0; k + 3 <= capabilities.size(); k += 3)
+    target.capabilities.push_back({static_cast<uint32_t>(capabilities[k]),
+                                   static_cast<uint32_t>(capabilities[k + 1]), capabilities[k + 2]});
+  out.capabilities = abi::array(target.capabilities);
   if (!from.done() || out.local_bytes < 0) return garbage(callback);
   return {};
 }
@@ -182,6 +188,43 @@ Result<void> Plugin::compile(ProviderTable& provider, const fe_compile_args& arg
   return {};
 }
 
+Result<void> Plugin::claim(ProviderTable& provider, const fe_claim_args& args, const fe_claim_out& out) {
+  const std::string callback = name_of("claim", provider.id);
+  FE_TRY(const Target* const target, reopen(provider, args.target));
+  Encoder request;
+  request.put(Request::claim);
+  request.put(target->number);
+  request.put(bytes_of(args.graph));
+  FE_TRY(const Bytes reply, ask(callback, request));
+  Decoder head(reply);
+  static_cast<void>(get_status(head));
+  const uint64_t count = head.get<uint64_t>();
+  Decoder from(head.bytes());
+  if (!head.done()) return garbage(callback);
+  for (uint64_t k = 0; k < count; ++k) {
+    auto claim = abi::sized<fe_claim>();
+    claim.id = from.get<uint64_t>();
+    const std::string name(from.text());
+    claim.name = abi::string(std::string_view(name));
+    claim.cost = from.get<double>();
+    const auto nodes = from.list<uint32_t>();
+    claim.nodes = abi::array(nodes);
+    std::deque<std::string> names;
+    std::vector<fe_claim_layout> layouts;
+    for (uint64_t left = from.count(); left > 0 && from.ok(); --left) {
+      auto& layout = layouts.emplace_back();
+      layout.value = from.get<uint32_t>();
+      layout.layout = abi::string(std::string_view(names.emplace_back(from.text())));
+      layout.bytes = from.get<int64_t>();
+    }
+    claim.layouts = abi::array(layouts);
+    if (!from.ok()) return garbage(callback);
+    if (const int32_t status = out.add(out.host, &claim); status != FE_OK)
+      return blame(callback, error(status, "FE-P21", "the host refused a claim"));
+  }
+  return from.done() ? Result<void>() : Result<void>(garbage(callback));
+}
+
 Result<void> Plugin::fingerprint(ProviderTable& provider, const fe_sink& out) {
   const std::string callback = name_of("fingerprint", provider.id);
   FE_CHECK(ensure_running());
@@ -234,6 +277,10 @@ fe_provider Plugin::provider_table(ProviderTable& entry) {
     return with(self, call, [&](Plugin& plugin, ProviderTable& provider) {
       return plugin.compile(provider, *args, *out);
     });
+  };
+  table.claim = [](void* self, fe_call* call, const fe_claim_args* args, fe_claim_out* out) -> int32_t {
+    return with(self, call,
+                [&](Plugin& plugin, ProviderTable& provider) { return plugin.claim(provider, *args, *out); });
   };
   table.fingerprint = [](void* self, fe_call* call, const fe_none*, fe_sink* out) -> int32_t {
     return with(self, call,

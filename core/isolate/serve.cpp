@@ -85,6 +85,7 @@ class Server {
       case Request::propose: return propose(from, to);
       case Request::compile: return compile(from, to);
       case Request::fingerprint: return fingerprint(from, to);
+      case Request::claim: return claim(from, to);
       case Request::goodbye:
         held_.reset();
         registry_.reset();
@@ -141,6 +142,9 @@ class Server {
         case FE_CONTRIBUTION_IMPORTER: return refused("an importer");
         default: return refused(fmt::format("something of kind {}", kind));
       }
+    for (const auto& [table, of] : registry_->providers())
+      if (abi::read(table).exec_create)
+        return refused(fmt::format("provider '{}', which launches what it compiles", abi::view(table->id)));
     for (const auto& entry : registry_->passes())
       if (entry.phase == "pre_fusion" || entry.phase == "post_fusion")
         return refused(fmt::format("pass '{}' for {}", entry.name, entry.phase));
@@ -172,8 +176,10 @@ class Server {
       to.put(table->rev);
       to.put(table->max_flat_revision);
       to.put(table->features);
-      to.put(uint8_t{table->propose && table->compile});
+      to.put(uint8_t{table->propose != nullptr});
+      to.put(uint8_t{table->compile != nullptr});
       to.put(uint8_t{table->fingerprint != nullptr});
+      to.put(uint8_t{abi::read(table).claim != nullptr});
     }
   }
 
@@ -286,6 +292,13 @@ class Server {
     to.put(out.buffer_alignment);
     to.put(out.local_bytes);
     to.put(out.statement_kinds);
+    std::vector<uint64_t> capabilities;
+    for (uint64_t k = 0; abi::readable(out.capabilities, sizeof(fe_capability)) && k < out.capabilities.count;
+         ++k) {
+      const auto given = abi::element<fe_capability>(out.capabilities, k);
+      capabilities.insert(capabilities.end(), {given.statement, given.primitive, given.dtypes});
+    }
+    to.put(capabilities);
     return {};
   }
 
@@ -372,6 +385,52 @@ class Server {
     for (const int64_t number :
          {out.tasks, out.grain, out.workspace_bytes, out.registers, out.spills, out.shared_bytes})
       to.put(number);
+    return {};
+  }
+
+  Result<void> claim(Decoder& from, Encoder& to) {
+    FE_TRY(const auto* const open, target(from));
+    const auto graph = from.bytes();
+    const auto table = abi::read(open->provider);
+    if (!from.done() || !table.claim) return malformed();
+    struct Collected {
+      Encoder claims;
+      uint64_t count = 0;
+    } collected;
+    auto args = abi::sized<fe_claim_args>();
+    args.target = open->target.target;
+    args.graph = {graph.data(), graph.size(), 1};
+    auto out = abi::sized<fe_claim_out>();
+    out.host = &collected;
+    out.add = [](void* host, const fe_claim* given) -> int32_t {
+      if (!given) return FE_EINVALID;
+      auto& [to, count] = *static_cast<Collected*>(host);
+      const fe_claim claim = abi::read(given);
+      if (!abi::readable(claim.nodes, sizeof(uint32_t)) ||
+          !abi::readable(claim.layouts, sizeof(fe_claim_layout)))
+        return FE_EINVALID;
+      ++count;
+      to.put(claim.id);
+      to.put(abi::view(claim.name));
+      to.put(claim.cost);
+      std::vector<uint32_t> nodes;
+      for (uint64_t k = 0; k < claim.nodes.count; ++k)
+        nodes.push_back(abi::element<uint32_t>(claim.nodes, k));
+      to.put(nodes);
+      to.put(uint64_t{claim.layouts.count});
+      for (uint64_t k = 0; k < claim.layouts.count; ++k) {
+        const auto layout = abi::element<fe_claim_layout>(claim.layouts, k);
+        to.put(layout.value);
+        to.put(abi::view(layout.layout));
+        to.put(layout.bytes);
+      }
+      return FE_OK;
+    };
+    abi::Call call;
+    FE_CHECK(call.check(table.claim(table.self, call.get(), &args, &out), "FE-S23",
+                        "the provider could not claim anything"));
+    to.put(collected.count);
+    to.put(collected.claims.bytes());
     return {};
   }
 

@@ -29,6 +29,7 @@ enum class Request : uint32_t {
   propose,
   compile,
   fingerprint,
+  claim,
   goodbye,  ///< destroy everything and end
 };
 

@@ -64,6 +64,8 @@ struct CallInfo {
   fe_kernel_function function = nullptr;  ///< null in a program read from text
   void* self = nullptr;
   std::vector<BufferId> reads, writes;
+  uint32_t region =
+      none;  ///< a region that a provider took, by its number in the compilation; then without a function
 };
 
 struct ProgramStatement : Statement {

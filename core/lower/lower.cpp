@@ -3,6 +3,7 @@
 
 #include "core/graph/infer.h"
 #include "core/loop/record.h"
+#include "core/place/region.h"
 #include "core/support/abi.h"
 #include "core/support/callback.h"
 
@@ -93,6 +94,20 @@ class Lowerer {
     return id;
   }
 
+  /// A region that a provider took is a call of what it compiled.
+  void add_region(graph::NodeId id, std::vector<loop::BufferId> operands,
+                  std::vector<loop::BufferId> results) {
+    const auto& node = graph_.node(id);
+    loop::ProgramStatement statement;
+    statement.kind = FE_STATEMENT_CALL;
+    statement.origins = {{id.bits, std::string(place::region_op), node.origin}};
+    statement.call.name = node.made_by;
+    statement.call.reads = std::move(operands);
+    statement.call.writes = std::move(results);
+    statement.call.region = static_cast<uint32_t>(std::get<int64_t>(node.find(place::region_number)->value));
+    program_.statements.push_back(std::move(statement));
+  }
+
   /// False where every lowering declined, or there is none; `declined` says why. `own`: the op's own one is tried too.
   Result<bool> lower_node(graph::NodeId id, std::string& declined, bool own = true) {
     const auto& node = graph_.node(id);
@@ -111,6 +126,10 @@ class Lowerer {
     }
 
     std::string op_name(graph_.op(id));
+    if (op_name == place::region_op) {
+      add_region(id, operands, results);
+      return true;
+    }
     graph::InstanceView instance(graph_, id, device_);
     auto args = abi::sized<fe_lowering_args>();
     args.op = instance.get();

@@ -135,6 +135,10 @@ class Registry {
   /// isolated plugin is loaded by its child and never here; besides these there are then FE-P26 to FE-P32.
   Result<const LoadedPlugin*> load(const PluginRequest& request);
 
+  /// An op of the core's own, which outlives the registry.
+  Result<void> add_core_op(const fe_op_def& def) { return ops_.add(def, std::string(core_id)); }
+  static constexpr std::string_view core_id = "ferrite";
+
   const std::vector<std::unique_ptr<LoadedPlugin>>& plugins() const { return plugins_; }
   const graph::OpRegistry& ops() const { return ops_; }
   /// Lowerings for an op on a device kind, the latest registered first.

@@ -40,11 +40,12 @@ struct Unit {
 class Builder::Steps {
  public:
   Steps(const Schedule& schedule, const Devices& devices, const place::Placement& placement,
-        const BuildOptions& options, Ledger& ledger)
+        const std::vector<place::Region>& regions, const BuildOptions& options, Ledger& ledger)
       : schedule_(schedule),
         program_(schedule.program),
         devices_(devices),
         placement_(placement),
+        regions_(regions),
         options_(options),
         ledger_(ledger) {
     executable_ = std::make_shared<Executable>();
@@ -460,7 +461,11 @@ class Builder::Steps {
       auto& steps = state.init ? executable_->init : executable_->steps;
       Launch launch;
       if (state.call) {
-        link_call(g, launch, mirrors);
+        const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
+        if (call.region == loop::none)
+          link_call(g, launch, mirrors);
+        else
+          link_region(g, call, launch, mirrors);
         steps.push_back(std::move(launch));
         continue;
       }
@@ -491,6 +496,30 @@ class Builder::Steps {
 
   Place reach(Mirrors& mirrors, uint32_t device, BufferId b, bool written, std::vector<Launch>& steps) {
     return mirrors.reach(device, b, place_of(b), written, steps);
+  }
+
+  /// Equal regions are one kernel.
+  void link_region(size_t g, const loop::CallInfo& call, Launch& launch, Mirrors& mirrors) {
+    const auto& region = regions_[call.region];
+    auto [found, added] =
+        region_kernels_.try_emplace({region.device, region.entry}, executable_->kernels.size());
+    if (added) {
+      CompiledKernel kernel;
+      kernel.entry = region.entry;
+      kernel.provenance = groups_[g].provenance;
+      kernel.candidate = region.name;
+      kernel.device = region.device;
+      if (region.compiler->is_library()) kernel.library = region.compiler;
+      kernel.tasks = region.tasks;
+      kernel.grain = region.grain;
+      kernel.workspace_bytes = region.workspace_bytes;
+      executable_->kernels.push_back(std::move(kernel));
+      blobs_.push_back(region.blob);
+    }
+    launch.kernel = static_cast<uint32_t>(found->second);
+    for (size_t k = 0; k < groups_[g].arguments.size(); ++k)
+      launch.arguments.push_back(
+          reach(mirrors, region.device, groups_[g].arguments[k], k >= call.reads.size(), executable_->steps));
   }
 
   void link_call(size_t g, Launch& launch, Mirrors& mirrors) {
@@ -546,6 +575,7 @@ class Builder::Steps {
   const loop::LoopProgram& program_;
   const Devices& devices_;
   const place::Placement& placement_;
+  const std::vector<place::Region>& regions_;
   const BuildOptions options_;
   Ledger& ledger_;
   std::shared_ptr<Executable> executable_;
@@ -555,6 +585,7 @@ class Builder::Steps {
   std::vector<Unit> units_;
   std::optional<size_t> alone_;  // the unit of a kernel of no group
   std::map<std::tuple<uint32_t, const Compiler*, std::string>, size_t> unit_numbers_;
+  std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
   struct Pack {
     uint32_t argument;
     BufferId buffer;
@@ -569,8 +600,8 @@ class Builder::Steps {
 };
 
 Builder::Builder(const Schedule& schedule, const Devices& devices, const place::Placement& placement,
-                 const BuildOptions& options, Ledger& ledger)
-    : steps_(std::make_unique<Steps>(schedule, devices, placement, options, ledger)) {}
+                 const std::vector<place::Region>& regions, const BuildOptions& options, Ledger& ledger)
+    : steps_(std::make_unique<Steps>(schedule, devices, placement, regions, options, ledger)) {}
 Builder::~Builder() = default;
 Result<void> Builder::select() { return steps_->select(); }
 Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/place/place.h"
+#include "core/place/region.h"
 #include "core/run/executable.h"
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
@@ -23,8 +24,9 @@ struct BuildOptions {
 /// it.
 class Builder {
  public:
+  /// `regions`: by their numbers in calls.
   Builder(const schedule::Schedule& schedule, const Devices& devices, const place::Placement& placement,
-          const BuildOptions& options, Ledger& ledger);
+          const std::vector<place::Region>& regions, const BuildOptions& options, Ledger& ledger);
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;

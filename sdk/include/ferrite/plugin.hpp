@@ -347,6 +347,7 @@ inline void PluginBuilder::add_exec(fe_provider& table) {
 }
 
 inline void PluginBuilder::add_claim(fe_provider& table) {
+  table.propose = nullptr;  // regions only
   table.claim = [](void* self, fe_call* call, const fe_claim_args* args, fe_claim_out* out) -> int32_t {
     return detail::guarded(call, [&] {
       auto& provider = *dynamic_cast<RegionProvider*>(static_cast<Provider*>(self));

@@ -99,12 +99,11 @@ struct Claim {
   std::vector<Layout> layouts;
 };
 
-/// A provider that claims whole regions of a graph; compile() is then given the region's flat graph.
+/// A provider that claims whole regions of a graph, and no loops; compile() is then given the region's flat graph.
 class RegionProvider : public Provider {
  public:
   virtual std::vector<Claim> claim(Target& target, Bytes graph) = 0;
-  /// No loops are compiled unless a provider says so.
-  std::vector<Candidate> propose(Target&, Bytes) override { return {}; }
+  std::vector<Candidate> propose(Target&, Bytes) final { return {}; }
 };
 
 struct DeviceDescription {

