@@ -57,8 +57,8 @@ struct Options {
     command.add_flag("--all", all, "Every case of a backend's conformance list instead of one in ten");
     command
         .add_option("--capabilities", capabilities,
-                    "Write what a backend was measured to compute to this file")
-        ->type_name("FILE")
+                    "Write what a backend was measured to compute: to this file, or into this folder")
+        ->type_name("PATH")
         ->check(not_empty);
     command.add_option("--memory", memory_mib, "MiB of memory that a level may take; 0: any")
         ->type_name("MIB")

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <optional>
 
 #include "core/check/subject.h"
 #include "core/place/capability.h"
+#include "core/place/place.h"
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
 
@@ -87,8 +89,9 @@ Result<std::string> fingerprint_of(const fe_provider& provider) {
 }
 
 Verdict check_device(const run::Device& device) {
-  FE_TRY(const auto first, fingerprint_of(*device.provider));
-  FE_TRY(const auto second, fingerprint_of(*device.provider));
+  const auto& provider = *device.codegen()->table;
+  FE_TRY(const auto first, fingerprint_of(provider));
+  FE_TRY(const auto second, fingerprint_of(provider));
   if (first.empty())
     return error(FE_EINVALID, "FE-P52",
                  "the provider has no fingerprint: code of another version of it would be taken for its own");
@@ -157,7 +160,7 @@ Verdict check_memory(const run::Device& device) {
 }
 
 /// All samples of a name; the verdict of each of its cells goes to the table.
-Verdict check_name(const std::string& name, const run::Device& device, const CheckOptions& options,
+Verdict check_name(const std::string& name, const run::Devices& devices, const CheckOptions& options,
                    Table& table) {
   std::map<DType, place::Verdict> verdicts;
   for (const DType dtype : types_of(name))
@@ -172,7 +175,7 @@ Verdict check_name(const std::string& name, const run::Device& device, const Che
     const KernelCell cell{name, dtype};
     verdict = place::Verdict::passed;
     for (const auto& kernel : sampled(cell, options.all)) {
-      const auto result = run_case(kernel, device, options.seed ^ hash_of(cell, kernel));
+      const auto result = run_case(kernel, devices, options.seed ^ hash_of(cell, kernel));
       ++cases;
       if (!result) {
         verdict = place::Verdict::failed;
@@ -203,7 +206,7 @@ Verdict check_name(const std::string& name, const run::Device& device, const Che
   return Verdict::passed(std::move(text));
 }
 
-Verdict check_repeatable(const run::Device& device) {
+Verdict check_repeatable(const run::Devices& devices) {
   size_t compared = 0;
   for (const auto& name : kernel_names()) {
     const auto cases = cases_of({name, f32});
@@ -213,7 +216,8 @@ Verdict check_repeatable(const run::Device& device) {
     bool declined = false;
     for (auto& text : texts) {
       Ledger ledger;
-      run::Builder builder(schedule, device, {1, false}, ledger);
+      const auto placement = place::place(schedule, devices, {}, ledger);
+      run::Builder builder(schedule, devices, placement, {}, {1, 1, false}, ledger);
       auto selected = builder.select();
       declined = declined || !selected;
       if (!selected) break;
@@ -249,9 +253,13 @@ void check_backends(const CheckOptions& options, const Subject& subject, Runner&
     auto with_device = [&](std::string_view name, const std::function<Verdict()>& check) {
       runner.run(prefix + std::string(name), [&]() -> Verdict {
         if (!device) return Verdict::skipped(device.error().message());
-        if ((*device)->provider != backend.provider)
-          return Verdict::skipped("another plugin's provider compiles for this device");
-        return check();
+        const auto* codegen = (*device)->codegen();
+        if (codegen && codegen->table == backend.provider) return check();
+        const auto* library = (*device)->compiler(*backend.provider);
+        if (!library) return Verdict::skipped("the provider cannot compile for this device");
+        return Verdict::skipped(library->is_library()
+                                    ? "a library's results are compared where a program uses it"
+                                    : "another plugin's provider compiles for this device");
       });
     };
     with_device("device", [&] { return check_device(**device); });
@@ -261,10 +269,14 @@ void check_backends(const CheckOptions& options, const Subject& subject, Runner&
     empty.plugin = fmt::format("{} {}", subject.plugin().id, subject.plugin().version);
     if (const auto fingerprint = fingerprint_of(*backend.provider); device && fingerprint)
       empty.target = place::target_key((*device)->description, empty.provider, *fingerprint);
-    Table table(options.capabilities, std::move(empty), runner.resumed());
+    std::error_code none;
+    const auto path = std::filesystem::is_directory(options.capabilities, none)
+                          ? (std::filesystem::path(options.capabilities) / empty.file_name()).string()
+                          : options.capabilities;
+    Table table(path, std::move(empty), runner.resumed());
     for (const auto& name : kernel_names())
-      with_device(name, [&] { return check_name(name, **device, options, table); });
-    with_device("same candidates each time", [&] { return check_repeatable(**device); });
+      with_device(name, [&] { return check_name(name, {*device}, options, table); });
+    with_device("same candidates each time", [&] { return check_repeatable({*device}); });
     runner.run(prefix + "events",
                [] { return Verdict::skipped("this version of the runtime's table has no events"); });
   }

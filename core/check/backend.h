@@ -28,7 +28,7 @@ struct CaseResult {
 
 /// Compiles and runs one case on memory that ends at an inaccessible page, and compares it with the interpreter. FE-P52 where it
 /// is wrong; the codes of compiling and running otherwise.
-Result<CaseResult> run_case(const KernelCase& kernel, const run::Device& device, uint64_t seed);
+Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& devices, uint64_t seed);
 
 /// The schedule of a case: each statement is a kernel.
 Result<schedule::Schedule> schedule_of(const KernelCase& kernel);

@@ -182,11 +182,11 @@ struct Proposal {
 };
 
 /// Proposes and compiles; the code. `full`: which write of code is refused, from 1.
-Result<std::string> compile(const run::Device& device, std::span<const std::byte> kernel, bool larger,
+Result<std::string> compile(const run::Compiler& compiler, std::span<const std::byte> kernel, bool larger,
                             size_t full, size_t& writes, bool& intact) {
   Proposal proposal;
   auto args = abi::sized<fe_propose_args>();
-  args.target = device.target.target;
+  args.target = compiler.target.target;
   args.kernel = {kernel.data(), kernel.size(), 1};
   auto out = abi::sized<fe_propose_out>();
   out.host = &proposal;
@@ -203,7 +203,7 @@ Result<std::string> compile(const run::Device& device, std::span<const std::byte
   Enlarged<fe_propose_args> larger_args(args);
   Enlarged<fe_propose_out> larger_out(out);
   abi::Call call;
-  int32_t status = plugin::invoke(*device.provider, device.provider->propose, call,
+  int32_t status = plugin::invoke(*compiler.table, compiler.slots.propose, call,
                                   larger ? larger_args.get() : &args, larger ? larger_out.get() : &out);
   if (status != FE_OK || !proposal.any)
     return call.error(status == FE_OK ? FE_EUNSUPPORTED : status, "FE-K20", "the provider proposes nothing");
@@ -212,7 +212,7 @@ Result<std::string> compile(const run::Device& device, std::span<const std::byte
     size_t writes = 0, full = 0;
   } sink{{}, 0, full};
   auto compiling = abi::sized<fe_compile_args>();
-  compiling.target = device.target.target;
+  compiling.target = compiler.target.target;
   compiling.kernel = args.kernel;
   compiling.candidate = proposal.id;
   compiling.entry = abi::string(std::string_view("checked"));
@@ -225,7 +225,7 @@ Result<std::string> compile(const run::Device& device, std::span<const std::byte
                    }};
   Enlarged<fe_compile_args> larger_compiling(compiling);
   Enlarged<fe_compile_out> larger_compiled(compiled);
-  status = plugin::invoke(*device.provider, device.provider->compile, call,
+  status = plugin::invoke(*compiler.table, compiler.slots.compile, call,
                           larger ? larger_compiling.get() : &compiling,
                           larger ? larger_compiled.get() : &compiled);
   writes = sink.writes;
@@ -235,17 +235,17 @@ Result<std::string> compile(const run::Device& device, std::span<const std::byte
   return sink.bytes;
 }
 
-Result<std::string> compile(const run::Device& device, std::span<const std::byte> kernel) {
+Result<std::string> compile(const run::Compiler& compiler, std::span<const std::byte> kernel) {
   size_t writes = 0;
   bool intact = true;
-  return compile(device, kernel, false, 0, writes, intact);
+  return compile(compiler, kernel, false, 0, writes, intact);
 }
 
 /// A device of the plugin's provider, or why there is none.
 Result<std::shared_ptr<run::Device>> device_of(const Subject& subject, const fe_provider& provider) {
   FE_TRY(auto device, run::Device::open(abi::string(provider.device_kind), subject.registry()));
-  if (device->provider != &provider)
-    return error(FE_EUNSUPPORTED, "FE-P52", "another plugin's provider compiles for this device");
+  if (!device->compiler(provider))
+    return error(FE_EUNSUPPORTED, "FE-P52", "the provider cannot compile for this device");
   return device;
 }
 
@@ -376,69 +376,71 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
     const auto& provider = *entry.table;
     std::optional<Result<std::shared_ptr<run::Device>>> opened;
     std::vector<std::vector<std::byte>> kernels;
-    auto with_device = [&](std::string_view what, const std::function<Verdict(const run::Device&)>& check) {
+    auto with_device = [&](std::string_view what, const std::function<Verdict(const run::Compiler&)>& check) {
       runner.run(fmt::format("provider {}: {}", abi::view(provider.id), what), [&]() -> Verdict {
         if (!provider.propose || !provider.compile) return Verdict::skipped("it compiles no kernels");
         if (!opened) {
           opened.emplace(device_of(subject, provider));
           kernels = sample_kernels();
           if (*opened)
-            std::erase_if(kernels,
-                          [&](const auto& kernel) { return !compile(***opened, kernel).has_value(); });
+            std::erase_if(kernels, [&](const auto& kernel) {
+              return !compile(*(**opened)->compiler(provider), kernel).has_value();
+            });
         }
         if (!*opened) return Verdict::skipped(opened->error().message());
         if (kernels.empty()) return Verdict::skipped("it declines the sample of every kind of statement");
-        return check(***opened);
+        return check(*(**opened)->compiler(provider));
       });
     };
-    with_device("larger structs", [&](const run::Device& device) -> Verdict {
+    with_device("larger structs", [&](const run::Compiler& compiler) -> Verdict {
       for (const auto& kernel : kernels) {
-        FE_TRY(const auto expected, compile(device, kernel));
+        FE_TRY(const auto expected, compile(compiler, kernel));
         size_t writes = 0;
         bool intact = true;
-        const auto given = compile(device, kernel, true, 0, writes, intact);
+        const auto given = compile(compiler, kernel, true, 0, writes, intact);
         if (!intact || !given || *given != expected)
           return error(FE_EINVALID, "FE-P46", "with structs of a later version the provider {}",
                        intact ? "gives other code" : "writes behind the structs that it is given");
       }
       return Verdict::passed(fmt::format("{} kernels", kernels.size()));
     });
-    with_device("full sinks", [&](const run::Device& device) -> Verdict {
+    with_device("full sinks", [&](const run::Compiler& compiler) -> Verdict {
       size_t tried = 0;
       for (const auto& kernel : kernels) {
         size_t writes = 0;
         bool intact = true;
-        static_cast<void>(compile(device, kernel, false, 0, writes, intact));
+        static_cast<void>(compile(compiler, kernel, false, 0, writes, intact));
         for (size_t k : refused_calls(writes, 4)) {
           size_t count = 0;
           ++tried;
-          if (compile(device, kernel, false, k, count, intact))
+          if (compile(compiler, kernel, false, k, count, intact))
             return error(FE_EINVALID, "FE-P47",
                          "when write {} of code is refused, the provider says that all is well", k);
         }
       }
       return Verdict::passed(fmt::format("{} writes", tried));
     });
-    with_device("damaged kernels", [&](const run::Device& device) -> Verdict {
+    with_device("damaged kernels", [&](const run::Compiler& compiler) -> Verdict {
       size_t tried = 0;
       for (const auto& kernel : kernels)
-        tried += damage(kernel, tried + 1,
-                        [&](std::span<const std::byte> bytes) { static_cast<void>(compile(device, bytes)); });
+        tried += damage(kernel, tried + 1, [&](std::span<const std::byte> bytes) {
+          static_cast<void>(compile(compiler, bytes));
+        });
       return Verdict::passed(fmt::format("{} kernels", tried));
     });
-    with_device("two threads", [&](const run::Device& device) -> Verdict {
+    with_device("two threads", [&](const run::Compiler& compiler) -> Verdict {
       if (provider.thread_model != FE_THREADS_ANY)
         return Verdict::skipped(
             "the provider's table does not say that it may be called from several threads");
       std::vector<std::string> expected;
       for (const auto& kernel : kernels) {
-        FE_TRY(expected.emplace_back(), compile(device, kernel));
+        FE_TRY(expected.emplace_back(), compile(compiler, kernel));
       }
       std::array<bool, 2> wrong{};
       auto work = [&](bool& fault) {
         for (int round = 0; round < 3; ++round)
           for (size_t k = 0; k < kernels.size(); ++k) {
-            const auto code = compile(device, kernels[k]);
+            const auto code = compile(compiler, kernels[k]);
             fault = fault || !code || *code != expected[k];
           }
       };

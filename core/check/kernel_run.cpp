@@ -13,6 +13,7 @@
 #include "core/loop/eval.h"
 #include "core/loop/print.h"
 #include "core/loop/scalar.h"
+#include "core/place/place.h"
 
 namespace ferrite::core::check {
 namespace {
@@ -142,7 +143,7 @@ Result<schedule::Schedule> schedule_of(const KernelCase& kernel) {
   return schedule::fuse(std::move(program), {}, limits, ledger);
 }
 
-Result<CaseResult> run_case(const KernelCase& kernel, const run::Device& device, uint64_t seed) {
+Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& devices, uint64_t seed) {
   FE_TRY(const auto schedule, schedule_of(kernel));
   const auto& program = schedule.program;
   trust::Random random(seed);
@@ -160,12 +161,14 @@ Result<CaseResult> run_case(const KernelCase& kernel, const run::Device& device,
   }
 
   Ledger ledger;
-  run::Builder builder(schedule, device, {1, false}, ledger);
+  const auto placement = place::place(schedule, devices, {}, ledger);
+  run::Builder builder(schedule, devices, placement, {}, {1, 1, false}, ledger);
   CaseResult result;
   for (auto step : {+[](run::Builder& b) { return b.select(); },
                     +[](run::Builder& b) {
                       b.plan();
-                      return b.emit();
+                      place::Refusals none;
+                      return b.emit(none);
                     }}) {
     auto done = step(builder);
     if (done) continue;

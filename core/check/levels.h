@@ -20,7 +20,7 @@ struct CheckOptions {
   std::vector<std::string> samples;  ///< models that passes, rules and importers are tried on
   uint64_t seed = 1;                 ///< of sampled graphs and inputs
   bool all = false;                  ///< every case of the conformance list instead of one in ten
-  std::string capabilities;          ///< L3: the backend's measured table goes to this file; empty: nowhere
+  std::string capabilities;  ///< L3: the backend's measured table goes to this file or folder; empty: nowhere
 };
 
 /// The levels in their order.

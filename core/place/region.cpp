@@ -38,6 +38,7 @@ struct Claim {
   std::string name;
   double cost = 0;
   std::vector<NodeId> nodes;  ///< in the graph's order
+  std::string subject;        ///< the nodes, for people
   std::map<ValueId, Layout> layouts;
   std::string fault;  ///< why it cannot be taken
 };
@@ -147,13 +148,14 @@ class Claims {
   }
 
  private:
-  std::string subject(const Claim& claim) const {
+  /// Of a region, for people, while its nodes are there.
+  std::string describe(const Claim& claim) const {
     if (claim.nodes.empty()) return claim.name;
     const auto first = graph_.describe(claim.nodes.front());
     return claim.nodes.size() == 1 ? first : fmt::format("{} and {} more", first, claim.nodes.size() - 1);
   }
   void record(const Claim& claim, std::string_view outcome, std::string_view category, std::string text) {
-    ledger_.add({"claim", subject(claim), fmt::format("{} of {}", claim.name, claim.compiler->id),
+    ledger_.add({"claim", claim.subject, fmt::format("{} of {}", claim.name, claim.compiler->id),
                  std::string(outcome), std::string(category), std::move(text), claim.cost});
   }
 
@@ -164,7 +166,10 @@ class Claims {
         const auto& compiler = devices_[d]->compilers[k];
         if (!compiler.slots.claim) continue;
         FE_TRY(auto claims, ask(graph_, flat, d, k, compiler));
-        for (auto& claim : claims) claims_.push_back(std::move(claim));
+        for (auto& claim : claims) {
+          claim.subject = describe(claim);
+          claims_.push_back(std::move(claim));
+        }
       }
     return {};
   }
@@ -270,7 +275,7 @@ class Claims {
                   claim.name,
                   fmt::format("r_{:016x}{:016x}", hash.high64, hash.low64),
                   {}};
-    const auto name = subject(claim);
+    const auto& name = claim.subject;
     abi::Collector<> blob;
     abi::Call call;
     auto args = abi::sized<fe_compile_args>();
@@ -456,7 +461,10 @@ const fe_op_def& region_op_def() {
     }();
     static const auto attributes = [] {
       std::array<fe_attr_def, 2> list{abi::sized<fe_attr_def>(), abi::sized<fe_attr_def>()};
-      for (auto& attribute : list) attribute.required = 1;
+      for (auto& attribute : list) {
+        attribute.required = 1;
+        attribute.value = abi::sized<fe_attr>();
+      }
       list[0].value.name = abi::string(region_number);
       list[0].value.kind = FE_ATTR_INT;
       list[1].value.name = abi::string(region_types);

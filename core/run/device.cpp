@@ -7,15 +7,12 @@
 #include <filesystem>
 
 #include "core/plugin/serial.h"
-#include "core/plugin/toml_reader.h"
 #include "core/support/abi.h"
 #include "core/support/log.h"
 #include "core/support/suggest.h"
 
 namespace ferrite::core::run {
 namespace {
-
-constexpr std::string_view capability_suffix = ".capabilities.toml";
 
 /// The tables behind a device's name.
 struct FoundDevice {
@@ -94,26 +91,30 @@ Result<FoundDevice> find_device(const std::string& name, const plugin::Registry&
   return found;
 }
 
-/// What is taken, as declared, and as measured where there is a capability file beside the plugin's library.
-Result<place::Coverage> coverage_of(const Compiler& compiler, const plugin::LoadedPlugin& plugin) {
-  auto declared = place::Coverage::declared(compiler.target.capabilities);
-  if (!declared) return at(plugin.id, std::move(declared.error()));
-  const auto path =
-      std::filesystem::path(plugin.library).parent_path() / (plugin.id + std::string(capability_suffix));
-  std::error_code missing;
-  if (!compiler.slots.fingerprint || !std::filesystem::exists(path, missing)) return declared;
+/// What is taken, as declared, without what failed or was declined when the target was measured: the table of this target is
+/// looked for beside the plugin's library.
+Result<place::Coverage> coverage_of(const Compiler& compiler, const std::string& description,
+                                    const plugin::LoadedPlugin& plugin) {
+  auto coverage = place::Coverage::declared(compiler.target.capabilities);
+  if (!coverage) return at(plugin.id, std::move(coverage.error()));
+  if (!compiler.slots.fingerprint) return coverage;
   abi::Collector<> fingerprint;
   abi::Call call;
   auto none = abi::sized<fe_none>();
   auto sink = fingerprint.sink();
   const int32_t status = plugin::invoke(*compiler.table, compiler.slots.fingerprint, call, &none, &sink);
   if (status != FE_OK) return at(plugin.id, call.error(status, "FE-D05", "the provider has no fingerprint"));
-  FE_TRY(const auto text, plugin::read_text_file(path.string()));
-  FE_TRY(const auto measured, place::Coverage::measured(text, path.string(), fingerprint.bytes()));
-  if (measured) declared->restrict_to(*measured);
-  log::print("plugins", "{}: {} {}", plugin.id, path.string(),
-             measured ? "says what it takes" : "is of another target");
-  return declared;
+  place::CapabilityTable wanted;
+  wanted.target = place::target_key(description, compiler.id, fingerprint.bytes());
+  const auto path = std::filesystem::path(plugin.library).parent_path() / wanted.file_name();
+  std::error_code missing;
+  const bool measured = std::filesystem::exists(path, missing);
+  log::print("plugins", "{}: the table of what '{}' takes is {}{}", plugin.id, compiler.id, path.string(),
+             measured ? "" : ", which is not there");
+  if (!measured) return coverage;
+  FE_TRY(const auto table, place::CapabilityTable::read(path.string()));
+  coverage->exclude(table);
+  return coverage;
 }
 
 }  // namespace
@@ -167,7 +168,7 @@ Result<void> Device::open_targets(const plugin::Registry& registry) {
       continue;
     }
     compilers.push_back(std::move(compiler));
-    FE_TRY(compilers.back().coverage, coverage_of(compilers.back(), *plugin));
+    FE_TRY(compilers.back().coverage, coverage_of(compilers.back(), description, *plugin));
   }
   if (compilers.empty()) return *fault;
   std::reverse(compilers.begin(), compilers.end());
@@ -179,6 +180,11 @@ Result<void> Device::open_targets(const plugin::Registry& registry) {
 const Compiler* Device::codegen() const {
   const auto& first = compilers.front();
   return first.takes_kernels() && !first.is_library() ? &first : nullptr;
+}
+
+const Compiler* Device::compiler(const fe_provider& provider) const {
+  const auto found = std::ranges::find(compilers, &provider, &Compiler::table);
+  return found == compilers.end() ? nullptr : &*found;
 }
 
 Device::~Device() {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/place/capability.h"
+#include "core/place/coverage.h"
 #include "core/plugin/registry.h"
 
 namespace ferrite::core::run {
@@ -31,7 +31,7 @@ struct Compiler {
 class Device {
  public:
   /// "cpu" or "cpu:0": a runtime's id and a number. FE-D01 where there is none, with what there is, FE-D05 where its
-  /// devices cannot be counted, described or compiled for, FE-S20 and FE-S21 for what its providers say that they take.
+  /// devices cannot be counted, described or compiled for, FE-S20 and FE-P54 for what is said of what its providers take.
   static Result<std::shared_ptr<Device>> open(const std::string& name, const plugin::Registry& registry);
   ~Device();
   Device(const Device&) = delete;
@@ -48,6 +48,8 @@ class Device {
 
   /// The code generator, or null where only whole regions are taken.
   const Compiler* codegen() const;
+  /// What this provider opened, or null.
+  const Compiler* compiler(const fe_provider& provider) const;
 
  private:
   Device() = default;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Fails in every way in which a device, a kernel or a fusion pass can, and gives no reason.
-//   --device faulty:K  fails to be described (0), compiled for (1), loaded onto (2), allocated on (3), launched on (4)
-//   config provider = "declines" | "layout" | "silent": what its provider does for the last device
+//   --device faulty:K  fails to be described (0), compiled for (1), loaded onto (2), allocated on (3), launched on (4),
+//                     copied to (5), whose memory is its own
+//   config provider = "declines" | "layout" | "silent" | "worthless" | "nothing" | "claims": what its provider does for device 4
 //   test.fails(x)      an op whose kernel fails
 //   config pass = "pair" | "statement" | "group" | "cut": a pass that names what does not exist
 #include <new>
@@ -12,8 +13,9 @@ namespace {
 
 using namespace ferrite;
 
-constexpr uint32_t not_described = 0, not_compiled = 1, not_loaded = 2, no_memory = 3,
-                   devices = 5;  // the last one describes itself, compiles and loads, and does not launch
+constexpr uint32_t not_described = 0, not_compiled = 1, not_loaded = 2, no_memory = 3, far = 5,
+                   devices =
+                       6;  // all after no_memory describe themselves, compile and load, and do not launch
 constexpr uint32_t nowhere = 999;
 constexpr std::align_val_t alignment{64};  // as DeviceDescription has it
 
@@ -28,13 +30,14 @@ class FaultyRuntime final : public Runtime {
     DeviceDescription description;
     description.description = std::string(1, static_cast<char>('0' + device));
     description.name = "a faulty device";
+    description.host_memory = device != far;
     return description;
   }
   void* alloc(uint32_t device, uint64_t bytes) override {
     return device == no_memory ? nullptr : ::operator new(bytes, alignment);
   }
   void free(uint32_t, void* data) override { ::operator delete(data, alignment); }
-  void copy(const fe_copy_args&) override {}
+  void copy(const fe_copy_args&) override { fail_silently(); }
   void* module_load(uint32_t device, std::span<const Bytes>, std::string_view) override {
     if (device == not_loaded) fail_silently();
     return &module_;
@@ -54,12 +57,15 @@ class FaultyProvider final : public Provider {
   std::string device_kind() const override { return "faulty"; }
   std::unique_ptr<Target> open_target(Bytes description) override {
     if (description[0] == std::byte{'0' + not_compiled}) fail_silently();
-    return std::make_unique<Target>();
+    auto target = std::make_unique<Target>();
+    if (mode_ == "nothing") target->capabilities.push_back({0, 0, 1});
+    return target;
   }
   std::vector<Candidate> propose(Target&, Bytes) override {
     if (mode_ == "declines") return {};
     Candidate candidate;
     candidate.name = "nothing";
+    if (mode_ == "worthless") candidate.cost = -1;
     if (mode_ == "layout") candidate.operand_layouts.push_back({nowhere, {}, {}, {}});
     return {candidate};
   }
@@ -73,6 +79,16 @@ class FaultyProvider final : public Provider {
 
  private:
   std::string mode_;
+};
+
+class FaultyRegions final : public RegionProvider {
+ public:
+  std::string id() const override { return "faulty.regions"; }
+  std::string device_kind() const override { return "faulty"; }
+  std::unique_ptr<Target> open_target(Bytes) override { return std::make_unique<Target>(); }
+  std::vector<Claim> claim(Target&, Bytes) override { fail_silently(); }
+  CompileResult compile(Target&, const CompileRequest&) override { fail_silently(); }
+  std::string fingerprint() override { return "faulty"; }
 };
 
 int32_t failing_kernel(void*, fe_call*, const fe_kernel_call_args*, fe_none*) { return FE_EDEVICE; }
@@ -99,8 +115,9 @@ void split(const fe_schedule_api& schedule, uint32_t group, uint32_t at) {
 
 void contribute(PluginBuilder& builder, const PluginContext& context) {
   builder.add(std::unique_ptr<Runtime>(std::make_unique<FaultyRuntime>()));
-  builder.add(std::unique_ptr<Provider>(std::make_unique<FaultyProvider>(
-      std::string(context.config.has("provider") ? context.config.string("provider") : ""))));
+  const std::string provider(context.config.has("provider") ? context.config.string("provider") : "");
+  builder.add(std::unique_ptr<Provider>(std::make_unique<FaultyProvider>(provider)));
+  if (provider == "claims") builder.add(std::unique_ptr<Provider>(std::make_unique<FaultyRegions>()));
   const std::string pass(context.config.has("pass") ? context.config.string("pass") : "");
   auto before = [&](void (*body)(const fe_loop_api&)) {
     builder.add(loop_pass("test.faulty." + pass, [body](const fe_loop_api& loops) {

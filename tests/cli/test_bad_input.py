@@ -260,16 +260,17 @@ class Devices(BadInputTest):
 
     def test_failing_devices(self):
         words = ("run", "fixed.fe", "--no-fuse", "--plugin", Settings.plugin, "--device")
-        self.refused(USAGE, "FE-D01", "device faulty:5", "numbers 0 to 4", *words, "faulty:5")
+        self.refused(USAGE, "FE-D01", "device faulty:6", "numbers 0 to 5", *words, "faulty:6")
         for number, code, place in ((0, "FE-D05", "device faulty:0"), (1, "FE-D05", "device faulty:1"), (2, "FE-D02", "fixed.fe"),
-                                    (3, "FE-D03", "device faulty:3"), (4, "FE-D04", "")):
+                                    (3, "FE-D03", "device faulty:3"), (4, "FE-D04", ""), ("5,cpu", "FE-D21", "")):
             with self.subTest(number=number):
                 self.refused(DEVICE, code, place, "", *words, f"faulty:{number}")
         self.assertIn("FE-D05", self.accepted("targets", "--plugin", Settings.plugin).stdout)
 
     def test_failing_provider(self):
         for mode, code, status in (("declines", "FE-K20", UNSUPPORTED), ("layout", "FE-K21", INTERNAL),
-                                   ("silent", "FE-K22", DEVICE)):
+                                   ("silent", "FE-K22", DEVICE), ("nothing", "FE-S20", BAD_INPUT),
+                                   ("worthless", "FE-S22", INTERNAL), ("claims", "FE-S23", DEVICE)):
             with self.subTest(mode=mode):
                 (self.folder / "ferrite.toml").write_text(
                     'schema = 0\nenable = ["test.faulty"]\n[plugin."test.faulty"]\n'

@@ -5,17 +5,21 @@
 Usage: test_placement.py [--ferrite FILE] [--stubs DIRECTORY] [unittest options]
 """
 
-import argparse
 import os
+import signal
 import subprocess
 import sys
-import tempfile
-import unittest
+import time
 from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
+
+from program import BUILD, DEVICE, TIMEOUT_SECONDS, USAGE, ProgramTest, Settings, main  # noqa: E402
+
+import tables  # noqa: E402
+
 MODEL = """ferrite graph 0
 graph @mixed(%x: f32[4,24], %y: f32[4,24]) -> (%out "out", %total "total") {
   %sum = add(%x, %y) from "sum"
@@ -25,28 +29,22 @@ graph @mixed(%x: f32[4,24], %y: f32[4,24]) -> (%out "out", %total "total") {
   %out = mul(%centre, %sum) from "scale"
 }
 """
+# Reductions were declined, and so was division.
 CAPABILITIES = """schema = 0
-[target."acme.c 1".statement]
+target = "TARGET"
+provider = "c"
+plugin = "acme.c 1"
+[passed]
 map = ["f32"]
-[target."acme.c 1".primitive]
-add = ["f32"]
-sub = ["f32"]
-mul = ["f32"]
-max = ["f32"]
+[declined]
+reduce = ["f32"]
+div = ["f32"]
 """
-BAD_INPUT, DEVICE = 3, 5
 
 
-class Settings:
-    ferrite = ROOT / "build/release/bin/ferrite"
-    stubs = ROOT / "build/release/lib/ferrite/stubs"
-
-
-class PlacementTest(unittest.TestCase):
+class PlacementTest(ProgramTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="ferrite-placement-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        super().setUp()
         for file in Settings.stubs.glob("*.plugin.toml"):
             (self.folder / file.name).write_text(file.read_text())
         for file in Settings.stubs.glob("*.so"):
@@ -57,19 +55,24 @@ class PlacementTest(unittest.TestCase):
         np.save(self.folder / "x.npy", self.x)
         np.save(self.folder / "y.npy", self.y)
 
-    def call(self, command, *options, plugins=("acme.c",), device="c,cpu", **environment):
-        words = [str(Settings.ferrite), command, str(self.folder / "mixed.fe"), "--device", device]
+    def compiled(self, command, *options, plugins=("acme.c",), device="c,cpu", **environment):
+        """`ferrite COMMAND` on the model and its inputs."""
+        words = [command, "mixed.fe", "--device", device]
         for plugin in plugins:
-            words += ["--plugin", str(self.folder / f"{plugin}.plugin.toml")]
+            words += ["--plugin", f"{plugin}.plugin.toml"]
         for name in "xy":
-            words += ["-i", f"{name}={self.folder / name}.npy"]
-        words += map(str, options)
-        return subprocess.run(
-            words, capture_output=True, text=True, check=False, timeout=50, env={**os.environ, **environment}
-        )
+            words += ["-i", f"{name}={name}.npy"]
+        return self.call(*words, *options, environment=environment)
+
+    def measured(self, change=lambda text: text):
+        """Puts a table of what the backend takes where it is looked for."""
+        log = self.compiled("run", "-o", self.folder / "out", FERRITE_LOG="plugins").stderr
+        place = tables.place_of(log, "c")
+        self.assertEqual(place.parent.resolve(), self.folder.resolve())
+        tables.write(place, change(CAPABILITIES))
 
     def right(self, *options, **how):
-        done = self.call("run", "-o", self.folder / "out", *options, **how)
+        done = self.compiled("run", "-o", self.folder / "out", *options, **how)
         self.assertEqual(done.returncode, 0, done.stderr)
         total = self.x + self.y
         clipped = np.maximum(total, 0)
@@ -78,16 +81,11 @@ class PlacementTest(unittest.TestCase):
             np.testing.assert_allclose(np.load(self.folder / f"out/output_{index}.npy"), expected, 1e-4, 1e-4)
 
     def explained(self, *patterns, options=(), **how):
-        done = self.call("explain", *options, **how)
+        done = self.compiled("explain", *options, **how)
         self.assertEqual(done.returncode, 0, done.stderr)
         for pattern in patterns:
             self.assertRegex(done.stdout, "(?m)" + pattern)
         return done.stdout
-
-    def refused(self, done, code, pattern, status=BAD_INPUT):
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertRegex(done.stderr, r"(?m)^ferrite: " + code + r" ")
-        self.assertRegex(done.stderr, pattern)
 
     def test_everything_that_a_device_takes(self):
         self.right()
@@ -95,34 +93,45 @@ class PlacementTest(unittest.TestCase):
         self.assertNotRegex(text, r"<-  cpu$")
 
     def test_what_was_measured_decides(self):
-        (self.folder / "acme.c.capabilities.toml").write_text(CAPABILITIES)
+        self.measured()
         self.right("--no-fuse")
         self.explained(r"placed .* <-  c$", r"placed .* <-  cpu$", r"refused .* <-  c: reduce of f32", options=["--no-fuse"])
 
-    def test_a_measurement_of_another_target_says_nothing(self):
-        (self.folder / "acme.c.capabilities.toml").write_text(CAPABILITIES.replace("acme.c 1", "acme.c 0"))
-        self.assertNotRegex(self.explained(r"placed  .* <-  c$"), "refused")
+    def test_plugin_check_writes_what_placement_reads(self):
+        place = tables.place_of(self.compiled("run", "-o", "out", FERRITE_LOG="plugins").stderr, "c")
+        words = [Settings.ferrite, "plugin", "check", "acme.c.plugin.toml", "--level", "L3", "--capabilities", "."]
+        # The table grows name by name; the first one is enough.
+        check = subprocess.Popen(words, cwd=self.folder, stdout=subprocess.DEVNULL, start_new_session=True)
+        end = time.monotonic() + TIMEOUT_SECONDS
+        while not list(self.folder.glob("*" + tables.SUFFIX)) and check.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        os.killpg(check.pid, signal.SIGKILL)
+        check.wait()
+        self.assertEqual([table.name for table in self.folder.glob("*" + tables.SUFFIX)], [place.name])
 
     def test_bad_capability_files(self):
-        for text, code, pattern in [
-            (CAPABILITIES.replace("map", "mop"), "FE-S21", r"capabilities.toml:3:1: .*'mop'; did you mean 'map'"),
-            (CAPABILITIES.replace("sub", "sup"), "FE-S21", r"capabilities.toml:6:1: .*'sup'; did you mean 'sub'"),
-            (CAPABILITIES.replace('["f32"]', '["f23"]'), "FE-S21", r"toml:3:8: .*'f23'; did you mean 'f32'"),
-            (CAPABILITIES.replace(".statement]", ".statements]"), "FE-M02", r"statements"),
-            ("schema = 9\n", "FE-M04", r"toml:1:"),
-            ("schema = \n", "FE-M01", r"toml:1:"),
+        for old, new, code, pattern in [
+            ("map", "mop", "FE-P54", r"capabilities.toml:6:1: .*'mop'; did you mean 'map'"),
+            ("div", "dif", "FE-P54", r"capabilities.toml:9:1: .*'dif'; did you mean 'div'"),
+            ('["f32"]', '["f23"]', "FE-P54", r"toml:\d+:8: .*did you mean 'f32'"),
+            ("[passed]", "[passd]", "FE-P54", r"toml:5:2: .*'passd'; did you mean 'passed'"),
+            ("schema = 0", "schema = 9", "FE-P54", r"toml:1:1: .*later version"),
+            ("schema = 0", "schema = ", "FE-M01", r"toml:1:"),
         ]:
-            with self.subTest(text):
-                (self.folder / "acme.c.capabilities.toml").write_text(text)
-                self.refused(self.call("run", "-o", self.folder / "out"), code, pattern)
+            with self.subTest(new):
+                self.measured(lambda text, old=old, new=new: text.replace(old, new))
+                done = self.compiled("run", "-o", self.folder / "out")
+                for table in self.folder.glob("*.capabilities.toml"):
+                    table.unlink()
+                self.assertRefused(done, code, pattern)
 
     def test_what_does_not_compile_goes_to_the_next_device(self):
         self.right(PATH="/nonexistent")
         self.explained(r"refused .* <-  c: .*acme.c/compiler .*'cc' cannot be run", r"placed .* <-  cpu$", PATH="/nonexistent")
 
     def test_the_last_device_has_no_next_one(self):
-        done = self.call("run", "-o", self.folder / "out", device="c", PATH="/nonexistent")
-        self.refused(done, "acme.c/compiler", "cannot be run")
+        done = self.compiled("run", "-o", self.folder / "out", device="c", PATH="/nonexistent")
+        self.assertRefused(done, "acme.c/compiler", "cannot be run")
 
     def with_accelerator(self, settings=""):
         manifest = self.folder / "ferrite.toml"
@@ -145,17 +154,17 @@ class PlacementTest(unittest.TestCase):
 
     def test_a_region_that_is_not_convex(self):
         self.claims(r"claim: 1 refused, cycle; 2 taken$", r"refused \(cycle\) .* <-  everything of acme.npu",
-                    settings="greedy = true")  # fmt: skip
+                    settings="config.greedy = true")  # fmt: skip
 
     def test_regions_that_overlap(self):
         model = self.folder / "mixed.fe"
         model.write_text(MODEL.replace("sub(%clip, %total)", "sub(%clip, %sum)"))
-        how = self.with_accelerator("greedy = true\nmost = 1")
+        how = self.with_accelerator("config.greedy = true\nconfig.most = 1")
         self.explained(r"claim: 4 refused, overlap; 1 taken$", r"taken .* <-  everything of acme.npu", **how)
 
     def test_a_region_that_does_not_compile(self):
         self.claims(r"claim: 1 refused, compile; 1 taken$", r"refused \(compile\) .*: acme.npu/refused 'mul' is not compiled",
-                    settings='refuses = "mul"')  # fmt: skip
+                    settings='config.refuses = "mul"')  # fmt: skip
 
     def test_a_compiler_in_its_own_process(self):
         self.claims(r"claim: 2 taken$", settings='isolation = "process"')
@@ -163,16 +172,11 @@ class PlacementTest(unittest.TestCase):
     def test_bad_lists_of_devices(self):
         how = self.with_accelerator()
         how["device"] = "npu"
-        done = self.call("run", *how.pop("options"), "-o", self.folder / "out", **how)
-        self.refused(done, "FE-D20", "'npu' compiles no loops", status=DEVICE)
-        self.refused(self.call("run", "-o", self.folder / "out", device="c,"), "FE-D01", "none is named", status=2)
-        self.refused(self.call("run", "-o", self.folder / "out", device="c,cqu"), "FE-D01", "did you mean 'cpu'", status=2)
+        done = self.compiled("run", *how.pop("options"), "-o", self.folder / "out", **how)
+        self.assertRefused(done, "FE-D20", "'npu' compiles no loops", status=DEVICE)
+        self.assertRefused(self.compiled("run", "-o", self.folder / "out", device="c,"), "FE-D01", "none is named", status=USAGE)
+        self.assertRefused(self.compiled("run", "-o", self.folder / "out", device="c,cqu"), "FE-D01", "did you mean 'cpu'", status=USAGE)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ferrite", type=Path, default=Settings.ferrite)
-    parser.add_argument("--stubs", type=Path, default=Settings.stubs)
-    arguments, rest = parser.parse_known_args()
-    Settings.ferrite, Settings.stubs = arguments.ferrite, arguments.stubs
-    unittest.main(argv=[sys.argv[0], *rest])
+    main(__doc__, stubs=BUILD / "lib/ferrite/stubs")

@@ -6,6 +6,7 @@ Usage: test_stub_models.py [--ferrite FILE] [--stubs DIRECTORY] [--list] [CASE..
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -15,23 +16,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / "bench" / "models"), str(ROOT / "tests" / "models")]
+sys.path[:0] = [str(ROOT / "bench" / "models"), str(ROOT / "tests" / "models"), str(Path(__file__).resolve().parent)]
 
 import rows as table  # noqa: E402
+import tables  # noqa: E402
 import test_models as models  # noqa: E402
 
-FLOATS = '["f32"]'
-ALL = '["bool", "i32", "i64", "f32"]'
-PRIMITIVES = ("add sub mul div neg abs sign min max fma eq ne lt le gt ge and or xor not where exp log sqrt rsqrt "
-              "reciprocal tanh erf pow floor isnan cast").split()  # fmt: skip
-
-
-def capabilities(fingerprint: str, statements: dict[str, str], primitives: list[str]) -> str:
-    lines = ["schema = 0", f'[target."{fingerprint}".statement]']
-    lines += [f"{kind} = {types}" for kind, types in statements.items()]
-    lines += [f'[target."{fingerprint}".primitive]']
-    lines += [f"{name} = {ALL}" for name in primitives]
-    return "\n".join(lines) + "\n"
+# What the backend that prints C is said to have declined: reductions and the error function.
+MEASURED = """schema = 0
+target = "TARGET"
+provider = "c"
+plugin = "acme.c 1"
+[declined]
+reduce = ["f32", "i64"]
+erf = ["f32"]
+"""
 
 
 @dataclass
@@ -59,28 +58,28 @@ NPU = [r"claim: .*taken", r"taken .* <- +elementwise of acme.npu: on npu", r"tra
 CASES = {
     # Everything on the backend that prints C, contractions as the reductions that they are.
     "c-alone": Case("magika-b1", "acme.c", options=["--device", "c"], explained=[r"chosen +\S.* <- +c:"]),
-    # Only maps, and only with some primitives: the rest is the CPU's.
+    # What was measured as declined is the CPU's.
     "c-measured": Case(
         "minilm-1x128", "acme.c", options=["--device", "c,cpu"],
-        measured=capabilities("acme.c 1", {"map": ALL}, [p for p in PRIMITIVES if p != "erf"]),
+        measured=MEASURED,
         explained=[r"placement: .*\d+ placed", r"placed .* <- +c$", r"placed .* <- +cpu$",
                    r"refused .* <- +c: reduce of f32"],
     ),  # fmt: skip
     # The library takes the products and their bias, the code generator what follows.
     "gemm": Case(
-        "minilm-1x128", "acme.gemm", manifest='[plugin."acme.gemm"]\nprice = 0.001',
+        "minilm-1x128", "acme.gemm", manifest='[plugin."acme.gemm".config]\nprice = 0.001',
         explained=[r"select: .*chosen", r"chosen .* <- +gemm\.bias: covers 2 of [3-9] statements",
                    r"refused \(cost\) .* <- +the code generator"],
     ),  # fmt: skip
     # Regions of at most one op, so that tensors stay in the accelerator's layout between two of them; the rest is the CPU's.
     "npu": Case(
         "open-nsfw-b1", "acme.npu", more=["acme.npu.runtime"], options=["--device", "npu,cpu"],
-        manifest='[plugin."acme.npu"]\nmost = 1', explained=NPU,
+        manifest='[plugin."acme.npu".config]\nmost = 1', explained=NPU,
     ),
     # Its compiler in a process of its own.
     "npu-isolated": Case(
         "open-nsfw-b1", "acme.npu", more=["acme.npu.runtime"], options=["--device", "npu,cpu"],
-        manifest='[plugin."acme.npu"]\nmost = 1\nisolation = "process"', explained=NPU,
+        manifest='[plugin."acme.npu"]\nconfig.most = 1\nisolation = "process"', explained=NPU,
     ),
 }  # fmt: skip
 
@@ -95,12 +94,18 @@ def check(name: str, case: Case, arguments: argparse.Namespace) -> list[str]:
                 shutil.copy(arguments.stubs / file, folder)
         enabled = ", ".join(f'"{plugin}"' for plugin in plugins)
         (folder / "ferrite.toml").write_text(MANIFEST.format(plugins=enabled, more=case.manifest))
-        if case.measured:
-            (folder / f"{case.plugin}.capabilities.toml").write_text(case.measured)
         options = ("--manifest", str(folder / "ferrite.toml"), *case.options)
-        found = models.failures(row, arguments.ferrite, table.MODELS, 2, options)
         command = [arguments.ferrite, "explain", row.path(), *table.write_inputs(row.inputs(), folder), *options]
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=50, check=False)
+
+        def explain() -> subprocess.CompletedProcess:
+            return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=50, check=False,
+                                  env={**os.environ, "FERRITE_LOG": "plugins"})  # fmt: skip
+
+        done = explain()
+        if case.measured:
+            tables.write(tables.place_of(done.stderr, "c"), case.measured)
+            done = explain()
+        found = models.failures(row, arguments.ferrite, table.MODELS, 2, options)
     if done.returncode != 0:
         return [*found, done.stderr]
     missing = [pattern for pattern in case.explained if not re.search(pattern, done.stdout, re.MULTILINE)]
