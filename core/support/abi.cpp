@@ -2,11 +2,10 @@
 #include "core/support/abi.h"
 
 #include <atomic>
-#include <deque>
-#include <mutex>
 #include <thread>
 
 #include "core/support/callback.h"
+#include "core/support/recycled.h"
 
 namespace ferrite::core::abi {
 
@@ -28,34 +27,7 @@ struct Call::Record {
   }
 };
 
-namespace {
-
-/// Calls that are over, the oldest first; so many wait before one is used again.
-template <class Record>
-struct Records {
-  static constexpr size_t rest = 64;
-  std::mutex mutex;
-  std::deque<Record*> over;
-  static Records& all() {
-    static auto& records = *new Records();
-    return records;
-  }
-  Record* take() {
-    std::lock_guard lock(mutex);
-    if (over.size() <= rest) return new Record();
-    Record* record = over.front();
-    over.pop_front();
-    return record;
-  }
-  void give(Record* record) {
-    std::lock_guard lock(mutex);
-    over.push_back(record);
-  }
-};
-
-}  // namespace
-
-Call::Call() : record_(Records<Record>::all().take()) {
+Call::Call() : record_(Recycled<Record>::take()) {
   record_->call.size = sizeof(fe_call);
   record_->call.host = record_;
   record_->call.set_error = Record::set_error;
@@ -72,7 +44,7 @@ Call::Call() : record_(Records<Record>::all().take()) {
 Call::~Call() {
   record_->live.store(false);
   record_->cancelled = nullptr;
-  Records<Record>::all().give(record_);
+  Recycled<Record>::give(record_);
 }
 
 fe_call* Call::get() { return &record_->call; }

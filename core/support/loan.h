@@ -3,23 +3,21 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
-#include <mutex>
 
 #include "core/support/callback.h"
 #include "core/support/error.h"
+#include "core/support/recycled.h"
 #include "ferrite/abi/base.h"
 
 namespace ferrite::core {
 
 /// A table whose `self` leads to an owner for as long as this lives. The memory behind the table stays for good: a plugin that
-/// kept it, or calls it from a thread of its own, gets an error (FE-P62, FE-P63) and not undefined behaviour. Returned tables
-/// are lent again in the order in which they came back, so that a kept one is not soon somebody else's.
+/// kept it, or calls it from a thread of its own, gets an error (FE-P62, FE-P63) and not undefined behaviour.
 template <class Table, class Owner>
 class Loan {
  public:
   /// The functions are `table`'s; its `self` is set here. The calling thread may use them.
-  Loan(Owner* owner, const Table& table) : record_(take()) {
+  Loan(Owner* owner, const Table& table) : record_(Recycled<Record>::take()) {
     record_->table = table;
     record_->table.self = record_;
     record_->thread.store(thread_mark());
@@ -28,9 +26,7 @@ class Loan {
   }
   ~Loan() {
     record_->owner.store(nullptr);
-    auto& records = Records::all();
-    std::lock_guard lock(records.mutex);
-    records.returned.push_back(record_);
+    Recycled<Record>::give(record_);
   }
   Loan(const Loan&) = delete;
   Loan& operator=(const Loan&) = delete;
@@ -69,15 +65,6 @@ class Loan {
     std::atomic<const void*> thread{nullptr};
     std::atomic<bool> elsewhere{false};
   };
-  struct Records {
-    static constexpr size_t rest = 64;  // so many wait before one is lent again
-    std::mutex mutex;
-    std::deque<Record*> returned;
-    static Records& all() {
-      static auto& records = *new Records();
-      return records;
-    }
-  };
 
   static const void* thread_mark() {
     static thread_local char mark;
@@ -86,14 +73,6 @@ class Loan {
   static Error other_thread() {
     return error(FE_EINVALID, "FE-P63",
                  "a table of the host was used from another thread than the callback's own");
-  }
-  static Record* take() {
-    auto& records = Records::all();
-    std::lock_guard lock(records.mutex);
-    if (records.returned.size() <= Records::rest) return new Record();
-    Record* record = records.returned.front();
-    records.returned.pop_front();
-    return record;
   }
 
   Record* const record_;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Records that are never freed, because a plugin may keep a pointer to one.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+
+namespace ferrite::core {
+
+/// Records of one type. Those that were given back are taken again in that order, and only once `rest` others wait: a pointer
+/// that was kept leads to a record that is over, and not soon to somebody else's. Any-thread.
+template <class Record>
+class Recycled {
+ public:
+  static constexpr size_t rest = 64;
+
+  static Record* take() {
+    Waiting& waiting = all();
+    {
+      std::lock_guard lock(waiting.mutex);
+      if (waiting.count > rest) {
+        --waiting.count;
+        Link* oldest = waiting.first;
+        waiting.first = oldest->next;
+        return oldest;
+      }
+    }
+    return new Link();
+  }
+  /// `record` came from take().
+  static void give(Record* record) {
+    auto* link = static_cast<Link*>(record);
+    link->next = nullptr;
+    Waiting& waiting = all();
+    std::lock_guard lock(waiting.mutex);
+    (waiting.count++ == 0 ? waiting.first : waiting.last->next) = link;
+    waiting.last = link;
+  }
+
+ private:
+  struct Link : Record {
+    Link* next = nullptr;
+  };
+  struct Waiting {
+    std::mutex mutex;
+    Link *first = nullptr, *last = nullptr;
+    size_t count = 0;
+  };
+  static Waiting& all() {
+    static auto& waiting = *new Waiting();
+    return waiting;
+  }
+};
+
+}  // namespace ferrite::core
