@@ -141,7 +141,7 @@ Error stale(std::string_view what) {
 
 Result<std::vector<ValueId>> read_values(const fe_array& array, std::string_view op) {
   constexpr uint64_t most = 1u << 20;
-  if (!abi::readable(array, sizeof(fe_value)) || array.count > most) {
+  if (!abi::readable<fe_value>(array) || array.count > most) {
     return error(FE_EINVALID, "FE-G22", "the operand array of '{}' cannot be read", op);
   }
   std::vector<ValueId> values;
@@ -175,7 +175,7 @@ Result<void> GraphApi::make(const fe_make_args& args, fe_make_out& out) {
   NodeSpec spec;
   spec.op = abi::string(args.op);
   FE_TRY(spec.operands, read_values(args.operands, spec.op));
-  if (!abi::readable(args.attrs, offsetof(fe_attr, reserved))) {
+  if (!abi::readable<fe_attr>(args.attrs, offsetof(fe_attr, reserved))) {
     return error(FE_EINVALID, "FE-G22", "the attribute array of '{}' cannot be read", spec.op);
   }
   for (uint64_t k = 0; k < args.attrs.count; ++k) {

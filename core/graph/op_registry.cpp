@@ -12,7 +12,7 @@ Result<Attribute> read_attribute(const fe_attr& attr) {
   if (result.name.empty()) return error(FE_EINVALID, "FE-G22", "an attribute without a name");
   const auto list = [&](auto sample) -> Result<Attribute> {
     using T = decltype(sample);
-    if (!abi::readable(attr.list, sizeof(T))) {
+    if (!abi::readable<T>(attr.list)) {
       return error(FE_EINVALID, "FE-G22", "the list of attribute '{}' cannot be read", result.name);
     }
     std::vector<std::conditional_t<std::is_same_v<T, fe_string>, std::string, T>> values;
@@ -52,8 +52,8 @@ Result<OpInfo> OpInfo::read(const fe_op_def& def, std::string plugin) {
   };
   if (info.name.empty()) return wrong("it has no name");
   if (!info.def.infer) return wrong("it has no infer callback");
-  if (!abi::readable(info.def.operands, offsetof(fe_operand_def, reserved)) ||
-      !abi::readable(info.def.attrs, offsetof(fe_attr_def, required))) {
+  if (!abi::readable<fe_operand_def>(info.def.operands, offsetof(fe_operand_def, reserved)) ||
+      !abi::readable<fe_attr_def>(info.def.attrs, offsetof(fe_attr_def, required))) {
     return wrong("its operand or attribute array cannot be read");
   }
   for (uint64_t k = 0; k < info.def.operands.count; ++k) {

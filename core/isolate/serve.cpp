@@ -293,8 +293,7 @@ class Server {
     to.put(out.local_bytes);
     to.put(out.statement_kinds);
     std::vector<uint64_t> capabilities;
-    for (uint64_t k = 0; abi::readable(out.capabilities, sizeof(fe_capability)) && k < out.capabilities.count;
-         ++k) {
+    for (uint64_t k = 0; abi::readable<fe_capability>(out.capabilities) && k < out.capabilities.count; ++k) {
       const auto given = abi::element<fe_capability>(out.capabilities, k);
       capabilities.insert(capabilities.end(), {given.statement, given.primitive, given.dtypes});
     }
@@ -406,8 +405,7 @@ class Server {
       if (!given) return FE_EINVALID;
       auto& [to, count] = *static_cast<Collected*>(host);
       const fe_claim claim = abi::read(given);
-      if (!abi::readable(claim.nodes, sizeof(uint32_t)) ||
-          !abi::readable(claim.layouts, sizeof(fe_claim_layout)))
+      if (!abi::readable<uint32_t>(claim.nodes) || !abi::readable<fe_claim_layout>(claim.layouts))
         return FE_EINVALID;
       ++count;
       to.put(claim.id);

@@ -25,7 +25,7 @@ Coverage::Coverage() {
 Result<Coverage> Coverage::declared(const fe_array& capabilities) {
   Coverage result;
   if (capabilities.count == 0) return result;
-  if (!abi::readable(capabilities, sizeof(fe_capability)))
+  if (!abi::readable<fe_capability>(capabilities))
     return error(FE_EINVALID, "FE-S20", "its array of capabilities is null, or its stride is {}",
                  capabilities.stride);
   result.statements_.fill(0);

@@ -97,8 +97,7 @@ Result<std::vector<Claim>> ask(const Graph& graph, const graph::FlatBytes& flat,
     claim.name = abi::view(read.name);
     claim.cost = read.cost;
     if (!std::isfinite(read.cost) || read.cost < 0) claim.fault = "its cost is no time";
-    if (!abi::readable(read.nodes, sizeof(uint32_t)) ||
-        !abi::readable(read.layouts, sizeof(fe_claim_layout))) {
+    if (!abi::readable<uint32_t>(read.nodes) || !abi::readable<fe_claim_layout>(read.layouts)) {
       claim.fault = "its lists cannot be read";
       return FE_OK;
     }

@@ -32,7 +32,7 @@ Result<std::string> name_of(fe_string text, std::string_view what) {
 }
 
 Result<std::vector<std::string>> names_of(const fe_array& array, std::string_view what) {
-  if (!abi::readable(array, sizeof(fe_string)) || array.count > most_items)
+  if (!abi::readable<fe_string>(array) || array.count > most_items)
     return error(FE_EINVALID, "FE-P07", "its array of {} cannot be read: {} elements, a stride of {}", what,
                  array.count, array.stride);
   std::vector<std::string> result;
@@ -159,7 +159,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     if (status != FE_OK) return at(place, call.error(status, "FE-P06", "the plugin could not be created"));
     plugin->instance = out.instance;
     if (const auto& given = out.contributions;
-        !abi::readable(given, sizeof(fe_contribution)) || given.count > most_items) {
+        !abi::readable<fe_contribution>(given) || given.count > most_items) {
       destroy(*plugin);
       return at(place,
                 error(FE_EINVALID, "FE-P07",
@@ -237,7 +237,7 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       FE_TRY(const auto* table, table_of<fe_rule_set>(contribution, "rules"));
       std::string file(abi::view(table->file));
       if (file.empty()) file = plugin.id + ".rules";
-      if (!abi::readable(table->predicates, sizeof(fe_predicate)) || table->predicates.count > most_items ||
+      if (!abi::readable<fe_predicate>(table->predicates) || table->predicates.count > most_items ||
           (table->predicates.count > 0 && table->predicates.stride != sizeof(fe_predicate)))
         return error(FE_EINVALID, "FE-P07",
                      "its array of predicates cannot be read: {} elements, a stride of {}",

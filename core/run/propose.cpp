@@ -28,7 +28,7 @@ Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const 
     const auto candidate = abi::read(given);
     const std::string name(abi::view(candidate.name));
     if (!std::isfinite(candidate.cost) || candidate.cost < 0 || candidate.workspace_bytes < 0 ||
-        !abi::readable(candidate.operand_layouts, sizeof(uint64_t))) {
+        !abi::readable<fe_operand_layout>(candidate.operand_layouts, sizeof(uint64_t))) {
       to.fault = error(FE_EINTERNAL, "FE-S22", "candidate '{}' costs {} s and wants {} bytes of workspace",
                        name, candidate.cost, candidate.workspace_bytes);
       return FE_EINVALID;

@@ -87,9 +87,20 @@ T element(const fe_array& array, uint64_t k) {
   }
   return value;
 }
-/// An array that can be read: data where there are elements, and a stride that is no smaller than the least element.
-inline bool readable(const fe_array& array, uint64_t least) {
-  return array.count == 0 || (array.data && array.stride >= least && array.count < uint64_t{1} << 32);
+/// An array of T that can be read: data where there are elements, a stride of at least the least element, and structs that end
+/// before the next one begins.
+template <class T>
+bool readable(const fe_array& array, uint64_t least = sizeof(T)) {
+  if (array.count == 0) return true;
+  if (!array.data || array.stride < least || array.count >= uint64_t{1} << 32) return false;
+  if constexpr (SizeLed<T>) {
+    for (uint64_t k = 0; k < array.count; ++k) {
+      uint64_t size = 0;
+      std::memcpy(&size, static_cast<const char*>(array.data) + k * array.stride, sizeof(size));
+      if (size > array.stride) return false;
+    }
+  }
+  return true;
 }
 template <class T>
 fe_array array(const T* data, size_t count) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -282,6 +283,13 @@ TEST(GraphApi, BadHandlesAndStructsAreErrors) {
   EXPECT_EQ(call.api->make(call.api->self, &call.call, nullptr, nullptr), FE_EINVALID);
   EXPECT_EQ(call.code, "FE-G23");
   EXPECT_EQ(call.api->make(nullptr, nullptr, &args, nullptr), FE_EINVALID);
+  // Structs that reach into the next ones.
+  const std::array<fe_attr, 2> attrs{abi::sized<fe_attr>(), abi::sized<fe_attr>()};
+  args.operands = {};
+  args.attrs = {attrs.data(), 2, sizeof(fe_attr) / 2};
+  call.code.clear();
+  EXPECT_EQ(call.api->make(call.api->self, &call.call, &args, nullptr), FE_EINVALID);
+  EXPECT_EQ(call.code, "FE-G22");
   fe_handle_out handle{};
   auto type = abi::sized<fe_tensor_type>();
   type.rank = 1u << 31;
