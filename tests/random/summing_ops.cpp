@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ops that combine many elements: reductions, contractions, and those over windows.
+#include "generator.h"
+
+namespace ferrite::random_graphs {
+
+void Generator::reduce() {
+  auto k = choose([](const Tensor& t) { return t.rank() >= 1; });
+  if (!k) return;
+  Tensor r = w_.values[*k];
+  std::vector<int64_t> axes;
+  for (size_t d = 0; d < r.rank(); ++d)
+    if (random_.chance(0.5))
+      axes.push_back(static_cast<int64_t>(d) - (random_.chance(0.3) ? static_cast<int64_t>(r.rank()) : 0));
+  if (axes.empty()) axes.push_back(static_cast<int64_t>(r.rank()) - 1);
+  std::vector<bool> reduced(r.rank());
+  double count = 1;
+  for (int64_t axis : axes) {
+    auto d = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(r.rank()) : axis);
+    reduced[d] = true;
+    count *= static_cast<double>(r.dims[d]);
+  }
+  static const std::vector<std::string> bools = {"reduce_any", "reduce_all"},
+                                        integers = {"reduce_sum", "reduce_max", "reduce_min"},
+                                        floats = {"reduce_sum",  "reduce_max",        "reduce_min",
+                                                  "reduce_mean", "reduce_sum",        "reduce_sum_square",
+                                                  "reduce_l1",   "reduce_log_sum_exp"};
+  const auto name = random_.pick(r.dtype == boolean ? bools : is_float(r.dtype) ? floats : integers);
+  const bool keep = random_.chance(0.5);
+  Dims dims;
+  for (size_t d = 0; d < r.rank(); ++d)
+    if (!reduced[d] || keep) dims.push_back(reduced[d] ? 1 : r.dims[d]);
+  const double wide = epsilon_of(compute_type(r.dtype)), magnitude = r.magnitude;
+  if (name == "reduce_sum" || name == "reduce_l1") {
+    r.magnitude = std::max(1.0, count) * magnitude;
+    r.error = count * r.error + count * wide * r.magnitude / 4 + epsilon_of(r.dtype) * r.magnitude;
+    // Sums of small floats are exact in f32, and rounded once.
+  } else if (name == "reduce_sum_square") {
+    r.error = 2 * count * r.error * magnitude;
+    r.magnitude = std::max(1.0, count) * magnitude * magnitude;
+    r.error += count * wide * r.magnitude / 4 + epsilon_of(r.dtype) * r.magnitude;
+    r.quantum = r.quantum * r.quantum;
+  } else if (name == "reduce_mean") {
+    r = computed(r, magnitude, r.error + count * wide * magnitude);
+    r.special = r.special || count == 0;
+  } else if (name == "reduce_log_sum_exp") {
+    r = computed(r, magnitude + std::log(std::max(1.0, count)) + 1, 2 * r.error + count * wide);
+    r.special = r.special || count == 0;
+  } else if (is_float(r.dtype) && count == 0) {
+    r.special = true;
+  } else if (count == 0 && r.dtype != boolean) {
+    r.magnitude = most_integer(r.dtype);
+  }
+  if (!is_float(r.dtype) && r.dtype != boolean && name == "reduce_sum" && r.magnitude > most_integer(r.dtype))
+    r.magnitude = most_integer(r.dtype);
+  r.dims = dims;
+  emit(r,
+       fmt::format("{}({}) {{axes = [{}], keepdims = {}}}", name, w_.use(*k), fmt::join(axes, ", "), keep));
+}
+
+void Generator::argmax() {
+  auto k = choose([](const Tensor& t) { return t.rank() >= 1 && is_exact(t) && t.dtype != boolean; });
+  if (!k) return;
+  Tensor r = w_.values[*k];
+  const auto axis = random_.integer(0, static_cast<int64_t>(r.rank()) - 1);
+  auto& dim = r.dims[static_cast<size_t>(axis)];
+  if (dim == 0) return;
+  const bool keep = random_.chance(0.5), last = random_.chance(0.3);
+  r.magnitude = static_cast<double>(dim);
+  r.dtype = i64;
+  dim = 1;
+  if (!keep) r.dims.erase(r.dims.begin() + axis);
+  emit(r, fmt::format("{}({}) {{axis = {}, keepdims = {}, select_last = {}}}",
+                      random_.chance(0.5) ? "argmax" : "argmin", w_.use(*k), axis, keep, last));
+}
+
+void Generator::cumsum() {
+  auto k = choose([](const Tensor& t) { return t.rank() >= 1 && t.dtype != boolean && t.magnitude < 100; });
+  if (!k) return;
+  Tensor r = w_.values[*k];
+  const auto axis = random_.integer(0, static_cast<int64_t>(r.rank()) - 1);
+  const auto count = std::max(1.0, static_cast<double>(r.dims[static_cast<size_t>(axis)]));
+  r.magnitude *= count;
+  r.error = count * r.error + count * epsilon_of(compute_type(r.dtype)) * r.magnitude +
+            epsilon_of(r.dtype) * r.magnitude;
+  emit(r, fmt::format("cumsum({}) {{axis = {}, exclusive = {}, reverse = {}}}", w_.use(*k), axis,
+                      random_.chance(0.3), random_.chance(0.3)));
+}
+
+void Generator::softmax() {
+  auto k = choose([](const Tensor& t) { return is_float(t.dtype) && t.rank() >= 1 && t.error < 0.05; });
+  if (!k) return;
+  const auto t = w_.values[*k];
+  const auto axis = random_.integer(-1, static_cast<int64_t>(t.rank()) - 1);
+  const auto dim = static_cast<double>(axis < 0 ? t.dims.back() : t.dims[static_cast<size_t>(axis)]);
+  const double error =
+      2 * t.error + epsilon_of(t.dtype) * t.magnitude + dim * epsilon_of(compute_type(t.dtype));
+  if (random_.chance(0.4)) {
+    const auto span = 2 * t.magnitude + std::log(dim + 1) + 1;
+    return emit(computed(t, span, 2 * error), fmt::format("log_softmax({}) {{axis = {}}}", w_.use(*k), axis));
+  }
+  if (random_.chance(0.5))
+    return emit(computed(t, 1, error), fmt::format("softmax({}) {{axis = {}}}", w_.use(*k), axis));
+  // Written out.
+  Tensor row = t;
+  row.dims[static_cast<size_t>(axis < 0 ? static_cast<int64_t>(t.rank()) - 1 : axis)] = 1;
+  if (dim == 0 || t.magnitude > 40) return;
+  const auto axes = fmt::format("{{axes = [{}], keepdims = true}}", axis);
+  auto top = w_.node(row, fmt::format("reduce_max({}) {}", w_.use(*k), axes));
+  auto shifted =
+      w_.node(computed(t, 2 * t.magnitude, 2 * t.error), fmt::format("sub({}, {})", w_.use(*k), w_.use(top)));
+  auto powers = w_.node(computed(t, 1, w_.values[shifted].error), fmt::format("exp({})", w_.use(shifted)));
+  auto sum = w_.node(computed(row, dim, dim * w_.values[powers].error),
+                     fmt::format("reduce_sum({}) {}", w_.use(powers), axes));
+  emit(computed(t, 1, 4 * w_.values[powers].error + error),
+       fmt::format("div({}, {})", w_.use(powers), w_.use(sum)));
+}
+
+void Generator::normalise() {
+  auto k = choose([](const Tensor& t) {
+    return is_float(t.dtype) && t.rank() >= 1 && t.magnitude < 20 && t.error < 0.05;
+  });
+  if (!k) return;
+  const auto t = w_.values[*k];
+  const auto dim = static_cast<double>(t.dims.back());
+  const double wide = epsilon_of(compute_type(t.dtype));
+  // epsilon 0.25 bounds the scale by 2.
+  const double error = 8 * (1 + t.magnitude) * (t.error + (dim + 4) * wide * (1 + t.magnitude));
+  auto call = [&](const std::string& name, const std::string& scale) {
+    return fmt::format("{}({}{}) {{axis = -1, epsilon = 0.25}}", name, w_.use(*k), scale);
+  };
+  const double magnitude = 4 * t.magnitude + 1;
+  if (random_.chance(0.3)) return emit(computed(t, magnitude, error), call("rms_norm", ""));
+  if (random_.chance(0.4)) {
+    const auto scale = w_.constant(t.dtype, {t.dims.back()}), bias = w_.constant(t.dtype, {t.dims.back()});
+    auto operands = fmt::format(", {}, {}", w_.use(scale), w_.use(bias));
+    return emit(computed(t, 2 * magnitude + 2, 2 * error), call("layer_norm", operands));
+  }
+  if (random_.chance(0.4) || dim == 0) return emit(computed(t, magnitude, error), call("layer_norm", ""));
+  Tensor row = t;
+  row.dims.back() = 1;
+  const std::string axes = "{axes = [-1], keepdims = true}";
+  const double narrow = 32 * (1 + t.magnitude) * epsilon_of(t.dtype) * (1 + t.magnitude);
+  auto mean =
+      w_.node(computed(row, t.magnitude, t.error), fmt::format("reduce_mean({}) {}", w_.use(*k), axes));
+  auto centred = w_.node(computed(t, 2 * t.magnitude, 2 * t.error),
+                         fmt::format("sub({}, {})", w_.use(*k), w_.use(mean)));
+  auto squares = w_.node(computed(t, 4 * t.magnitude * t.magnitude, error + narrow),
+                         fmt::format("mul({}, {})", w_.use(centred), w_.use(centred)));
+  auto variance = w_.node(computed(row, 4 * t.magnitude * t.magnitude, error + narrow),
+                          fmt::format("reduce_mean({}) {}", w_.use(squares), axes));
+  auto shifted = w_.node(computed(row, 4 * t.magnitude * t.magnitude + 1, error + narrow),
+                         fmt::format("add({}, {})", w_.use(variance), w_.scalar(t.dtype, 0.25)));
+  auto root =
+      w_.node(computed(row, 2 * t.magnitude + 1, error + narrow), fmt::format("sqrt({})", w_.use(shifted)));
+  emit(computed(t, magnitude, 4 * (error + narrow) * (1 + t.magnitude)),
+       fmt::format("div({}, {})", w_.use(centred), w_.use(root)));
+}
+
+size_t Generator::operand(DType dtype, const Dims& dims, int exact) {
+  auto same = choose([&](const Tensor& t) { return t.dtype == dtype && t.dims == dims; });
+  if (same && random_.chance(0.3)) return *same;
+  if (is_float(dtype) && random_.chance(0.5) && Tensor{"", f32, dims, 1, 0, 0, false, 0}.elements() <= 4096)
+    return w_.constant(dtype, dims);
+  return fresh(dtype, dims, exact);
+}
+
+Tensor Generator::summed(const Tensor& a, const Tensor& b, double count) {
+  Tensor r = a;
+  r.magnitude = std::max(1.0, count) * a.magnitude * b.magnitude;
+  r.error = count * (a.error * b.magnitude + b.error * a.magnitude) +
+            count * epsilon_of(compute_type(a.dtype)) * r.magnitude / 4 + epsilon_of(a.dtype) * r.magnitude;
+  r.quantum = a.quantum * b.quantum;
+  r.special = a.special || b.special;
+  return r;
+}
+
+void Generator::matmul() {
+  auto k = choose([](const Tensor& t) { return t.dtype != boolean && t.rank() >= 1 && t.magnitude <= 200; });
+  if (!k) return;
+  const auto a = w_.values[*k];
+  const int64_t depth = a.dims.back(), columns = random_dim();
+  Dims dims;
+  const bool vector = random_.chance(0.15);
+  if (vector) {
+    dims = {depth};
+  } else {
+    dims = {depth, columns};
+    if (a.rank() > 2 && random_.chance(0.6))
+      for (size_t d = a.rank() - 2; d-- > 0;) dims.insert(dims.begin(), random_.chance(0.3) ? 1 : a.dims[d]);
+  }
+  Dims result(a.dims.begin(), a.dims.end() - 1);
+  if (!vector) result.push_back(columns);
+  Tensor shape{"", f32, result, 1, 0, 0, false, 0};
+  if (shape.elements() > most_elements || shape.elements() * std::max<int64_t>(1, depth) > 600000) return;
+  const auto b = operand(a.dtype, dims, -1);
+  Tensor r = summed(a, w_.values[b], static_cast<double>(depth));
+  r.dims = result;
+  emit(r, fmt::format("matmul({}, {})", w_.use(*k), w_.use(b)));
+}
+
+std::optional<size_t> Generator::image() {
+  auto k = choose([](const Tensor& t) {
+    return is_float(t.dtype) && (t.rank() == 3 || t.rank() == 4) && t.elements() > 0 && t.magnitude <= 100;
+  });
+  if (k && random_.chance(0.6)) return k;
+  Dims dims = {random_.integer(1, 3), random_.pick(std::vector<int64_t>{1, 2, 3, 4, 8, 16, 17})};
+  const auto spatial = random_.integer(1, 2);
+  for (int64_t d = 0; d < spatial; ++d) dims.push_back(random_.integer(1, spatial == 1 ? 40 : 14));
+  return fresh(random_.chance(0.75) ? f32 : random_.pick(std::vector<DType>{f64, bf16, f16}), dims, -1);
+}
+
+std::optional<Generator::Windows> Generator::windows(const Dims& dims) {
+  Windows w;
+  for (size_t d = 2; d < dims.size(); ++d) {
+    w.kernel.push_back(random_.integer(1, 4));
+    w.strides.push_back(random_.integer(1, 3));
+    w.dilations.push_back(random_.chance(0.7) ? 1 : 2);
+    // Pads smaller than the window: none lies in the padding alone.
+    w.low.push_back(random_.integer(0, w.kernel.back() - 1));
+    w.high.push_back(random_.integer(0, w.kernel.back() - 1));
+    const int64_t room =
+        dims[d] + w.low.back() + w.high.back() - ((w.kernel.back() - 1) * w.dilations.back() + 1);
+    if (room < 0) return std::nullopt;
+    w.result.push_back(room / w.strides.back() + 1);
+    w.volume *= w.kernel.back();
+  }
+  return w;
+}
+
+void Generator::convolution() {
+  auto k = image();
+  if (!k) return;
+  const auto x = w_.values[*k];
+  auto w = windows(x.dims);
+  if (!w) return;
+  std::vector<int64_t> divisors;
+  for (int64_t g = 1; g <= x.dims[1]; ++g)
+    if (x.dims[1] % g == 0) divisors.push_back(g);
+  const int64_t groups = random_.chance(0.5) ? 1 : random_.pick(divisors);
+  const int64_t out =
+      groups * (random_.chance(0.4) ? 1 : random_.pick(std::vector<int64_t>{1, 2, 3, 4, 8, 16, 17}));
+  Dims weight = {out, x.dims[1] / groups};
+  weight.insert(weight.end(), w->kernel.begin(), w->kernel.end());
+  Tensor r = x;
+  r.dims = {x.dims[0], out};
+  r.dims.insert(r.dims.end(), w->result.begin(), w->result.end());
+  const int64_t terms = weight[1] * w->volume;
+  if (r.elements() > most_elements || r.elements() * terms > 600000 || r.elements() == 0) return;
+  const auto b = operand(x.dtype, weight, -1);
+  const Dims dims = r.dims;
+  r = summed(x, w_.values[b], static_cast<double>(terms));
+  r.dims = dims;
+  std::string bias;
+  if (random_.chance(0.4)) {
+    const auto c = operand(x.dtype, {out}, -1);
+    bias = ", " + w_.use(c);
+    r.magnitude += w_.values[c].magnitude;
+    r.error += w_.values[c].error + epsilon_of(r.dtype) * r.magnitude;
+    r.special = r.special || w_.values[c].special;
+    r.quantum = r.quantum > 0 && w_.values[c].quantum > 0 ? std::min(r.quantum, w_.values[c].quantum) : 0;
+  }
+  emit(r, fmt::format("conv({}, {}{}) {{{}, groups = {}}}", w_.use(*k), w_.use(b), bias, w->attributes(),
+                      groups));
+}
+
+void Generator::pool() {
+  auto k = image();
+  if (!k) return;
+  Tensor r = w_.values[*k];
+  auto w = windows(r.dims);
+  if (!w) return;
+  // A window with dilation may lie in the padding alone; its average would be of nothing.
+  const bool maximum = random_.chance(0.5);
+  for (auto dilation : w->dilations)
+    if (dilation > 1) return;
+  if (!maximum) r = computed(r, r.magnitude, r.error + 16 * epsilon_of(compute_type(r.dtype)) * r.magnitude);
+  r.dims.resize(2);
+  r.dims.insert(r.dims.end(), w->result.begin(), w->result.end());
+  const auto counted = maximum ? "" : fmt::format(", count_include_pad = {}", random_.chance(0.5));
+  emit(r, fmt::format("{}({}) {{kernel = [{}], {}{}}}", maximum ? "max_pool" : "avg_pool", w_.use(*k),
+                      fmt::join(w->kernel, ", "), w->attributes(), counted));
+}
+
+}  // namespace ferrite::random_graphs
