@@ -208,6 +208,7 @@ Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& re
     const auto last = requests;
     auto args = abi::sized<fe_pass_args>();
     args.loops = api.api();
+    api.set_deadline(deadline);
     FE_CHECK(call_pass(entry, args, deadline));
     FE_CHECK(api.check());
     return size_t{requests.forbidden != last.forbidden || requests.forced != last.forced};
@@ -233,6 +234,7 @@ Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& regis
     const auto last = schedule.groups;
     auto args = abi::sized<fe_pass_args>();
     args.schedule = api.api();
+    api.set_deadline(deadline);
     FE_CHECK(call_pass(entry, args, deadline));
     FE_CHECK(api.check());
     return size_t{schedule.groups != last};

@@ -58,7 +58,7 @@ LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
   table.rev = 1;
   table.program = [](void* self, fe_call* call, const fe_none*, fe_program_view* out) -> int32_t {
     int32_t refused = FE_OK;
-    auto* api = Loan<fe_loop_api, LoopApi>::owner_of(self, call, refused);
+    auto* api = Loan<fe_loop_api, LoopApi>::owner_in_time(self, call, refused);
     if (!api) return refused;
     const auto& program = api->program_;
     out->statement_count = static_cast<uint32_t>(program.statements.size());
@@ -69,13 +69,13 @@ LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
   table.statement = [](void* self, fe_call* call, const fe_statement_args* args,
                        fe_statement_view* out) -> int32_t {
     int32_t refused = FE_OK;
-    auto* api = Loan<fe_loop_api, LoopApi>::owner_of(self, call, refused);
+    auto* api = Loan<fe_loop_api, LoopApi>::owner_in_time(self, call, refused);
     if (!api) return refused;
     return api->views_.fill(call, args, {}, out);
   };
   table.forbid_fusion = [](void* self, fe_call* call, const fe_pair_args* args, fe_none*) -> int32_t {
     int32_t refused = FE_OK;
-    auto* api = Loan<fe_loop_api, LoopApi>::owner_of(self, call, refused);
+    auto* api = Loan<fe_loop_api, LoopApi>::owner_in_time(self, call, refused);
     if (!api) return refused;
     size_t count = api->program_.statements.size();
     if (!args || args->a >= count || args->b >= count || args->a == args->b)
@@ -85,7 +85,7 @@ LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
   };
   table.force_fusion = [](void* self, fe_call* call, const fe_pair_args* args, fe_none*) -> int32_t {
     int32_t refused = FE_OK;
-    auto* api = Loan<fe_loop_api, LoopApi>::owner_of(self, call, refused);
+    auto* api = Loan<fe_loop_api, LoopApi>::owner_in_time(self, call, refused);
     if (!api) return refused;
     size_t count = api->program_.statements.size();
     if (!args || args->a >= count || args->b >= count || args->a == args->b)
@@ -101,7 +101,7 @@ ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(sched
   table.rev = 1;
   table.program = [](void* self, fe_call* call, const fe_none*, fe_program_view* out) -> int32_t {
     int32_t refused = FE_OK;
-    auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_of(self, call, refused);
+    auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_in_time(self, call, refused);
     if (!api) return refused;
     const auto& schedule = api->schedule_;
     out->statement_count = static_cast<uint32_t>(schedule.program.statements.size());
@@ -112,14 +112,14 @@ ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(sched
   table.statement = [](void* self, fe_call* call, const fe_statement_args* args,
                        fe_statement_view* out) -> int32_t {
     int32_t refused = FE_OK;
-    auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_of(self, call, refused);
+    auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_in_time(self, call, refused);
     if (!api) return refused;
     return api->views_.fill(call, args, api->schedule_.groups, out);
   };
   // The part from `at` on becomes a group of its own, behind the first part, where its inputs are ready.
   table.split_group = [](void* self, fe_call* call, const fe_group_args* args, fe_none*) -> int32_t {
     int32_t refused = FE_OK;
-    auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_of(self, call, refused);
+    auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_in_time(self, call, refused);
     if (!api) return refused;
     auto& groups = api->schedule_.groups;
     if (!args || args->group >= groups.size()) return refuse(call, "FE-S02", "there is no such group");

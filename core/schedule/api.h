@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/schedule/schedule.h"
+#include "core/support/deadline.h"
 #include "core/support/loan.h"
 #include "ferrite/abi/schedule.h"
 
@@ -36,6 +37,9 @@ class LoopApi {
   LoopApi(const LoopProgram& program, FusionRequests& requests);
   LoopApi(const LoopApi&) = delete;
   const fe_loop_api* api() const { return loan_->table(); }
+  /// Once it has passed, every slot fails (FE-M21).
+  void set_deadline(const Deadline& deadline) { deadline_ = deadline; }
+  const Deadline& deadline() const { return deadline_; }
   /// FE-P63 where a pass let another thread use the table.
   Result<void> check() const { return loan_->check(); }
 
@@ -43,6 +47,7 @@ class LoopApi {
   const LoopProgram& program_;
   FusionRequests& requests_;
   StatementViews views_;
+  Deadline deadline_;
   std::optional<Loan<fe_loop_api, LoopApi>> loan_;
 };
 
@@ -51,12 +56,16 @@ class ScheduleApi {
   explicit ScheduleApi(Schedule& schedule);
   ScheduleApi(const ScheduleApi&) = delete;
   const fe_schedule_api* api() const { return loan_->table(); }
+  /// Once it has passed, every slot fails (FE-M21).
+  void set_deadline(const Deadline& deadline) { deadline_ = deadline; }
+  const Deadline& deadline() const { return deadline_; }
   /// FE-P63 where a pass let another thread use the table.
   Result<void> check() const { return loan_->check(); }
 
  private:
   Schedule& schedule_;
   StatementViews views_;
+  Deadline deadline_;
   std::optional<Loan<fe_schedule_api, ScheduleApi>> loan_;
 };
 

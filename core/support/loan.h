@@ -50,6 +50,13 @@ class Loan {
     status = abi::report(call, other_thread());
     return nullptr;
   }
+  /// The same for owners whose callback may take only so long: refused as well once their deadline() has passed (FE-M21).
+  static Owner* owner_in_time(void* self, fe_call* call, int32_t& status) {
+    Owner* owner = owner_of(self, call, status);
+    if (!owner || !owner->deadline().passed()) return owner;
+    status = abi::report(call, owner->deadline().check().error());
+    return nullptr;
+  }
   /// The owner of a table that is lent now.
   static Owner& owner_of(const Table& table) { return *static_cast<Record*>(table.self)->owner.load(); }
   /// FE-P63 where another thread called.

@@ -58,6 +58,35 @@ TEST(Limits, EndAPassThatTakesTooLong) {
   EXPECT_EQ(run(in_time, ledger), "2");
 }
 
+/// The passes of both fusion hooks, at most 20 ms each, over the schedule of a small graph.
+Result<void> run_fusion_hooks(const char* mode, OnError on_error, Ledger& ledger) {
+  Pipeline pipeline;
+  pipeline.plugins = {standard_ops(), request("slow", on_error, {{"mode", std::string(mode)}})};
+  pipeline.passes = {of_pass()};
+  pipeline.passes[0].limits.timeout = std::chrono::milliseconds(20);
+  FE_TRY(const auto session, Session::open(pipeline));
+  FE_TRY(auto compiled, compile(*session, relu_text, ledger, "lower"));
+  schedule::FusionRequests requests;
+  FE_CHECK(run_pre_fusion(*compiled.program, session->registry(), {}, requests, ledger));
+  auto schedule = schedule::fuse(std::move(*compiled.program), requests, {}, ledger);
+  return run_post_fusion(schedule, session->registry(), {}, ledger);
+}
+
+TEST(Limits, EndAPassOfAFusionHookThatTakesTooLong) {
+  for (const char* mode : {"asks_loops", "asks_schedule"}) {
+    Ledger ledger;
+    auto ran = run_fusion_hooks(mode, OnError::fail, ledger);
+    ASSERT_FALSE(ran) << mode;
+    const auto text = ran.error().message();
+    EXPECT_TRUE(text.starts_with("FE-P10 ")) << text;
+    EXPECT_NE(text.find("FE-M21 it took longer than timeout_ms = 20"), std::string::npos) << text;
+    Ledger skipped;
+    ran = run_fusion_hooks(mode, OnError::skip, skipped);
+    EXPECT_TRUE(ran) << ran.error().message();
+    EXPECT_EQ(passes_of(skipped, "failed"), std::vector<std::string>{"test.slow.pass"}) << mode;
+  }
+}
+
 TEST(Limits, RunAPassToItsFixpoint) {
   Ledger ledger;
   Case test{"settles", of_pass()};
