@@ -70,12 +70,28 @@ TEST_P(Refused, LeavesNothing) {
 }
 INSTANTIATE_TEST_SUITE_P(Plugin, Refused, testing::ValuesIn(cases_of({"refused"})), name_of_case);
 
-class Undone : public testing::TestWithParam<Case> {};
+class Undone : public testing::TestWithParam<Case> {
+ protected:
+  /// With what the case sets to its pass.
+  static Result<std::unique_ptr<Session>> opened(OnError on_error) {
+    const Case& item = GetParam();
+    Pipeline pipeline;
+    pipeline.plugins = {standard_ops(), request_of(item, on_error)};
+    if (item.max_rewrites) {
+      PassOverride change;
+      change.name = item.pass;
+      change.where = "test.toml:1:1";
+      change.limits.max_rewrites = static_cast<size_t>(*item.max_rewrites);
+      pipeline.passes.push_back(std::move(change));
+    }
+    return Session::open(pipeline);
+  }
+};
 
 TEST_P(Undone, IsNamedAndLeavesTheGraphAsItWas) {
   const Case& item = GetParam();
   {
-    auto session = open({request_of(item)});
+    auto session = opened(OnError::fail);
     ASSERT_TRUE(session) << session.error().message();
     Ledger ledger;
     for (int64_t k = 0; k < item.compilations_before; ++k) {
@@ -88,7 +104,7 @@ TEST_P(Undone, IsNamedAndLeavesTheGraphAsItWas) {
     expect_named(compiled.error(), item.code);
     expect_named(compiled.error(), "'" + item.pass + "'");
   }
-  auto session = open({request_of(item, OnError::skip)});
+  auto session = opened(OnError::skip);
   ASSERT_TRUE(session) << session.error().message();
   auto graph = parse(**session, sum_text);
   const auto before = graph::print(graph);

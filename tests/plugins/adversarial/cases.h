@@ -2,6 +2,7 @@
 // The table of cases.toml.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Case {
   std::string pass = "test.adversarial.pass";  ///< that fails
   std::vector<graph::Attribute> config;
   int64_t compilations_before = 0;
+  std::optional<int64_t> max_rewrites;
 };
 
 inline std::vector<Case> read_cases() {
@@ -38,6 +40,7 @@ inline std::vector<Case> read_cases() {
         table["pass"].value_or(item.plugin.starts_with("adversarial") ? std::string("test.adversarial.pass")
                                                                       : "test." + item.plugin + ".pass");
     if (item.name == "endless_rules") item.pass = "adversarial.fe";
+    item.max_rewrites = table["max_rewrites"].value<int64_t>();
     item.compilations_before = table["compilations_before"].value_or(int64_t{0});
     if (const auto* config = table["config"].as_table()) {
       for (const auto& [key, value] : *config)

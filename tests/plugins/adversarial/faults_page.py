@@ -26,6 +26,7 @@ OUTCOMES = {
     "checked": "`ferrite plugin check` finds it",
     "locked": "is not loaded",
     "ends": "the program ends with status 70",
+    "silent": "the program ends without a word",
 }
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Does one forbidden thing in one callback: settings mode, and `in` = "pass" | "lowering" | "predicate" | "create".
-//   exit, abort, segfault, hang       the process does not survive them
+//   exit, leave, abort, segfault, hang  the process does not survive them
 //   keeps_table, thread, foreign      uses what it was lent late, elsewhere, or in another graph
 //   endless_rules                     two rules that undo each other
 //   endless_pass                      makes nodes until it is stopped
@@ -26,6 +26,7 @@ __attribute__((no_sanitize("undefined"))) void write_to_nowhere() {
 
 void misbehave(std::string_view mode) {
   if (mode == "exit") std::exit(0);
+  if (mode == "leave") std::_Exit(0);
   if (mode == "abort") std::abort();
   if (mode == "segfault") write_to_nowhere();
   while (mode == "hang") std::this_thread::sleep_for(std::chrono::seconds(1));

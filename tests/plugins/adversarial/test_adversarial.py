@@ -60,10 +60,18 @@ class AdversarialTest(ProgramTest):
                 last = done.stderr.splitlines()[-1]
                 self.assertTrue(last.startswith(f"ferrite: {case['code']} plugin 'test.adversarial', {case['callback']}: "), done.stderr)
 
+    def test_what_is_not_seen(self):
+        """A call that leaves no time for a word; what docs/plugin-faults.md sends to isolation."""
+        for case in self.cases("silent"):
+            with self.subTest(case=case["name"]):
+                done = self.run_model(case)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+                self.assertFalse((self.folder / "out").exists())
+
     def test_isolated_plugins_end_alone(self):
         """In a process of its own the same plugin is named just so, and where the manifest says so the compilation goes on."""
         apart = 'isolation = "process"\nprocess = { timeout_ms = 1000 }\n'
-        for case in self.cases("ends"):
+        for case in self.cases("ends") + self.cases("silent"):
             with self.subTest(case=case["name"]):
                 done = self.run_model(case, apart, watchdog="0")
                 self.assertNotIn(done.returncode, (OK, -6, -11), done.stderr)
