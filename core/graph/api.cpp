@@ -10,19 +10,36 @@
 
 namespace ferrite::core::graph {
 
-/// Every slot: reads the arguments at this side's size, fills the answer at the peer's, and turns an error into a
+namespace {
+
+int32_t out_of_memory(fe_call* call) {
+  return abi::report(call, error(FE_ENOMEM, "FE-G24", "out of memory in a slot of the graph"));
+}
+int32_t failed(fe_call* call, const std::exception& exception) {
+  return abi::report(call, error(FE_EINTERNAL, "FE-G24", "a slot of the graph failed: {}", exception.what()));
+}
+
+}  // namespace
+
+/// The object that a slot was called for. Null, and `status` set, where the call is refused.
+template <class Args>
+GraphApi* GraphApi::entered(void* self, fe_call* call, const Args* args, int32_t& status) {
+  if (!self || !args || args->size < sizeof(uint64_t)) {
+    status = abi::report(
+        call, error(FE_EINVALID, "FE-G23", "a slot of the graph was called without its arguments"));
+    return nullptr;
+  }
+  return Loan<fe_graph_api, GraphApi>::owner_in_time(self, call, status);
+}
+
+/// The slots that edit: each reads the arguments at this side's size, fills the answer at the peer's, and turns an error into a
 /// status and the call's text. Nothing is thrown across.
 template <auto Method, class Args, class Out>
 int32_t GraphApi::slot(void* self, fe_call* call, const Args* args, Out* out) {
   try {
-    if (!self || !args || args->size < sizeof(uint64_t)) {
-      return abi::report(
-          call, error(FE_EINVALID, "FE-G23", "a slot of the graph was called without its arguments"));
-    }
     int32_t refused = FE_OK;
-    auto* api = Loan<fe_graph_api, GraphApi>::owner_of(self, call, refused);
+    GraphApi* api = entered(self, call, args, refused);
     if (!api) return refused;
-    if (api->deadline_.passed()) return abi::report(call, api->deadline_.check().error());
     const Args given = abi::read(args);
     // Only what make gives is asked for in its answer: room for the results.
     Out answer{};
@@ -32,10 +49,35 @@ int32_t GraphApi::slot(void* self, fe_call* call, const Args* args, Out* out) {
     abi::write(out, answer);
     return FE_OK;
   } catch (const std::bad_alloc&) {
-    return abi::report(call, error(FE_ENOMEM, "FE-G24", "out of memory in a slot of the graph"));
+    return out_of_memory(call);
   } catch (const std::exception& exception) {
-    return abi::report(call,
-                       error(FE_EINTERNAL, "FE-G24", "a slot of the graph failed: {}", exception.what()));
+    return failed(call, exception);
+  }
+}
+
+/// The slots that only read. They are called for every node and value, so a peer that is as large as this side, the usual
+/// case, has its struct filled in place.
+template <auto Fill, class Args, class Out>
+int32_t GraphApi::view_slot(void* self, fe_call* call, const Args* args, Out* out) {
+  try {
+    int32_t refused = FE_OK;
+    GraphApi* api = entered(self, call, args, refused);
+    if (!api) return refused;
+    const Args given = abi::read(args);
+    if (out && out->size >= sizeof(Out)) {
+      const uint64_t size = out->size;
+      refused = (api->*Fill)(given, *out, call);
+      out->size = size;
+      return refused;
+    }
+    Out answer{};
+    refused = (api->*Fill)(given, answer, call);
+    if (refused == FE_OK) abi::write(out, answer);
+    return refused;
+  } catch (const std::bad_alloc&) {
+    return out_of_memory(call);
+  } catch (const std::exception& exception) {
+    return failed(call, exception);
   }
 }
 
@@ -52,9 +94,9 @@ const fe_graph_api& GraphApi::functions() {
   static const fe_graph_api table = [] {
     auto api = abi::sized<fe_graph_api>();
     api.rev = 1;
-    api.view = slot<&GraphApi::view, fe_none, fe_graph_view>;
-    api.node = slot<&GraphApi::node, fe_node_args, fe_node_view>;
-    api.value = slot<&GraphApi::value, fe_value_args, fe_value_view>;
+    api.view = view_slot<&GraphApi::view, fe_none, fe_graph_view>;
+    api.node = view_slot<&GraphApi::node, fe_node_args, fe_node_view>;
+    api.value = view_slot<&GraphApi::value, fe_value_args, fe_value_view>;
     api.make = slot<&GraphApi::make, fe_make_args, fe_make_out>;
     api.literal = slot<&GraphApi::literal, fe_literal_args, fe_handle_out>;
     api.weight = slot<&GraphApi::weight, fe_weight_args, fe_handle_out>;
@@ -98,10 +140,12 @@ const GraphApi::NodeScratch& GraphApi::attributes_of(NodeId id, const Node& node
   viewed = {scratch.revision, scratch.used};
   if (scratch.used == scratch.node_views.size()) scratch.node_views.emplace_back();
   NodeScratch& view = scratch.node_views[scratch.used++];
-  if (view.strings.size() < node.attributes.size()) view.strings.resize(node.attributes.size());
-  view.attributes.clear();
+  if (view.attributes.size() < node.attributes.size()) {
+    view.attributes.resize(node.attributes.size());
+    view.strings.resize(node.attributes.size());
+  }
   for (size_t k = 0; k < node.attributes.size(); ++k)
-    view.attributes.push_back(view_of(node.attributes[k], view.strings[k]));
+    fill_view(view.attributes[k], node.attributes[k], view.strings[k]);
   return view;
 }
 
@@ -114,7 +158,7 @@ uint32_t GraphApi::flags_of(uint32_t op) {
   return *flags_[op];
 }
 
-Result<void> GraphApi::view(const fe_none&, fe_graph_view& out) {
+int32_t GraphApi::view(const fe_none&, fe_graph_view& out, fe_call*) {
   Scratch& scratch = this->scratch();
   if (!scratch.has_view) {
     scratch.has_view = true;
@@ -129,7 +173,7 @@ Result<void> GraphApi::view(const fe_none&, fe_graph_view& out) {
   out.inputs = abi::array(scratch.inputs.data(), scratch.inputs.size());
   out.outputs = abi::array(scratch.outputs.data(), scratch.outputs.size());
   out.revision = graph_.revision();
-  return {};
+  return FE_OK;
 }
 
 namespace {
@@ -151,24 +195,29 @@ Result<std::vector<ValueId>> read_values(const fe_array& array, std::string_view
 
 }  // namespace
 
-Result<void> GraphApi::node(const fe_node_args& args, fe_node_view& out) {
+int32_t GraphApi::node(const fe_node_args& args, fe_node_view& out, fe_call* call) {
   const Node* node = graph_.find(NodeId{args.node});
-  if (!node) return stale("node");
+  if (!node) return abi::report(call, stale("node"));
   out.handle = args.node;
   out.op = abi::string(graph_.op_name(node->op));
   out.operands = abi::array(node->operands.data(), node->operands.size());
   out.results = abi::array(node->results.data(), node->results.size());
-  if (!node->attributes.empty()) out.attrs = abi::array(attributes_of(NodeId{args.node}, *node).attributes);
+  out.attrs = {};
+  if (!node->attributes.empty()) {
+    const NodeScratch& scratch = attributes_of(NodeId{args.node}, *node);
+    out.attrs = abi::array(scratch.attributes.data(), node->attributes.size());
+  }
   out.origin = abi::string(std::string_view(node->origin));
   out.flags = flags_of(node->op);
-  return {};
+  out.reserved = 0;
+  return FE_OK;
 }
 
-Result<void> GraphApi::value(const fe_value_args& args, fe_value_view& out) {
+int32_t GraphApi::value(const fe_value_args& args, fe_value_view& out, fe_call* call) {
   const Value* value = graph_.find(ValueId{args.value});
-  if (!value) return stale("value");
-  out = view_of(graph_, ValueId{args.value}, *value);
-  return {};
+  if (!value) return abi::report(call, stale("value"));
+  fill_view(out, graph_, ValueId{args.value}, *value);
+  return FE_OK;
 }
 
 Result<void> GraphApi::make(const fe_make_args& args, fe_make_out& out) {

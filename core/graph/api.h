@@ -45,11 +45,12 @@ class GraphApi {
   void set_evaluate(Evaluate evaluate) { evaluate_ = std::move(evaluate); }
   /// Once it has passed, every slot fails (FE-M21).
   void set_deadline(const Deadline& deadline) { deadline_ = deadline; }
+  const Deadline& deadline() const { return deadline_; }
 
  private:
   struct NodeScratch {
-    std::vector<fe_attr> attributes;
-    std::vector<std::vector<fe_string>> strings;
+    std::vector<fe_attr> attributes;              // the first ones are the node's, as many as it has
+    std::vector<std::vector<fe_string>> strings;  // of each of them
   };
   /// The attributes of a node that was viewed: which of `node_views`, as long as the revision is still that.
   struct Viewed {
@@ -72,9 +73,9 @@ class GraphApi {
   Scratch& scratch();
   const NodeScratch& attributes_of(NodeId id, const Node& node);
   uint32_t flags_of(uint32_t op);
-  Result<void> view(const fe_none& args, fe_graph_view& out);
-  Result<void> node(const fe_node_args& args, fe_node_view& out);
-  Result<void> value(const fe_value_args& args, fe_value_view& out);
+  int32_t view(const fe_none& args, fe_graph_view& out, fe_call* call);
+  int32_t node(const fe_node_args& args, fe_node_view& out, fe_call* call);
+  int32_t value(const fe_value_args& args, fe_value_view& out, fe_call* call);
   Result<void> make(const fe_make_args& args, fe_make_out& out);
   Result<void> literal(const fe_literal_args& args, fe_handle_out& out);
   Result<void> weight(const fe_weight_args& args, fe_handle_out& out);
@@ -88,6 +89,10 @@ class GraphApi {
   Result<void> users(const fe_value_args& args, fe_users_out& out);
 
   static const fe_graph_api& functions();
+  template <class Args>
+  static GraphApi* entered(void* self, fe_call* call, const Args* args, int32_t& status);
+  template <auto Fill, class Args, class Out>
+  static int32_t view_slot(void* self, fe_call* call, const Args* args, Out* out);
   template <auto Method, class Args, class Out>
   static int32_t slot(void* self, fe_call* call, const Args* args, Out* out);
 

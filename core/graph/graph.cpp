@@ -138,9 +138,9 @@ std::vector<NodeId> Graph::users(ValueId id) const {
   return result;
 }
 
-bool Graph::is_output(ValueId id) const {
+bool Graph::is_output(ValueId id, const Value& value) const {
   // A graph may have many outputs and a value many readers: whichever is less is looked at.
-  const auto& uses = value(id).uses;
+  const auto& uses = value.uses;
   if (uses.size() < outputs_.size()) {
     return std::any_of(uses.begin(), uses.end(),
                        [](const Use& use) { return !use.user && !(use.index & Use::mutation); });

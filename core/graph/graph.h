@@ -150,7 +150,8 @@ class Graph {
   }  ///< in the order in which they were added
   std::optional<ValueId> find_value(std::string_view name) const;
   std::vector<NodeId> users(ValueId id) const;  ///< each once, in order; without the outputs
-  bool is_output(ValueId id) const;
+  bool is_output(ValueId id) const { return is_output(id, value(id)); }
+  bool is_output(ValueId id, const Value& value) const;  ///< for who has looked it up
 
   /// The contiguous bytes of a constant, mapped when first asked for. FE-G42 where it has none.
   Result<std::span<const std::byte>> constant_bytes(ValueId id) const;

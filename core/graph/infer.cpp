@@ -10,8 +10,10 @@
 
 namespace ferrite::core::graph {
 
-fe_tensor_type view_of(const TensorType& type) {
-  auto view = abi::sized<fe_tensor_type>();
+namespace {
+
+void fill_view(fe_tensor_type& view, const TensorType& type) {
+  view.size = sizeof view;
   view.dtype = static_cast<fe_dtype>(type.dtype);
   view.layout = type.layout.kind;
   view.rank = static_cast<uint32_t>(type.rank());
@@ -20,13 +22,31 @@ fe_tensor_type view_of(const TensorType& type) {
   view.offset = type.layout.offset;
   view.alignment = type.layout.alignment;
   view.device = type.device;
+}
+
+}  // namespace
+
+fe_tensor_type view_of(const TensorType& type) {
+  fe_tensor_type view;
+  fill_view(view, type);
   return view;
 }
 
 fe_attr view_of(const Attribute& attribute, std::vector<fe_string>& strings) {
-  auto view = abi::sized<fe_attr>();
+  fe_attr view;
+  fill_view(view, attribute, strings);
+  return view;
+}
+
+void fill_view(fe_attr& view, const Attribute& attribute, std::vector<fe_string>& strings) {
+  view.size = sizeof view;
   view.name = abi::string(std::string_view(attribute.name));
   view.kind = attribute.kind();
+  view.reserved = 0;
+  view.i = 0;
+  view.f = 0;
+  view.s = {};
+  view.list = {};
   struct Visitor {
     fe_attr& view;
     std::vector<fe_string>& strings;
@@ -44,35 +64,36 @@ fe_attr view_of(const Attribute& attribute, std::vector<fe_string>& strings) {
     }
   };
   std::visit(Visitor{view, strings}, attribute.value);
-  return view;
 }
 
 fe_value_view view_of(const Graph& graph, ValueId id) {
-  if (const Value* value = graph.find(id)) return view_of(graph, id, *value);
   auto view = abi::sized<fe_value_view>();
   view.type = abi::sized<fe_tensor_type>();
+  if (const Value* value = graph.find(id)) fill_view(view, graph, id, *value);
   return view;
 }
 
-fe_value_view view_of(const Graph& graph, ValueId id, const Value& value) {
-  auto view = abi::sized<fe_value_view>();
+void fill_view(fe_value_view& view, const Graph& graph, ValueId id, const Value& value) {
+  view.size = sizeof view;
   view.handle = id.bits;
   view.producer = value.producer.bits;
   view.result = value.kind == ValueKind::result ? value.result : 0;
   view.use_count = static_cast<uint32_t>(value.uses.size());
-  view.is_output = graph.is_output(id);
+  view.is_output = graph.is_output(id, value);
   view.is_input = value.kind == ValueKind::input;
+  view.constant = FE_CONSTANT_NONE;
+  view.reserved = 0;
   view.name = abi::string(std::string_view(value.name));
-  view.type = view_of(value.type);
-  if (value.constant) {
-    view.constant = value.constant->kind;
-    // A file that cannot be mapped is an error where the bytes are needed, not where the value is looked at.
-    if (const auto bytes = graph.constant_bytes(id); bytes && view.constant != FE_CONSTANT_PARAMETER) {
-      view.data = bytes->data();
-      view.data_bytes = bytes->size();
-    }
+  fill_view(view.type, value.type);
+  view.data = nullptr;
+  view.data_bytes = 0;
+  if (!value.constant) return;
+  view.constant = value.constant->kind;
+  // A file that cannot be mapped is an error where the bytes are needed, not where the value is looked at.
+  if (const auto bytes = graph.constant_bytes(id); bytes && view.constant != FE_CONSTANT_PARAMETER) {
+    view.data = bytes->data();
+    view.data_bytes = bytes->size();
   }
-  return view;
 }
 
 Result<TensorType> read_type(const fe_tensor_type& given) {

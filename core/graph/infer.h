@@ -18,8 +18,9 @@ namespace ferrite::core::graph {
 fe_tensor_type view_of(const TensorType& type);
 fe_attr view_of(const Attribute& attribute, std::vector<fe_string>& strings);
 fe_value_view view_of(const Graph& graph, ValueId id);
-fe_value_view view_of(const Graph& graph, ValueId id,
-                      const Value& value);  ///< that it is, where that is known
+/// Fill every field in place. `value` is the one of `id`.
+void fill_view(fe_attr& view, const Attribute& attribute, std::vector<fe_string>& strings);
+void fill_view(fe_value_view& view, const Graph& graph, ValueId id, const Value& value);
 /// FE-G06 where it cannot be read (rank without dims, unknown layout).
 Result<TensorType> read_type(const fe_tensor_type& type);
 

@@ -213,6 +213,26 @@ class Instance {
 
 class Graph;
 
+namespace detail {
+/// sized<T>() for the views, which are read for each node and value. Compilers clear what is larger than a few registers by a
+/// string instruction, which takes longer than the call that the view is for; so it is cleared in pieces.
+template <class T>
+T sized_view() {
+  constexpr size_t piece = 64;
+  T view;
+  char* const bytes = reinterpret_cast<char*>(&view);
+  if constexpr (sizeof(T) > piece) {
+    static_assert(sizeof(T) <= 2 * piece);
+    std::memset(bytes, 0, piece);
+    std::memset(bytes + piece, 0, sizeof(T) - piece);
+  } else {
+    std::memset(bytes, 0, sizeof(T));
+  }
+  view.size = sizeof(T);
+  return view;
+}
+}  // namespace detail
+
 /// A value of a graph. Cheap to copy; reading goes through the graph.
 class Value {
  public:
@@ -243,6 +263,7 @@ class Value {
   }
 
  private:
+  friend class Graph;
   Graph* graph_ = nullptr;
   fe_value handle_ = 0;
 };
@@ -303,34 +324,24 @@ class Graph {
 
   std::vector<Value> make_all(std::string_view op, std::span<const Value> operands,
                               std::span<const Attr> attrs = {}) {
-    std::vector<fe_value> handles;
-    for (const auto& v : operands) handles.push_back(v.handle());
-    std::vector<std::vector<fe_string>> strings(attrs.size());
-    std::vector<fe_attr> abi_attrs;
-    for (size_t k = 0; k < attrs.size(); ++k) abi_attrs.push_back(attrs[k].abi(strings[k]));
-    auto args = sized<fe_make_args>();
-    args.op = to_abi(op);
-    args.operands = to_array(handles.data(), handles.size());
-    args.attrs = to_array(abi_attrs.data(), abi_attrs.size());
-    args.before = before_;
-    args.like = like_;
-    args.origin = to_abi(origin_);
-    std::vector<fe_value> results(64);
-    auto out = sized<fe_make_out>();
-    out.results = results.data();
-    out.capacity = results.size();
-    call_host(*api_, api_->make, args, out);
+    fe_value results[most_results];
     std::vector<Value> made;
-    for (size_t k = 0; k < out.count && k < results.size(); ++k) made.emplace_back(this, results[k]);
+    const size_t count = make_results(op, operands, attrs, results);
+    for (size_t k = 0; k < count; ++k) made.emplace_back(this, results[k]);
     return made;
   }
   /// The first result of a new node.
+  Value make(std::string_view op, std::span<const Value> operands, std::span<const Attr> attrs = {}) {
+    fe_value results[most_results];
+    if (make_results(op, operands, attrs, results) == 0) fail("FE-G32", op, " has no result");
+    return {this, results[0]};
+  }
   Value make(std::string_view op, std::initializer_list<Value> operands,
              std::initializer_list<Attr> attrs = {}) {
-    return make_all(op, {operands.begin(), operands.size()}, {attrs.begin(), attrs.size()}).at(0);
+    return make(op, std::span(operands.begin(), operands.size()), std::span(attrs.begin(), attrs.size()));
   }
   Value make(std::string_view op, const std::vector<Value>& operands, const std::vector<Attr>& attrs = {}) {
-    return make_all(op, operands, attrs).at(0);
+    return make(op, std::span(operands), std::span(attrs));
   }
 
   /// A constant by value; larger ones than 1 KiB are kept by the host as an owned weight.
@@ -423,6 +434,28 @@ class Graph {
   }
 
  private:
+  static constexpr size_t most_results = 64;
+  /// Makes a node and gives how many results it has, of which `results` gets the handles.
+  size_t make_results(std::string_view op, std::span<const Value> operands, std::span<const Attr> attrs,
+                      std::span<fe_value, most_results> results) {
+    std::vector<std::vector<fe_string>> strings(attrs.size());
+    std::vector<fe_attr> abi_attrs;
+    abi_attrs.reserve(attrs.size());
+    for (size_t k = 0; k < attrs.size(); ++k) abi_attrs.push_back(attrs[k].abi(strings[k]));
+    auto args = sized<fe_make_args>();
+    args.op = to_abi(op);
+    // The handles are read where they lie, in the values.
+    if (!operands.empty()) args.operands = {&operands.front().handle_, operands.size(), sizeof(Value)};
+    args.attrs = to_array(abi_attrs.data(), abi_attrs.size());
+    args.before = before_;
+    args.like = like_;
+    args.origin = to_abi(origin_);
+    auto out = sized<fe_make_out>();
+    out.results = results.data();
+    out.capacity = results.size();
+    call_host(*api_, api_->make, args, out);
+    return std::min<size_t>(out.count, results.size());
+  }
   std::vector<Value> values(const fe_array& array) {
     std::vector<Value> result;
     for (size_t k = 0; k < array.count; ++k) result.emplace_back(this, element<fe_value>(array, k));
@@ -437,7 +470,7 @@ inline fe_value_view Value::view() const {
   if (!graph_) fail("FE-G34", "an absent value was read");
   auto args = sized<fe_value_args>();
   args.value = handle_;
-  auto out = sized<fe_value_view>();
+  auto out = detail::sized_view<fe_value_view>();
   call_host(graph_->api(), graph_->api().value, args, out);
   return out;
 }
@@ -446,7 +479,7 @@ inline fe_node_view Node::view() const {
   if (!graph_) fail("FE-G34", "an absent node was read");
   auto args = sized<fe_node_args>();
   args.node = handle_;
-  auto out = sized<fe_node_view>();
+  auto out = detail::sized_view<fe_node_view>();
   call_host(graph_->api(), graph_->api().node, args, out);
   return out;
 }
