@@ -122,6 +122,12 @@ void DeviceOptions::add_to(CLI::App& command) {
       .add_option("--compile-jobs", compile_jobs, "Kernels that are compiled at a time; 0: as many as can be")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{4096}));
+  command
+      .add_option("--cache", cache,
+                  "Where compiled kernels are kept: on, in the user's cache folder; off; or a folder (also "
+                  "FERRITE_CACHE)")
+      ->type_name("PLACE")
+      ->check(not_empty);
   command.add_flag("--no-fuse", no_fuse, "Make every statement a kernel of its own");
 }
 
@@ -131,6 +137,7 @@ core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline
   options.threads = threads ? *threads : pipeline.threads.value_or(0);
   options.jobs = compile_jobs;
   options.fuse = !no_fuse && pipeline.fuse.value_or(true);
+  options.cache = core::cache::kernel_folder(cache.empty() ? pipeline.cache : cache);
   options.listings = core::log::enabled("output_code");
   return options;
 }

@@ -74,6 +74,7 @@ struct DeviceOptions {
   std::optional<int64_t> threads;  ///< 0: as many as the machine has processors
   int64_t compile_jobs = 0;        ///< 0: as many as there are threads
   bool no_fuse = false;
+  std::string cache;  ///< "on", "off" or a folder; empty: as the manifest says
 
   void add_to(CLI::App& command);
   /// The manifest's settings, the command line's over them.
@@ -106,6 +107,7 @@ Run add_explain(CLI::App& command);
 Run add_onnx_test(CLI::App& command);
 Run add_onnx_case(CLI::App& command);  ///< one directory in this process: what onnx-test starts
 Run add_ops(CLI::App& command);
+Run add_cache(CLI::App& command);
 Run add_targets(CLI::App& command);
 Run add_plugin(CLI::App& command);
 Run add_plugin_level(CLI::App& command);  ///< one level in this process: what `plugin check` starts

@@ -31,6 +31,7 @@ constexpr Command commands[] = {
     {"explain", "Show what was decided while compiling, and why", add_explain},
     {"onnx-test", "Run directories of ONNX test data", add_onnx_test},
     {"ops", "List the ops and what importers read", add_ops},
+    {"cache", "Look at the kernels that are kept from one process to the next", add_cache},
     {"targets", "List devices and what can be compiled for", add_targets},
     {"plugin", "Look at plugins", add_plugin},
     {"version", "Print the version", add_version},

@@ -52,8 +52,10 @@ int64_t Runner::threads() const {
 }
 
 std::string stats_text(const core::CompileStats& stats) {
-  return fmt::format("{} nodes, {} statements, {} kernels, compiled in {:.1f} ms", stats.nodes,
-                     stats.statements, stats.kernels, stats.compile_ms);
+  std::string kept;
+  if (stats.cache.hits > 0) kept = fmt::format(", {} of them from the cache", stats.cache.hits);
+  return fmt::format("{} nodes, {} statements, {} kernels{}, compiled in {:.1f} ms", stats.nodes,
+                     stats.statements, stats.kernels, kept, stats.compile_ms);
 }
 
 }  // namespace ferrite::cli

@@ -162,10 +162,11 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (runs("post_grad_post")) FE_CHECK(hook("post_grad_post"));
   // Regions that a provider takes as a whole are cut out, while ops are still what the model's author wrote.
   run::Devices devices;
+  place::Refusals refusals;
   std::vector<place::Region> regions;
   if (runs("place") && place::has_claims(registry) && options.device != run::interpreter_name) {
     FE_TRY(devices, run::open_devices(options.device, registry));
-    FE_TRY(regions, place::claim_regions(c.graph, devices, ledger));
+    FE_TRY(regions, place::claim_regions(c.graph, devices, refusals, ledger));
     show("graph", "place", c);
   }
   // What no lowering claimed is replaced by its parts.
@@ -230,37 +231,39 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   // A kernel alone stands for a schedule without groups.
   schedule::Schedule no_groups;
   auto& groups = c.schedule ? *c.schedule : no_groups;
-  const run::BuildOptions build{options.threads, options.jobs, options.listings || options.to == "code"};
+  cache::Kernels kernels(options.cache);
+  const run::BuildOptions build{options.threads, options.jobs, options.listings || options.to == "code",
+                                &kernels};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split
   if (parts) merged = groups;
-  std::optional<run::Builder> builder;
-  place::Refusals refusals;
   place::Placement placement;
-  do {
-    const size_t refused = refusals.size();
+  while (true) {
+    const size_t refused = refusals.count();
     if (merged) groups = *merged;
     // A device for each group, by what it covers.
     placement = place::place(groups, devices, refusals, ledger);
     // Libraries that cover a group, or a part of it and leave the rest to the code generator.
     if (parts) FE_CHECK(place::select_libraries(groups, *parts, placement, devices, refusals, ledger));
-    builder.emplace(groups, devices, placement, regions, build, ledger);
+    run::Builder builder(groups, devices, placement, regions, build, refusals, ledger);
     // A kernel for each group, and the cheapest candidate that is proposed for it.
-    FE_CHECK(c.kernel ? builder->select(*c.kernel) : builder->select());
+    FE_CHECK(c.kernel ? builder.select(*c.kernel) : builder.select());
     // Places in the arena for what lives between kernels.
-    builder->plan();
+    builder.plan();
     // Machine code, all kernels in parallel. What does not compile is placed again.
-    FE_CHECK(builder->emit(refusals));
-    if (refusals.size() == refused) break;
-  } while (true);
-  if (!options.to.empty() || c.kernel) {
-    c.listing = runs("code") ? builder->code() : builder->text();
-    return c;
+    FE_CHECK(builder.emit());
+    if (refusals.count() != refused) continue;
+    if (!options.to.empty() || c.kernel) {
+      c.listing = runs("code") ? builder.code() : builder.text();
+      return c;
+    }
+    // The launches of a load and of a run.
+    FE_TRY(c.executable, builder.link());
+    if (c.executable) break;
   }
-  // The launches of a load and of a run.
-  FE_TRY(c.executable, builder->link());
   c.stats.kernels =
       static_cast<size_t>(std::ranges::count(c.executable->steps, run::no_copy, &run::Launch::copy));
   c.stats.unique_kernels = c.executable->kernels.size();
+  c.stats.cache = kernels.counts();
   c.stats.compile_ms = milliseconds_since(start);
   return c;
 }

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/cache/kernels.h"
 #include "core/graph/graph.h"
 #include "core/graph/parse.h"
 #include "core/plugin/registry.h"
@@ -31,7 +32,9 @@ struct CompileOptions {
   bool fuse = true;
   std::vector<std::string> only_passes;  ///< not empty: run these passes only
   std::string from, to;  ///< stages; empty = the first that the source enters, all and then the link
-  plugin::PassWatcher* watcher = nullptr;      ///< of the passes over graphs; outlives the compilation
+  plugin::PassWatcher* watcher = nullptr;  ///< of the passes over graphs; outlives the compilation
+  std::string
+      cache;  ///< a folder where compiled kernels are kept from one process to the next; empty: nowhere
   bool listings = false;                       ///< keep the kernels' listings for --log output_code
   rewrite::NearMisses* near_misses = nullptr;  ///< where not null: where rules nearly matched is added to it
 };
@@ -45,6 +48,7 @@ struct CompileStats {
   size_t kernels = 0;     ///< launches of a run
   size_t unique_kernels = 0;
   double compile_ms = 0, load_ms = 0, init_ms = 0;
+  cache::Counts cache;
 };
 
 /// What a compilation starts from. A graph enters at the stages import to lower, a loop program at inline to fuse, a schedule

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "core/cache/folder.h"
 #include "core/graph/api.h"
 #include "core/graph/parse.h"
 #include "core/loop/eval.h"
@@ -31,7 +32,7 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
   FE_CHECK(session->registry_->compile_rules());
   FE_CHECK(plugin::apply_pass_settings(pipeline, session->registry_->passes()));
   FE_CHECK(trust::trust_rules(*session->registry_, pipeline.trust.value_or(plugin::Trust::on),
-                              plugin::installed_files().plugin_folder, trust::verdict_folder()));
+                              plugin::installed_files().plugin_folder, cache::user_folder("trust")));
   return session;
 }
 

@@ -32,7 +32,7 @@ class ProgramTest(unittest.TestCase):
         """The finished process of `ferrite WORDS`, or of another program, in the scratch folder."""
         return subprocess.run([str(program or Settings.ferrite), *map(str, words)], cwd=self.folder, stdout=stdout,
                               stderr=subprocess.PIPE, text=True, errors="replace", timeout=timeout, check=False,
-                              env=os.environ | (environment or {}))  # fmt: skip
+                              env=os.environ | {"FERRITE_CACHE": "off"} | (environment or {}))  # fmt: skip
 
     def assertRefused(self, done, code, pattern, status=BAD_INPUT):
         """The exit status, an error with this code, and the pattern in what is said."""

@@ -88,8 +88,7 @@ Result<std::string> fingerprint_of(const fe_provider& provider) {
   return text.bytes();
 }
 
-Verdict check_device(const run::Device& device) {
-  const auto& provider = *device.codegen()->table;
+Verdict check_device(const fe_provider& provider, const run::Device& device) {
   FE_TRY(const auto first, fingerprint_of(provider));
   FE_TRY(const auto second, fingerprint_of(provider));
   if (first.empty())
@@ -216,8 +215,9 @@ Verdict check_repeatable(const run::Devices& devices) {
     bool declined = false;
     for (auto& text : texts) {
       Ledger ledger;
-      const auto placement = place::place(schedule, devices, {}, ledger);
-      run::Builder builder(schedule, devices, placement, {}, {1, 1, false}, ledger);
+      place::Refusals none;
+      const auto placement = place::place(schedule, devices, none, ledger);
+      run::Builder builder(schedule, devices, placement, {}, {1, 1, false}, none, ledger);
       auto selected = builder.select();
       declined = declined || !selected;
       if (!selected) break;
@@ -235,6 +235,34 @@ Verdict check_repeatable(const run::Devices& devices) {
   return Verdict::passed(fmt::format("{} kernels", compared));
 }
 
+/// The conformance list, and with it the table of capabilities. Providers of regions and of libraries take programs apart instead
+/// (check_programs).
+void check_kernels(const Backend& backend, const std::string& prefix,
+                   const std::shared_ptr<run::Device>& device, const CheckOptions& options,
+                   const Subject& subject, Runner& runner) {
+  const auto* compiler = device->compiler(*backend.provider);
+  if (compiler && (compiler->slots.claim || compiler->is_library())) return;
+  if (!compiler || compiler != device->codegen()) {
+    runner.run(prefix + "kernels", [&] {
+      return Verdict::skipped(compiler ? "another plugin's provider compiles for this device"
+                                       : "the provider cannot compile for this device");
+    });
+    return;
+  }
+  place::CapabilityTable empty;
+  empty.provider = compiler->id;
+  empty.plugin = fmt::format("{} {}", subject.plugin().id, subject.plugin().version);
+  empty.target = compiler->target_key;
+  std::error_code none;
+  const auto path = std::filesystem::is_directory(options.capabilities, none)
+                        ? (std::filesystem::path(options.capabilities) / empty.file_name()).string()
+                        : options.capabilities;
+  Table table(path, std::move(empty), runner.resumed());
+  for (const auto& name : kernel_names())
+    runner.run(prefix + name, [&] { return check_name(name, {device}, options, table); });
+  runner.run(prefix + "same candidates each time", [&] { return check_repeatable({device}); });
+}
+
 }  // namespace
 
 void check_backends(const CheckOptions& options, const Subject& subject, Runner& runner) {
@@ -248,38 +276,19 @@ void check_backends(const CheckOptions& options, const Subject& subject, Runner&
                                             abi::view(provider.table->device_kind)));
       });
   for (const auto& backend : backends) {
-    auto device = run::Device::open(backend.kind, subject.registry());
     const std::string prefix = fmt::format("backend {}: ", backend.kind);
-    auto with_device = [&](std::string_view name, const std::function<Verdict()>& check) {
-      runner.run(prefix + std::string(name), [&]() -> Verdict {
-        if (!device) return Verdict::skipped(device.error().message());
-        const auto* codegen = (*device)->codegen();
-        if (codegen && codegen->table == backend.provider) return check();
-        const auto* library = (*device)->compiler(*backend.provider);
-        if (!library) return Verdict::skipped("the provider cannot compile for this device");
-        return Verdict::skipped(library->is_library()
-                                    ? "a library's results are compared where a program uses it"
-                                    : "another plugin's provider compiles for this device");
-      });
-    };
-    with_device("device", [&] { return check_device(**device); });
-    with_device("memory", [&] { return check_memory(**device); });
-    place::CapabilityTable empty;
-    empty.provider = abi::string(backend.provider->id);
-    empty.plugin = fmt::format("{} {}", subject.plugin().id, subject.plugin().version);
-    if (const auto fingerprint = fingerprint_of(*backend.provider); device && fingerprint)
-      empty.target = place::target_key((*device)->description, empty.provider, *fingerprint);
-    std::error_code none;
-    const auto path = std::filesystem::is_directory(options.capabilities, none)
-                          ? (std::filesystem::path(options.capabilities) / empty.file_name()).string()
-                          : options.capabilities;
-    Table table(path, std::move(empty), runner.resumed());
-    for (const auto& name : kernel_names())
-      with_device(name, [&] { return check_name(name, {*device}, options, table); });
-    with_device("same candidates each time", [&] { return check_repeatable({*device}); });
+    const auto device = run::Device::open(backend.kind, subject.registry());
+    runner.run(prefix + "device", [&]() -> Verdict {
+      if (!device) return Verdict::skipped(device.error().message());
+      return check_device(*backend.provider, **device);
+    });
+    if (!device) continue;
+    runner.run(prefix + "memory", [&] { return check_memory(**device); });
     runner.run(prefix + "events",
                [] { return Verdict::skipped("this version of the runtime's table has no events"); });
+    check_kernels(backend, prefix, *device, options, subject, runner);
   }
+  check_programs(options, subject, runner);
 }
 
 }  // namespace ferrite::core::check

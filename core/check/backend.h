@@ -39,4 +39,7 @@ trust::Tensor values_of(DType dtype, int64_t count, Values values, trust::Random
 /// How far an element is off: infinite where the bits of integers differ or only one is NaN.
 double ulp_between(DType dtype, const std::byte* expected, const std::byte* actual);
 
+/// Providers of regions and of libraries: sampled graphs of which they take a part, against the interpreter.
+void check_programs(const CheckOptions& options, const Subject& subject, Runner& runner);
+
 }  // namespace ferrite::core::check

@@ -161,14 +161,14 @@ Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& device
   }
 
   Ledger ledger;
-  const auto placement = place::place(schedule, devices, {}, ledger);
-  run::Builder builder(schedule, devices, placement, {}, {1, 1, false}, ledger);
+  place::Refusals none;
+  const auto placement = place::place(schedule, devices, none, ledger);
+  run::Builder builder(schedule, devices, placement, {}, {1, 1, false}, none, ledger);
   CaseResult result;
   for (auto step : {+[](run::Builder& b) { return b.select(); },
                     +[](run::Builder& b) {
                       b.plan();
-                      place::Refusals none;
-                      return b.emit(none);
+                      return b.emit();
                     }}) {
     auto done = step(builder);
     if (done) continue;
@@ -178,6 +178,8 @@ Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& device
     return result;
   }
   FE_TRY(const auto executable, builder.link());
+  if (!executable || !none.dropped.empty())
+    return error(FE_EINVALID, "FE-P52", "{}", none.dropped.begin()->second);
   std::vector<std::unique_ptr<Guarded>> memory;
   std::vector<const void*> in;
   std::vector<void*> out;

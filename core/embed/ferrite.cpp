@@ -160,6 +160,7 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
     session->options.device = pipeline.device.value_or(session->options.device);
     session->options.threads = pipeline.threads.value_or(0);
     session->options.fuse = pipeline.fuse.value_or(true);
+    session->options.cache = cache::kernel_folder(pipeline.cache);
     FE_TRY(session->session, Session::open(pipeline));
     *out = session.release();
     return {};

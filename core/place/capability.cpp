@@ -2,7 +2,6 @@
 #include "core/place/capability.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "core/plugin/toml_reader.h"
+#include "core/support/hash.h"
 #include "core/support/suggest.h"
 #include "ferrite/loop_check.hpp"
 
@@ -134,11 +134,7 @@ Result<void> CapabilityTable::write(const std::string& path) const {
 
 std::string target_key(std::string_view description, std::string_view provider,
                        std::string_view fingerprint) {
-  std::string all;
-  // Lengths keep the parts apart.
-  for (auto part : {description, provider, fingerprint}) all += fmt::format("{}:{};", part.size(), part);
-  const auto hash = XXH3_128bits(all.data(), all.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return hash128({description, provider, fingerprint});
 }
 
 }  // namespace ferrite::core::place

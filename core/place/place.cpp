@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/kernel/legalise.h"
+#include "core/support/log.h"
 
 namespace ferrite::core::place {
 namespace {
@@ -20,6 +21,15 @@ std::string refusal(const run::Device& device, const schedule::GroupKernel& grou
 
 }  // namespace
 
+bool Refusals::forgive(const run::Compiler& compiler, const Error& failed, Ledger& ledger) {
+  if (compiler.plugin->on_error != plugin::OnError::skip) return false;
+  if (!dropped.emplace(&compiler, failed.message()).second) return true;
+  ledger.add({"provider", compiler.id, compiler.plugin->id, "dropped", {}, failed.message(), 0});
+  log::print("plugins", "provider {} of {} is dropped: {}", compiler.id, compiler.plugin->id,
+             failed.message());
+  return true;
+}
+
 Placement place(const schedule::Schedule& schedule, const run::Devices& devices, const Refusals& refusals,
                 Ledger& ledger) {
   Placement placement(schedule.groups.size());
@@ -35,7 +45,7 @@ Placement place(const schedule::Schedule& schedule, const run::Devices& devices,
     const auto subject = schedule::origin_names(first);
     for (uint32_t d = 0; d < last && placement[g].device == last; ++d) {
       std::string why =
-          refusals.count({g, d, nullptr}) ? "its compilation failed" : refusal(*devices[d], group);
+          refusals.groups.contains({g, d, nullptr}) ? "its compilation failed" : refusal(*devices[d], group);
       if (why.empty())
         placement[g].device = d;
       else

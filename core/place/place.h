@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/place/refusals.h"
 #include "core/run/device.h"
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
@@ -21,9 +22,6 @@ struct Choice {
 /// By group.
 using Placement = std::vector<Choice>;
 
-/// What could not be compiled: a group, a device, and the library provider, or null for the device's code generator.
-using Refusals = std::set<std::tuple<size_t, uint32_t, const run::Compiler*>>;
-
 /// The first device for each group that covers all of it, by what its providers declare and what was measured; the last one takes
 /// what no other one covers, what only reads constants, and the opaque kernels of plugins. The ledger has a record a group
 /// where there is more than one device.
@@ -35,7 +33,7 @@ Placement place(const schedule::Schedule& schedule, const run::Devices& devices,
 /// merged, epilogues exposed: group by group what `schedule` has. Gives whether anything was chosen; `schedule` and `placement` then
 /// have the split groups. Every candidate is in the ledger, with the sum of its costs.
 Result<bool> select_libraries(schedule::Schedule& schedule, const schedule::Schedule& parts,
-                              Placement& placement, const run::Devices& devices, const Refusals& refusals,
+                              Placement& placement, const run::Devices& devices, Refusals& refusals,
                               Ledger& ledger);
 
 /// Whether a device of the program has a library provider.

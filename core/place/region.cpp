@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/place/region.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,7 +10,9 @@
 #include "core/graph/flat.h"
 #include "core/graph/infer.h"
 #include "core/plugin/serial.h"
+#include "core/run/propose.h"
 #include "core/support/abi.h"
+#include "core/support/hash.h"
 #include "ferrite/flat_graph.hpp"
 
 namespace ferrite::core::place {
@@ -130,8 +130,8 @@ Result<std::vector<Claim>> ask(const Graph& graph, const graph::FlatBytes& flat,
 
 class Claims {
  public:
-  Claims(Graph& graph, const run::Devices& devices, Ledger& ledger)
-      : graph_(graph), devices_(devices), ledger_(ledger) {}
+  Claims(Graph& graph, const run::Devices& devices, Refusals& refusals, Ledger& ledger)
+      : graph_(graph), devices_(devices), refusals_(refusals), ledger_(ledger) {}
 
   Result<std::vector<Region>> run() {
     FE_CHECK(collect());
@@ -164,8 +164,10 @@ class Claims {
       for (size_t k = 0; k < devices_[d]->compilers.size(); ++k) {
         const auto& compiler = devices_[d]->compilers[k];
         if (!compiler.slots.claim) continue;
-        FE_TRY(auto claims, ask(graph_, flat, d, k, compiler));
-        for (auto& claim : claims) {
+        auto claims = ask(graph_, flat, d, k, compiler);
+        if (!claims && refusals_.forgive(compiler, claims.error(), ledger_)) continue;
+        if (!claims) return std::move(claims.error());
+        for (auto& claim : *claims) {
           claim.subject = describe(claim);
           claims_.push_back(std::move(claim));
         }
@@ -268,12 +270,7 @@ class Claims {
   }
 
   bool compile(const Claim& claim, const graph::FlatBytes& flat) {
-    const auto hash = XXH3_128bits(flat.bytes.data(), flat.bytes.size());
-    Region region{claim.device,
-                  claim.compiler,
-                  claim.name,
-                  fmt::format("r_{:016x}{:016x}", hash.high64, hash.low64),
-                  {}};
+    Region region{claim.device, claim.compiler, claim.name, "r_" + hash128(flat.bytes), {}};
     const auto& name = claim.subject;
     abi::Collector<> blob;
     abi::Call call;
@@ -290,6 +287,10 @@ class Claims {
     if (status != FE_OK) {
       record(claim, "refused", "compile",
              call.error(status, "FE-K22", "the region could not be compiled").message());
+      return false;
+    }
+    if (auto why = run::unfit(out); !why.empty()) {
+      record(claim, "refused", "compile", std::move(why));
       return false;
     }
     region.blob = std::move(blob.bytes());
@@ -439,6 +440,7 @@ class Claims {
 
   Graph& graph_;
   const run::Devices& devices_;
+  Refusals& refusals_;
   Ledger& ledger_;
   std::vector<Claim> claims_;
   std::vector<const Claim*> taken_;
@@ -509,8 +511,9 @@ bool has_claims(const plugin::Registry& registry) {
                              [](const auto& p) { return abi::read(p.table).claim != nullptr; });
 }
 
-Result<std::vector<Region>> claim_regions(Graph& graph, const run::Devices& devices, Ledger& ledger) {
-  return Claims(graph, devices, ledger).run();
+Result<std::vector<Region>> claim_regions(Graph& graph, const run::Devices& devices, Refusals& refusals,
+                                          Ledger& ledger) {
+  return Claims(graph, devices, refusals, ledger).run();
 }
 
 }  // namespace ferrite::core::place

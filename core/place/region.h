@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/place/refusals.h"
 #include "core/run/device.h"
 #include "core/support/ledger.h"
 
@@ -35,7 +36,8 @@ bool has_claims(const plugin::Registry& registry);
 /// Asks the providers of all devices for the regions that they take, and cuts those that are taken out of the graph. Of claims that
 /// overlap, or that would have to run before and behind each other, the device that is named first wins, then the provider that was
 /// enabled last, then the lowest cost. Layouts of a provider's own stay where only its regions read a value. What does not
-/// compile stays in the graph, for others. The ledger has a record a claim. Errors are those of reading and editing the graph.
-Result<std::vector<Region>> claim_regions(graph::Graph& graph, const run::Devices& devices, Ledger& ledger);
+/// compile stays in the graph, for others, and so does what a provider would have taken that failed and is dropped. The ledger has a record a claim. Errors are those of reading and editing the graph.
+Result<std::vector<Region>> claim_regions(graph::Graph& graph, const run::Devices& devices,
+                                          Refusals& refusals, Ledger& ledger);
 
 }  // namespace ferrite::core::place

@@ -22,7 +22,7 @@ constexpr int64_t most_workspace = 64 << 20;
 class Selector {
  public:
   Selector(Schedule& schedule, const Schedule& parts, Placement& placement, const run::Devices& devices,
-           const Refusals& refusals, Ledger& ledger)
+           Refusals& refusals, Ledger& ledger)
       : schedule_(schedule),
         parts_(parts),
         placement_(placement),
@@ -63,7 +63,7 @@ class Selector {
     schedule::mark_constants(group, constants_);
     FE_TRY(const auto flat, kernel::flatten(group.kernel, subject));
     const bool tried =
-        std::ranges::any_of(refusals_, [&](const auto& refused) { return std::get<0>(refused) == g; });
+        std::ranges::any_of(refusals_.groups, [&](const auto& refused) { return std::get<0>(refused) == g; });
     const auto key =
         fmt::format("{}@{}{}", flat.entry, placement_[g].device, tried ? fmt::format("#{}", g) : "");
     if (auto found = decided_.find(key); found != decided_.end()) return found->second;
@@ -76,13 +76,14 @@ class Selector {
     };
     std::vector<Offer> offers;
     for (const auto& compiler : device.compilers) {
-      if (!compiler.is_library() || !compiler.takes_kernels()) continue;
-      if (refusals_.count({g, placement_[g].device, &compiler})) {
+      if (!compiler.is_library() || !compiler.takes_kernels() || refusals_.has_dropped(compiler)) continue;
+      if (refusals_.groups.contains({g, placement_[g].device, &compiler})) {
         ledger_.add({"select", subject, compiler.id, "refused", "unfit", "its compilation failed", 0});
         continue;
       }
       std::string declined;
       auto proposals = run::propose(compiler, flat.bytes, group.kernel.statements.size(), declined);
+      if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
       if (!proposals) return at(subject, std::move(proposals.error()));
       for (const auto& proposal : *proposals) {
         Offer offer{{&compiler, proposal.covered, proposal.cost, proposal.name}, {}};
@@ -143,21 +144,28 @@ class Selector {
   }
 
   /// What the code generator says that a group costs; none where it declines.
-  Result<std::optional<double>> price(const run::Device& device, const Schedule& schedule, size_t g) const {
+  Result<std::optional<double>> price(const run::Device& device, const Schedule& schedule, size_t g) {
     auto group = schedule::make_kernel(schedule, g);
     schedule::mark_constants(group, constants_);
-    auto& kernel = group.kernel;
-    const auto* codegen = device.codegen();
-    if (!codegen) return std::optional<double>();
-    if (const uint64_t kinds = codegen->target.statement_kinds)
-      if (!kernel::legalise(kernel, kinds)) return std::optional<double>();
-    FE_TRY(const auto flat, kernel::flatten(kernel));
-    std::string declined;
-    FE_TRY(const auto proposals, run::propose(*codegen, flat.bytes, kernel.statements.size(), declined));
-    if (proposals.empty()) return std::optional<double>();
-    return std::optional<double>(proposals[0].cost);
+    const auto& kernel = group.kernel;
+    std::optional<double> best;
+    for (const auto& compiler : device.compilers) {
+      if (compiler.is_library() || !compiler.takes_kernels() || refusals_.has_dropped(compiler)) continue;
+      auto legal = kernel;
+      if (const uint64_t kinds = compiler.target.statement_kinds)
+        if (!kernel::legalise(legal, kinds)) continue;
+      FE_TRY(const auto flat, kernel::flatten(legal));
+      std::string declined;
+      const auto proposals = run::propose(compiler, flat.bytes, legal.statements.size(), declined);
+      if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
+      if (!proposals) return proposals.error();
+      for (const auto& proposal : *proposals)
+        if (proposal.covered == legal.statements.size() && (!best || proposal.cost < *best))
+          best = proposal.cost;
+    }
+    return best;
   }
-  Result<std::optional<double>> price_of_rest(const run::Device& device, size_t g, size_t covered) const {
+  Result<std::optional<double>> price_of_rest(const run::Device& device, size_t g, size_t covered) {
     Schedule trial = parts_;
     schedule::split_group(trial, g, covered);
     std::vector<bool> apart(trial.groups.size(), true);
@@ -189,7 +197,7 @@ class Selector {
   const Schedule& parts_;
   Placement& placement_;
   const run::Devices& devices_;
-  const Refusals& refusals_;
+  Refusals& refusals_;
   Ledger& ledger_;
   const std::vector<bool> init_;
   const std::set<schedule::BufferId> constants_;
@@ -199,7 +207,7 @@ class Selector {
 }  // namespace
 
 Result<bool> select_libraries(Schedule& schedule, const Schedule& parts, Placement& placement,
-                              const run::Devices& devices, const Refusals& refusals, Ledger& ledger) {
+                              const run::Devices& devices, Refusals& refusals, Ledger& ledger) {
   return Selector(schedule, parts, placement, devices, refusals, ledger).run();
 }
 

@@ -48,6 +48,7 @@ struct Pipeline {
   std::optional<int64_t> threads;        ///< [pipeline] threads
   std::optional<bool> fuse;              ///< [pipeline] fuse
   std::optional<Trust> trust;            ///< none: on
+  std::optional<std::string> cache;      ///< [pipeline] cache: "on", "off" or a folder; none: on
 };
 
 /// What names a pipeline on a command line or in the embedding API.

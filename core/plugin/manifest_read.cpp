@@ -56,7 +56,7 @@ class Reader {
   Result<void> read_search(const TomlTable& part, const std::string& folder);
   Result<void> read_plugins(const TomlTable& part, const std::string& folder);
   Result<void> read_passes(const TomlTable& part);
-  void read_pipeline_settings(const TomlTable& part);
+  void read_pipeline_settings(const TomlTable& part, const std::string& folder);
 
   std::string profile_;
   bool has_profile_ = false;
@@ -107,7 +107,7 @@ Result<void> Reader::read_part(const TomlTable& part, const std::string& folder)
   FE_CHECK(read_search(part, folder));
   FE_CHECK(read_plugins(part, folder));
   FE_CHECK(read_passes(part));
-  read_pipeline_settings(part);
+  read_pipeline_settings(part, folder);
   return {};
 }
 
@@ -206,13 +206,16 @@ Result<void> Reader::read_passes(const TomlTable& part) {
   return {};
 }
 
-void Reader::read_pipeline_settings(const TomlTable& part) {
+void Reader::read_pipeline_settings(const TomlTable& part, const std::string& folder) {
   const auto settings = part.table("pipeline");
   if (!settings) return;
   auto& pipeline = content_.pipeline;
   if (auto fuse = settings->boolean("fuse")) pipeline.fuse = fuse;
   if (auto device = settings->string("device")) pipeline.device = device;
   if (auto threads = settings->integer("threads")) pipeline.threads = threads;
+  if (auto cache = settings->string("cache"))
+    pipeline.cache =
+        *cache == "on" || *cache == "off" ? *cache : (fs::path(folder) / *cache).lexically_normal().string();
   if (auto trust = settings->string("trust"))
     pipeline.trust = *trust == "off" ? Trust::off : *trust == "on" ? Trust::on : Trust::strict;
 }

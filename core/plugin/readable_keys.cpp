@@ -167,6 +167,13 @@ constexpr Key pipeline_keys[] = {
      .doc = "worker threads; 0: as many as the machine has processors",
      .least = 0,
      .most = 4096},
+    {.name = "cache",
+     .type = KeyType::string,
+     .absent = "\"on\"",
+     .example = "\"off\"",
+     .doc =
+         "where compiled kernels are kept from one process to the next: `\"on\"` in the user's cache folder, "
+         "`\"off\"` nowhere, else a folder"},
     {.name = "trust",
      .type = KeyType::string,
      .absent = "\"on\"",

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/graph/infer.h"
+#include "core/graph/print.h"
 #include "core/isolate/plugin.h"
 #include "core/plugin/library.h"
 #include "core/plugin/phases.h"
@@ -92,6 +93,8 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
   plugin->why = request.why;
   plugin->on_error = request.on_error;
   plugin->isolation = request.isolation;
+  for (const auto& setting : request.config)
+    plugin->settings += setting.name + " = " + graph::print_attribute_value(setting.value) + "\n";
   auto place = request.library.empty() ? request.id : request.library;
 
   std::vector<fe_contribution> contributions;

@@ -84,6 +84,7 @@ struct PluginRequest {
 
 struct LoadedPlugin {
   std::string id, version, library, why;
+  std::string settings;  ///< its [plugin.ID.config], as text
   OnError on_error = OnError::fail;
   Isolation isolation = Isolation::in_process;
   const fe_plugin_v0* description = nullptr;  ///< null for one of rule files only, and for one in a child

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "core/kernel/flatten.h"
 #include "core/kernel/legalise.h"
@@ -15,6 +16,7 @@
 #include "core/run/propose.h"
 #include "core/schedule/plan.h"
 #include "core/support/abi.h"
+#include "core/support/hash.h"
 #include "core/text/lexer.h"
 
 namespace ferrite::core::run {
@@ -40,19 +42,26 @@ struct Unit {
 class Builder::Steps {
  public:
   Steps(const Schedule& schedule, const Devices& devices, const place::Placement& placement,
-        const std::vector<place::Region>& regions, const BuildOptions& options, Ledger& ledger)
+        const std::vector<place::Region>& regions, const BuildOptions& options, place::Refusals& refusals,
+        Ledger& ledger)
       : schedule_(schedule),
         program_(schedule.program),
         devices_(devices),
         placement_(placement),
         regions_(regions),
         options_(options),
+        refusals_(refusals),
         ledger_(ledger) {
     executable_ = std::make_shared<Executable>();
     executable_->devices = devices_;
     Pool::process().grow(options_.threads);
     executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
     executable_->constants = program_.constants;
+    if (!options_.cache) return;
+    for (const auto& device : devices_)
+      for (const auto& compiler : device->compilers)
+        maker_[&compiler] = hash128({FERRITE_VERSION, compiler.target_key, compiler.plugin->settings,
+                                     file_hash128(compiler.plugin->library)});
   }
 
   Result<void> select() {
@@ -78,7 +87,13 @@ class Builder::Steps {
   Result<std::shared_ptr<Executable>> link() {
     link_launches();
     describe_ports();
-    FE_CHECK(executable_->load(blobs_));
+    if (auto loaded = executable_->load(blobs_); !loaded) {
+      bool dropped = false;
+      for (const auto& unit : units_)
+        dropped = refusals_.forgive(*unit.compiler, loaded.error(), ledger_) || dropped;
+      if (dropped) return std::shared_ptr<Executable>();
+      return with_makers(std::move(loaded.error()));
+    }
     return std::move(executable_);
   }
 
@@ -137,8 +152,8 @@ class Builder::Steps {
     return text;
   }
 
-  Result<void> emit(place::Refusals& refusals) {
-    FE_CHECK(compile_units(refusals));
+  Result<void> emit() {
+    FE_CHECK(compile_units());
     if (blobs_.size() == units_.size()) record_kernels();
     return {};
   }
@@ -251,9 +266,11 @@ class Builder::Steps {
         if (units_[u].compiler ? units_[u].compiler != &compiler
                                : compiler.is_library() || !compiler.takes_kernels())
           continue;
+        if (refusals_.has_dropped(compiler)) continue;
         std::string declined;
         const size_t statements = units_[u].group.kernel.statements.size();
         auto proposals = propose(compiler, units_[u].bytes, statements, declined);
+        if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
         if (!proposals) return core::at(units_[u].provenance, std::move(proposals.error()));
         for (auto& proposal : *proposals) {
           if (proposal.covered < statements || (best && best->cost <= proposal.cost)) continue;
@@ -304,11 +321,12 @@ class Builder::Steps {
   }
 
   /// Compiles every unit, in parallel.
-  Result<void> compile_units(place::Refusals& refusals) {
+  Result<void> compile_units() {
     struct Slot {
-      std::string blob, listing;
+      cache::CompiledKernel kernel;
+      std::string key;  ///< empty: it is not kept
+      bool found = false;
       std::optional<Error> failed;
-      fe_compile_out out{};
     };
     std::vector<Slot> slots(units_.size());
     struct Context {
@@ -328,6 +346,17 @@ class Builder::Steps {
         auto& slot = c.slots[u];
         const auto& unit = c.builder.units_[u];
         const auto& compiler = *unit.compiler;
+        const auto& options = c.builder.options_;
+        if (options.cache) {
+          slot.key = c.builder.cache_key(unit);
+          if (slot.key.empty()) {
+            options.cache->bypass("the provider has no fingerprint");
+          } else if (auto kept = options.cache->find(slot.key, options.listings)) {
+            slot.kernel = std::move(*kept);
+            slot.found = true;
+            continue;
+          }
+        }
         abi::Collector<> blob, listing;
         abi::Call call;
         auto args = abi::sized<fe_compile_args>();
@@ -336,56 +365,79 @@ class Builder::Steps {
         args.candidate = unit.candidate;
         args.entry = abi::string(unit.entry);
         args.provenance = abi::string(unit.provenance);
-        slot.out = abi::sized<fe_compile_out>();
-        slot.out.blob = blob.sink();
-        if (c.builder.options_.listings) slot.out.listing = listing.sink();
-        int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &slot.out);
+        auto out = abi::sized<fe_compile_out>();
+        out.blob = blob.sink();
+        if (options.listings) out.listing = listing.sink();
+        int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
         if (status != FE_OK)
           slot.failed =
               core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
-        slot.blob = std::move(blob.bytes());
-        slot.listing = std::move(listing.bytes());
+        else if (auto why = unfit(out); !why.empty())
+          slot.failed =
+              core::at(unit.provenance, error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
+        slot.kernel = {std::move(blob.bytes()),
+                       std::move(listing.bytes()),
+                       options.listings,
+                       out.tasks,
+                       out.grain,
+                       out.workspace_bytes,
+                       out.registers,
+                       out.spills};
       }
     };
     Pool::process().parallel_for(static_cast<int64_t>(units_.size()), 1, options_.jobs, &context, compile);
     for (size_t u = 0; u < units_.size(); ++u)
-      if (slots[u].failed) FE_CHECK(refuse(u, std::move(*slots[u].failed), refusals));
+      if (slots[u].failed) FE_CHECK(refuse(u, std::move(*slots[u].failed)));
     if (std::ranges::any_of(slots, [](const Slot& slot) { return slot.failed.has_value(); })) return {};
     for (size_t u = 0; u < units_.size(); ++u) {
       auto& slot = slots[u];
-      constexpr int64_t most_workspace = int64_t{1} << 40;  // a worker; their sum must not overflow
-      if (slot.out.tasks < 0 || slot.out.grain < 0 || slot.out.workspace_bytes < 0 ||
-          slot.out.workspace_bytes > most_workspace)
-        return core::at(
-            units_[u].provenance,
-            error(FE_EINTERNAL, "FE-P67",
-                  "provider '{}' says that the kernel has {} tasks, a grain of {} and {} bytes of "
-                  "workspace",
-                  units_[u].compiler->id, slot.out.tasks, slot.out.grain, slot.out.workspace_bytes));
+      auto& made = slot.kernel;
+      if (options_.cache && !slot.found && !slot.key.empty()) options_.cache->keep(slot.key, made);
       CompiledKernel kernel;
       kernel.device = units_[u].device;
       if (units_[u].compiler->is_library()) kernel.library = units_[u].compiler;
       kernel.entry = units_[u].entry;
       kernel.provenance = units_[u].provenance;
       kernel.candidate = units_[u].candidate_name;
-      kernel.tasks = slot.out.tasks;
-      kernel.grain = slot.out.grain;
-      kernel.workspace_bytes = slot.out.workspace_bytes;
-      kernel.registers = slot.out.registers;
-      kernel.spills = slot.out.spills;
+      kernel.tasks = made.tasks;
+      kernel.grain = made.grain;
+      kernel.workspace_bytes = made.workspace_bytes;
+      kernel.registers = made.registers;
+      kernel.spills = made.spills;
       if (log::enabled("kernels"))
         log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
                                           loop::print(units_[u].group.kernel)));
-      if (!slot.listing.empty() && log::enabled("output_code")) log::write("output_code", slot.listing);
-      code_.push_back(std::move(slot.listing));
+      if (!made.listing.empty() && log::enabled("output_code")) log::write("output_code", made.listing);
+      code_.push_back(std::move(made.listing));
       executable_->kernels.push_back(std::move(kernel));
-      blobs_.push_back(std::move(slot.blob));
+      blobs_.push_back(std::move(made.blob));
     }
     return {};
   }
 
+  /// Everything that the code depends on; empty where the provider has no fingerprint.
+  std::string cache_key(const Unit& unit) const {
+    if (unit.compiler->target_key.empty()) return {};
+    const std::string_view kernel(reinterpret_cast<const char*>(unit.bytes.data()), unit.bytes.size());
+    return hash128({maker_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
+                    unit.candidate_name, kernel});
+  }
+
+  /// An error of loading, with those who made what was loaded.
+  Error with_makers(Error failed) const {
+    std::set<std::string> makers;
+    const auto add = [&](const Compiler& compiler) {
+      makers.insert(fmt::format("provider '{}' of {}", compiler.id, compiler.plugin->id));
+    };
+    for (const auto& unit : units_) add(*unit.compiler);
+    for (const auto& region : regions_) add(*region.compiler);
+    failed.text += fmt::format("; what was loaded is made by {}", fmt::join(makers, ", "));
+    return failed;
+  }
+
   /// The groups of a unit that did not compile go elsewhere, where there is an elsewhere; otherwise that is the error.
-  Result<void> refuse(size_t u, Error failed, place::Refusals& refusals) {
+  Result<void> refuse(size_t u, Error failed) {
+    if (refusals_.forgive(*units_[u].compiler, failed, ledger_)) return {};
     const bool library = units_[u].compiler->is_library();
     if (!library && units_[u].device == home()) return failed;
     ledger_.add(
@@ -394,7 +446,8 @@ class Builder::Steps {
       bool uses = !groups_[g].call && groups_[g].unit == u;
       for (const auto& pack : packs_[groups_[g].unit]) uses = uses || (!groups_[g].call && pack.unit == u);
       if (uses)
-        refusals.insert({placement_[g].group, placement_[g].device, library ? units_[u].compiler : nullptr});
+        refusals_.groups.insert(
+            {placement_[g].group, placement_[g].device, library ? units_[u].compiler : nullptr});
     }
     return {};
   }
@@ -577,6 +630,7 @@ class Builder::Steps {
   const place::Placement& placement_;
   const std::vector<place::Region>& regions_;
   const BuildOptions options_;
+  place::Refusals& refusals_;
   Ledger& ledger_;
   std::shared_ptr<Executable> executable_;
   std::vector<GroupState> groups_;
@@ -585,6 +639,8 @@ class Builder::Steps {
   std::vector<Unit> units_;
   std::optional<size_t> alone_;  // the unit of a kernel of no group
   std::map<std::tuple<uint32_t, const Compiler*, std::string>, size_t> unit_numbers_;
+  std::map<const Compiler*, std::string>
+      maker_;  ///< all that code depends on beside the kernel; by who makes it
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
   struct Pack {
     uint32_t argument;
@@ -600,13 +656,14 @@ class Builder::Steps {
 };
 
 Builder::Builder(const Schedule& schedule, const Devices& devices, const place::Placement& placement,
-                 const std::vector<place::Region>& regions, const BuildOptions& options, Ledger& ledger)
-    : steps_(std::make_unique<Steps>(schedule, devices, placement, regions, options, ledger)) {}
+                 const std::vector<place::Region>& regions, const BuildOptions& options,
+                 place::Refusals& refusals, Ledger& ledger)
+    : steps_(std::make_unique<Steps>(schedule, devices, placement, regions, options, refusals, ledger)) {}
 Builder::~Builder() = default;
 Result<void> Builder::select() { return steps_->select(); }
 Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }
 void Builder::plan() { steps_->plan(); }
-Result<void> Builder::emit(place::Refusals& refusals) { return steps_->emit(refusals); }
+Result<void> Builder::emit() { return steps_->emit(); }
 Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
 std::string Builder::text() const { return steps_->text(); }
 std::string Builder::code() const { return steps_->code(); }

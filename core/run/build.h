@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cache/kernels.h"
 #include "core/place/place.h"
 #include "core/place/region.h"
 #include "core/run/executable.h"
@@ -16,8 +17,9 @@ namespace ferrite::core::run {
 
 struct BuildOptions {
   int64_t threads = 0;
-  int64_t jobs = 0;       ///< kernels that compile at a time; 0 = as many as there are workers
-  bool listings = false;  ///< keep what the provider shows of the code it makes
+  int64_t jobs = 0;                 ///< kernels that compile at a time; 0 = as many as there are workers
+  bool listings = false;            ///< keep what the provider shows of the code it makes
+  cache::Kernels* cache = nullptr;  ///< where kernels are looked for and kept; null: nowhere
 };
 
 /// From schedule to executable, in steps: select, plan, emit, link, each once and in this order. What it is made from outlives
@@ -25,8 +27,11 @@ struct BuildOptions {
 class Builder {
  public:
   /// `regions`: by their numbers in calls.
+  /// A provider that fails and whose plugin has on_error = "skip" goes to `refusals`, and so does what could not be compiled where
+  /// another device or provider is behind it, with ledger records: where emit() or link() added any, all is to be placed again.
   Builder(const schedule::Schedule& schedule, const Devices& devices, const place::Placement& placement,
-          const std::vector<place::Region>& regions, const BuildOptions& options, Ledger& ledger);
+          const std::vector<place::Region>& regions, const BuildOptions& options, place::Refusals& refusals,
+          Ledger& ledger);
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
@@ -37,10 +42,9 @@ class Builder {
   Result<void> select(const loop::Kernel& kernel);
   /// Gives each buffer that lives between kernels its place in the arena.
   void plan();
-  /// Compiles the kernels, in parallel. FE-K22. What could not be compiled where another device or provider is behind it goes to
-  /// `refusals`, with a ledger record: nothing is linked then, and the groups are to be placed again.
-  Result<void> emit(place::Refusals& refusals);
-  /// The launches, loaded. FE-D codes.
+  /// Compiles the kernels, in parallel. FE-K22, FE-P67.
+  Result<void> emit();
+  /// The launches, loaded. FE-D codes. Null where a provider was dropped whose code cannot be loaded.
   Result<std::shared_ptr<Executable>> link();
   /// A listing of what was selected and planned; before link.
   std::string text() const;

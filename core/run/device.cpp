@@ -93,11 +93,12 @@ Result<FoundDevice> find_device(const std::string& name, const plugin::Registry&
 
 /// What is taken, as declared, without what failed or was declined when the target was measured: the table of this target is
 /// looked for beside the plugin's library.
-Result<place::Coverage> coverage_of(const Compiler& compiler, const std::string& description,
-                                    const plugin::LoadedPlugin& plugin) {
+Result<void> find_coverage(Compiler& compiler, const std::string& description) {
+  const auto& plugin = *compiler.plugin;
   auto coverage = place::Coverage::declared(compiler.target.capabilities);
   if (!coverage) return at(plugin.id, std::move(coverage.error()));
-  if (!compiler.slots.fingerprint) return coverage;
+  compiler.coverage = *coverage;
+  if (!compiler.slots.fingerprint) return {};
   abi::Collector<> fingerprint;
   abi::Call call;
   auto none = abi::sized<fe_none>();
@@ -105,16 +106,16 @@ Result<place::Coverage> coverage_of(const Compiler& compiler, const std::string&
   const int32_t status = plugin::invoke(*compiler.table, compiler.slots.fingerprint, call, &none, &sink);
   if (status != FE_OK) return at(plugin.id, call.error(status, "FE-D05", "the provider has no fingerprint"));
   place::CapabilityTable wanted;
-  wanted.target = place::target_key(description, compiler.id, fingerprint.bytes());
+  wanted.target = compiler.target_key = place::target_key(description, compiler.id, fingerprint.bytes());
   const auto path = std::filesystem::path(plugin.library).parent_path() / wanted.file_name();
   std::error_code missing;
   const bool measured = std::filesystem::exists(path, missing);
   log::print("plugins", "{}: the table of what '{}' takes is {}{}", plugin.id, compiler.id, path.string(),
              measured ? "" : ", which is not there");
-  if (!measured) return coverage;
+  if (!measured) return {};
   FE_TRY(const auto table, place::CapabilityTable::read(path.string()));
-  coverage->exclude(table);
-  return coverage;
+  compiler.coverage.exclude(table);
+  return {};
 }
 
 }  // namespace
@@ -157,6 +158,7 @@ Result<void> Device::open_targets(const plugin::Registry& registry) {
     compiler.table = table;
     compiler.slots = abi::read(table);
     compiler.id = abi::view(compiler.slots.id);
+    compiler.plugin = plugin;
     abi::Call call;
     auto args = abi::sized<fe_open_target_args>();
     args.description = {description.data(), description.size(), 1};
@@ -168,7 +170,7 @@ Result<void> Device::open_targets(const plugin::Registry& registry) {
       continue;
     }
     compilers.push_back(std::move(compiler));
-    FE_TRY(compilers.back().coverage, coverage_of(compilers.back(), description, *plugin));
+    FE_CHECK(find_coverage(compilers.back(), description));
   }
   if (compilers.empty()) return *fault;
   std::reverse(compilers.begin(), compilers.end());
@@ -198,9 +200,21 @@ Device::~Device() {
 
 Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry) {
   Devices devices;
-  for (const auto& name : split(names)) {
-    FE_TRY(auto device, Device::open(name, registry));
-    devices.push_back(std::move(device));
+  const auto all = split(names);
+  for (const auto& name : all) {
+    auto device = Device::open(name, registry);
+    if (device) {
+      devices.push_back(std::move(*device));
+      continue;
+    }
+    // Others behind it take what it would have taken, where its plugins may be passed over.
+    const auto providers = providers_of(name.substr(0, name.find(':')), registry);
+    const bool last = &name == &all.back();
+    if (last || providers.empty() || std::ranges::any_of(providers, [](const auto& p) {
+          return p.plugin->on_error != plugin::OnError::skip;
+        }))
+      return std::move(device.error());
+    log::print("plugins", "left out: {}", device.error().message());
   }
   const auto& last = *devices.back();
   if (!last.codegen() || !last.host_memory)

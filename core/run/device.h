@@ -20,7 +20,9 @@ struct Compiler {
   fe_provider slots{};                 ///< the same at this side's size
   fe_open_target_out target{};
   std::string id;
-  place::Coverage coverage;  ///< declared and measured
+  const plugin::LoadedPlugin* plugin = nullptr;  ///< whose it is
+  std::string target_key;                        ///< place::target_key(); empty: it has no fingerprint
+  place::Coverage coverage;                      ///< declared and measured
 
   bool takes_kernels() const { return slots.propose && slots.compile; }
   /// What it compiles it launches itself.

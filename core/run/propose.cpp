@@ -28,9 +28,12 @@ Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const 
     const auto candidate = abi::read(given);
     const std::string name(abi::view(candidate.name));
     if (!std::isfinite(candidate.cost) || candidate.cost < 0 || candidate.workspace_bytes < 0 ||
+        (candidate.covered != FE_NONE32 && candidate.covered > to.statements) ||
         !abi::readable<fe_operand_layout>(candidate.operand_layouts, sizeof(uint64_t))) {
-      to.fault = error(FE_EINTERNAL, "FE-S22", "candidate '{}' costs {} s and wants {} bytes of workspace",
-                       name, candidate.cost, candidate.workspace_bytes);
+      to.fault =
+          error(FE_EINTERNAL, "FE-S22",
+                "candidate '{}' costs {} s, wants {} bytes of workspace and covers {} of {} statements", name,
+                candidate.cost, candidate.workspace_bytes, candidate.covered, to.statements);
       return FE_EINVALID;
     }
     Proposal proposal{candidate.id, name, candidate.cost, candidate.workspace_bytes, {}, {}};
@@ -50,6 +53,15 @@ Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const 
   if (status != FE_OK) return call.error(status, "FE-K20", "the provider proposes nothing for this kernel");
   std::ranges::stable_sort(taken.proposals, {}, &Proposal::cost);
   return std::move(taken.proposals);
+}
+
+std::string unfit(const fe_compile_out& compiled) {
+  constexpr int64_t most_workspace = int64_t{1} << 40;  // a worker; their sum must not overflow
+  if (compiled.tasks >= 0 && compiled.grain >= 0 && compiled.workspace_bytes >= 0 &&
+      compiled.workspace_bytes <= most_workspace)
+    return {};
+  return fmt::format("the kernel is said to have {} tasks, a grain of {} and {} bytes of workspace",
+                     compiled.tasks, compiled.grain, compiled.workspace_bytes);
 }
 
 }  // namespace ferrite::core::run

@@ -24,8 +24,12 @@ struct Proposal {
 
 /// All proposals for a flat kernel of so many statements, the cheapest first; of equals, the one that was given first. Empty where the
 /// provider declines: `declined` then has its reason. Errors are the provider's own, or FE-K20. FE-S22 for a candidate whose
-/// numbers cannot be: a cost that is no time, a negative workspace.
+/// numbers cannot be: a cost that is no time, a negative workspace, more statements than the kernel has.
 Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const std::byte> kernel,
                                       size_t statements, std::string& declined);
+
+/// Why what a provider says of a compiled kernel cannot be: negative tasks, grain or workspace, or more workspace than there is.
+/// Empty where it can.
+std::string unfit(const fe_compile_out& compiled);
 
 }  // namespace ferrite::core::run

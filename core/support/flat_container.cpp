@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/support/flat_container.h"
 
-#include <fmt/format.h>
-#include <xxhash.h>
-
 #include <cstring>
 
+#include "core/support/hash.h"
 #include "ferrite/abi/kernel.h"
 
 namespace ferrite::core {
@@ -60,8 +58,7 @@ std::string FlatContainer::entry() const {
     append(&section.count, sizeof section.count);
     append(section.data.data(), section.data.size());
   }
-  const XXH128_hash_t hash = XXH3_128bits(input.data(), input.size());
-  return fmt::format("k_{:016x}{:016x}", hash.high64, hash.low64);
+  return "k_" + hash128(input);
 }
 
 }  // namespace ferrite::core

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/trust/check_passes.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "core/graph/print.h"
+#include "core/support/hash.h"
 #include "core/trust/part.h"
 #include "core/trust/reduce.h"
 #include "core/trust/reproducer.h"
@@ -180,8 +179,7 @@ class PassCheck::Impl {
                         const std::vector<ValueId>& inputs) {
     const std::string text = graph::print(was) + graph::print(is);
     const bool has_hidden_data = text.find(" memory") != std::string::npos;
-    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-    const auto key = std::pair(hash.high64, hash.low64);
+    const std::string key = hash128(text);
     if (!has_hidden_data && equal_.contains(key)) {
       ++counts_.alike;
       return Finding::equal;
@@ -251,7 +249,7 @@ class PassCheck::Impl {
   std::optional<Graph> before_;
   size_t applications_ = 0;  // of this pass
   std::optional<Error> blame_;
-  std::set<std::pair<uint64_t, uint64_t>> equal_;
+  std::set<std::string> equal_;
 };
 
 PassCheck::PassCheck(const plugin::Registry& registry, CheckOptions options)

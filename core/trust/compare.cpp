@@ -123,6 +123,11 @@ std::string Difference::text() const {
 
 Result<std::optional<Difference>> compare(const Interpreted& before, const Interpreted& after,
                                           std::span<const Contents> contents, uint64_t seed) {
+  return compare(before, [&](std::span<const Tensor> inputs) { return after.run(inputs); }, contents, seed);
+}
+
+Result<std::optional<Difference>> compare(const Interpreted& before, const Compute& after,
+                                          std::span<const Contents> contents, uint64_t seed) {
   std::optional<Error> fault;
   bool compared = false;
   for (const Contents kind : contents) {
@@ -134,7 +139,7 @@ Result<std::optional<Difference>> compare(const Interpreted& before, const Inter
     }
     compared = true;
     Difference difference{kind, seed, {}, {}, {}, {}};
-    auto actual = after.run(inputs);
+    auto actual = after(inputs);
     if (!actual) {
       difference.failure = actual.error().message();
       difference.inputs = std::move(inputs);

@@ -56,6 +56,10 @@ struct Difference {
 /// Inputs on which `before` fails say nothing; where it fails on all of them its error is given.
 Result<std::optional<Difference>> compare(const Interpreted& before, const Interpreted& after,
                                           std::span<const Contents> contents, uint64_t seed);
+/// The same, `after` being anything that computes the outputs of inputs.
+using Compute = std::function<Result<std::vector<Tensor>>(std::span<const Tensor> inputs)>;
+Result<std::optional<Difference>> compare(const Interpreted& before, const Compute& after,
+                                          std::span<const Contents> contents, uint64_t seed);
 
 /// What a rule or a pass does to a graph.
 using Edit = std::function<Result<void>(graph::Graph&)>;

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/trust/verdicts.h"
 
-#include <unistd.h>
-#include <xxhash.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "core/graph/weights.h"
+#include "core/cache/folder.h"
+#include "core/support/hash.h"
 #include "core/trust/reproducer.h"
 #include "core/trust/try_rule.h"
 
@@ -30,14 +27,6 @@ std::string file_identity(const std::string& path) {
   return failed ? std::string() : fmt::format("{} {} {}", path, size, modified);
 }
 
-std::string contents_hash(const std::string& path) {
-  const auto file = graph::MappedFile::open(path);
-  if (!file) return {};
-  const auto bytes = (*file)->bytes();
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
-
 /// All that a verdict depends on.
 std::string key_of(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
                    const plugin::Registry& registry) {
@@ -49,10 +38,9 @@ std::string key_of(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
   for (const auto& plugin : registry.plugins())
     if (definers.contains(plugin->id))
       text += fmt::format("{} {} {}\n", plugin->id, plugin->version, file_identity(plugin->library));
-  if (!set.predicates.empty()) text += contents_hash(set.plugin->library) + "\n";
+  if (!set.predicates.empty()) text += file_hash128(set.plugin->library) + "\n";
   text += set.text;
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return hash128(text);
 }
 
 /// One rule's line of a verdict file: "passed NAME", or "untested NAME: REASON". A wrong rule has none: it is tried again.
@@ -73,21 +61,15 @@ std::optional<std::vector<Kept>> read_kept(const fs::path& path) {
   return kept;
 }
 
-/// Written beside it and renamed, so that another process reads all of it or nothing.
-void write_kept(const fs::path& path, const std::vector<Kept>& kept) {
-  std::error_code failed;
-  fs::create_directories(path.parent_path(), failed);
-  const fs::path part = fmt::format("{}.{}", path.string(), getpid());
-  std::ofstream file(part);
+void write_kept(const std::string& folder, const std::string& name, const std::vector<Kept>& kept) {
+  std::string text;
   for (const Kept& one : kept) {
     std::string line = one.text;
     std::replace(line.begin(), line.end(), '\n', ' ');
-    file << (one.tested ? "passed " : "untested ") << line << '\n';
+    text += (one.tested ? "passed " : "untested ") + line + '\n';
   }
-  file.close();
-  if (file) fs::rename(part, path, failed);
-  if (!file || failed)
-    log::print("plugins", "verdicts on rules cannot be kept in {}", path.parent_path().string());
+  if (const auto fault = cache::write_file(folder, name, text); !fault.empty())
+    log::print("plugins", "verdicts on rules cannot be kept in {}: {}", folder, fault);
 }
 
 /// The options that load the plugin: what enabled it was one itself, or a place in a manifest.
@@ -126,14 +108,6 @@ Result<std::vector<Kept>> try_all(const RuleSetEntry& set, const rewrite::Compil
 
 }  // namespace
 
-std::string verdict_folder() {
-  // Not where another user's rights are at stake: the environment is the caller's.
-  const char* cache = secure_getenv("XDG_CACHE_HOME");
-  if (cache && *cache == '/') return std::string(cache) + "/ferrite/trust";
-  const char* home = secure_getenv("HOME");
-  return home && *home == '/' ? std::string(home) + "/.cache/ferrite/trust" : std::string();
-}
-
 Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const std::string& built_in_folder,
                          const std::string& folder) {
   if (level == plugin::Trust::off) return {};
@@ -151,11 +125,11 @@ Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const 
       continue;
     const auto judge = [&]() -> Result<void> {
       const auto& rules = registry.compiled_rules(k);
-      const fs::path path = fs::path(folder) / (key_of(set, rules, registry) + ".verdicts");
-      auto kept = folder.empty() ? std::nullopt : read_kept(path);
+      const std::string name = key_of(set, rules, registry) + ".verdicts";
+      auto kept = folder.empty() ? std::nullopt : read_kept(fs::path(folder) / name);
       if (!kept || kept->size() != rules.rules.size()) {
         FE_TRY(kept, try_all(set, rules, registry, counterexamples));
-        if (!folder.empty()) write_kept(path, *kept);
+        if (!folder.empty()) write_kept(folder, name, *kept);
       }
       for (size_t r = 0; r < kept->size(); ++r) {
         if ((*kept)[r].tested) continue;

@@ -9,10 +9,6 @@
 
 namespace ferrite::core::trust {
 
-/// "$XDG_CACHE_HOME/ferrite/trust", or below ~/.cache; empty where neither is set, or the program runs with another user's
-/// rights: then nothing is kept.
-std::string verdict_folder();
-
 /// Tries the rules of the plugins outside `built_in_folder`, unless `folder` keeps verdicts on this very text, these ops
 /// and, where the rules have predicates, this library. FE-R30 for a wrong one, with a counterexample in `folder` (the
 /// temporary folder where that is empty), FE-R36 under Trust::strict for one that is untested; both disable the rules

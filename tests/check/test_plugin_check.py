@@ -117,6 +117,15 @@ class PluginCheckTest(ProgramTest):
         self.assertIn("f32", written["declined"]["contract"])
         self.assertEqual(written["passed"], {})
 
+    def test_providers_of_regions_and_of_libraries(self):
+        stubs = Settings.builtin.parent / "stubs"
+        checks = self.findings("--level", "L3", stubs / "acme.npu.plugin.toml", "--plugin",
+                               stubs / "acme.npu.runtime.plugin.toml", status=OK)  # fmt: skip
+        self.assertEqual(checks["L3 provider acme.npu: programs"]["outcome"], "passed")
+        self.assertEqual(checks["L3 backend npu: memory"]["outcome"], "passed")
+        checks = self.findings("--level", "L3", stubs / "acme.npu.plugin.toml", status=OK)
+        self.assertRegex(checks["L3 provider acme.npu: programs"]["text"], "no runtime 'npu' is loaded")
+
     def test_plugin_that_does_not_load(self):
         checks = self.findings(Settings.plugins.parent / "wrong_major.so")
         self.assertFails(checks, "L1 load and create", "FE-P04")

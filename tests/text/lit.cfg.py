@@ -29,3 +29,4 @@ config.substitutions += [
 # What a user's shell sets must not change a listing.
 for name in [name for name in config.environment if name.startswith("FERRITE_")]:
     del config.environment[name]
+config.environment["FERRITE_CACHE"] = "off"  # what is tested is compiled

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// ferrite cache: the compiled kernels that are kept from one process to the next.
+#include <filesystem>
+
+#include "cli/common.h"
+#include "core/cache/kernels.h"
+
+namespace ferrite::cli {
+namespace {
+
+struct Options {
+  std::string place;
+  int64_t days = 0;
+  bool remove = false;
+
+  std::string folder() const {
+    return core::cache::kernel_folder(place.empty() ? std::nullopt : std::optional(place));
+  }
+};
+
+using Files = std::vector<core::cache::File>;
+using Act = Result<void> (*)(const Options&, const std::string& folder, const Files&);
+
+std::string size_text(uint64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+uint64_t total(const Files& files) {
+  uint64_t bytes = 0;
+  for (const auto& file : files) bytes += file.bytes;
+  return bytes;
+}
+
+/// Removes a file; another process may have done that already.
+Result<void> remove(const std::string& folder, const std::string& name) {
+  std::error_code failed;
+  std::filesystem::remove(std::filesystem::path(folder) / name, failed);
+  if (failed)
+    return core::at(folder + "/" + name, core::error(FE_EINVALID, "FE-K30", "{}", failed.message()));
+  return {};
+}
+
+Result<void> list(const Options&, const std::string& folder, const Files& files) {
+  for (const auto& file : files) {
+    const auto fault = core::cache::verify_kernel(folder, file.name);
+    fmt::print("{}  {:>9} bytes, used {} ago{}\n", file.name, file.bytes,
+               file.days == 1 ? "1 day" : fmt::format("{} days", file.days),
+               fault.empty() ? "" : "; damaged: " + fault);
+  }
+  fmt::print("{} kernels, {}, in {}\n", files.size(), size_text(total(files)), folder);
+  return {};
+}
+
+Result<void> clear(const Options& options, const std::string& folder, const Files& files) {
+  Files old = files;
+  std::erase_if(old, [&](const auto& file) { return file.days < options.days; });
+  for (const auto& file : old) FE_CHECK(remove(folder, file.name));
+  fmt::print("removed {} kernels, {}, from {}\n", old.size(), size_text(total(old)), folder);
+  return {};
+}
+
+Result<void> verify(const Options& options, const std::string& folder, const Files& files) {
+  size_t damaged = 0;
+  for (const auto& file : files) {
+    const auto fault = core::cache::verify_kernel(folder, file.name);
+    if (fault.empty()) continue;
+    ++damaged;
+    fmt::print("{}: {}{}\n", file.name, fault, options.remove ? "; removed" : "");
+    if (options.remove) FE_CHECK(remove(folder, file.name));
+  }
+  if (damaged > 0 && !options.remove)
+    return core::at(folder, core::error(FE_EINVALID, "FE-K31", "{} of {} kernels", damaged, files.size()));
+  fmt::print("{} kernels are whole, in {}\n", files.size() - damaged, folder);
+  return {};
+}
+
+Run add(CLI::App& command, Act act, const std::shared_ptr<Options>& options) {
+  command.add_option("--cache", options->place, "The folder; without it the one that commands use")
+      ->type_name("DIR")
+      ->check(not_empty);
+  return [options, act] {
+    const std::string folder = options->folder();
+    if (folder.empty()) {
+      fmt::print("the cache is off\n");
+      return 0;
+    }
+    auto files = core::cache::list(folder, core::cache::kernel_suffix);
+    auto done = files ? act(*options, folder, *files) : Result<void>(std::move(files.error()));
+    return done ? 0 : report(done.error());
+  };
+}
+
+}  // namespace
+
+Run add_cache(CLI::App& command) {
+  auto chosen = std::make_shared<Run>();
+  auto options = std::make_shared<Options>();
+  const auto subcommand = [&](const char* name, const char* help, Act act) {
+    auto* sub = command.add_subcommand(name, help);
+    sub->final_callback([run = add(*sub, act, options), chosen] { *chosen = run; });
+    return sub;
+  };
+  subcommand("list", "What is kept", list);
+  subcommand("clear", "Remove what is kept", clear)
+      ->add_option("--days", options->days, "Only what was not used for so many days")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{0}, int64_t{36500}));
+  subcommand("verify", "Check all of it against its hashes", verify)
+      ->add_flag("--remove", options->remove, "Remove what is damaged");
+  command.require_subcommand(1);
+  return [chosen] { return (*chosen)(); };
+}
+
+}  // namespace ferrite::cli

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A folder of files that can be made again: written whole or not at all, by several processes at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/support/error.h"
+
+namespace ferrite::core::cache {
+
+/// "$XDG_CACHE_HOME/ferrite/NAME", or below ~/.cache; empty where neither is set, or the program runs with another user's rights:
+/// then nothing is kept.
+std::string user_folder(std::string_view name);
+
+/// Why files of the folder are not to be trusted: it is another user's, or others may write to it. Empty where it is one's own, or
+/// not there yet.
+std::string distrusted(const std::string& folder);
+
+/// Writes a file beside its place and renames it, so that other processes read all of it or nothing. The folder is made, for its
+/// owner alone, where it is not there. Gives why nothing was written, empty where it was; nothing half-written is left.
+std::string write_file(const std::string& folder, const std::string& name, std::string_view contents);
+
+struct File {
+  std::string name;
+  uint64_t bytes = 0;
+  int64_t days = 0;  ///< since it was last used
+};
+/// The files with this suffix, by name; none where there is no such folder. FE-K30 where it cannot be read.
+Result<std::vector<File>> list(const std::string& folder, std::string_view suffix);
+
+}  // namespace ferrite::core::cache

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// An entry: Head, listing, blob. The head's checksum is of everything behind it and of itself without the checksum.
+#include "core/cache/kernels.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "core/support/hash.h"
+#include "core/support/log.h"
+
+namespace ferrite::core::cache {
+namespace {
+
+constexpr std::array<char, 8> magic = {'F', 'E', 'K', 'E', 'R', 'N', 'E', 'L'};
+constexpr uint32_t layout_version = 0;
+constexpr size_t digits = 32;
+
+struct Head {
+  std::array<char, digits> checksum{};
+  std::array<char, 8> magic{};
+  uint32_t version = 0, listed = 0;
+  std::array<char, digits> key{};
+  int64_t tasks = 0, grain = 0, workspace_bytes = 0;
+  uint32_t registers = 0, spills = 0;
+  uint64_t listing_bytes = 0, blob_bytes = 0;
+};
+static_assert(std::has_unique_object_representations_v<Head>, "padding would be part of the checksum");
+
+std::string_view text_of(const std::array<char, digits>& text) { return {text.data(), text.size()}; }
+
+std::string checksum_of(std::string_view entry) { return hash128(entry.substr(digits)); }
+
+/// Reads an entry; `fault` says why it is none.
+std::optional<CompiledKernel> parse(std::string_view bytes, std::string_view key, std::string& fault) {
+  Head head;
+  const auto refuse = [&](const char* reason) {
+    fault = reason;
+    return std::nullopt;
+  };
+  if (bytes.size() < sizeof head) return refuse("it is cut short");
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.magic != magic) return refuse("it is no entry of this cache");
+  if (head.version != layout_version) return refuse("it is of another version");
+  if (text_of(head.key) != key) return refuse("it is another kernel's");
+  const uint64_t rest = bytes.size() - sizeof head;
+  if (head.listing_bytes > rest || head.blob_bytes != rest - head.listing_bytes)
+    return refuse("it is cut short, or longer than it says");
+  if (text_of(head.checksum) != checksum_of(bytes)) return refuse("its contents were changed");
+  return CompiledKernel{std::string(bytes.substr(sizeof head + head.listing_bytes)),
+                        std::string(bytes.substr(sizeof head, head.listing_bytes)),
+                        head.listed != 0,
+                        head.tasks,
+                        head.grain,
+                        head.workspace_bytes,
+                        head.registers,
+                        head.spills};
+}
+
+/// The file's contents; none where there is no such file.
+std::optional<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream contents;
+  contents << file.rdbuf();
+  return std::move(contents).str();
+}
+
+}  // namespace
+
+size_t Counts::bypassed() const {
+  return std::accumulate(bypasses.begin(), bypasses.end(), size_t{0},
+                         [](size_t sum, const auto& each) { return sum + each.second; });
+}
+
+Kernels::Kernels(std::string folder) : folder_(std::move(folder)) {
+  if (folder_.empty()) {
+    closed_ = "the cache is off";
+  } else if (auto why = distrusted(folder_); !why.empty()) {
+    closed_ = folder_ + " is not used: " + why;
+    log::print("kernels", "cache: {}", closed_);
+  }
+}
+
+std::optional<CompiledKernel> Kernels::find(const std::string& key, bool listing) {
+  if (!closed_.empty()) {
+    bypass(closed_);
+    return std::nullopt;
+  }
+  const std::string path = folder_ + "/" + key + std::string(kernel_suffix);
+  const auto bytes = read_file(path);
+  std::optional<CompiledKernel> kernel;
+  if (bytes) {
+    std::string why;
+    kernel = parse(*bytes, key, why);
+    if (!kernel) fault(path + ": " + why);
+    // Code that was made when nobody wanted to read it.
+    if (kernel && listing && !kernel->listed) kernel.reset();
+  }
+  count(kernel ? &Counts::hits : &Counts::misses);
+  // The time of the last use, for `ferrite cache clear --days`; where it cannot be set the entry only seems older.
+  if (kernel) utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+  return kernel;
+}
+
+void Kernels::keep(const std::string& key, const CompiledKernel& kernel) {
+  if (!closed_.empty() || key.size() != digits) return;
+  Head head;
+  head.magic = magic;
+  head.version = layout_version;
+  head.listed = kernel.listed ? 1 : 0;
+  std::memcpy(head.key.data(), key.data(), digits);
+  head.tasks = kernel.tasks;
+  head.grain = kernel.grain;
+  head.workspace_bytes = kernel.workspace_bytes;
+  head.registers = kernel.registers;
+  head.spills = kernel.spills;
+  head.listing_bytes = kernel.listing.size();
+  head.blob_bytes = kernel.blob.size();
+  std::string entry(sizeof head, '\0');
+  std::memcpy(entry.data(), &head, sizeof head);
+  entry += kernel.listing;
+  entry += kernel.blob;
+  const std::string checksum = checksum_of(entry);
+  std::memcpy(entry.data(), checksum.data(), digits);
+  if (auto why = write_file(folder_, key + std::string(kernel_suffix), entry); !why.empty())
+    fault(folder_ + ": " + why);
+}
+
+void Kernels::bypass(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  ++counts_.bypasses[reason];
+}
+
+void Kernels::fault(const std::string& reason) {
+  log::print("kernels", "cache: {}", reason);
+  const std::lock_guard lock(mutex_);
+  ++counts_.faults[reason];
+}
+
+void Kernels::count(size_t Counts::* which) {
+  const std::lock_guard lock(mutex_);
+  ++(counts_.*which);
+}
+
+Counts Kernels::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+std::string kernel_folder(const std::optional<std::string>& setting) {
+  const char* given = setting ? setting->c_str() : secure_getenv("FERRITE_CACHE");
+  const std::string_view text = given ? given : "on";
+  if (text == "off") return {};
+  return text == "on" ? user_folder("kernels") : std::string(text);
+}
+
+std::string verify_kernel(const std::string& folder, const std::string& name) {
+  const auto bytes = read_file(folder + "/" + name);
+  if (!bytes) return "it cannot be read";
+  std::string why;
+  parse(*bytes, std::string_view(name).substr(0, name.size() - kernel_suffix.size()), why);
+  return why;
+}
+
+}  // namespace ferrite::core::cache

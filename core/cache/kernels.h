@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Compiled kernels that are kept from one process to the next.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cache/folder.h"
+#include "core/support/error.h"
+
+namespace ferrite::core::cache {
+
+/// What a provider made of a kernel.
+struct CompiledKernel {
+  std::string blob;
+  std::string listing;
+  bool listed = false;  ///< a listing was asked for, even if the provider has none
+  int64_t tasks = 1, grain = 1, workspace_bytes = 0;
+  uint32_t registers = 0, spills = 0;
+};
+
+/// What came of looking kernels up.
+struct Counts {
+  size_t hits = 0, misses = 0;
+  std::map<std::string, size_t> bypasses;  ///< by reason: kernels that were neither looked for nor kept
+  std::map<std::string, size_t> faults;    ///< by reason: entries that could not be used, or not be written
+  size_t bypassed() const;
+};
+
+/// A folder of kernels by their keys (hash128 of everything that the code depends on). An entry is checked against its own hash
+/// before it is used; what is damaged is a miss, and is replaced. A folder that others may write to is not used at all: what is in
+/// it is run as machine code. Any-thread, and any number of processes.
+class Kernels {
+ public:
+  /// An empty folder: every kernel is bypassed.
+  explicit Kernels(std::string folder);
+
+  /// The kernel, where it is kept, with a listing if that is wanted.
+  std::optional<CompiledKernel> find(const std::string& key, bool listing);
+  void keep(const std::string& key, const CompiledKernel& kernel);
+  /// Counts a kernel for which there is no key.
+  void bypass(const std::string& reason);
+  Counts counts() const;
+
+ private:
+  void count(size_t Counts::* which);
+  void fault(const std::string& reason);
+
+  const std::string folder_;
+  std::string closed_;  ///< why the folder is not used; empty: it is
+  mutable std::mutex mutex_;
+  Counts counts_;
+};
+
+/// The folder that a setting means: "on" is the user's own, "off" none, else a path. Without a setting FERRITE_CACHE says it, and
+/// without that it is on. Empty: none.
+std::string kernel_folder(const std::optional<std::string>& setting);
+
+inline constexpr std::string_view kernel_suffix = ".kernel";
+
+/// Why an entry cannot be used; empty: it can.
+std::string verify_kernel(const std::string& folder, const std::string& name);
+
+}  // namespace ferrite::core::cache

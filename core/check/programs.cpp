@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Providers of whole regions and of libraries: sampled graphs, with what these providers take of them, against the interpreter.
+#include <algorithm>
+
+#include "core/check/backend.h"
+#include "core/check/numerics.h"
+#include "core/check/subject.h"
+#include "core/compile.h"
+#include "core/graph/print.h"
+#include "core/support/abi.h"
+#include "core/trust/compare.h"
+
+namespace ferrite::core::check {
+namespace {
+
+constexpr size_t sampled_graphs = 60;
+constexpr int64_t most_points = 20'000'000;  // of a graph that is interpreted
+
+/// How much of a program is the provider's.
+size_t parts_of(const Compilation& compiled, const Ledger& ledger, const fe_provider& provider) {
+  const auto& kernels = compiled.executable->kernels;
+  const auto launched = std::ranges::count_if(
+      kernels, [&](const auto& kernel) { return kernel.library && kernel.library->table == &provider; });
+  const auto object = fmt::format(" of {}", abi::view(provider.id));
+  const auto taken = std::ranges::count_if(ledger.records(), [&](const LedgerRecord& record) {
+    return record.kind == "claim" && record.outcome == "taken" && record.object.ends_with(object);
+  });
+  return static_cast<size_t>(launched + taken);
+}
+
+Result<std::vector<trust::Tensor>> run_on(const run::Executable& executable,
+                                          std::span<const trust::Tensor> inputs) {
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  std::vector<trust::Tensor> outputs;
+  for (const auto& input : inputs) in.push_back(input.data());
+  for (const auto& port : executable.outputs) outputs.emplace_back(static_cast<size_t>(port.bytes));
+  for (auto& output : outputs) out.push_back(output.data());
+  run::Executable::Context context(executable);
+  FE_CHECK(executable.run(context, in, out));
+  return outputs;
+}
+
+Verdict check_provider(const fe_provider& provider, const std::vector<graph::Graph>& graphs,
+                       const std::string& device, const Subject& subject, uint64_t seed) {
+  size_t parts = 0, compared = 0;
+  for (const auto& graph : graphs) {
+    const auto before = trust::Interpreted::make(graph, subject.registry());
+    if (!before || before->points() > most_points) continue;
+    CompileOptions options;
+    options.device = device;
+    Ledger ledger;
+    auto compiled = compile(graph::Graph(graph), subject.registry(), options, ledger);
+    if (!compiled && compiled.error().status == FE_EUNSUPPORTED) continue;
+    if (!compiled)
+      return error(FE_EINVALID, "FE-P52", "on {}: {}\n{}", graph.name(), compiled.error().message(),
+                   graph::print(graph));
+    const size_t own = parts_of(*compiled, ledger, provider);
+    if (own == 0) continue;
+    const auto difference = trust::compare(
+        *before, [&](auto inputs) { return run_on(*compiled->executable, inputs); }, trust::ordinary_contents,
+        seed);
+    if (!difference) continue;  // the inputs suit no op of it, by the interpreter
+    if (*difference)
+      return error(FE_EINVALID, "FE-P52", "on {}: {}\n{}", graph.name(), (*difference)->text(),
+                   graph::print(graph));
+    parts += own;
+    ++compared;
+  }
+  if (compared == 0)
+    return Verdict::skipped("it takes no part of the sampled graphs; give models with --sample");
+  return Verdict::passed(fmt::format("{} parts of {} graphs", parts, compared));
+}
+
+}  // namespace
+
+void check_programs(const CheckOptions& options, const Subject& subject, Runner& runner) {
+  const std::string home = subject.session().pipeline().device.value_or(std::string());
+  std::vector<graph::Graph> graphs;
+  for (const auto& [table, plugin] : subject.registry().providers()) {
+    if (plugin != &subject.plugin()) continue;
+    const auto slots = abi::read(table);
+    if (!slots.claim && !slots.exec_create) continue;
+    const std::string kind(abi::view(slots.device_kind)), id(abi::view(slots.id));
+    runner.run(fmt::format("provider {}: programs", id), [&, table = table]() -> Verdict {
+      const auto& runtimes = subject.registry().runtimes();
+      if (std::ranges::none_of(runtimes, [&](const auto& r) { return abi::view(r.table->id) == kind; }))
+        return Verdict::skipped(fmt::format("no runtime '{}' is loaded; load it with --plugin", kind));
+      if (home.empty()) return Verdict::skipped("there is no device for what the provider does not take");
+      if (graphs.empty()) graphs = sample_graphs(subject, options, sampled_graphs);
+      return check_provider(*table, graphs, home.substr(0, home.find(':')) == kind ? home : kind + "," + home,
+                            subject, options.seed);
+    });
+  }
+}
+
+}  // namespace ferrite::core::check
