@@ -5,23 +5,19 @@
 #include <link.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <optional>
 
 #include "core/graph/weights.h"
+#include "core/support/elf_segments.h"
 
 namespace ferrite::core::check {
 namespace {
 
 using Header = ElfW(Ehdr);
-using Segment = ElfW(Phdr);
 using Section = ElfW(Shdr);
 using Symbol = ElfW(Sym);
 using Dynamic = ElfW(Dyn);
-
-constexpr unsigned char own_class = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
-constexpr unsigned char own_order = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
 Error damaged(std::string_view what) {
   return error(FE_EINVALID, "FE-P40", "the file is damaged: {}; build or copy it again", what);
@@ -32,18 +28,11 @@ class Reader {
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   Result<ElfLibrary> run() {
+    FE_TRY(auto segments, ElfSegments::parse(bytes_));
+    library_.machine = segments.machine;
+    library_.executable_stack = segments.executable_stack;
+    library_.interpreter = std::move(segments.interpreter);
     const auto header = item<Header>(0);
-    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
-      return error(FE_EINVALID, "FE-P40", "this is no ELF file; give a shared library");
-    if (header->e_ident[EI_CLASS] != own_class || header->e_ident[EI_DATA] != own_order)
-      return error(
-          FE_EINVALID, "FE-P40",
-          "the library is for a machine of another word size or byte order; get a build for this one");
-    if (header->e_type != ET_DYN)
-      return error(FE_EINVALID, "FE-P40",
-                   "the file is an ELF file, but no shared library; link it with -shared");
-    library_.machine = header->e_machine;
-    FE_CHECK(segments(*header));
     FE_CHECK(sections(*header));
     std::sort(library_.exported.begin(), library_.exported.end());
     return std::move(library_);
@@ -70,25 +59,6 @@ class Reader {
     const auto end = std::find(rest.begin(), rest.end(), std::byte{0});
     if (end == rest.end()) return std::nullopt;
     return std::string(reinterpret_cast<const char*>(rest.data()), static_cast<size_t>(end - rest.begin()));
-  }
-
-  Result<void> segments(const Header& header) {
-    // Without the mark the loader gives the process an executable stack.
-    bool marked = false;
-    for (unsigned k = 0; k < header.e_phnum; ++k) {
-      const auto segment = item<Segment>(header.e_phoff + uint64_t{k} * sizeof(Segment));
-      if (!segment) return damaged("its program headers are cut short");
-      if (segment->p_type == PT_GNU_STACK) {
-        marked = true;
-        library_.executable_stack = (segment->p_flags & PF_X) != 0;
-      }
-      if (segment->p_type == PT_INTERP) {
-        const auto table = range(segment->p_offset, segment->p_filesz);
-        if (table) library_.interpreter = string(*table, 0).value_or("");
-      }
-    }
-    if (!marked) library_.executable_stack = true;
-    return {};
   }
 
   Result<void> sections(const Header& header) {

@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/graph/weights.h"
 #include "core/support/digest.h"
+#include "core/support/elf_segments.h"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -82,20 +84,23 @@ constexpr uint16_t this_machine = EM_X86_64;
 constexpr uint16_t this_machine = EM_AARCH64;
 #endif
 
-/// The loader says of a library for another machine that it is not there.
-Result<void> check_machine(const std::string& path) {
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  Elf64_Ehdr header{};
-  if (!file || read(file.number(), &header, sizeof header) != sizeof header ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return {};  // what is no library at all, the loader says well
-  if (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == this_machine) return {};
-  return at(
-      path,
-      error(FE_EINVALID, "FE-M16",
-            "the library is for another machine (ELF machine {}, this one has {}); get a build for this "
-            "platform",
-            header.e_machine, this_machine));
+/// The loader says of a library for another machine that it is not there, and ends the process for one that is cut short.
+Result<void> check_file(const std::string& path) {
+  auto file = graph::MappedFile::open(path);
+  if (!file)
+    return at(path, error(FE_EINVALID, "FE-M14", "the library cannot be read: {}", file.error().text));
+  const auto bytes = (*file)->bytes();
+  Elf64_Ehdr header;
+  if (bytes.size() < sizeof header) return {};  // what is no library at all, the loader says well
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != this_machine)
+    return at(path, error(FE_EINVALID, "FE-M16",
+                          "the library is for another machine (ELF machine {}, this one has {}); get a build "
+                          "for this platform",
+                          header.e_machine, this_machine));
+  if (auto segments = ElfSegments::parse(bytes); !segments) return at(path, std::move(segments.error()));
+  return {};
 }
 
 Result<fe_plugin_entry_v0_fn> load(const std::string& file, const std::string& path,
@@ -166,7 +171,7 @@ Result<fe_plugin_entry_v0_fn> open_library(const std::string& path, const std::s
   if (!std::filesystem::is_regular_file(path, missing))
     return at(path, error(FE_EINVALID, "FE-P01",
                           "there is no such library; build it, or correct 'library' or the search path"));
-  FE_CHECK(check_machine(path));
+  FE_CHECK(check_file(path));
   if (!sha256.empty()) return open_locked(path, sha256);
   auto& all = loaded();
   const std::lock_guard lock(all.mutex);

@@ -83,6 +83,18 @@ TEST_F(LockedLibrary, IsForThisMachine) {
   EXPECT_EQ(opened.error().code, "FE-M16") << opened.error().message();
 }
 
+TEST_F(LockedLibrary, IsNotCutShort) {
+  const auto whole = fs::file_size(library_);
+  for (const uintmax_t size : {uintmax_t{100}, uintmax_t{3000}, whole / 2}) {
+    fs::resize_file(library_, size);
+    const auto opened = open_library(library_, "");
+    ASSERT_FALSE(opened) << size;
+    EXPECT_EQ(opened.error().code, "FE-P40") << opened.error().message();
+    EXPECT_EQ(opened.error().where, library_);
+    fs::copy_file(library_of("pure_c"), library_, fs::copy_options::overwrite_existing);
+  }
+}
+
 TEST_F(LockedLibrary, IsNoPipe) {
   fs::remove(library_);
   ASSERT_EQ(mkfifo(library_.c_str(), 0600), 0);
