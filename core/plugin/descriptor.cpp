@@ -193,6 +193,13 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
   for (size_t k = 0; k < rules.size(); ++k) {
     auto inside = path_within(folder, rules[k]);
     if (!inside) return at(places[k], std::move(inside.error()));
+    // The rules of a file are one pass, which has the file's name.
+    for (const auto& other : result.rules)
+      if (std::filesystem::path(other).filename() == std::filesystem::path(*inside).filename())
+        return at(places[k], error(FE_EINVALID, "FE-M08",
+                                   "the rule file '{}' has the name of another of this plugin, {}; name each "
+                                   "file once, and files of several folders differently",
+                                   rules[k], other));
     result.rules.push_back(*inside);
   }
   if (result.library.empty() && result.rules.empty())

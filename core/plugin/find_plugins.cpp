@@ -206,6 +206,7 @@ Result<PluginRequest> Finder::find(const EnabledPlugin& enabled) {
     const auto& settings = found->second;
     request.on_error = settings.on_error.value_or(OnError::fail);
     request.isolation = settings.isolation.value_or(Isolation::in_process);
+    request.isolation_where = settings.isolation_where;
     request.process_limits = settings.process;
     request.library = settings.library;
     if (!request.library.empty() && !fs::is_regular_file(request.library, failed))

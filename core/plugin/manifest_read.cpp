@@ -172,10 +172,13 @@ Result<void> Reader::read_plugins(const TomlTable& part, const std::string& fold
     }
     if (auto on_error = table.string("on_error"))
       settings.on_error = *on_error == "skip" ? OnError::skip : OnError::fail;
-    if (auto isolation = table.string("isolation"))
+    if (auto isolation = table.string("isolation")) {
       settings.isolation = *isolation == "process" ? Isolation::process : Isolation::in_process;
+      settings.isolation_where = table.place("isolation");
+    }
     if (auto process = table.table("process")) {
       auto& limits = settings.process;
+      settings.process_where = table.place("process");
       if (auto timeout = process->integer("timeout_ms")) limits.timeout = std::chrono::milliseconds(*timeout);
       if (auto memory = process->integer("memory_mib")) limits.memory = static_cast<uint64_t>(*memory) << 20;
       if (auto starts = process->integer("starts")) limits.starts = static_cast<uint32_t>(*starts);
@@ -211,7 +214,10 @@ void Reader::read_pipeline_settings(const TomlTable& part, const std::string& fo
   if (!settings) return;
   auto& pipeline = content_.pipeline;
   if (auto fuse = settings->boolean("fuse")) pipeline.fuse = fuse;
-  if (auto device = settings->string("device")) pipeline.device = device;
+  if (auto device = settings->string("device")) {
+    pipeline.device = device;
+    pipeline.device_where = settings->place("device");
+  }
   if (auto threads = settings->integer("threads")) pipeline.threads = threads;
   if (auto cache = settings->string("cache"))
     pipeline.cache =
@@ -230,6 +236,14 @@ Result<ManifestContent> Reader::finish() {
                     profiles.empty() ? std::string("; there are none")
                                      : fmt::format("; there are {}", fmt::join(profiles, ", "))));
   }
+  for (const auto& [id, settings] : content_.settings)
+    if (!settings.process_where.empty() && !settings.isolation)
+      return at(
+          settings.process_where,
+          error(FE_EINVALID, "FE-M03",
+                "'process' of [plugin.\"{}\"] is for a plugin in a process of its own; write isolation = "
+                "\"process\" too, or drop it",
+                id));
   return std::move(content_);
 }
 

@@ -100,6 +100,10 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
   std::vector<fe_contribution> contributions;
   if (!request.library.empty() && request.isolation == Isolation::process) {
     auto opened = isolate::Plugin::open(request, op_plugins_);
+    // That it cannot be isolated is a matter of the manifest.
+    if (!opened && opened.error().code == "FE-P30" && !request.isolation_where.empty())
+      return at(request.isolation_where, error(opened.error().status, "FE-P30", "plugin '{}', {}: {}",
+                                               request.id, request.library, opened.error().text));
     if (!opened) return at(place, std::move(opened.error()));
     plugin->process = std::move(*opened);
     plugin->id = plugin->process->id();
@@ -328,6 +332,12 @@ Result<void> Registry::compile_rules() {
       entry.rule_set = k;
       for (const auto& rule : compiled->rules)
         if (rule.phase == phase) entry.rules.push_back(rule.name);
+      for (const auto& other : passes_)
+        if (other.name == entry.name && other.phase == phase)
+          return at(set.plugin->id,
+                    error(FE_EINVALID, "FE-P08",
+                          "the rules '{}' have the name of a pass of {} in {}; give them another", entry.name,
+                          other.plugin->id, phase));
       passes_.push_back(std::move(entry));
     }
     compiled_rules_.push_back(std::move(*compiled));

@@ -189,6 +189,8 @@ TEST_F(Manifest, RefusesBadDescriptors) {
             "FE-M16");
   EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"/l.so\"\nabi = \"0.1\""), "FE-M07");
   EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"a/../../x.fe\"]"), "FE-M07");
+  EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"x.fe\", \"./x.fe\"]"), "FE-M08");
+  EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"x.fe\", \"b/x.fe\"]"), "FE-M08");
   EXPECT_EQ(code("version = \"one\"\nrules = [\"x.fe\"]"), "FE-M13");
   EXPECT_EQ(code("version = \"1.0.0\""), "FE-M03");
   EXPECT_EQ(code("version = \"1.0.0\"\nrules = \"x.fe\""), "FE-M03");

@@ -74,6 +74,20 @@ class BadPluginTest(ProgramTest):
         (self.folder / "text.so").write_text("not a library")
         self.assertRefused(self.run_model("--plugin", self.folder / "text.so"), "FE-P02", "text.so")
 
+    def test_library_that_is_cut_short(self):
+        cut = self.folder / "cut.so"
+        cut.write_bytes((Settings.plugins / "hooks.so").read_bytes()[:3000])
+        self.assertRefused(self.run_model("--plugin", cut), "FE-P40", "cut.so")
+        done = self.with_manifest(self.enabling("hooks", 'on_error = "skip"\n', library=cut))
+        self.assertEqual(done.returncode, OK, done.stderr)
+
+    def test_rule_file_given_twice(self):
+        (self.folder / "rules.fe").write_text("")
+        descriptor = self.folder / "acme.twice.plugin.toml"
+        text = 'schema = 0\nid = "acme.twice"\nversion = "1.0.0"\nrules = ["rules.fe", "rules.fe"]\n'
+        descriptor.write_text(text)
+        self.assertRefused(self.run_model("--plugin", descriptor), "FE-M08", re.escape(f"{descriptor}:4:22:"))
+
     def test_library_without_entry(self):
         self.assertRefused(self.run_model("--plugin", Settings.plugins / "no_entry.so"), "FE-P03", "no_entry.so.*fe_plugin_entry_v0")
         self.assertRefused(self.with_manifest(self.enabling("no_entry")), "FE-P03", "no_entry.so")
@@ -153,7 +167,11 @@ class BadPluginTest(ProgramTest):
 
     def test_plugin_that_cannot_be_isolated(self):
         done = self.with_manifest(self.enabling("c_kernel", 'isolation = "process"\n'))
-        self.assertRefused(done, "FE-P30", "c_kernel.so.*in-process", UNSUPPORTED)
+        self.assertRefused(done, "FE-P30", self.at("5:13") + ".*c_kernel.so.*in-process", UNSUPPORTED)
+
+    def test_limits_of_a_process_that_there_is_not(self):
+        done = self.with_manifest(self.enabling("hooks", "process = { starts = 1 }\n"))
+        self.assertRefused(done, "FE-M03", self.at("5:11") + ".*isolation")
 
     def test_skipped_plugin(self):
         done = self.with_manifest(self.enabling("duplicate_op", 'on_error = "skip"\n'))
