@@ -80,15 +80,35 @@ Result<Span> span_of(const Source& source, const CompileOptions& options) {
   return span;
 }
 
+Error enters_nothing(std::string_view what) {
+  return error(FE_EINVALID, "FE-C04",
+               "{} enters no stage; give what an earlier stage prints, --to fuse or before", what);
+}
+
+/// What a manifest names wrong is an error of the manifest.
+Result<run::Devices> open_devices(const CompileOptions& options, const plugin::Registry& registry) {
+  auto devices = run::open_devices(options.device, registry);
+  if (devices || options.device_where.empty()) return devices;
+  const auto& fault = devices.error();
+  const bool unknown = fault.code == "FE-D01";
+  if (!unknown && fault.code != "FE-D20") return devices;
+  return at(options.device_where,
+            error(fault.status, unknown ? "FE-M17" : fault.code, "{}: {}", fault.where, fault.text));
+}
+
 }  // namespace
 
 std::span<const std::string_view> stages() { return stage_names; }
 
 Result<Source> parse_source(std::string_view text, const graph::ParseOptions& options) {
   size_t form = 0;
+  // The code of a backend is no text that could be split into tokens.
+  if (text.starts_with("ferrite code ")) return at(options.file + ":1:1", enters_nothing("compiled code"));
   {
     FE_TRY(const auto tokens, text::TokenList::read(text, options.file));
     const text::Cursor cursor(tokens);
+    if (cursor.is(loop::keyword::ferrite) && cursor.is(loop::keyword::listing, 1))
+      return at(cursor.where(), enters_nothing("a listing"));
     if (cursor.is(loop::keyword::ferrite))
       form = cursor.is(loop::keyword::loops, 1)      ? 1
              : cursor.is(loop::keyword::schedule, 1) ? 2
@@ -165,7 +185,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   place::Refusals refusals;
   std::vector<place::Region> regions;
   if (runs("place") && place::has_claims(registry) && options.device != run::interpreter_name) {
-    FE_TRY(devices, run::open_devices(options.device, registry));
+    FE_TRY(devices, open_devices(options, registry));
     FE_TRY(regions, place::claim_regions(c.graph, devices, refusals, ledger));
     show("graph", "place", c);
   }
@@ -200,7 +220,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (ends_before("fuse")) return c;
 
   if (devices.empty()) {
-    FE_TRY(devices, run::open_devices(options.device, registry));
+    FE_TRY(devices, open_devices(options, registry));
   }
   if (runs("fuse")) {
     schedule::FusionLimits limits;

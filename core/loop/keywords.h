@@ -8,7 +8,7 @@
 namespace ferrite::core::loop::keyword {
 
 inline constexpr std::string_view version = "0", ferrite = "ferrite", loops = "loops", kernel = "kernel",
-                                  schedule = "schedule", group = "group";
+                                  schedule = "schedule", listing = "listing", group = "group";
 inline constexpr std::string_view shared = "shared", numerics = "numerics", buffer = "buffer",
                                   outputs = "outputs";
 inline constexpr std::string_view roles[] = {"input", "output", "constant", "temporary"};  // by Role

@@ -152,9 +152,10 @@ constexpr KeyTable rule_table{"[rule.\"name\"]", rule_keys};
 constexpr Key pipeline_keys[] = {
     {.name = "device",
      .type = KeyType::string,
-     .absent = "the default pipeline's",
+     .absent = "none: `--device` names one",
      .example = "\"cpu:0\"",
-     .doc = "a runtime's id, with a number if wanted, or `\"interpreter\"`"},
+     .doc = "a runtime's id, with a number if wanted, several with commas between, or `\"interpreter\"`. The "
+            "default pipeline, which a manifest extends unless it says otherwise, names `\"cpu\"`"},
     {.name = "fuse",
      .type = KeyType::boolean,
      .absent = "true",

@@ -8,6 +8,7 @@
 
 #include "core/kernel/flatten.h"
 #include "core/kernel/legalise.h"
+#include "core/loop/keywords.h"
 #include "core/loop/print.h"
 #include "core/plugin/serial.h"
 #include "core/run/mirrors.h"
@@ -123,7 +124,8 @@ class Builder::Steps {
   }
 
   std::string text() const {
-    std::string text = "ferrite listing 0\n";
+    auto text =
+        fmt::format("{} {} {}\n", loop::keyword::ferrite, loop::keyword::listing, loop::keyword::version);
     for (const auto& unit : units_) {
       text += fmt::format("kernel {} from {} candidate {} {{\n", unit.entry, text::quote(unit.provenance),
                           text::quote(unit.candidate_name));

@@ -54,6 +54,9 @@ std::vector<plugin::Contributed<fe_provider>> providers_of(std::string_view kind
   return found;
 }
 
+/// What errors are about.
+std::string place_of(const std::string& names) { return names.empty() ? "device" : "device " + names; }
+
 Result<FoundDevice> find_device(const std::string& name, const plugin::Registry& registry) {
   FoundDevice found;
   auto colon = name.find(':');
@@ -68,8 +71,10 @@ Result<FoundDevice> find_device(const std::string& name, const plugin::Registry&
   if (name.empty())
     return error(FE_EINVALID, "FE-D01", "none is named; give --device or the manifest's 'device'");
   if (found.kind == interpreter_name)
-    return error(FE_EINVALID, "FE-D01", "there is one interpreter, and it has no number: write '{}'",
-                 interpreter_name);
+    return colon == std::string::npos
+               ? error(FE_EINVALID, "FE-D01", "the interpreter stands alone: name no device beside it")
+               : error(FE_EINVALID, "FE-D01", "there is one interpreter, and it has no number: write '{}'",
+                       interpreter_name);
   std::vector<std::string_view> known;
   for (const auto& runtime : registry.runtimes()) {
     known.push_back(abi::view(runtime.table->id));
@@ -121,7 +126,7 @@ Result<void> find_coverage(Compiler& compiler, const std::string& description) {
 }  // namespace
 
 Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry) {
-  const std::string where = "device " + name;
+  const std::string where = place_of(name);
   auto found = find_device(name, registry);
   if (!found) return core::at(where, std::move(found.error()));
   std::shared_ptr<Device> device(new Device());
@@ -219,7 +224,7 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
   const auto& last = *devices.back();
   if (!last.codegen() || !last.host_memory)
     return core::at(
-        "device " + names,
+        place_of(names),
         error(FE_EINVALID, "FE-D20", "'{}' {}; name one behind it that takes the rest, as in '{},cpu'",
               last.kind,
               last.codegen() ? "does not reach the host's memory" : "compiles no loops, only whole regions",
@@ -231,7 +236,7 @@ Result<void> check_devices(const std::string& names, const plugin::Registry& reg
   if (names == interpreter_name) return {};
   for (const auto& name : split(names)) {
     auto found = find_device(name, registry);
-    if (!found) return core::at("device " + name, std::move(found.error()));
+    if (!found) return core::at(place_of(name), std::move(found.error()));
   }
   return {};
 }
