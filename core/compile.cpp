@@ -85,17 +85,6 @@ Error enters_nothing(std::string_view what) {
                "{} enters no stage; give what an earlier stage prints, --to fuse or before", what);
 }
 
-/// What a manifest names wrong is an error of the manifest.
-Result<run::Devices> open_devices(const CompileOptions& options, const plugin::Registry& registry) {
-  auto devices = run::open_devices(options.device, registry);
-  if (devices || options.device_where.empty()) return devices;
-  const auto& fault = devices.error();
-  const bool unknown = fault.code == "FE-D01";
-  if (!unknown && fault.code != "FE-D20") return devices;
-  return at(options.device_where,
-            error(fault.status, unknown ? "FE-M17" : fault.code, "{}: {}", fault.where, fault.text));
-}
-
 }  // namespace
 
 std::span<const std::string_view> stages() { return stage_names; }
@@ -185,7 +174,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   place::Refusals refusals;
   std::vector<place::Region> regions;
   if (runs("place") && place::has_claims(registry) && options.device != run::interpreter_name) {
-    FE_TRY(devices, open_devices(options, registry));
+    FE_TRY(devices, run::open_devices(options.device, registry));
     FE_TRY(regions, place::claim_regions(c.graph, devices, refusals, ledger));
     show("graph", "place", c);
   }
@@ -220,7 +209,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (ends_before("fuse")) return c;
 
   if (devices.empty()) {
-    FE_TRY(devices, open_devices(options, registry));
+    FE_TRY(devices, run::open_devices(options.device, registry));
   }
   if (runs("fuse")) {
     schedule::FusionLimits limits;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/plugin/toml_reader.h"
+#include "core/support/suggest.h"
 #include "ferrite/abi/base.h"
 
 namespace ferrite::core::plugin {
@@ -18,6 +19,9 @@ constexpr std::string_view this_platform = "linux-aarch64";
 #else
 constexpr std::string_view this_platform = "linux-other";
 #endif
+
+// Where there is a program that could load the library.
+constexpr std::string_view platforms_known[] = {"linux-x86_64", "linux-aarch64"};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -164,7 +168,7 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
   Descriptor result;
   result.path = path;
   result.text = text;
-  for (auto key : {"id", "version", "library", "rules"}) result.places[key] = table.place(key);
+  for (auto key : {"id", "version", "library", "rules", "provides"}) result.places[key] = table.place(key);
   result.id = *table.string("id");
   const auto no_id = [](std::string_view id) {
     return error(FE_EINVALID, "FE-M03", "'{}' is no id; letters, digits, '_' and '-' joined by points", id);
@@ -188,6 +192,11 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
                       FE_ABI_MINOR));
     if (auto fits = check_abi(*abi); !fits) return at(table.place("abi"), std::move(fits.error()));
   }
+  if (result.library.empty() && table.has("abi"))
+    return at(table.place("abi"),
+              error(FE_EINVALID, "FE-M03",
+                    "'abi' is what a library was built for, and the descriptor names none; "
+                    "drop it"));
   std::vector<std::string> places;
   const auto rules = table.strings("rules", &places);
   for (size_t k = 0; k < rules.size(); ++k) {
@@ -206,7 +215,16 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
     return at(path + ":1:1", error(FE_EINVALID, "FE-M03",
                                    "the descriptor names neither a library nor rules; write one of them"));
 
-  const auto platforms = table.strings("platform");
+  places.clear();
+  const auto platforms = table.strings("platform", &places);
+  if (table.has("platform") && platforms.empty())
+    return at(table.place("platform"),
+              error(FE_EINVALID, "FE-M03", "'platform' names none; leave it out where any will do"));
+  for (size_t k = 0; k < platforms.size(); ++k)
+    if (std::ranges::find(platforms_known, platforms[k]) == std::end(platforms_known))
+      return at(places[k],
+                error(FE_EINVALID, "FE-M03", "there is no platform '{}'{}; there are {}", platforms[k],
+                      did_you_mean(platforms[k], platforms_known), fmt::join(platforms_known, ", ")));
   if (!platforms.empty() && std::find(platforms.begin(), platforms.end(), this_platform) == platforms.end())
     return at(table.place("platform"),
               error(FE_EINVALID, "FE-M16", "the plugin is for {}, this is {}; get a build for this platform",

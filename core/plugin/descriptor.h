@@ -50,7 +50,7 @@ struct Descriptor {
   std::string library;             ///< absolute; empty: none
   std::vector<std::string> rules;  ///< absolute
   std::map<std::string, std::string, std::less<>>
-      places;  ///< file:line:col of the keys id, version, library, rules
+      places;  ///< file:line:col of the keys id, version, library, rules, provides
   std::vector<Requirement> requirements;
   std::vector<std::string> provides;
   std::vector<DescribedPass> passes;

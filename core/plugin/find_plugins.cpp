@@ -51,6 +51,7 @@ class Finder {
   Error unknown_plugin(const EnabledPlugin& enabled) const;
   size_t provider_of(const Requirement& need) const;
   Error missing_requirement(const EnabledPlugin& plugin, const Requirement& need) const;
+  Result<void> check_provided() const;
   Result<std::vector<size_t>> load_order() const;
   Result<void> skip_what_lacks_a_requirement(const std::vector<size_t>& order,
                                              std::vector<PluginRequest>& requests) const;
@@ -206,7 +207,6 @@ Result<PluginRequest> Finder::find(const EnabledPlugin& enabled) {
     const auto& settings = found->second;
     request.on_error = settings.on_error.value_or(OnError::fail);
     request.isolation = settings.isolation.value_or(Isolation::in_process);
-    request.isolation_where = settings.isolation_where;
     request.process_limits = settings.process;
     request.library = settings.library;
     if (!request.library.empty() && !fs::is_regular_file(request.library, failed))
@@ -284,6 +284,18 @@ Error Finder::missing_requirement(const EnabledPlugin& plugin, const Requirement
                   "plugin '{}' requires '{}', which is not enabled and which nothing that is provides; add "
                   "it, or a plugin that provides it, to 'enable'{}",
                   plugin.id, need.id, did_you_mean(need.id, name_views(names))));
+}
+
+/// What stands in for a plugin does not stand beside it.
+Result<void> Finder::check_provided() const {
+  for (const auto& enabled : enabled_)
+    for (const auto& [id, descriptor] : descriptors_)
+      if (id != enabled.id && std::ranges::find(descriptor.provides, enabled.id) != descriptor.provides.end())
+        return at(descriptor.places.at("provides"),
+                  error(FE_EINVALID, "FE-M08",
+                        "plugin '{}' provides '{}', which is enabled itself at {}; disable one of the two",
+                        id, enabled.id, enabled.why));
+  return {};
 }
 
 /// What a plugin requires is loaded before it; otherwise the order of enabling stays.
@@ -373,6 +385,7 @@ Result<Pipeline> Finder::run() {
     FE_TRY(auto request, request_for(enabled));
     requests.push_back(std::move(request));
   }
+  FE_CHECK(check_provided());
   FE_TRY(auto order, load_order());
   FE_CHECK(skip_what_lacks_a_requirement(order, requests));
   if (!pipeline_.passes.empty()) find_idle_passes();

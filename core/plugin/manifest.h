@@ -45,7 +45,6 @@ struct Pipeline {
   std::vector<std::string> profiles;     ///< that they define
   std::string lock;                      ///< the lock file that the plugins were compared with; empty: none
   std::optional<std::string> device;     ///< [pipeline] device
-  std::string device_where;              ///< "file:line:col" of it
   std::optional<int64_t> threads;        ///< [pipeline] threads
   std::optional<bool> fuse;              ///< [pipeline] fuse
   std::optional<Trust> trust;            ///< none: on

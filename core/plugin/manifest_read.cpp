@@ -95,9 +95,12 @@ Result<void> Reader::read_extended(const TomlTable& manifest, const std::string&
         manifest.place("extends"),
         error(FE_EINVALID, "FE-M15", "manifests extend each other {} deep; do they form a circle?", depth));
   auto text = read_text_file(base);
-  if (!text)
+  if (!text) {
+    static constexpr std::string_view words[] = {"default", "none"};
     return at(manifest.place("extends"),
-              error(text.error().status, text.error().code, "cannot extend {}: {}", base, text.error().text));
+              error(text.error().status, text.error().code, "cannot extend {}: {}{}", base, text.error().text,
+                    did_you_mean(extends, words)));
+  }
   return read_text(*text, base, depth + 1);
 }
 
@@ -172,10 +175,8 @@ Result<void> Reader::read_plugins(const TomlTable& part, const std::string& fold
     }
     if (auto on_error = table.string("on_error"))
       settings.on_error = *on_error == "skip" ? OnError::skip : OnError::fail;
-    if (auto isolation = table.string("isolation")) {
+    if (auto isolation = table.string("isolation"))
       settings.isolation = *isolation == "process" ? Isolation::process : Isolation::in_process;
-      settings.isolation_where = table.place("isolation");
-    }
     if (auto process = table.table("process")) {
       auto& limits = settings.process;
       settings.process_where = table.place("process");
@@ -214,10 +215,7 @@ void Reader::read_pipeline_settings(const TomlTable& part, const std::string& fo
   if (!settings) return;
   auto& pipeline = content_.pipeline;
   if (auto fuse = settings->boolean("fuse")) pipeline.fuse = fuse;
-  if (auto device = settings->string("device")) {
-    pipeline.device = device;
-    pipeline.device_where = settings->place("device");
-  }
+  if (auto device = settings->string("device")) pipeline.device = device;
   if (auto threads = settings->integer("threads")) pipeline.threads = threads;
   if (auto cache = settings->string("cache"))
     pipeline.cache =

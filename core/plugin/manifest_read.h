@@ -13,7 +13,7 @@ namespace ferrite::core::plugin {
 
 /// What [plugin."id"] of all manifests together says.
 struct PluginSettings {
-  std::string where, library, library_where, isolation_where;
+  std::string where, library, library_where;
   std::string process_where;  ///< empty: the table is not there
   std::optional<OnError> on_error;
   std::optional<Isolation> isolation;

@@ -83,8 +83,10 @@ class Settings {
                  name);
       return {};
     }
-    return at(where, error(FE_EINVALID, "FE-M11", "there is no {} '{}'{}; see `ferrite plugin order`", kind,
-                           name, did_you_mean(name, name_views(known))));
+    return at(where, error(FE_EINVALID, "FE-M11", "there is no {} '{}'{}; {}", kind, name,
+                           did_you_mean(name, name_views(known)),
+                           kind == "rule" ? "`ferrite explain MODEL --near-misses` names rules"
+                                          : "`ferrite plugin order` lists the passes"));
   }
 
   /// A pass as its plugin's descriptor has it. Where the library says it too, both must say the same; of a rule file only the

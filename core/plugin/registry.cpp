@@ -100,10 +100,6 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
   std::vector<fe_contribution> contributions;
   if (!request.library.empty() && request.isolation == Isolation::process) {
     auto opened = isolate::Plugin::open(request, op_plugins_);
-    // That it cannot be isolated is a matter of the manifest.
-    if (!opened && opened.error().code == "FE-P30" && !request.isolation_where.empty())
-      return at(request.isolation_where, error(opened.error().status, "FE-P30", "plugin '{}', {}: {}",
-                                               request.id, request.library, opened.error().text));
     if (!opened) return at(place, std::move(opened.error()));
     plugin->process = std::move(*opened);
     plugin->id = plugin->process->id();

@@ -74,7 +74,6 @@ struct PluginRequest {
   std::string why;                           ///< "share/ferrite/default.toml:4:3", "--plugin"
   OnError on_error = OnError::fail;
   Isolation isolation = Isolation::in_process;
-  std::string isolation_where;  ///< "file:line:col" where a manifest says it
   ProcessLimits process_limits;
   std::vector<graph::Attribute> config;
   std::map<std::string, std::string, std::less<>> config_docs;  ///< what its descriptor says of settings

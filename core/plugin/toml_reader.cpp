@@ -52,7 +52,9 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& path) {
   auto parsed = toml::parse(text, path);
   if (!parsed) {
     const auto& fault = parsed.error();
-    return at(position(path, fault.source()), error(FE_EINVALID, "FE-M01", "{}", fault.description()));
+    return at(
+        position(path, fault.source()),
+        error(FE_EINVALID, "FE-M01", "this is no TOML: {}; correct the syntax here", fault.description()));
   }
   return std::move(parsed).table();
 }

@@ -33,7 +33,7 @@ size_t distance(std::string_view a, std::string_view b) {
 std::string suggest(std::string_view wrong, std::span<const std::string_view> known) {
   if (wrong.empty() || wrong.size() > longest) return {};
   std::string_view best;
-  size_t least = std::max<size_t>(1, wrong.size() / 3) + 1;
+  size_t least = std::max<size_t>(1, wrong.size() / 4) + 1;
   for (auto name : known) {
     if (name.size() > longest) continue;
     // Nothing is meant by a name of which no letter is left.

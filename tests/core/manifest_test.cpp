@@ -186,7 +186,9 @@ TEST_F(Manifest, RefusesBadDescriptors) {
   EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"l.so\"\nabi = \"0.1\""), "fine");
   EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"l.so\"\nabi = \"0.99\""), "FE-M16");
   EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"l.so\"\nabi = \"0.1\"\nplatform = \"plan9-mips\""),
-            "FE-M16");
+            "FE-M03");
+  EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"x.fe\"]\nplatform = []"), "FE-M03");
+  EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"x.fe\"]\nabi = \"0.1\""), "FE-M03");
   EXPECT_EQ(code("version = \"1.0.0\"\nlibrary = \"/l.so\"\nabi = \"0.1\""), "FE-M07");
   EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"a/../../x.fe\"]"), "FE-M07");
   EXPECT_EQ(code("version = \"1.0.0\"\nrules = [\"x.fe\", \"./x.fe\"]"), "FE-M08");
@@ -204,6 +206,9 @@ TEST(Suggest, FindsTheNearest) {
   EXPECT_EQ(suggest("affter", names), "after");
   EXPECT_EQ(suggest("befroe", names), "before");
   EXPECT_EQ(suggest("colour", names), "");
+  const std::string_view ids[] = {"ferrite.std"};
+  EXPECT_EQ(suggest("ferrite.sdt", ids), "ferrite.std");
+  EXPECT_EQ(suggest("ferrite.foo", ids), "");
 }
 
 }  // namespace

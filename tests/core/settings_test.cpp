@@ -92,6 +92,8 @@ TEST_F(Manifest, TakesWhatAnotherPluginProvides) {
   EXPECT_NE(text_.find("did you mean 'blas'?"), std::string::npos) << text_;
   write("plugins/acme.top.plugin.toml", top + "requires = [\"blas >= 2.0\"]\n");
   EXPECT_EQ(fault("enable = [\"acme.top\", \"acme.math\"]"), "FE-M12 plugins/acme.top.plugin.toml:5:13");
+  write("plugins/acme.top.plugin.toml", top + "provides = [\"acme.math\"]\n");
+  EXPECT_EQ(fault("enable = [\"acme.math\", \"acme.top\"]"), "FE-M08 plugins/acme.top.plugin.toml:5:12");
   write("plugins/acme.top.plugin.toml", top + "provides = [\"not a name\"]\n");
   EXPECT_EQ(fault("enable = [\"acme.top\"]"), "FE-M03 plugins/acme.top.plugin.toml:5:13");
 }
