@@ -8,6 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "core/check/levels.h"
@@ -124,6 +127,18 @@ struct Treatment {
 /// The text of the graph after the pass ran over a copy of it. Errors are the pass's own.
 Result<std::string> run_treated(const plugin::PassEntry& pass, graph::Graph graph,
                                 const plugin::Registry& registry, Treatment& treatment);
+
+/// Does `work` in this thread and in another at once. It gives what is wrong, empty where nothing is: FE-P48 with the first.
+inline Result<void> in_two_threads(const std::function<std::string()>& work) {
+  std::array<std::string, 2> wrong;
+  std::thread other([&] { wrong[1] = work(); });
+  wrong[0] = work();
+  other.join();
+  const auto& fault = wrong[0].empty() ? wrong[1] : wrong[0];
+  if (fault.empty()) return {};
+  return error(FE_EINVALID, "FE-P48",
+               "called from two threads at once {}: several models may compile at a time", fault);
+}
 
 /// Which calls are refused where there are `calls` of them: each, or `most` that are spread evenly.
 inline std::vector<size_t> refused_calls(size_t calls, size_t most) {

@@ -2,7 +2,6 @@
 // L2 of type rules, decompositions and lowerings.
 #include <limits>
 #include <optional>
-#include <thread>
 
 #include "core/check/hostile.h"
 #include "core/check/subject.h"
@@ -242,26 +241,19 @@ Verdict two_threads(const std::vector<Trial>& trials, const graph::OpRegistry& o
       Treatment plain;
       expected.push_back(run(callback, trial, plain, ops));
     }
-  std::array<std::string, 2> wrong;
-  auto work = [&](std::string& fault) {
+  FE_CHECK(in_two_threads([&] {
+    std::string fault;
     for (size_t round = 0; round < thread_rounds; ++round) {
       size_t next = 0;
       for (const auto& trial : trials)
         for (const auto callback : callbacks_of(trial)) {
           Treatment plain;
-          if (run(callback, trial, plain, ops) != expected[next++] && fault.empty()) fault = trial.name();
+          if (run(callback, trial, plain, ops) != expected[next++] && fault.empty())
+            fault = trial.name() + " gives another result";
         }
     }
-  };
-  std::thread other(work, std::ref(wrong[1]));
-  work(wrong[0]);
-  other.join();
-  for (const auto& name : wrong)
-    if (!name.empty())
-      return error(
-          FE_EINVALID, "FE-P48",
-          "{}: called from two threads at once it gives another result: several models may compile at a time",
-          name);
+    return fault;
+  }));
   return Verdict::passed(fmt::format("{} calls", expected.size() * 2 * thread_rounds));
 }
 

@@ -4,7 +4,6 @@
 #include <deque>
 #include <filesystem>
 #include <optional>
-#include <thread>
 
 #include "core/check/backend.h"
 #include "core/check/hostile.h"
@@ -355,16 +354,11 @@ void check_hostile_importers(const CheckOptions& options, const Subject& subject
         return Verdict::skipped(
             "the importer's table does not say that it may be called from several threads");
       const auto expected = plain();
-      std::array<bool, 2> wrong{};
-      auto work = [&](bool& fault) {
-        for (int round = 0; round < 4; ++round) fault = fault || plain() != expected;
-      };
-      std::thread other(work, std::ref(wrong[1]));
-      work(wrong[0]);
-      other.join();
-      if (wrong[0] || wrong[1])
-        return error(FE_EINVALID, "FE-P48",
-                     "called from two threads at once the importer gives another graph");
+      FE_CHECK(in_two_threads([&] {
+        bool same = true;
+        for (int round = 0; round < 4; ++round) same = same && plain() == expected;
+        return std::string(same ? "" : "the importer gives another graph");
+      }));
       return {};
     });
   }
@@ -436,19 +430,15 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
       for (const auto& kernel : kernels) {
         FE_TRY(expected.emplace_back(), compile(compiler, kernel));
       }
-      std::array<bool, 2> wrong{};
-      auto work = [&](bool& fault) {
+      FE_CHECK(in_two_threads([&] {
+        bool same = true;
         for (int round = 0; round < 3; ++round)
           for (size_t k = 0; k < kernels.size(); ++k) {
             const auto code = compile(compiler, kernels[k]);
-            fault = fault || !code || *code != expected[k];
+            same = same && code && *code == expected[k];
           }
-      };
-      std::thread other(work, std::ref(wrong[1]));
-      work(wrong[0]);
-      other.join();
-      if (wrong[0] || wrong[1])
-        return error(FE_EINVALID, "FE-P48", "called from two threads at once the provider gives other code");
+        return std::string(same ? "" : "the provider gives other code");
+      }));
       return Verdict::passed(fmt::format("{} kernels", kernels.size()));
     });
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // L2 of passes and of rules' predicates.
 #include <optional>
-#include <thread>
 
 #include "core/check/hostile.h"
 #include "core/check/numerics.h"
@@ -154,24 +153,16 @@ Verdict refused(const plugin::PassEntry& pass, const std::vector<Trial>& trials,
 
 Verdict two_threads(const plugin::PassEntry& pass, const std::vector<Trial>& trials,
                     const plugin::Registry& registry) {
-  std::array<std::string, 2> wrong;
-  auto work = [&](std::string& fault) {
+  FE_CHECK(in_two_threads([&] {
+    std::string fault;
     for (size_t round = 0; round < thread_rounds && fault.empty(); ++round)
       for (const auto& trial : trials) {
         Treatment treatment;
         if (outcome_of(run_treated(pass, *trial.graph, registry, treatment)) != trial.expected)
-          fault = trial.graph->name();
+          fault = "it gives another result on " + trial.graph->name();
       }
-  };
-  std::thread other(work, std::ref(wrong[1]));
-  work(wrong[0]);
-  other.join();
-  for (const auto& name : wrong)
-    if (!name.empty())
-      return error(
-          FE_EINVALID, "FE-P48",
-          "run from two threads at once it gives another result on {}: several models may compile at a time",
-          name);
+    return fault;
+  }));
   return Verdict::passed(fmt::format("{} graphs", trials.size()));
 }
 
