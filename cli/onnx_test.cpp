@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "cli/common.h"
+#include "core/support/file_descriptor.h"
 
 namespace ferrite::cli {
 namespace {
@@ -63,22 +64,18 @@ void find_cases(const fs::path& root, std::vector<Case>& cases) {
 class Child {
  public:
   Child(Case& test, const std::vector<std::string>& arguments) : test_(&test), start_(Clock::now()) {
-    for (int& file : output_) file = memfd_create("ferrite-onnx-test", MFD_CLOEXEC);
+    for (auto& file : output_) file = core::FileDescriptor(memfd_create("ferrite-onnx-test", MFD_CLOEXEC));
     std::vector<char*> argv;
     for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
-    process_ = output_[0] < 0 || output_[1] < 0 ? -1 : fork();
+    process_ = output_[0] && output_[1] ? fork() : -1;
     if (process_ != 0) return;
     // Only async-signal-safe calls from here on.
     setpgid(0, 0);
-    dup2(output_[0], STDOUT_FILENO);
-    dup2(output_[1], STDERR_FILENO);
+    dup2(output_[0].get(), STDOUT_FILENO);
+    dup2(output_[1].get(), STDERR_FILENO);
     execv("/proc/self/exe", argv.data());
     _exit(127);
-  }
-  ~Child() {
-    for (int file : output_)
-      if (file >= 0) close(file);
   }
   Child(const Child&) = delete;
 
@@ -118,9 +115,9 @@ class Child {
   /// The last line of what it wrote, from its last 16 KiB.
   std::string last_line(size_t stream) const {
     std::array<char, 16384> buffer;
-    const off_t total = lseek(output_[stream], 0, SEEK_END);
+    const off_t total = lseek(output_[stream].get(), 0, SEEK_END);
     const off_t from = std::max<off_t>(0, total - static_cast<off_t>(buffer.size()));
-    const ssize_t count = pread(output_[stream], buffer.data(), buffer.size(), from);
+    const ssize_t count = pread(output_[stream].get(), buffer.data(), buffer.size(), from);
     std::string text(buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
     while (text.ends_with('\n')) text.pop_back();
     return text.substr(text.rfind('\n') + 1);
@@ -128,7 +125,7 @@ class Child {
 
   Case* test_;
   Clock::time_point start_;
-  std::array<int, 2> output_{-1, -1};
+  std::array<core::FileDescriptor, 2> output_;
   pid_t process_ = -1;
 };
 

@@ -17,6 +17,7 @@
 
 #include "cli/plugin.h"
 #include "core/check/levels.h"
+#include "core/support/file_descriptor.h"
 #include "core/support/sanitizer.h"
 
 extern char** environ;
@@ -71,10 +72,10 @@ struct Options {
 class Child {
  public:
   explicit Child(const std::vector<std::string>& arguments) {
-    output_ = memfd_create("ferrite-plugin-check", MFD_CLOEXEC);
     int ends[2] = {-1, -1};
-    if (output_ < 0 || pipe2(ends, O_CLOEXEC) != 0) return;
-    messages_ = ends[0];
+    if (!output_ || pipe2(ends, O_CLOEXEC) != 0) return;
+    messages_ = core::FileDescriptor(ends[0]);
+    const core::FileDescriptor writing(ends[1]);
     std::vector<std::string> copies = arguments;
     std::vector<char*> argv;
     for (auto& argument : copies) argv.push_back(argument.data());
@@ -82,9 +83,9 @@ class Child {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     // In this order: the number of the last one may be that of a file which the first ones need.
-    posix_spawn_file_actions_adddup2(&actions, output_, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, output_, STDERR_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], report_file);
+    posix_spawn_file_actions_adddup2(&actions, output_.get(), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output_.get(), STDERR_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, writing.get(), report_file);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -93,13 +94,8 @@ class Child {
       process_ = -1;
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
   }
-  ~Child() {
-    end();
-    for (int file : {output_, messages_})
-      if (file >= 0) close(file);
-  }
+  ~Child() { end(); }
   Child(const Child&) = delete;
 
   bool started() const { return process_ > 0; }
@@ -115,7 +111,7 @@ class Child {
         continue;
       }
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-      pollfd waiting{messages_, POLLIN, 0};
+      pollfd waiting{messages_.get(), POLLIN, 0};
       const int ready = left <= 0 ? 0 : poll(&waiting, 1, static_cast<int>(std::min<long>(left, 1 << 30)));
       if (ready < 0 && errno == EINTR) continue;
       if (ready <= 0) {
@@ -123,7 +119,7 @@ class Child {
         return std::nullopt;
       }
       std::array<char, 4096> part;
-      const ssize_t count = read(messages_, part.data(), part.size());
+      const ssize_t count = read(messages_.get(), part.data(), part.size());
       if (count <= 0) return std::nullopt;
       text_.append(part.data(), static_cast<size_t>(count));
     }
@@ -165,8 +161,8 @@ class Child {
   /// The last line that it wrote.
   std::string last_words() const {
     std::array<char, 4096> buffer;
-    const off_t total = lseek(output_, 0, SEEK_END);
-    const ssize_t count = pread(output_, buffer.data(), buffer.size(),
+    const off_t total = lseek(output_.get(), 0, SEEK_END);
+    const ssize_t count = pread(output_.get(), buffer.data(), buffer.size(),
                                 std::max<off_t>(0, total - static_cast<off_t>(buffer.size())));
     std::string text(buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
     while (text.ends_with('\n')) text.pop_back();
@@ -175,7 +171,7 @@ class Child {
   }
 
   pid_t process_ = -1;
-  int output_ = -1, messages_ = -1;
+  core::FileDescriptor output_{memfd_create("ferrite-plugin-check", MFD_CLOEXEC)}, messages_;
   std::string text_;
   bool timed_out_ = false;
 };

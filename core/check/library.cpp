@@ -12,6 +12,7 @@
 
 #include "core/check/elf.h"
 #include "core/plugin/descriptor.h"
+#include "core/support/file_descriptor.h"
 #include "ferrite/abi/plugin.h"
 
 namespace ferrite::core::check {
@@ -33,10 +34,12 @@ Result<std::string> loader_trace(const std::string& loader, const std::string& l
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return error(FE_EINTERNAL, "FE-P53", "no pipe to the dynamic loader could be made");
+  const FileDescriptor reading(ends[0]);
+  FileDescriptor writing(ends[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, writing.get(), STDERR_FILENO);
   std::vector<std::string> environment = {"LD_TRACE_LOADED_OBJECTS=1", "LD_WARN=yes", "LD_BIND_NOW=yes"};
   if (const char* folders = secure_getenv("LD_LIBRARY_PATH"))
     environment.push_back(std::string("LD_LIBRARY_PATH=") + folders);
@@ -48,12 +51,11 @@ Result<std::string> loader_trace(const std::string& loader, const std::string& l
   pid_t process = -1;
   const int fault = posix_spawn(&process, loader.c_str(), &actions, nullptr, argv, variables.data());
   posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
+  writing = FileDescriptor();
   std::string text;
   std::array<char, 4096> part;
-  for (ssize_t count = 0; fault == 0 && (count = ::read(ends[0], part.data(), part.size())) > 0;)
+  for (ssize_t count = 0; fault == 0 && (count = ::read(reading.get(), part.data(), part.size())) > 0;)
     text.append(part.data(), static_cast<size_t>(count));
-  close(ends[0]);
   if (fault != 0) return error(FE_EINTERNAL, "FE-P53", "the dynamic loader {} does not start", loader);
   int status = 0;
   waitpid(process, &status, 0);

@@ -4,10 +4,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "core/support/file_descriptor.h"
 
 namespace ferrite::core::graph {
 namespace {
@@ -16,26 +17,19 @@ Error cannot_map(const std::string& path, std::string_view reason) {
   return at(path, error(FE_EINVALID, "FE-G40", "{}", reason));
 }
 
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
   // Without O_NONBLOCK the open of a pipe would wait for a writer.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status;
-  if (file.number < 0 || ::fstat(file.number, &status) != 0) return cannot_map(path, std::strerror(errno));
+  if (!file || ::fstat(file.get(), &status) != 0) return cannot_map(path, std::strerror(errno));
   if (!S_ISREG(status.st_mode))
     return cannot_map(path, S_ISDIR(status.st_mode) ? "it is a folder" : "it is no regular file");
   std::shared_ptr<MappedFile> result(new MappedFile);
   result->size_ = static_cast<size_t>(status.st_size);
   if (result->size_ != 0) {
-    void* data = ::mmap(nullptr, result->size_, PROT_READ, MAP_PRIVATE, file.number, 0);
+    void* data = ::mmap(nullptr, result->size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (data == MAP_FAILED) return cannot_map(path, std::strerror(errno));
     result->data_ = static_cast<const std::byte*>(data);
   }

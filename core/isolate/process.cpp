@@ -30,14 +30,14 @@ Error cannot_start(const std::string& program, int reason) {
 }
 
 /// Above the numbers that the child's descriptors get, so that giving it one does not overwrite another.
-OwnedDescriptor raised(int number) {
-  const OwnedDescriptor low(number);
-  return OwnedDescriptor(::fcntl(number, F_DUPFD_CLOEXEC, 16));
+FileDescriptor raised(int number) {
+  const FileDescriptor low(number);
+  return FileDescriptor(::fcntl(number, F_DUPFD_CLOEXEC, 16));
 }
 
 /// It may grow and not shrink: who reads it never finds less than was there.
-OwnedDescriptor shared_memory(const char* name) {
-  OwnedDescriptor memory = raised(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+FileDescriptor shared_memory(const char* name) {
+  FileDescriptor memory = raised(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (memory.get() >= 0) ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL);
   return memory;
 }
@@ -65,34 +65,11 @@ struct SpawnActions {
 
 }  // namespace
 
-OwnedDescriptor::~OwnedDescriptor() {
-  if (number_ >= 0) ::close(number_);
-}
-
-bool write_shared(int descriptor, std::span<const std::byte> bytes) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t count =
-        ::pwrite(descriptor, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    done += static_cast<size_t>(count);
-  }
-  return true;
-}
-
 bool read_shared(int descriptor, uint64_t count, Bytes& out) {
   struct stat status;
   if (::fstat(descriptor, &status) != 0 || static_cast<uint64_t>(status.st_size) < count) return false;
   out.resize(static_cast<size_t>(count));
-  size_t done = 0;
-  while (done < out.size()) {
-    const ssize_t read = ::pread(descriptor, out.data() + done, out.size() - done, static_cast<off_t>(done));
-    if (read < 0 && errno == EINTR) continue;
-    if (read <= 0) return false;
-    done += static_cast<size_t>(read);
-  }
-  return true;
+  return read_at(descriptor, out);
 }
 
 Result<std::unique_ptr<Process>> Process::start(const std::string& program) {
@@ -101,7 +78,7 @@ Result<std::unique_ptr<Process>> Process::start(const std::string& program) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0)
     return cannot_start(program, errno);
   process->control_ = raised(pair[0]);
-  const OwnedDescriptor theirs = raised(pair[1]);
+  const FileDescriptor theirs = raised(pair[1]);
   process->request_ = shared_memory("ferrite request");
   process->reply_ = shared_memory("ferrite reply");
   for (const int number :
@@ -182,7 +159,7 @@ Result<Bytes> Process::call(std::span<const std::byte> request, std::chrono::mil
                             const std::function<bool()>& cancelled) {
   const auto start = Clock::now();
   if (child_ < 0) return ended();
-  if (!write_shared(request_.get(), request)) {
+  if (!write_at(request_.get(), request)) {
     const int reason = errno;
     kill();
     return error(FE_ENOMEM, "FE-P27", "a request of {} bytes cannot be handed to its process: {}",

@@ -14,24 +14,9 @@
 
 #include "core/isolate/wire.h"
 #include "core/support/error.h"
+#include "core/support/file_descriptor.h"
 
 namespace ferrite::core::isolate {
-
-/// A descriptor that is closed with the object; none is open in a program that this one executes.
-class OwnedDescriptor {
- public:
-  explicit OwnedDescriptor(int number = -1) : number_(number) {}
-  OwnedDescriptor(OwnedDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  OwnedDescriptor& operator=(OwnedDescriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~OwnedDescriptor();
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
 
 /// Control messages go over a socket, payloads through two pieces of shared memory, which this side reads and writes by copying and
 /// never maps: what the child does to them meanwhile harms nobody. One thread at a time.
@@ -66,13 +51,11 @@ class Process {
   Error ended();
   void kill();
 
-  OwnedDescriptor control_, request_, reply_;
+  FileDescriptor control_, request_, reply_;
   pid_t child_ = -1;  ///< -1: none, or waited for
   uint32_t sequence_ = 0;
 };
 
-/// Writes all of `bytes` at the start of a piece of shared memory, which grows as needed.
-bool write_shared(int descriptor, std::span<const std::byte> bytes);
 /// The first `count` bytes of a piece of shared memory; false where it is shorter.
 bool read_shared(int descriptor, uint64_t count, Bytes& out);
 

@@ -484,7 +484,7 @@ int serve() {
       ::_exit(1);
     const Bytes reply = server.answer(request);
     message.bytes = reply.size();
-    if (!write_shared(static_cast<int>(Descriptor::reply), reply) ||
+    if (!write_at(static_cast<int>(Descriptor::reply), reply) ||
         ::send(control, &message, sizeof message, MSG_NOSIGNAL) != sizeof message)
       ::_exit(1);
   }

@@ -15,66 +15,40 @@
 #include <map>
 #include <mutex>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "core/graph/weights.h"
 #include "core/support/digest.h"
 #include "core/support/elf_segments.h"
+#include "core/support/file_descriptor.h"
 
 namespace ferrite::core::plugin {
 namespace {
-
-/// A file descriptor that is closed unless it is kept.
-class File {
- public:
-  explicit File(int number) : number_(number) {}
-  ~File() {
-    if (number_ >= 0) close(number_);
-  }
-  File(const File&) = delete;
-  int number() const { return number_; }
-  explicit operator bool() const { return number_ >= 0; }
-  int keep() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 Error unreadable(const std::string& path, int reason) {
   return at(path, error(FE_EINVALID, "FE-M14", "the library cannot be read: {}; check its permissions",
                         std::generic_category().message(reason)));
 }
 
-bool write_all(int file, const char* bytes, size_t count) {
-  while (count > 0) {
-    const ssize_t written = write(file, bytes, count);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes += written;
-    count -= static_cast<size_t>(written);
-  }
-  return true;
-}
-
 /// The hash of a file's bytes, each of which also goes to `copy` where that is no -1.
 Result<std::string> hash_file(const std::string& path, int copy) {
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return unreadable(path, errno);
   struct stat status{};
   // Reading a pipe would wait for its writer.
-  if (fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode)) return unreadable(path, EINVAL);
+  if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return unreadable(path, EINVAL);
   Digest digest;
   std::vector<char> buffer(size_t{1} << 20);
-  for (;;) {
-    const ssize_t count = read(file.number(), buffer.data(), buffer.size());
+  for (uint64_t done = 0;;) {
+    const ssize_t count = read(file.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return unreadable(path, errno);
     if (count == 0) return digest.hex();
-    const std::span part(buffer.data(), static_cast<size_t>(count));
-    digest.add(std::as_bytes(part));
-    if (copy >= 0 && !write_all(copy, part.data(), part.size()))
+    const auto part = std::as_bytes(std::span(buffer.data(), static_cast<size_t>(count)));
+    digest.add(part);
+    if (copy >= 0 && !write_at(copy, part, done))
       return at(path, error(FE_ENOMEM, "FE-X36", "out of memory for a copy of the library"));
+    done += part.size();
   }
 }
 
@@ -139,25 +113,25 @@ Loaded& loaded() {
 
 Result<fe_plugin_entry_v0_fn> open_locked(const std::string& path, const std::string& sha256) {
   const auto name = std::filesystem::path(path).filename().string();
-  File copy(memfd_create(name.substr(0, 200).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  FileDescriptor copy(memfd_create(name.substr(0, 200).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!copy)
     return at(path, error(FE_ENOMEM, "FE-X36", "no memory file for a copy of the library: {}",
                           std::generic_category().message(errno)));
-  FE_TRY(const auto hash, hash_file(path, copy.number()));
+  FE_TRY(const auto hash, hash_file(path, copy.get()));
   if (hash != sha256)
     return at(path,
               error(FE_EINVALID, "FE-M23",
                     "the library's SHA-256 is {}, the lock says {}; restore the file, or run `ferrite plugin "
                     "lock` if the change is yours",
                     hash, sha256));
-  if (fcntl(copy.number(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
+  if (fcntl(copy.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
     return at(path, error(FE_EINTERNAL, "FE-P02", "its copy cannot be sealed: {}",
                           std::generic_category().message(errno)));
   auto& all = loaded();
   const std::lock_guard lock(all.mutex);
   if (auto known = all.locked.find(sha256); known != all.locked.end()) return known->second;
   // The loader knows libraries by name, so the number stays taken.
-  const int number = copy.keep();
+  const int number = copy.release();
   FE_TRY(auto entry, load(fmt::format("/proc/self/fd/{}", number), path, all.libraries));
   all.locked.emplace(sha256, entry);
   return entry;
