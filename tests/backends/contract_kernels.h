@@ -21,6 +21,7 @@
 #include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/machine.h"
+#include "kernel_builder.h"
 
 namespace ferrite::contract_test {
 
@@ -54,80 +55,18 @@ inline emitter::Target host_target(const std::string& level = "native") {
 }
 
 /// Writes a kernel of one contract statement, and maps after it.
-class Builder {
+class Builder : public kernel_test::Builder {
  public:
-  loop::Kernel kernel;
-
+  /// A local buffer has one value.
   loop::BufferId buffer(DType dtype, uint32_t kind, std::vector<int64_t> dims,
                         std::vector<int64_t> strides = {}, int64_t offset = 0) {
-    loop::Buffer buffer;
-    buffer.dtype = dtype;
-    buffer.kind = kind;
-    buffer.strides = strides.empty() ? loop::contiguous_strides(dims) : strides;
-    if (kind == FE_BUFFER_LOCAL) buffer.strides.assign(dims.size(), 0);
-    buffer.dims = std::move(dims);
-    buffer.offset = offset;
-    kernel.buffers.push_back(buffer);
-    return static_cast<loop::BufferId>(kernel.buffers.size() - 1);
+    if (kind == FE_BUFFER_LOCAL) strides.assign(dims.size(), 0);
+    return kernel_test::Builder::buffer(dtype, kind, std::move(dims), std::move(strides), offset);
   }
-  /// Begins a statement and returns its variables.
+  /// All statements share the parallel variables.
   std::vector<Expr> begin(uint32_t kind, std::vector<int64_t> parallel, std::vector<int64_t> reduction = {}) {
-    kernel.statements.emplace_back();
-    auto& statement = kernel.statements.back();
-    statement.kind = kind;
     kernel.shared = static_cast<uint32_t>(parallel.size());
-    std::vector<Expr> vars;
-    auto add = [&](int64_t extent, loop::VarKind var_kind) {
-      auto symbol = kernel.pool.new_symbol({0, extent - 1});
-      statement.vars.push_back({symbol, extent, var_kind});
-      vars.push_back(kernel.pool.symbol(symbol));
-    };
-    for (auto extent : parallel) add(extent, loop::VarKind::parallel);
-    for (auto extent : reduction) add(extent, loop::VarKind::reduction);
-    return vars;
-  }
-  loop::Statement& statement() { return kernel.statements.back(); }
-  OpId op(loop::BodyOp op) {
-    statement().ops.push_back(std::move(op));
-    return static_cast<OpId>(statement().ops.size() - 1);
-  }
-  OpId load(loop::BufferId buffer, std::vector<Expr> index, OpId mask = none, OpId other = none) {
-    loop::BodyOp load;
-    load.code = FE_OP_LOAD;
-    load.dtype = kernel.buffers[buffer].dtype;
-    load.buffer = buffer;
-    load.index = std::move(index);
-    load.a = mask;
-    load.b = other;
-    return op(load);
-  }
-  OpId constant(DType dtype, double value) {
-    loop::BodyOp constant;
-    constant.code = FE_OP_CONSTANT;
-    constant.dtype = dtype;
-    if (dtype == f32) constant.bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-    if (dtype == f64) constant.bits = std::bit_cast<uint64_t>(value);
-    if (dtype == bf16) constant.bits = bf16_bits(static_cast<float>(value));
-    if (dtype == f16) constant.bits = f16_bits(static_cast<float>(value));
-    if (dtype == i64) constant.bits = static_cast<uint64_t>(static_cast<int64_t>(value));
-    return op(constant);
-  }
-  OpId index_value(Expr expr) {
-    loop::BodyOp value;
-    value.code = FE_OP_INDEX;
-    value.dtype = i64;
-    value.index = {expr};
-    return op(value);
-  }
-  OpId prim(Prim prim, OpId a, OpId b = none, OpId c = none, DType dtype = DType::none) {
-    loop::BodyOp value;
-    value.code = static_cast<uint16_t>(prim);
-    value.a = a;
-    value.b = b;
-    value.c = c;
-    const auto& last = statement().ops[c != none ? c : b != none ? b : a];
-    value.dtype = dtype != DType::none ? dtype : info_of(prim).gives_bool ? boolean : last.dtype;
-    return op(value);
+    return kernel_test::Builder::begin(kind, std::move(parallel), std::move(reduction));
   }
   /// The sum of a * b over the reduction variables; a and b are loads.
   OpId contract(OpId a, OpId b, uint32_t kind = FE_CONTRACT_GEMM) {
@@ -141,11 +80,6 @@ class Builder {
     reduced.code = FE_OP_REDUCED;
     reduced.dtype = accumulator;
     return op(reduced);
-  }
-  void store(loop::BufferId buffer, std::vector<Expr> index, OpId value) {
-    const auto dtype = kernel.buffers[buffer].dtype;
-    if (statement().ops[value].dtype != dtype) value = prim(Prim::cast_, value, none, none, dtype);
-    statement().stores.push_back({buffer, std::move(index), value, none, FE_STORE_SET});
   }
 };
 

@@ -18,12 +18,9 @@
 
 #include "core/loop/eval.h"
 #include "ferrite/error.hpp"
+#include "kernel_builder.h"
 
 namespace ferrite::kernel_test {
-
-using index::Expr;
-using loop::none;
-using loop::OpId;
 
 /// Memory between two inaccessible pages, at their end (or, with `low`, at their beginning).
 class Guarded {
@@ -46,137 +43,6 @@ class Guarded {
  private:
   char* base_ = nullptr;
   size_t size_ = 0;
-};
-
-class Builder {
- public:
-  loop::Kernel kernel;
-
-  loop::BufferId buffer(DType dtype, uint32_t kind, std::vector<int64_t> dims,
-                        std::vector<int64_t> strides = {}, int64_t offset = 0) {
-    loop::Buffer buffer;
-    buffer.dtype = dtype;
-    buffer.kind = kind;
-    buffer.strides = strides.empty() ? loop::contiguous_strides(dims) : strides;
-    buffer.dims = std::move(dims);
-    buffer.offset = offset;
-    kernel.buffers.push_back(buffer);
-    return static_cast<loop::BufferId>(kernel.buffers.size() - 1);
-  }
-  loop::BufferId input(DType dtype, std::vector<int64_t> dims) {
-    return buffer(dtype, FE_BUFFER_INPUT, std::move(dims));
-  }
-  loop::BufferId output(DType dtype, std::vector<int64_t> dims) {
-    return buffer(dtype, FE_BUFFER_OUTPUT, std::move(dims));
-  }
-
-  std::vector<Expr> begin(uint32_t kind, std::vector<int64_t> parallel, std::vector<int64_t> reduction = {},
-                          std::vector<int64_t> serial = {}) {
-    auto& statement = kernel.statements.emplace_back();
-    statement.kind = kind;
-    std::vector<Expr> vars;
-    auto add = [&](const std::vector<int64_t>& extents, loop::VarKind var_kind) {
-      for (int64_t extent : extents) {
-        auto symbol = kernel.pool.new_symbol({0, extent - 1});
-        statement.vars.push_back({symbol, extent, var_kind});
-        vars.push_back(kernel.pool.symbol(symbol));
-      }
-    };
-    add(parallel, loop::VarKind::parallel);
-    add(reduction, loop::VarKind::reduction);
-    add(serial, loop::VarKind::serial);
-    return vars;
-  }
-  loop::Statement& statement() { return kernel.statements.back(); }
-  OpId op(loop::BodyOp op) {
-    statement().ops.push_back(std::move(op));
-    return static_cast<OpId>(statement().ops.size() - 1);
-  }
-  OpId load(loop::BufferId buffer, std::vector<Expr> index, OpId mask = none, OpId other = none) {
-    loop::BodyOp load;
-    load.code = FE_OP_LOAD;
-    load.dtype = kernel.buffers[buffer].dtype;
-    load.buffer = buffer;
-    load.index = std::move(index);
-    load.a = mask;
-    load.b = other;
-    return op(load);
-  }
-  OpId constant(DType dtype, double value) {
-    loop::BodyOp constant;
-    constant.code = FE_OP_CONSTANT;
-    constant.dtype = dtype;
-    constant.bits = bits(dtype, value);
-    return op(constant);
-  }
-  static uint64_t bits(DType dtype, double value) {
-    switch (dtype) {
-      case DType::f32_: return std::bit_cast<uint32_t>(static_cast<float>(value));
-      case DType::f64_: return std::bit_cast<uint64_t>(value);
-      case DType::bf16_: return bf16_bits(static_cast<float>(value));
-      case DType::f16_: return f16_bits(static_cast<float>(value));
-      default: return static_cast<uint64_t>(static_cast<int64_t>(value));
-    }
-  }
-  OpId index_value(Expr expr, DType dtype = i64) {
-    loop::BodyOp value;
-    value.code = FE_OP_INDEX;
-    value.dtype = dtype;
-    value.index = {expr};
-    return op(value);
-  }
-  Expr indirect(OpId given, int64_t extent, uint32_t mode) {
-    loop::BodyOp bound;
-    bound.code = FE_OP_INDIRECT;
-    bound.a = given;
-    bound.bits = static_cast<uint64_t>(extent);
-    bound.flags = mode;
-    bound.symbol = kernel.pool.new_symbol({0, extent - 1});
-    op(bound);
-    return kernel.pool.symbol(bound.symbol);
-  }
-  OpId prim(Prim prim, OpId a, OpId b = none, OpId c = none, DType dtype = DType::none) {
-    loop::BodyOp value;
-    value.code = static_cast<uint16_t>(prim);
-    value.a = a;
-    value.b = b;
-    value.c = c;
-    const auto& last = statement().ops[c != none ? c : b != none ? b : a];
-    value.dtype = dtype != DType::none ? dtype : info_of(prim).gives_bool ? boolean : last.dtype;
-    return op(value);
-  }
-  OpId cast(OpId value, DType dtype) { return prim(Prim::cast_, value, none, none, dtype); }
-  /// The result has the accumulator's type: f32 for smaller floats.
-  OpId reduce(uint32_t kind, OpId element, OpId index = none) {
-    const bool by_index = kind == FE_REDUCE_ARGMAX || kind == FE_REDUCE_ARGMIN;
-    const DType given = statement().ops[element].dtype, accumulator = by_index ? given : compute_type(given);
-    const DType dtype = by_index                                         ? i64
-                        : kind == FE_REDUCE_ANY || kind == FE_REDUCE_ALL ? boolean
-                                                                         : accumulator;
-    statement().reductions.push_back({kind, element, index, accumulator});
-    loop::BodyOp reduced;
-    reduced.code = FE_OP_REDUCED;
-    reduced.dtype = dtype;
-    reduced.bits = statement().reductions.size() - 1;
-    return op(reduced);
-  }
-  OpId carry(DType dtype, double init) {
-    statement().carries.push_back({dtype, bits(dtype, init), none});
-    loop::BodyOp carried;
-    carried.code = FE_OP_CARRIED;
-    carried.dtype = dtype;
-    carried.bits = statement().carries.size() - 1;
-    return op(carried);
-  }
-  /// Casts the value to the buffer's type.
-  void store(loop::BufferId buffer, std::vector<Expr> index, OpId value, uint32_t mode = FE_STORE_SET,
-             OpId mask = none) {
-    if (statement().ops[value].dtype != kernel.buffers[buffer].dtype)
-      value = cast(value, kernel.buffers[buffer].dtype);
-    statement().stores.push_back({buffer, std::move(index), value, mask, mode});
-  }
-  Expr add(Expr a, int64_t b) { return kernel.pool.add(a, b); }
-  Expr mul(Expr a, int64_t b) { return kernel.pool.mul(a, b); }
 };
 
 inline double read(DType dtype, const char* at) {
