@@ -7,8 +7,6 @@
 
 #include "core/check/numerics.h"
 #include "core/check/subject.h"
-#include "core/graph/api.h"
-#include "core/graph/infer.h"
 #include "core/graph/print.h"
 #include "core/graph/verify.h"
 #include "core/loop/eval.h"
@@ -44,24 +42,9 @@ Result<std::vector<trust::Tensor>> evaluate_for(std::string_view device, graph::
 /// The graph with the parts of each node of an op in its place, whether the op has a lowering of its own or not.
 Result<void> take_apart(graph::Graph& graph, const graph::OpInfo& op, const plugin::Registry& registry) {
   for (const auto id : graph.nodes()) {
-    if (graph.op(id) != op.name) continue;
-    const graph::InstanceView view(graph, id);
-    graph::GraphApi api(graph, registry.ops());
-    const auto results = graph.node(id).results;
-    std::vector<fe_value> replacements(results.size());
-    auto args = abi::sized<fe_decompose_args>();
-    args.graph = api.api();
-    args.op = view.get();
-    args.node = id.bits;
-    auto out = abi::sized<fe_decompose_out>();
-    out.results = replacements.data();
-    out.capacity = replacements.size();
-    abi::Call call;
-    const int32_t status = op.def.decompose(op.def.self, call.get(), &args, &out);
-    if (status != FE_OK) return call.error(status, "FE-P51", "its decomposition failed");
-    for (size_t k = 0; k < results.size(); ++k)
-      FE_CHECK(graph.replace_uses(results[k], graph::ValueId{replacements[k]}));
-    FE_CHECK(graph.erase(id));
+    if (graph.op(id) == op.name)
+      FE_CHECK(
+          lower::decompose_node(graph, registry, id, {op.name, op.plugin, op.def.decompose, op.def.self}));
   }
   return graph::verify(graph, registry.ops());
 }

@@ -5,19 +5,12 @@
 #include "core/support/callback.h"
 
 namespace ferrite::core::lower {
-namespace {
 
-constexpr size_t most_depth = 64;  // of decompositions within decompositions
-
-using Decompose = int32_t (*)(void* self, fe_call*, const fe_decompose_args*, fe_decompose_out*);
-
-/// Turns one node into what a decomposition builds before it.
 Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registry, graph::NodeId id,
-                            const std::string& made_by, const std::string& plugin, Decompose decompose,
-                            void* self) {
+                            const Decomposition& by) {
   graph::InstanceView instance(graph, id);
   graph::GraphApi api(graph, registry.ops());
-  api.set_made_by(made_by);
+  api.set_made_by(std::string(by.made_by));
   const auto results = graph.node(id).results;
   std::vector<fe_value> replacements(results.size());
   abi::Call call;
@@ -29,7 +22,8 @@ Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registr
   out.results = replacements.data();
   out.capacity = replacements.size();
   const std::string op(graph.op(id));
-  int32_t status = callback::call({plugin, "decomposition of op", op}, decompose, self, call, &args, &out);
+  int32_t status =
+      callback::call({by.plugin, "decomposition of op", op}, by.decompose, by.self, call, &args, &out);
   std::string where = graph.describe(id);
   if (status != FE_OK) return at(where, call.error(status, "FE-G25", "its decomposition failed"));
   if (auto kept = api.check(); !kept) return at(where, std::move(kept.error()));
@@ -47,14 +41,18 @@ Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registr
   return graph.erase(id);
 }
 
+namespace {
+
+constexpr size_t most_depth = 64;  // of decompositions within decompositions
+
 /// Tries the decompositions that other plugins give for the op. False where all declined, with the graph as it was.
 Result<bool> decompose_by_others(graph::Graph& graph, const plugin::Registry& registry, graph::NodeId id,
                                  const std::string& op, Ledger& ledger) {
   for (const auto& entry : registry.decompositions(op)) {
     const auto mark = graph.mark();
     const std::string subject = graph.describe(id);
-    auto done = decompose_node(graph, registry, id, entry.plugin->id, entry.plugin->id,
-                               entry.table->decompose, entry.table->self);
+    auto done = decompose_node(
+        graph, registry, id, {entry.plugin->id, entry.plugin->id, entry.table->decompose, entry.table->self});
     if (!done && done.error().status != FE_EUNSUPPORTED) return std::move(done.error());
     ledger.add({"lowering",
                 subject,
@@ -99,7 +97,8 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
                           "the op has no lowering for device '{}' and no decomposition", device));
         }
         std::string subject = graph.describe(id);
-        FE_CHECK(decompose_node(graph, registry, id, op->name, op->plugin, op->def.decompose, op->def.self));
+        FE_CHECK(
+            decompose_node(graph, registry, id, {op->name, op->plugin, op->def.decompose, op->def.self}));
         ledger.add({"lowering", subject, op->name, "decomposed", {}, {}, 0});
       }
       changed = true;

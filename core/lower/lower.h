@@ -13,6 +13,17 @@
 
 namespace ferrite::core::lower {
 
+struct Decomposition {
+  std::string_view made_by;  ///< what the nodes that it builds say of their origin: an op, or a plugin
+  std::string_view plugin;
+  decltype(fe_decomposition::decompose) decompose;
+  void* self;
+};
+/// Turns one node into what a decomposition builds before it. FE-G25, or the plugin's own error, at the node; the graph is then as
+/// the decomposition left it.
+Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registry, graph::NodeId id,
+                            const Decomposition& by);
+
 /// Replaces composite ops by what their decomposition gives, until none is left that no lowering for `device` takes
 /// (`only_early`: those marked early, whatever lowerings they have). Decompositions of other plugins go before the op's own
 /// and before its own lowering, the latest registered first; one that declines falls through. FE-G25 where an op has neither, or decomposes for ever.
