@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "core/graph/api.h"
@@ -76,6 +77,8 @@ class Rewrite {
       : rule_(rule), match_(match), graph_(graph), registry_(registry) {
     for (const auto* nodes : {&match.nodes, &match.looked_through})
       matched_.insert(matched_.end(), nodes->begin(), nodes->end());
+    for (const RegionMatch& region : match.regions)
+      matched_.insert(matched_.end(), region.nodes.begin(), region.nodes.end());
     std::sort(matched_.begin(), matched_.end(), [&](NodeId a, NodeId b) { return graph.comes_before(a, b); });
     matched_.erase(std::unique(matched_.begin(), matched_.end()), matched_.end());
     origin_ = joined_origins(graph, matched_);
@@ -86,7 +89,7 @@ class Rewrite {
     for (const NodeId node : matched_) before.push_back(graph_.describe(node));
     find_place();
     for (const OpTerm& term : rule_.yields) {
-      if (auto refused = make(term)) return refused;
+      if (auto refused = term.region ? copy_region(term) : make(term)) return refused;
     }
     if (same_as_before()) return Refusal{"no change", "the yield is what is there already"};
     for (const Replacement& replacement : rule_.replacements) {
@@ -98,14 +101,17 @@ class Rewrite {
     }
     if (auto done = clean_up(); !done) return Refusal{"invalid edit", done.error().message()};
     std::vector<std::string> after;
-    for (const NodeId node : made_) after.push_back(graph_.describe(node));
+    for (const NodeId node : new_) after.push_back(graph_.describe(node));
     text_ = fmt::format(
         "{} -> {}", fmt::join(before, ", "),
-        made_.empty() ? "a value that is there already" : fmt::format("{}", fmt::join(after, ", ")));
+        new_.empty() ? "a value that is there already" : fmt::format("{}", fmt::join(after, ", ")));
     return std::nullopt;
   }
 
-  const std::vector<NodeId>& made() const { return made_; }
+  /// The new nodes, in order.
+  const std::vector<NodeId>& made() const { return new_; }
+  /// How many of them regions have.
+  size_t copied() const { return copied_; }
   const std::vector<Replaced>& replaced() const { return replaced_; }
   const std::string& text() const { return text_; }
 
@@ -138,11 +144,7 @@ class Rewrite {
   }
 
   std::optional<Refusal> make(const OpTerm& term) {
-    graph::NodeSpec spec;
-    spec.op = term.op;
-    spec.before = place_;
-    spec.origin = origin_;
-    spec.made_by = rule_.name;
+    graph::NodeSpec spec = new_node(term.op);
     for (const Operand& operand : term.operands) {
       if (operand.kind == Kind::number) {
         auto literal = make_literal(term, operand.number);
@@ -161,10 +163,49 @@ class Rewrite {
     auto node = graph::make_inferred(graph_, registry_, std::move(spec));
     if (!node) return Refusal{"not makable", node.error().message()};
     made_.push_back(*node);
+    new_.push_back(*node);
     const size_t results = graph_.node(*node).results.size();
     if (results >= term.results.size()) return std::nullopt;
     return Refusal{"results", fmt::format("'{}' has {} results here, the rule names {}", term.op, results,
                                           term.results.size())};
+  }
+
+  graph::NodeSpec new_node(std::string op) const {
+    graph::NodeSpec spec;
+    spec.op = std::move(op);
+    spec.before = place_;
+    spec.origin = origin_;
+    spec.made_by = rule_.name;
+    return spec;
+  }
+
+  /// The region's ops once more, over another operand and the same side inputs.
+  std::optional<Refusal> copy_region(const OpTerm& term) {
+    const RegionMatch& region = match_.regions[*term.region];
+    const Operand& operand = term.operands[0];
+    std::unordered_map<uint64_t, ValueId> copies{{region.operand.bits, value(operand)}};
+    if (operand.kind != Kind::made) {
+      if (auto refused = check_order(value(operand), place_)) return refused;
+    }
+    for (const NodeId id : region.nodes) {
+      graph::NodeSpec spec = new_node(std::string(graph_.op(id)));
+      spec.operands = graph_.node(id).operands;
+      spec.attributes = graph_.node(id).attributes;
+      for (ValueId& read : spec.operands) {
+        if (const auto copy = copies.find(read.bits); copy != copies.end()) {
+          read = copy->second;
+        } else if (read) {
+          if (auto refused = check_order(read, place_)) return refused;
+        }
+      }
+      auto node = graph::make_inferred(graph_, registry_, std::move(spec));
+      if (!node) return Refusal{"not makable", node.error().message()};
+      new_.push_back(*node);
+      ++copied_;
+      copies.emplace(graph_.node(id).results[0].bits, graph_.node(*node).results[0]);
+    }
+    made_.push_back(new_.back());
+    return std::nullopt;
   }
 
   /// Numbers have the element type of the first value operand, of the first that is no bool where there is one: in
@@ -250,8 +291,10 @@ class Rewrite {
   std::string origin_, text_;
   NodeId place_;
   std::vector<ValueId> from_;
-  std::vector<NodeId> made_;  // as Rule::yields
+  std::vector<NodeId> made_;  // as Rule::yields; of a region the last one
+  std::vector<NodeId> new_;   // all, in order
   std::vector<Replaced> replaced_;
+  size_t copied_ = 0;
 };
 
 class Driver {
@@ -265,9 +308,10 @@ class Driver {
         plugin_id_(plugin_id),
         options_(options),
         api_(graph, registry),
-        matcher_(of_phase(rules, phase), [this](const Rule& rule, uint32_t predicate, const Match& match) {
-          return ask(rule, predicate, match);
-        }) {
+        matcher_(of_phase(rules, phase), registry,
+                 [this](const Rule& rule, uint32_t predicate, const Match& match) {
+                   return ask(rule, predicate, match);
+                 }) {
     if (options.evaluate) api_.set_evaluate(options.evaluate);
     api_.set_deadline(options.deadline);
     for (const Rule& rule : rules.rules) {
@@ -389,7 +433,9 @@ class Driver {
       refuse(rule, root, std::move(*refused));
       return false;
     }
-    if (++counts_[rule.name] > options_.max_rewrites) {
+    ++counts_[rule.name];
+    // Each op that a region copies counts, so that a rule which lets its own region grow ends as soon as any other.
+    if ((rewrites_[rule.name] += std::max<size_t>(1, rewrite.copied())) > options_.max_rewrites) {
       return at(
           rule.where(rule.position),
           error(FE_EINVALID, "FE-R18",
@@ -496,7 +542,7 @@ class Driver {
   std::set<std::pair<const Rule*, uint64_t>> refused_;
   std::set<std::pair<const Rule*, uint64_t>> applied_;  // only where near misses are asked for
   std::set<const Rule*> with_candidates_;               // likewise
-  std::map<std::string_view, size_t> counts_;
+  std::map<std::string_view, size_t> counts_, rewrites_;
   size_t applications_ = 0;
 };
 

@@ -32,7 +32,7 @@ struct CompiledRules {
   std::vector<std::string> phases() const;
 };
 
-/// Reads rules and checks them against the ops that there are. Errors are FE-R01 to FE-R15 at file:line:column.
+/// Reads rules and checks them against the ops that there are. Errors are FE-R01 to FE-R15 and FE-R23 at file:line:column.
 /// What the predicates point to outlives the result.
 Result<CompiledRules> compile_rules(std::string_view text, std::string file,
                                     std::span<const fe_predicate> predicates,
@@ -52,7 +52,7 @@ class Watcher {
 };
 
 struct ApplyOptions {
-  size_t max_rewrites = 100'000;  ///< of one rule, in one call
+  size_t max_rewrites = 100'000;  ///< of one rule, in one call; each op of a copied region counts
   bool once = false;  ///< each node that is there is looked at once, instead of until nothing applies
   Deadline deadline;
   /// What fe_graph_api.evaluate does when a predicate calls it.

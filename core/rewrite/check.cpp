@@ -47,6 +47,7 @@ class Checker {
   }
 
   Result<void> check_term(OpTerm& term, bool matching) {
+    if (term.region) return check_application(term);
     FE_TRY(const OpInfo* info, find(term.op, term.position));
     term.commutative = info->def.flags & FE_OP_COMMUTATIVE;
     FE_CHECK(check_operands(term, *info));
@@ -68,6 +69,15 @@ class Checker {
       }
     }
     return {};
+  }
+
+  Result<void> check_application(const OpTerm& term) const {
+    const auto fits = [](const Operand& operand) {
+      return operand.kind == Kind::capture || operand.kind == Kind::matched || operand.kind == Kind::made;
+    };
+    if (term.operands.size() == 1 && fits(term.operands[0]) && term.results.size() == 1) return {};
+    return fault(term.position, "FE-R05",
+                 fmt::format("region {0} takes one value and has one result, as %p = {0}(%x)", term.op));
   }
 
   Result<void> check_operands(const OpTerm& term, const OpInfo& info) const {
@@ -211,7 +221,11 @@ class SelfMatch {
 
   bool takes(const OpTerm& pattern, uint32_t index) {
     const OpTerm& made = rule_.yields[index];
-    if (pattern.op != made.op || (pattern.once && uses_[index] != 1 && !exact_)) return false;
+    // What a region takes in depends on the graph; that is left to max_rewrites.
+    if (pattern.region && !exact_) return false;
+    if (pattern.op != made.op || pattern.region != made.region ||
+        (pattern.once && uses_[index] != 1 && !exact_))
+      return false;
     for (const AttributeTerm& attribute : pattern.attributes) {
       if (!takes(attribute, made)) return false;
     }

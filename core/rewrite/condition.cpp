@@ -128,6 +128,14 @@ class Evaluator {
         const graph::AttributeValue* value = bindings_.attribute(e.index);
         return value ? item_of(*value) : Item();
       }
+      case Kind::dimension: {
+        const auto dim = bindings_.dimension(e.index);
+        return dim ? item_of(*dim) : Item();
+      }
+      case Kind::side_rank_of: {
+        const RegionMatch* region = bindings_.region(e.index);
+        return region ? Item(side_rank(graph_, *region)) : Item();
+      }
       case Kind::predicate: {
         FE_TRY(const bool accepted, bindings_.predicate(e.index));
         return Item(accepted);

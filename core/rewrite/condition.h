@@ -4,8 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/graph/graph.h"
+#include "core/rewrite/region.h"
 #include "core/rewrite/rule.h"
 #include "core/rewrite/splat.h"
 #include "core/support/error.h"
@@ -18,6 +20,8 @@ class NameScope {
   virtual ~NameScope() = default;
   virtual Result<Operand> value(const text::Token& token) const = 0;       ///< a capture or a matched result
   virtual Result<uint32_t> attribute(const text::Token& token) const = 0;  ///< a captured attribute
+  virtual Result<uint32_t> region(const text::Token& token) const = 0;
+  virtual std::optional<uint32_t> dimension(std::string_view name) const = 0;  ///< a size that a region names
 };
 
 /// Reads the longest condition at the cursor; predicates that it names are added to `predicates`. Checks kinds as well
@@ -31,6 +35,8 @@ class Bindings {
   virtual ~Bindings() = default;
   virtual graph::ValueId value(const Operand& operand) const = 0;
   virtual const graph::AttributeValue* attribute(uint32_t index) const = 0;
+  virtual std::optional<graph::Dim> dimension(uint32_t index) const = 0;
+  virtual const RegionMatch* region(uint32_t index) const = 0;  ///< null where it is not known yet
   virtual Result<bool> predicate(uint32_t index) = 0;
 };
 

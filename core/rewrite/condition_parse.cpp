@@ -29,11 +29,13 @@ Sort sort_of(const Expression& e) {
     case Kind::shape_of: return Sort::list;
     case Kind::integer:
     case Kind::number:
+    case Kind::dimension:
     case Kind::rank_of:
     case Kind::dim_of:
     case Kind::elements_of:
     case Kind::uses_of:
     case Kind::value_of:
+    case Kind::side_rank_of:
     case Kind::add:
     case Kind::subtract:
     case Kind::multiply:
@@ -67,6 +69,7 @@ constexpr auto functions = std::to_array<Function>({
     {"uses", Kind::uses_of},
     {"constant", Kind::constant_of},
     {"value", Kind::value_of},
+    {"side_rank", Kind::side_rank_of},
     {"predicate", Kind::predicate},
 });
 struct Comparison {
@@ -210,6 +213,14 @@ class Parser {
       result.index = index;
       return result;
     }
+    if (token.kind == TokenKind::identifier) {
+      if (const auto dimension = names_.dimension(token.text)) {
+        cursor_.next();
+        FE_TRY(Expression result, make(Kind::dimension, place));
+        result.index = *dimension;
+        return result;
+      }
+    }
     if (token.kind == TokenKind::value) {
       return fault(place, "FE-R10",
                    fmt::format("a value is no condition by itself; ask for its dtype(%{0}), rank(%{0}), "
@@ -277,6 +288,9 @@ class Parser {
       const auto known = std::find(predicates_.begin(), predicates_.end(), predicate);
       result.index = static_cast<uint32_t>(known - predicates_.begin());
       if (known == predicates_.end()) predicates_.push_back(std::move(predicate));
+    } else if (found->kind == Kind::side_rank_of) {
+      FE_TRY(const Token region, cursor_.expect(TokenKind::value, "a region, as %f"));
+      FE_TRY(result.index, names_.region(region));
     } else {
       if (cursor_.peek().kind != TokenKind::value) return cursor_.unexpected("a matched value, as %x");
       FE_TRY(result.value, names_.value(cursor_.next()));

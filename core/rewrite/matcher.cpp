@@ -19,12 +19,14 @@ ValueId Match::value(const Graph& graph, const Operand& operand) const {
   return operand.result < results.size() ? results[operand.result] : ValueId();
 }
 
-Matcher::Matcher(std::vector<const Rule*> rules, Predicate predicate) : predicate_(std::move(predicate)) {
+Matcher::Matcher(std::vector<const Rule*> rules, const graph::OpRegistry& registry, Predicate predicate)
+    : registry_(registry), predicate_(std::move(predicate)) {
   for (const Rule* rule : rules) {
     Prepared prepared{rule, {}, {}};
     std::vector<size_t> depths;
+    regions_ = regions_ || !rule->regions.empty();
     for (const OpTerm& term : rule->terms) {
-      prepared.ops.push_back(number(term.op));
+      prepared.ops.push_back(term.region ? any_pointwise : number(term.op));
       auto& through = prepared.through.emplace_back();
       for (const std::string& op : term.through) {
         through.push_back(number(op));
@@ -63,6 +65,17 @@ uint32_t Matcher::op_of(const Graph& graph, NodeId node) {
   return known;
 }
 
+bool Matcher::is_pointwise(const Graph& graph, NodeId node) {
+  const uint32_t op = graph.node(node).op;
+  if (op >= pointwise_.size()) pointwise_.resize(op + 1);
+  std::optional<bool>& known = pointwise_[op];
+  if (!known) {
+    const graph::OpInfo* info = registry_.find(graph.op_name(op));
+    known = info && pointwise(*info);
+  }
+  return *known && graph.node(node).results.size() == 1;
+}
+
 const std::vector<uint32_t>& Matcher::candidates(const Graph& graph, NodeId root) {
   const uint32_t op = op_of(graph, root);
   return op == unnamed ? no_rules_ : by_root_[op];
@@ -70,7 +83,7 @@ const std::vector<uint32_t>& Matcher::candidates(const Graph& graph, NodeId root
 
 bool Matcher::looks_through(const Graph& graph, NodeId node) {
   const uint32_t op = op_of(graph, node);
-  return op != unnamed && through_[op];
+  return (op != unnamed && through_[op]) || (regions_ && is_pointwise(graph, node));
 }
 
 /// Whether the root's operands are made by the ops that the rule wants there, so that most rules for a frequent op are out
@@ -82,7 +95,7 @@ bool Matcher::plausible(const Graph& graph, const Prepared& prepared, NodeId roo
   const auto fits = [&](const Operand& wanted, ValueId id) {
     const graph::Value& value = graph.value(id);
     if (wanted.kind == Kind::number) return value.constant != nullptr;
-    return value.producer && op_of(graph, value.producer) == prepared.ops[wanted.index];
+    return value.producer && is_op(graph, prepared, wanted.index, value.producer);
   };
   for (size_t k = 0; k < term.operands.size(); ++k) {
     const Operand& wanted = term.operands[k];

@@ -28,6 +28,7 @@ std::string times(size_t count, std::string_view what) {
 
 size_t parts_of(const Rule& rule) {
   size_t parts = rule.conditions.size();
+  for (const Region& region : rule.regions) parts += region.over ? 1 : 0;
   for (const OpTerm& term : rule.terms) {
     parts += 1 + term.operands.size() + term.attributes.size() + (term.once ? 1 : 0);
   }
@@ -87,7 +88,8 @@ Miss MissWords::operand(const OpTerm& term, const Operand& wanted, ValueId found
 Miss MissWords::op(const OpTerm& term, ValueId found) const {
   const NodeId producer = graph_.value(found).producer;
   return {term.position, print(rule_, term),
-          producer && graph_.op(producer) == term.op
+          term.region ? std::string("a value made by a pointwise op")
+          : producer && graph_.op(producer) == term.op
               ? fmt::format("the result of '{}' that the rest of the match reads", term.op)
               : fmt::format("a value made by '{}'", term.op),
           value(found), 0};
@@ -136,6 +138,29 @@ Miss MissWords::attribute(const AttributeTerm& wanted, const graph::AttributeVal
 Miss MissWords::condition(const Condition& condition, std::string facts) const {
   if (facts.empty()) facts = "nothing that it depends on";
   return {condition.position, condition.text, fmt::format("that {}", condition.text), std::move(facts), 0};
+}
+
+Miss MissWords::over(const Region& region, ValueId found) const {
+  return {region.position, print_over(rule_, region),
+          fmt::format("an operand and a result of region {} with these sizes",
+                      text::sigil_name('%', region.name)),
+          fmt::format("{} of {}", value(found), graph::print_type(graph_.symbols(), graph_.type(found))), 0};
+}
+
+Miss MissWords::begin(const OpTerm& term, ValueId result) const {
+  return {term.position, print(rule_, term),
+          fmt::format("pointwise ops from {} on", print(rule_, term.operands[0])), value(result), 0};
+}
+
+Miss MissWords::outside(const OpTerm& term, ValueId inner) const {
+  return {term.position, fmt::format("{} once", print(rule_, term)), "values that only the region reads",
+          fmt::format("another reader of {}", value(inner)), 0};
+}
+
+Miss MissWords::dependent(const OpTerm& term, ValueId side, ValueId operand) const {
+  return {term.position, print(rule_, term),
+          fmt::format("side inputs that do not depend on {}", value(operand)),
+          fmt::format("{}, which does", value(side)), 0};
 }
 
 Miss MissWords::unused() const {

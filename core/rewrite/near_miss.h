@@ -75,6 +75,14 @@ class MissWords {
   Miss attribute(const AttributeTerm& wanted, const graph::AttributeValue* expected,
                  const graph::AttributeValue* found) const;
   Miss condition(const Condition& condition, std::string facts) const;
+  /// A region's operand or result has other sizes.
+  Miss over(const Region& region, graph::ValueId found) const;
+  /// No value that the pointwise ops above the region's result read is what its operand stands for.
+  Miss begin(const OpTerm& term, graph::ValueId result) const;
+  /// Something outside of a region that is to be `once` reads a value inside.
+  Miss outside(const OpTerm& term, graph::ValueId inner) const;
+  /// A side input of a region depends on its operand.
+  Miss dependent(const OpTerm& term, graph::ValueId side, graph::ValueId operand) const;
   Miss unused() const;
 
  private:

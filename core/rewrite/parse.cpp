@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/graph/parse.h"
 #include "core/rewrite/condition.h"
@@ -64,6 +65,18 @@ class RuleParser final : public NameScope {
     }
     return static_cast<uint32_t>(found - rule_.attributes.begin());
   }
+  Result<uint32_t> region(const Token& token) const override {
+    if (const auto found = find_region(token.text)) return *found;
+    std::vector<std::string_view> names;
+    for (const Region& region : rule_.regions) names.push_back(region.name);
+    return fault(token.position, "FE-R07",
+                 fmt::format("the match has no region %{}{}", token.text, did_you_mean(token.text, names)));
+  }
+  std::optional<uint32_t> dimension(std::string_view name) const override {
+    const auto found = std::find(rule_.dims.begin(), rule_.dims.end(), name);
+    if (found == rule_.dims.end()) return std::nullopt;
+    return static_cast<uint32_t>(found - rule_.dims.begin());
+  }
 
  private:
   Error fault(Position place, const char* code, std::string what) const {
@@ -77,6 +90,19 @@ class RuleParser final : public NameScope {
                  fmt::format("the match has no value %{}{}", token.text, did_you_mean(token.text, names)));
   }
 
+  std::optional<uint32_t> find_region(std::string_view name) const {
+    const auto found = std::find_if(rule_.regions.begin(), rule_.regions.end(),
+                                    [&](const Region& region) { return region.name == name; });
+    if (found == rule_.regions.end()) return std::nullopt;
+    return static_cast<uint32_t>(found - rule_.regions.begin());
+  }
+  /// A region's name where a value is meant.
+  Result<void> expect_value(const Token& token) const {
+    if (!find_region(token.text)) return {};
+    return fault(token.position, "FE-R07",
+                 fmt::format("%{0} is a region, not a value; apply it, as %p = %{0}(%x)", token.text));
+  }
+
   // match { %m = mul(%x, %y) once   %r = add(%m, %z) }
 
   Result<void> match() {
@@ -84,28 +110,123 @@ class RuleParser final : public NameScope {
     FE_CHECK(cursor_.expect("{"));
     const Position place = cursor_.peek().position;
     while (!cursor_.accept("}")) {
-      if (rule_.terms.size() == max_terms) return too_large(cursor_.peek().position);
+      if (rule_.terms.size() + rule_.regions.size() >= max_terms) return too_large(cursor_.peek().position);
+      if (cursor_.is("region")) {
+        FE_CHECK(declaration());
+        continue;
+      }
       FE_TRY(std::vector<Token> names, results());
       FE_TRY(OpTerm term, op_term(true));
       const auto index = static_cast<uint32_t>(rule_.terms.size());
       for (uint32_t k = 0; k < names.size(); ++k) {
-        const auto [found, added] = matched_.try_emplace(std::string(names[k].text));
+        const bool added =
+            !find_region(names[k].text) && matched_.try_emplace(std::string(names[k].text)).second;
         if (!added) {
           return fault(names[k].position, "FE-R08",
                        fmt::format("%{} is already a name; a term goes before those that read it, and "
                                    "each name is given once",
                                    names[k].text));
         }
-        found->second.kind = Kind::matched;
-        found->second.index = index;
-        found->second.result = k;
+        Operand& matched = matched_.find(names[k].text)->second;
+        matched.kind = Kind::matched;
+        matched.index = index;
+        matched.result = k;
         term.results.emplace_back(names[k].text);
       }
       rule_.terms.push_back(std::move(term));
     }
     if (rule_.terms.empty())
       return fault(place, "FE-R01", "the match is empty; it needs a term, as %r = add(%x, %y)");
+    FE_CHECK(check_regions());
     return find_roots();
+  }
+
+  /// `region %f: pointwise over [b, h, 64, _]`
+  Result<void> declaration() {
+    cursor_.next();
+    Region region;
+    region.position = cursor_.peek().position;
+    FE_TRY(const Token name, cursor_.expect(TokenKind::value, "the region's name, as %f"));
+    if (find_region(name.text) || matched_.contains(name.text))
+      return fault(name.position, "FE-R08", fmt::format("%{} is already a name", name.text));
+    region.name = name.text;
+    FE_CHECK(cursor_.expect(":"));
+    FE_CHECK(cursor_.expect("pointwise"));
+    if (cursor_.accept("over")) {
+      FE_TRY(region.over, region_dims());
+    }
+    rule_.regions.push_back(std::move(region));
+    return {};
+  }
+
+  Result<std::vector<RegionDim>> region_dims() {
+    std::vector<RegionDim> dims;
+    FE_CHECK(cursor_.expect("["));
+    while (!cursor_.accept("]")) {
+      if (!dims.empty()) FE_CHECK(cursor_.expect(","));
+      if (dims.size() == max_terms) return too_large(cursor_.peek().position);
+      RegionDim& dim = dims.emplace_back();
+      if (cursor_.accept("_")) continue;
+      const Token& token = cursor_.peek();
+      if (token.kind == TokenKind::integer) {
+        dim.kind = RegionDim::Kind::size;
+        FE_TRY(dim.size, cursor_.expect_integer("a size"));
+        continue;
+      }
+      // A name is read in conditions as well, where these mean something else.
+      constexpr auto words =
+          std::to_array<std::string_view>({"and", "or", "not", "true", "false", "inf", "nan", "none"});
+      const bool taken =
+          std::find(words.begin(), words.end(), token.text) != words.end() || find_dtype(token.text);
+      if (token.kind != TokenKind::identifier || taken)
+        return cursor_.unexpected("a size, '_' or a size's name (no word of conditions, no element type)");
+      dim.kind = RegionDim::Kind::name;
+      const auto known = dimension(token.text);
+      dim.name = known.value_or(static_cast<uint32_t>(rule_.dims.size()));
+      if (!known) rule_.dims.emplace_back(token.text);
+      cursor_.next();
+    }
+    return dims;
+  }
+
+  /// Each is applied once, and lies between two things that are found without it.
+  Result<void> check_regions() const {
+    std::vector<const OpTerm*> applied(rule_.regions.size());
+    std::vector<bool> read(rule_.terms.size());
+    for (const OpTerm& term : rule_.terms) {
+      for (const Operand& operand : term.operands) {
+        if (operand.kind == Kind::matched) read[operand.index] = true;
+      }
+      if (!term.region) continue;
+      const std::string& name = rule_.regions[*term.region].name;
+      if (std::exchange(applied[*term.region], &term))
+        return fault(term.position, "FE-R23",
+                     fmt::format("the match applies region %{} twice; declare another", name));
+      for (const Operand& operand : term.operands) {
+        if (operand.kind != Kind::matched) continue;
+        const OpTerm& before = rule_.terms[operand.index];
+        if (!before.region || !before.through.empty()) continue;
+        return fault(operand.position, "FE-R23",
+                     fmt::format("region {} begins where region {} ends; two pointwise regions are one",
+                                 term.op, before.op));
+      }
+    }
+    for (uint32_t k = 0; k < rule_.regions.size(); ++k) {
+      const Region& region = rule_.regions[k];
+      if (!applied[k]) {
+        return fault(
+            region.position, "FE-R23",
+            fmt::format("the match does not apply region %{0}; add a term, as %p = %{0}(%x)", region.name));
+      }
+      const auto term = static_cast<size_t>(applied[k] - rule_.terms.data());
+      if (read[term]) continue;
+      return fault(
+          rule_.terms[term].position, "FE-R23",
+          fmt::format("no later term reads the result of region %{}; a region lies between a value and "
+                      "an op of the match",
+                      region.name));
+    }
+    return {};
   }
 
   /// The last term, and whatever else no term reads. Each needs an operand that is bound before it.
@@ -177,8 +298,14 @@ class RuleParser final : public NameScope {
   Result<OpTerm> op_term(bool matching) {
     OpTerm term;
     term.position = cursor_.peek().position;
-    FE_TRY(term.op,
-           graph::parse_word(cursor_, matching ? "the name of an op" : "the name of an op or a value"));
+    if (cursor_.peek().kind == TokenKind::value) {
+      const Token name = cursor_.next();
+      FE_TRY(term.region, region(name));
+      term.op = text::sigil_name('%', name.text);
+    } else {
+      FE_TRY(term.op,
+             graph::parse_word(cursor_, matching ? "the name of an op" : "the name of an op or a value"));
+    }
     FE_CHECK(cursor_.expect("("));
     while (!cursor_.accept(")")) {
       if (!term.operands.empty()) FE_CHECK(cursor_.expect(","));
@@ -189,6 +316,7 @@ class RuleParser final : public NameScope {
     for (bool attributes = false;;) {
       if (cursor_.is("{")) {
         if (attributes) return cursor_.unexpected("the next term (attributes are given once)");
+        if (term.region) return cursor_.unexpected("the next term (a region has no attributes)");
         attributes = true;
         FE_TRY(term.attributes, attribute_terms(matching));
       } else if (cursor_.is("once") || cursor_.is("through")) {
@@ -248,6 +376,7 @@ class RuleParser final : public NameScope {
     operand.position = cursor_.peek().position;
     if (cursor_.peek().kind == TokenKind::value) {
       const Token token = cursor_.next();
+      FE_CHECK(expect_value(token));
       const auto [found, added] = matched_.try_emplace(std::string(token.text));
       if (added) {
         found->second.kind = Kind::capture;
@@ -310,7 +439,7 @@ class RuleParser final : public NameScope {
     while (!cursor_.accept("}")) {
       if (rule_.yields.size() == max_terms) return too_large(cursor_.peek().position);
       FE_TRY(const std::vector<Token> names, results());
-      if (cursor_.peek().kind == TokenKind::value) {
+      if (cursor_.peek().kind == TokenKind::value && !cursor_.is("(", 1)) {
         FE_CHECK(yield_value(names));
       } else if (cursor_.peek().kind == TokenKind::integer || cursor_.peek().kind == TokenKind::number ||
                  cursor_.is("-")) {
@@ -357,6 +486,8 @@ class RuleParser final : public NameScope {
       from.position = name.position;
       rule_.replacements.push_back({from, by});
     }
+    if (find_region(name.text))
+      return fault(name.position, "FE-R08", fmt::format("%{} is already a region's name", name.text));
     if (!made_.try_emplace(std::string(name.text), by).second) {
       return fault(name.position, "FE-R08", fmt::format("the yield gives %{} twice", name.text));
     }
@@ -366,6 +497,7 @@ class RuleParser final : public NameScope {
   Result<Operand> yield_operand() {
     if (cursor_.peek().kind == TokenKind::value) {
       const Token token = cursor_.next();
+      FE_CHECK(expect_value(token));
       Operand operand;
       if (const auto found = made_.find(token.text); found != made_.end()) {
         operand = found->second;

@@ -23,6 +23,7 @@ class Printer {
 
   std::string whole() const {
     std::string text = "rule " + word(rule_.name) + " at " + rule_.phase + " {\n  match {\n";
+    for (const Region& region : rule_.regions) text += "    " + declaration(region) + "\n";
     for (const OpTerm& term : rule_.terms) text += "    " + results(term) + " = " + op(term) + "\n";
     text += "  }\n";
     if (!rule_.conditions.empty()) {
@@ -58,6 +59,8 @@ class Printer {
       case Kind::string:
       case Kind::list: return graph::print_attribute_value(e.literal);
       case Kind::attribute: return sigil_name('$', rule_.attributes[e.index]);
+      case Kind::dimension: return rule_.dims[e.index];
+      case Kind::side_rank_of: return "side_rank(" + sigil_name('%', rule_.regions[e.index].name) + ")";
       case Kind::dtype_of: return call("dtype");
       case Kind::rank_of: return call("rank");
       case Kind::dim_of: return "dim(" + operand(e.value) + ", " + expression(e.children[0], or_level) + ")";
@@ -100,7 +103,20 @@ class Printer {
   std::string call(const OpTerm& term) const {
     std::string operands;
     for (const Operand& o : term.operands) operands += (operands.empty() ? "" : ", ") + operand(o);
-    return word(term.op) + "(" + operands + ")";
+    return (term.region ? term.op : word(term.op)) + "(" + operands + ")";
+  }
+
+  std::string over(const Region& region) const {
+    std::string text;
+    for (const RegionDim& dim : *region.over) {
+      text += text.empty() ? "over [" : ", ";
+      switch (dim.kind) {
+        case RegionDim::Kind::any: text += "_"; break;
+        case RegionDim::Kind::size: text += std::to_string(dim.size); break;
+        case RegionDim::Kind::name: text += rule_.dims[dim.name]; break;
+      }
+    }
+    return text.empty() ? "over []" : text + "]";
   }
 
   std::string attribute(const AttributeTerm& a) const {
@@ -110,6 +126,11 @@ class Printer {
   }
 
  private:
+  std::string declaration(const Region& region) const {
+    const std::string text = "region " + sigil_name('%', region.name) + ": pointwise";
+    return region.over ? text + " " + over(region) : text;
+  }
+
   static std::string results(const OpTerm& term) {
     std::string text;
     for (const std::string& name : term.results) text += (text.empty() ? "" : ", ") + sigil_name('%', name);
@@ -139,6 +160,7 @@ std::string print(const Rule& rule, const Expression& expression) {
 }
 std::string print(const Rule& rule, const OpTerm& term) { return Printer(rule).call(term); }
 std::string print(const Rule& rule, const Operand& operand) { return Printer(rule).operand(operand); }
+std::string print_over(const Rule& rule, const Region& region) { return Printer(rule).over(region); }
 std::string print(const Rule& rule, const AttributeTerm& attribute) {
   return Printer(rule).attribute(attribute);
 }

@@ -57,6 +57,24 @@ struct OpTerm {
   std::vector<std::string>
       through;  ///< match: ops that may stand between a result and the term that reads it
   bool commutative = false;
+  /// Rule::regions, where the term is the application of one; `op` is its name with the sigil then.
+  std::optional<uint32_t> region;
+  text::Position position;
+};
+
+/// A size that a region asks for.
+struct RegionDim {
+  enum class Kind : uint8_t { any, size, name };
+  Kind kind = Kind::any;
+  int64_t size = 0;
+  uint32_t name = 0;  ///< Rule::dims
+};
+
+/// A part of the graph that the match takes whole: every op on the ways from the operand of its one term to that term's
+/// result, all of them pointwise.
+struct Region {
+  std::string name;  ///< without sigil
+  std::optional<std::vector<RegionDim>> over;
   text::Position position;
 };
 
@@ -70,6 +88,7 @@ struct Expression {
     string,
     list,       // literal
     attribute,  // index
+    dimension,  // index into Rule::dims
     dtype_of,
     rank_of,
     dim_of,
@@ -77,8 +96,9 @@ struct Expression {
     elements_of,
     uses_of,
     constant_of,
-    value_of,   // value; dim_of: children[0]
-    predicate,  // index into Rule::predicates
+    value_of,      // value; dim_of: children[0]
+    side_rank_of,  // index into Rule::regions
+    predicate,     // index into Rule::predicates
     add,
     subtract,
     multiply,
@@ -127,7 +147,9 @@ struct Rule {
   std::vector<std::string> captures;    ///< names of values, without sigil
   std::vector<std::string> attributes;  ///< names of captured attributes, without sigil
   std::vector<std::string> predicates;
-  std::vector<OpTerm> terms;  ///< operands before the terms that read them
+  std::vector<Region> regions;
+  std::vector<std::string> dims;  ///< names of the sizes that regions are over
+  std::vector<OpTerm> terms;      ///< operands before the terms that read them
   std::vector<Root> roots;
   std::vector<Condition> conditions;
   std::vector<OpTerm> yields;

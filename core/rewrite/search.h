@@ -41,6 +41,8 @@ class Search final : public Bindings {
     match_.nodes.assign(rule_.terms.size(), {});
     match_.looked_through.clear();
     match_.attributes.clear();
+    match_.regions.assign(rule_.regions.size(), {});
+    match_.dims.assign(rule_.dims.size(), {});
     attributes_.assign(rule_.attributes.size(), nullptr);
   }
 
@@ -55,6 +57,8 @@ class Search final : public Bindings {
 
   graph::ValueId value(const Operand& operand) const override { return match_.value(graph_, operand); }
   const graph::AttributeValue* attribute(uint32_t index) const override { return attributes_[index]; }
+  std::optional<graph::Dim> dimension(uint32_t index) const override { return match_.dims[index]; }
+  const RegionMatch* region(uint32_t index) const override { return &match_.regions[index]; }
   Result<bool> predicate(uint32_t index) override { return matcher_.predicate_(rule_, index, match_); }
 
  private:
@@ -134,10 +138,13 @@ class Search final : public Bindings {
       const graph::Value& v = graph_.value(value);
       const NodeId producer = v.producer, bound = match_.nodes[operand.index];
       const bool fits = producer && v.result == operand.result && (!bound || bound == producer) &&
-                        matcher_.op_of(graph_, producer) == prepared_.ops[operand.index];
+                        matcher_.is_op(graph_, prepared_, operand.index, producer);
       if (fits) {
         hold();
-        if (bound ? goals(rest) : node(operand.index, producer, rest)) return true;
+        const bool taken = bound                               ? goals(rest)
+                           : rule_.terms[operand.index].region ? application(operand.index, producer, rest)
+                                                               : node(operand.index, producer, rest);
+        if (taken) return true;
         held_ = held;
       }
       const ValueId below = producer && !give_up() ? through(operand.index, value) : ValueId();
@@ -182,6 +189,67 @@ class Search final : public Bindings {
     match_.nodes[index] = {};
     if (!before.empty()) attributes_ = before;
     return false;
+  }
+
+  /// A region that ends at a node, the largest first: where it begins is what its operand leaves open.
+  bool application(uint32_t index, NodeId last, const Goal* rest) {
+    const OpTerm& term = rule_.terms[index];
+    const Region& region = rule_.regions[*term.region];
+    hold();
+    const ValueId result = graph_.node(last).results[0];
+    if (term.once && graph_.value(result).uses.size() != 1)
+      return miss([&](const MissWords& words) { return words.once(term, 0, last); });
+    const auto dims = match_.dims;
+    const bool met = bind_dims(region, graph_.type(result), match_.dims);
+    const auto bound = met ? match_.dims : dims;
+    match_.dims = dims;
+    if (!met) return miss([&](const MissWords& words) { return words.over(region, result); });
+    const Cone cone(graph_, last, [&](NodeId node) { return matcher_.is_pointwise(graph_, node); });
+    steps_ += cone.size();
+    const size_t held = held_;
+    bool any = false;
+    for (const ValueId begin : cone.begins()) {
+      if (give_up()) break;
+      if (!may_begin(term.operands[0], begin)) continue;
+      any = true;
+      match_.dims = bound;
+      match_.nodes[index] = last;
+      if (region_from(index, cone, begin, rest)) return true;
+      held_ = held;
+    }
+    match_.dims = dims;
+    match_.nodes[index] = {};
+    if (any) return false;
+    return miss([&](const MissWords& words) { return words.begin(term, result); });
+  }
+
+  /// Whether the region's operand can be this value, as far as that is seen without matching it.
+  bool may_begin(const Operand& operand, ValueId begin) {
+    const NodeId producer = graph_.value(begin).producer;
+    if (operand.kind == Kind::capture) {
+      const ValueId bound = match_.captures[operand.index];
+      return bound ? bound == begin : !producer || !matcher_.is_pointwise(graph_, producer);
+    }
+    return producer && (!prepared_.through[operand.index].empty() ||
+                        matcher_.is_op(graph_, prepared_, operand.index, producer));
+  }
+
+  bool region_from(uint32_t index, const Cone& cone, ValueId begin, const Goal* rest) {
+    const OpTerm& term = rule_.terms[index];
+    const Region& region = rule_.regions[*term.region];
+    RegionMatch& match = match_.regions[*term.region];
+    steps_ += cone.size();
+    match = cone.from(begin);
+    if (!bind_dims(region, graph_.type(begin), match_.dims))
+      return miss([&](const MissWords& words) { return words.over(region, begin); });
+    if (region.over) hold();
+    if (const ValueId inner = term.once ? read_outside(graph_, match) : ValueId())
+      return miss([&](const MissWords& words) { return words.outside(term, inner); });
+    if (term.once) hold();
+    if (const ValueId side = dependent_side(graph_, match, steps_, Matcher::max_steps))
+      return miss([&](const MissWords& words) { return words.dependent(term, side, begin); });
+    const Goal goal{&term, &term.operands[0], begin, rest};
+    return goals(&goal);
   }
 
   bool attributes(const OpTerm& term, const graph::Node& node) {

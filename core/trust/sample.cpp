@@ -8,6 +8,7 @@
 
 #include "core/graph/infer.h"
 #include "core/rewrite/condition.h"
+#include "core/rewrite/region.h"
 #include "core/rewrite/splat.h"
 
 namespace ferrite::core::trust {
@@ -23,7 +24,7 @@ using rewrite::OpTerm;
 
 namespace {
 
-constexpr size_t tries_of_a_term = 60;
+constexpr size_t tries_of_a_term = 60, most_of_a_region = 3;
 
 /// Everything in the condition, itself included.
 void walk(const Expression& e, const auto& visit) {
@@ -44,6 +45,7 @@ class Draft final : public rewrite::Bindings {
     const std::vector<int64_t>&sizes, &ranks;
     const std::vector<rewrite::Number>& numbers;
     const std::vector<std::string>& strings;
+    const std::vector<const graph::OpInfo*>& pointwise;
     double constants;
     bool empty;  ///< one of the sizes is 0
   };
@@ -54,6 +56,8 @@ class Draft final : public rewrite::Bindings {
     attributes_.resize(rule.attributes.size());
     nodes_.resize(rule.terms.size());
     decided_.resize(rule.conditions.size());
+    regions_.resize(rule.regions.size());
+    sizes_.resize(rule.dims.size());
     dtype_ = random_.pick(pools_.dtypes);
     const int64_t rank = random_.pick(pools_.ranks);
     const bool square = random_.chance(0.25);
@@ -82,6 +86,10 @@ class Draft final : public rewrite::Bindings {
   const AttributeValue* attribute(uint32_t index) const override {
     return attributes_[index] ? &*attributes_[index] : nullptr;
   }
+  std::optional<graph::Dim> dimension(uint32_t index) const override { return sizes_[index]; }
+  const rewrite::RegionMatch* region(uint32_t index) const override {
+    return regions_[index].nodes.empty() ? nullptr : &regions_[index];
+  }
   Result<bool> predicate(uint32_t) override {
     return false;
   }  // conditions with predicates are not decided here
@@ -92,7 +100,11 @@ class Draft final : public rewrite::Bindings {
     const auto captures = captures_;
     const auto attributes = attributes_;
     const auto decided = decided_;
-    if (make_term(index) && conditions_hold()) return true;
+    const auto regions = regions_;
+    const auto sizes = sizes_;
+    if ((rule_.terms[index].region ? make_region(index) : make_term(index)) && conditions_hold()) return true;
+    regions_ = regions;
+    sizes_ = sizes;
     captures_ = captures;
     attributes_ = attributes;
     decided_ = decided;
@@ -128,6 +140,53 @@ class Draft final : public rewrite::Bindings {
     if (!made || graph_.node(*made).results.size() < term.results.size()) return false;
     nodes_[index] = *made;
     return true;
+  }
+
+  bool make_region(uint32_t index) {
+    const OpTerm& term = rule_.terms[index];
+    const rewrite::Region& region = rule_.regions[*term.region];
+    rewrite::RegionMatch made{operand_value(term.operands[0]), {}};
+    if (!made.operand || pools_.pointwise.empty()) return false;
+    ValueId result = made.operand;
+    for (size_t left = 1 + random_.below(most_of_a_region); left > 0; --left) {
+      const NodeId node = make_pointwise(result);
+      if (!node) return false;
+      made.nodes.push_back(node);
+      result = graph_.node(node).results[0];
+    }
+    nodes_[index] = made.nodes.back();
+    regions_[*term.region] = made;
+    return rewrite::bind_dims(region, graph_.type(result), sizes_) &&
+           rewrite::bind_dims(region, graph_.type(made.operand), sizes_);
+  }
+
+  /// A drawn op that reads the value, and others; none where none of a few takes it.
+  NodeId make_pointwise(ValueId read) {
+    for (size_t attempt = 0; attempt < tries_of_a_term; ++attempt) {
+      const graph::OpInfo& info = *random_.pick(pools_.pointwise);
+      const size_t count = info.variadic() ? info.least_operands() + 1 : info.operands.size();
+      if (count == 0) continue;
+      const graph::Mark mark = graph_.mark();
+      graph::NodeSpec spec;
+      spec.op = info.name;
+      for (size_t k = 0; k < count; ++k) spec.operands.push_back(draw_side(read, info));
+      spec.operands[random_.below(count)] = read;
+      for (const auto& def : info.attributes) {
+        if (auto value = draw_attribute(def)) spec.attributes.push_back({def.value.name, std::move(*value)});
+      }
+      const auto made = graph::make_inferred(graph_, registry_, std::move(spec));
+      if (made && graph_.node(*made).results.size() == 1) return *made;
+      if (!graph_.rollback(mark)) return {};
+    }
+    return {};
+  }
+
+  /// What an op of a region reads beside the operand: the same value, a number, or what a capture can be.
+  ValueId draw_side(ValueId read, const graph::OpInfo& info) {
+    const double kind = random_.real();
+    if (kind < 0.15) return read;
+    if (kind < 0.5) return splat(graph_.type(read).dtype, {}, random_.pick(pools_.numbers));
+    return draw_value(info.name);
   }
 
   ValueId operand_value(const Operand& operand) {
@@ -276,6 +335,8 @@ class Draft final : public rewrite::Bindings {
     walk(condition, [&](const Expression& e) {
       if (e.kind == Expression::Kind::predicate || e.kind == Expression::Kind::uses_of) known = false;
       if (reads_value(e.kind) && !value(e.value)) known = false;
+      if (e.kind == Expression::Kind::dimension && !sizes_[e.index]) known = false;
+      if (e.kind == Expression::Kind::side_rank_of && !region(e.index)) known = false;
       if (e.kind == Expression::Kind::attribute && !attributes_[e.index]) known = false;
     });
     return known;
@@ -308,6 +369,8 @@ class Draft final : public rewrite::Bindings {
   std::vector<ValueId> captures_;
   std::vector<std::optional<AttributeValue>> attributes_;
   std::vector<NodeId> nodes_;
+  std::vector<rewrite::RegionMatch> regions_;
+  std::vector<std::optional<graph::Dim>> sizes_;
   std::vector<bool> decided_;
   rewrite::SplatCache splats_;
 };
@@ -343,11 +406,28 @@ RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& reg
       for (const auto& attribute : term.attributes)
         if (const auto* text = std::get_if<std::string>(&attribute.literal); text && !attribute.capture)
           strings_.push_back(*text);
+  read_regions();
+}
+
+/// What regions are over are ranks and sizes that their samples need.
+void RuleSampler::read_regions() {
+  if (rule_.regions.empty()) return;
+  for (const graph::OpInfo* info : registry_.all()) {
+    if (rewrite::pointwise(*info)) pointwise_.push_back(info);
+  }
+  for (const rewrite::Region& region : rule_.regions) {
+    if (!region.over) continue;
+    ranks_.assign(1, static_cast<int64_t>(region.over->size()));
+    for (const rewrite::RegionDim& dim : *region.over) {
+      if (dim.kind == rewrite::RegionDim::Kind::size && dim.size <= 64) sizes_.push_back(dim.size);
+    }
+  }
 }
 
 std::optional<Graph> RuleSampler::draw() {
   const bool empty = drawn_++ % 6 == 5;
-  return Draft(rule_, registry_, {dtypes_, sizes_, ranks_, numbers_, strings_, constants_, empty}, random_)
+  return Draft(rule_, registry_, {dtypes_, sizes_, ranks_, numbers_, strings_, pointwise_, constants_, empty},
+               random_)
       .run();
 }
 

@@ -15,7 +15,8 @@ namespace ferrite::core::trust {
 
 /// Builds the terms of a rule's match over drawn inputs and constants: shapes with sizes of 0 and 1, broadcast and equal
 /// ones, every dtype that compares, attributes at their defaults and elsewhere. Each term is drawn again until its op
-/// takes the operands and every condition that can be decided by then holds. Deterministic by seed.
+/// takes the operands and every condition that can be decided by then holds. A region is one to three pointwise ops of any
+/// plugin, with drawn side inputs. Deterministic by seed.
 class RuleSampler {
  public:
   /// Both outlive it.
@@ -26,6 +27,8 @@ class RuleSampler {
   std::optional<graph::Graph> draw();
 
  private:
+  void read_regions();
+
   const rewrite::Rule& rule_;
   const graph::OpRegistry& registry_;
   Random random_;
@@ -34,7 +37,8 @@ class RuleSampler {
   std::vector<int64_t> sizes_, ranks_;
   std::vector<rewrite::Number> numbers_;
   std::vector<std::string> strings_;
-  double constants_ = 0.15;  // how often a capture is one
+  std::vector<const graph::OpInfo*> pointwise_;  // by name
+  double constants_ = 0.15;                      // how often a capture is one
 };
 
 }  // namespace ferrite::core::trust

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/cache/folder.h"
+#include "core/rewrite/region.h"
 #include "core/support/hash.h"
 #include "core/trust/reproducer.h"
 #include "core/trust/try_rule.h"
@@ -31,9 +32,15 @@ std::string file_identity(const std::string& path) {
 std::string key_of(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
                    const plugin::Registry& registry) {
   std::set<std::string> definers;
-  for (const auto& rule : rules.rules)
+  bool regions = false;
+  for (const auto& rule : rules.rules) {
+    regions = regions || !rule.regions.empty();
     for (const auto* terms : {&rule.terms, &rule.yields})
-      for (const auto& term : *terms) definers.insert(registry.ops().find(term.op)->plugin);
+      for (const auto& term : *terms)
+        if (!term.region) definers.insert(registry.ops().find(term.op)->plugin);
+  }
+  for (const auto* op : registry.ops().all())  // any of them can be in a sample
+    if (regions && rewrite::pointwise(*op)) definers.insert(op->plugin);
   std::string text = fmt::format("{} {}\n", FERRITE_VERSION, trial_version);
   for (const auto& plugin : registry.plugins())
     if (definers.contains(plugin->id))

@@ -76,12 +76,13 @@ inline int32_t infer_twice(void*, fe_call*, const fe_infer_args* args, fe_infer_
 class Ops {
  public:
   Ops() {
-    add("add", {"a", "b"}, {}, infer_broadcast, FE_OP_COMMUTATIVE);
-    add("mul", {"a", "b"}, {}, infer_broadcast, FE_OP_COMMUTATIVE);
-    add("sub", {"a", "b"}, {}, infer_broadcast);
-    add("neg", {"x"}, {}, infer_same);
-    add("relu", {"x"}, {}, infer_same);
-    add("acme.fma", {"x", "y", "z"}, {of_kind("axis", FE_ATTR_INT)}, infer_broadcast);
+    add("add", {"a", "b"}, {}, infer_broadcast, FE_OP_COMMUTATIVE | FE_OP_POINTWISE);
+    add("mul", {"a", "b"}, {}, infer_broadcast, FE_OP_COMMUTATIVE | FE_OP_POINTWISE);
+    add("sub", {"a", "b"}, {}, infer_broadcast, FE_OP_POINTWISE);
+    add("neg", {"x"}, {}, infer_same, FE_OP_POINTWISE);
+    add("relu", {"x"}, {}, infer_same, FE_OP_POINTWISE);
+    add("noise", {"x"}, {}, infer_same, FE_OP_POINTWISE | FE_OP_RANDOM);
+    add("acme.fma", {"x", "y", "z"}, {of_kind("axis", FE_ATTR_INT)}, infer_broadcast, FE_OP_POINTWISE);
     add("cast", {"x"}, {of_kind("dtype", FE_ATTR_DTYPE, true)}, infer_cast);
     add("reshape", {"x"}, {of_kind("shape", FE_ATTR_INTS, true)}, infer_reshape);
     add("scale", {"x"},
@@ -91,7 +92,7 @@ class Ops {
     add("choose", {"condition", "a", "b"}, {}, infer_second);
     add("halves", {"x"}, {}, infer_twice, 0, 2);
     add("swapped_halves", {"x"}, {}, infer_twice, 0, 2);
-    add("log", {"x"}, {}, infer_same, FE_OP_EFFECT);
+    add("log", {"x"}, {}, infer_same, FE_OP_EFFECT | FE_OP_POINTWISE);
     for (const fe_op_def& def : defs_) {
       if (!registry_.add(def, "test")) std::abort();
     }

@@ -76,6 +76,20 @@ TEST(TryRule, WrongRulesAreFoundAndTheirCounterexamplesAreSmall) {
   }
 }
 
+TEST(TryRule, RegionsAreDrawnFromThePointwiseOpsThatThereAre) {
+  const std::string match =
+      "region %f: pointwise  %p = %f(%x)  %r = slice(%p) {starts = $a, sizes = $b, strides = $c}";
+  const std::string yield = "%t = slice(%x) {starts = $a, sizes = $b, strides = $c}  %r = %f(%t)";
+  const Verdict right = try_text(rule(match, yield, "side_rank(%f) == 0"));
+  EXPECT_EQ(right.kind, Kind::passed) << right.reason;
+  EXPECT_GE(right.samples, 5u);
+  // Regions do not commute with sums.
+  const Verdict wrong =
+      try_text(rule("region %f: pointwise over [n, m]  %p = %f(%x)  %r = reduce_sum(%p) {axes = $a}",
+                    "%t = reduce_sum(%x) {axes = $a}  %r = %f(%t)", "side_rank(%f) == 0"));
+  EXPECT_EQ(wrong.kind, Kind::wrong) << wrong.reason;
+}
+
 TEST(TryRule, WhatIsWrongForNaNOnlyIsFoundAndTheElementsAreInTheFile) {
   const Verdict verdict =
       try_text(rule("%m = maximum(%x, %y)  %r = minimum(%x, %m)", "%r = %x", "shape(%r) == shape(%x)"));

@@ -41,6 +41,7 @@ class Term {
     std::string attrs;
     std::string through;
     bool once = false;
+    std::string region = {};  // of a region's application: the line that declares it
   };
   explicit Term(State state) : state_(std::make_shared<State>(std::move(state))) {}
   Term(double number) : Term(State{{}, number_text(number), {}, {}, {}, false}) {}
@@ -87,6 +88,27 @@ class OpTerm {
 };
 inline OpTerm op(std::string name) { return OpTerm(std::move(name)); }
 
+/// A part of the graph that a match takes whole: all ops between the operand and the result of the term f(x), each pointwise.
+/// In a replacement f(y) is the same ops over another operand, with the same side inputs. In a match it is applied once.
+class Region {
+ public:
+  explicit Region(std::string name) : name_(std::move(name)) {}
+  /// The sizes of operand and result: names, numbers or _, as over("b, h, q, 64"). A name is one size wherever it stands in
+  /// the rule, and conditions may ask for it.
+  Region& over(std::string dims) {
+    over_ = " over [" + std::move(dims) + "]";
+    return *this;
+  }
+  Term operator()(Term operand) const {
+    return Term(Term::State{
+        "%" + name_, {}, {std::move(operand)}, {}, {}, false, "region %" + name_ + ": pointwise" + over_});
+  }
+
+ private:
+  std::string name_, over_;
+};
+inline Region region(std::string name) { return Region(std::move(name)); }
+
 class Rule {
  public:
   using Predicate = std::function<bool(const Match&)>;
@@ -120,7 +142,7 @@ class Rule {
     if (pattern_.empty() || yield_.size() != pattern_.size())
       fail("FE-R22", "rule '", name_, "' has ", pattern_.size(), " roots and ", yield_.size(),
            " yields; every root is replaced by one yield, in order");
-    Printer pattern{"%node", {}}, replacement{"%new", {}};
+    Printer pattern{"%node", {}, true}, replacement{"%new", {}, false};
     std::vector<std::string> roots;
     std::string result = "rule " + name_ + " at " + std::string(phase) + " {\n  match {\n";
     for (const Term& term : pattern_) roots.push_back(pattern.print(term, result));
@@ -144,6 +166,7 @@ class Rule {
   struct Printer {
     std::string prefix;
     std::map<const void*, std::string> names;
+    bool declares;
     /// Writes the term's lines, operands first, and gives its value's name: `root_name` where one is given.
     std::string print(const Term& term, std::string& out, const std::string& root_name = {}) {
       const auto& state = term.state();
@@ -154,6 +177,7 @@ class Rule {
         operands += (operands.empty() ? "" : ", ") + print(operand, out);
       std::string name = root_name.empty() ? prefix + std::to_string(names.size()) : root_name;
       names.emplace(term.identity(), name);
+      if (declares && !state.region.empty()) out += "    " + state.region + "\n";
       out += "    " + name + " = " + state.op + "(" + operands + ")";
       if (!state.attrs.empty()) out += " " + state.attrs;
       if (state.once) out += " once";
