@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // L2 of passes and of rules' predicates.
+#include <algorithm>
 #include <optional>
 
 #include "core/check/hostile.h"
@@ -10,6 +11,7 @@
 #include "core/graph/print.h"
 #include "core/graph/verify.h"
 #include "core/lower/lower.h"
+#include "core/plugin/gate.h"
 #include "core/rewrite/apply.h"
 
 namespace ferrite::core::check {
@@ -18,6 +20,7 @@ namespace {
 constexpr size_t sampled_graphs = 12;
 constexpr size_t most_refused = 24;  // calls of one run
 constexpr size_t thread_rounds = 4;
+constexpr size_t most_rewrites = 1000;  // rules without an end fail sooner, and as often
 
 /// A predicate that is called through a treatment of its arguments. Not copied: the table points to it.
 struct TreatedPredicate {
@@ -65,8 +68,10 @@ Result<std::string> run_rules(const plugin::PassEntry& pass, graph::Graph& graph
   }
   FE_TRY(const auto rules, rewrite::compile_rules(set.text, set.file, tables, registry.ops()));
   Ledger ledger;
+  auto apply = plugin::apply_options(pass, Deadline(pass.limits.timeout));
+  apply.max_rewrites = std::min(apply.max_rewrites, most_rewrites);
   FE_TRY(const auto count,
-         rewrite::apply_rules(rules, pass.phase, graph, registry.ops(), ledger, pass.plugin->id, {}));
+         rewrite::apply_rules(rules, pass.phase, graph, registry.ops(), ledger, pass.plugin->id, apply));
   static_cast<void>(count);
   return graph::print(graph);
 }

@@ -68,6 +68,7 @@ struct Run {
   bool changed = false;
 };
 
+/// Up to the first graph on which it fails: what one run without an end costs is not paid for each.
 std::vector<Run> run_over(const plugin::PassEntry& pass, const std::vector<graph::Graph>& graphs,
                           const plugin::Registry& registry) {
   std::vector<Run> runs;
@@ -76,7 +77,7 @@ std::vector<Run> run_over(const plugin::PassEntry& pass, const std::vector<graph
     auto done = run_pass(pass, copy, registry);
     if (!done) {
       runs.push_back({&graph, std::move(done.error()), false});
-      continue;
+      break;
     }
     const bool changed = graph::print(copy) != graph::print(graph);
     runs.push_back({&graph, std::move(copy), changed});

@@ -144,6 +144,14 @@ Result<void> call_pass(const PassEntry& entry, const fe_pass_args& args, const D
 
 }  // namespace
 
+rewrite::ApplyOptions apply_options(const PassEntry& entry, const Deadline& deadline) {
+  rewrite::ApplyOptions options;
+  options.max_rewrites = entry.limits.max_rewrites.value_or(default_max_rewrites);
+  options.once = entry.limits.mode == PassMode::once;
+  options.deadline = deadline;
+  return options;
+}
+
 Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Registry& registry,
                        const GateOptions& options, Ledger& ledger) {
   graph::Mark mark;
@@ -172,10 +180,7 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
       FE_CHECK(api.check());
       return size_t{graph.revision() != before};
     }
-    rewrite::ApplyOptions apply;
-    apply.max_rewrites = entry.limits.max_rewrites.value_or(default_max_rewrites);
-    apply.once = entry.limits.mode == PassMode::once;
-    apply.deadline = deadline;
+    auto apply = apply_options(entry, deadline);
     apply.counts = &counts;
     apply.near_misses = options.near_misses;
     apply.watcher = options.watcher;

@@ -8,6 +8,7 @@
 
 #include "core/graph/graph.h"
 #include "core/plugin/registry.h"
+#include "core/rewrite/apply.h"
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
 
@@ -28,6 +29,9 @@ struct GateOptions {
   PassWatcher* watcher = nullptr;              ///< of the passes over graphs
   bool expect = true;  ///< whether a pass is to be applied as often as manifests expect
 };
+
+/// How often and how long the rules of an entry may be applied.
+rewrite::ApplyOptions apply_options(const PassEntry& entry, const Deadline& deadline);
 
 /// Runs the passes of a phase over the graph in their order. Each is timed, its edits are journalled and verified, and a pass
 /// that fails, throws or leaves the graph invalid is rolled back and named: fatal (FE-P10 and the pass's own code in the text),

@@ -323,19 +323,20 @@ class Driver {
   /// leaves the further sweeps little to find; that they find the rest is what makes the result a fixed point.
   Result<size_t> run() {
     size_t before = 0;
+    const auto may_go_on = [&] { return applications_ < options_.most_applications; };
     do {
       before = applications_;
       const auto nodes = graph_.nodes();
       work_.assign(nodes.begin(), nodes.end());
       for (const NodeId node : nodes) queued_.insert(node.bits);
-      while (!work_.empty()) {
+      while (!work_.empty() && may_go_on()) {
         FE_CHECK(options_.deadline.check());
         const NodeId node = work_.front();
         work_.pop_front();
         queued_.erase(node.bits);
         if (graph_.find(node)) FE_CHECK(visit(node));
       }
-    } while (applications_ != before && !options_.once);
+    } while (applications_ != before && !options_.once && may_go_on());
     if (options_.counts) {
       for (const auto& [name, count] : counts_) (*options_.counts)[std::string(name)] += count;
     }

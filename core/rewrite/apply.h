@@ -54,6 +54,7 @@ class Watcher {
 struct ApplyOptions {
   size_t max_rewrites = 100'000;  ///< of one rule, in one call; each op of a copied region counts
   bool once = false;  ///< each node that is there is looked at once, instead of until nothing applies
+  size_t most_applications = SIZE_MAX;  ///< of all rules: what would be the next one is left
   Deadline deadline;
   /// What fe_graph_api.evaluate does when a predicate calls it.
   std::function<Result<graph::ValueId>(graph::Graph&, graph::ValueId)> evaluate;

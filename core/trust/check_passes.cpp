@@ -26,6 +26,8 @@ struct Pair {
   ValueId before, after;
 };
 
+constexpr size_t most_applications = 8;  // of a rule to a part alone
+
 /// What the parts say of a pair.
 enum class Finding : uint8_t { equal, skipped, suspected };
 
@@ -54,13 +56,13 @@ class PassCheck::Impl {
     if (graph.revision() == before_->revision()) return {};
     ++counts_.passes;
     const SameNodes same(*before_, graph);
-    const Edit edit = [&](Graph& part) {
+    const Edits edits{[&](Graph& part) {
       Ledger ledger;
       plugin::GateOptions alone;
       alone.only_passes = {pass_->name};
       alone.expect = false;
       return plugin::run_phase(phase_, part, registry_, alone, ledger);
-    };
+    }};
     const auto named = [&](const Difference& difference, const std::string& place) {
       return error(FE_EINVALID, "FE-R32",
                    "pass '{}' of plugin '{}' changes what the model computes, at {}: {}", pass_->name,
@@ -69,16 +71,16 @@ class PassCheck::Impl {
     bool suspected = false;
     for (const NodeId node : graph.nodes()) {
       if (!before_->find(node)) continue;
-      FE_TRY(const bool well, check_node(node, graph, same, edit, named));
+      FE_TRY(const bool well, check_node(node, graph, same, edits, named));
       suspected = suspected || !well;
     }
     const auto &old = before_->outputs(), &now = graph.outputs();
     for (size_t k = 0; k < std::min(old.size(), now.size()); ++k) {
       if (old[k].value == now[k].value) continue;
-      FE_TRY(const Finding finding, check_pair({old[k].value, now[k].value}, graph, same, edit, named));
+      FE_TRY(const Finding finding, check_pair({old[k].value, now[k].value}, graph, same, edits, named));
       suspected = suspected || finding == Finding::suspected;
     }
-    return suspected ? check_whole(edit, named) : Result<void>();
+    return suspected ? check_whole(edits, named) : Result<void>();
   }
 
   void before_rule(const Graph& graph) { before_ = graph; }
@@ -89,12 +91,16 @@ class PassCheck::Impl {
     ++counts_.applications;
     const SameNodes same(*before_, graph);
     const auto alone = only(registry_.compiled_rules(pass_->rule_set), rule);
-    const Edit edit = [&](Graph& part) -> Result<void> {
-      Ledger ledger;
-      FE_TRY([[maybe_unused]] const size_t count,
-             rewrite::apply_rules(alone, rule.phase, part, registry_.ops(), ledger, pass_->plugin->id, {}));
-      return {};
-    };
+    // The first time that the rule applies to a part need not be the one that is wrong, and of a wrong rule two may
+    // cancel: once, twice and so on.
+    Edits edits;
+    for (size_t times = 1; times <= most_applications; ++times)
+      edits.emplace_back([&, times](Graph& part) -> Result<void> {
+        Graph edited(part);
+        FE_TRY(const size_t count, apply_times(alone, edited, registry_, pass_->plugin->id, times));
+        if (count == times) part = std::move(edited);
+        return {};
+      });
     const auto named = [&](const Difference& difference, const std::string& place) {
       return at(
           rule.where(rule.position),
@@ -103,7 +109,7 @@ class PassCheck::Impl {
                 "at {}: {}",
                 rule.name, pass_->plugin->id, applications_, pass_->name, place, difference.text()));
     };
-    auto well = check_pairs(replaced, graph, same, edit, named);
+    auto well = check_pairs(replaced, graph, same, edits, named);
     if (!well) blame_ = well.error();
     return well;
   }
@@ -111,12 +117,14 @@ class PassCheck::Impl {
   const CheckCounts& counts() const { return counts_; }
 
  private:
+  /// What a pass or rule may do to a part.
+  using Edits = std::vector<Edit>;
   /// The verdict in words, for a difference at a place.
   using Named = std::function<Error(const Difference&, const std::string&)>;
 
   /// What a node that is in both graphs reads now against what it read before; where that differs, and where the node
   /// itself was changed, what it computes. False where something is suspected.
-  Result<bool> check_node(NodeId id, const Graph& after, const SameNodes& same, const Edit& edit,
+  Result<bool> check_node(NodeId id, const Graph& after, const SameNodes& same, const Edits& edits,
                           const Named& named) {
     const graph::Node &old = before_->node(id), &now = after.node(id);
     bool well = same.op_and_attributes(id);
@@ -128,27 +136,27 @@ class PassCheck::Impl {
         well = false;
         break;
       }
-      FE_TRY(const Finding finding, check_pair(pair, after, same, edit, named));
+      FE_TRY(const Finding finding, check_pair(pair, after, same, edits, named));
       well = finding != Finding::suspected;
     }
     for (size_t k = 0; !well && k < now.results.size(); ++k) {
-      FE_TRY(const Finding finding, check_pair({old.results[k], now.results[k]}, after, same, edit, named));
+      FE_TRY(const Finding finding, check_pair({old.results[k], now.results[k]}, after, same, edits, named));
       if (finding == Finding::suspected) return false;
     }
     return true;
   }
 
   Result<void> check_pairs(std::span<const rewrite::Replaced> replaced, const Graph& after,
-                           const SameNodes& same, const Edit& edit, const Named& named) {
+                           const SameNodes& same, const Edits& edits, const Named& named) {
     bool suspected = false;
     for (const auto& [from, to] : replaced) {
-      FE_TRY(const Finding finding, check_pair({from, to}, after, same, edit, named));
+      FE_TRY(const Finding finding, check_pair({from, to}, after, same, edits, named));
       suspected = suspected || finding == Finding::suspected;
     }
-    return suspected ? check_whole(edit, named) : Result<void>();
+    return suspected ? check_whole(edits, named) : Result<void>();
   }
 
-  Result<Finding> check_pair(const Pair& pair, const Graph& after, const SameNodes& same, const Edit& edit,
+  Result<Finding> check_pair(const Pair& pair, const Graph& after, const SameNodes& same, const Edits& edits,
                              const Named& named) {
     if (same.equal_by_structure(pair.before, pair.after)) {
       ++counts_.alike;
@@ -167,8 +175,9 @@ class PassCheck::Impl {
       if (here == Finding::equal) return here;
       if (here == Finding::skipped) break;
       finding = Finding::suspected;
-      if (auto effect = effect_of(edit, *was, registry_, ordinary_contents))
-        return verdict(std::move(*was), *effect, place_of(pair.before), edit, named);
+      for (const Edit& edit : edits)
+        if (auto effect = effect_of(edit, *was, registry_, ordinary_contents))
+          return verdict(std::move(*was), *effect, place_of(pair.before), edit, named);
     }
     ++(finding == Finding::suspected ? counts_.suspected : counts_.skipped);
     return finding;
@@ -217,12 +226,13 @@ class PassCheck::Impl {
   }
 
   /// The last resort for what is only suspected: the whole graph, where that is not too much.
-  Result<void> check_whole(const Edit& edit, const Named& named) {
+  Result<void> check_whole(const Edits& edits, const Named& named) {
     const auto whole = Interpreted::make(*before_, registry_);
     if (!whole || whole->points() > 4 * options_.most_points) return {};
-    const auto effect = effect_of(edit, *before_, registry_, ordinary_contents);
-    if (!effect) return {};
-    return verdict(*before_, *effect, "an output", edit, named);
+    for (const Edit& edit : edits)
+      if (const auto effect = effect_of(edit, *before_, registry_, ordinary_contents))
+        return verdict(*before_, *effect, "an output", edit, named);
+    return {};
   }
 
   std::string place_of(ValueId value) const {

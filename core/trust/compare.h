@@ -69,8 +69,8 @@ std::optional<Difference> effect_of(const Edit& edit, const graph::Graph& graph,
                                     const plugin::Registry& registry, std::span<const Contents> contents);
 
 inline constexpr Contents every_contents[] = {Contents::normal, Contents::positive, Contents::whole,
-                                              Contents::special};
-/// Without NaN and infinities, which arise within a model only where something is lost already.
+                                              Contents::wide, Contents::special};
+/// Without what overflows, NaN and infinities, which arise within a model only where something is lost already.
 inline constexpr Contents ordinary_contents[] = {Contents::normal, Contents::positive};
 
 }  // namespace ferrite::core::trust

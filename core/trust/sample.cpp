@@ -46,6 +46,7 @@ class Draft final : public rewrite::Bindings {
     const std::vector<rewrite::Number>& numbers;
     const std::vector<std::string>& strings;
     const std::vector<const graph::OpInfo*>& pointwise;
+    const SizeHints& hints;
     double constants;
     bool empty;  ///< one of the sizes is 0
   };
@@ -62,7 +63,9 @@ class Draft final : public rewrite::Bindings {
     const int64_t rank = random_.pick(pools_.ranks);
     const bool square = random_.chance(0.25);
     const int64_t side = random_.pick(pools_.sizes);
-    for (int64_t d = 0; d < rank; ++d) dims_.push_back(square ? side : random_.pick(pools_.sizes));
+    dims_.resize(static_cast<size_t>(rank), side);
+    if (!square) draw_sizes(dims_);
+    if (random_.chance(0.7)) follow_hints(dims_);
     if (pools_.empty && rank > 0) dims_[random_.below(dims_.size())] = 0;
   }
 
@@ -225,9 +228,50 @@ class Draft final : public rewrite::Bindings {
     } else if (kind < 0.86 && dims.size() >= 2) {
       std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
     } else {
-      for (auto& dim : dims) dim = random_.pick(pools_.sizes);
+      draw_sizes(dims);
+      if (random_.chance(0.5)) follow_hints(dims);
     }
     return dims;
+  }
+
+  void draw_sizes(std::vector<graph::Dim>& dims) {
+    for (auto& dim : dims) dim = random_.pick(pools_.sizes);
+  }
+
+  /// What the conditions ask for, as far as the whole stays below most_elements: what was drawn gives way.
+  void follow_hints(std::vector<graph::Dim>& dims) {
+    const SizeHints& hints = pools_.hints;
+    if (!hints.shapes.empty() && random_.chance(0.7)) {
+      dims = random_.pick(hints.shapes);
+      return;
+    }
+    std::vector<bool> asked(dims.size());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      std::vector<int64_t> fitting;
+      for (const auto& hint : hints.sizes)
+        if (hint.fits(d, dims.size())) fitting.push_back(hint.size);
+      if (fitting.empty() || !random_.chance(0.8)) continue;
+      dims[d] = random_.pick(fitting);
+      asked[d] = true;
+    }
+    if (!hints.elements.empty() && !dims.empty() && random_.chance(0.8)) {
+      const size_t filled = random_.below(dims.size());
+      const bool flat = random_.chance(0.5);
+      for (size_t d = 0; d < dims.size(); ++d)
+        if (flat && !asked[d]) dims[d] = 1;
+      dims[filled] = 1;
+      const int64_t others = std::max<int64_t>(1, TensorType{dtype_, dims, {}, 0}.elements().value_or(0));
+      const int64_t wanted = random_.pick(hints.elements);
+      dims[filled] = (wanted + others - 1) / others;
+    }
+    for (const bool given : {false, true})
+      for (size_t d = 0; d < dims.size(); ++d)
+        if (asked[d] == given && too_large(dims)) dims[d] = 1;
+  }
+
+  bool too_large(const std::vector<graph::Dim>& dims) const {
+    const auto elements = TensorType{dtype_, dims, {}, 0}.elements();
+    return !elements || *elements > most_elements;
   }
 
   ValueId draw_value(const std::string& name) {
@@ -261,7 +305,7 @@ class Draft final : public rewrite::Bindings {
     TensorType type;
     type.dtype = dtype;
     type.dims = std::move(dims);
-    if (!element || bits_of(dtype) < 8) return {};
+    if (!element || bits_of(dtype) < 8 || too_large(type.dims)) return {};
     Tensor bytes;
     for (int64_t k = 0; k < type.elements().value_or(0); ++k)
       bytes.insert(bytes.end(), element->begin(), element->end());
@@ -378,7 +422,12 @@ class Draft final : public rewrite::Bindings {
 }  // namespace
 
 RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& registry, uint64_t seed)
-    : rule_(rule), registry_(registry), random_(seed), sizes_{1, 2, 3, 4}, ranks_{0, 1, 2, 2, 3, 4} {
+    : rule_(rule),
+      registry_(registry),
+      random_(seed),
+      sizes_{1, 2, 3, 4},
+      ranks_{0, 1, 2, 2, 3, 4},
+      hints_(size_hints(rule)) {
   dtypes_ = {f32, f32, f32, f32, f32, f32, f64, f16, bf16, i64, i32, i8, u8, boolean};
   for (const double number : {0.0, 1.0, 2.0, -1.0, 0.5}) numbers_.push_back({number, std::nullopt});
   const auto mention = [&](const AttributeValue& value) {
@@ -394,6 +443,7 @@ RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& reg
       if (*integer >= 1 && *integer <= 16) sizes_.push_back(*integer);
     }
   };
+  ranks_.insert(ranks_.end(), hints_.ranks.begin(), hints_.ranks.end());
   for (const auto& condition : rule.conditions)
     walk(condition.expression, [&](const Expression& e) {
       if (e.kind <= Expression::Kind::list) mention(e.literal);
@@ -426,8 +476,8 @@ void RuleSampler::read_regions() {
 
 std::optional<Graph> RuleSampler::draw() {
   const bool empty = drawn_++ % 6 == 5;
-  return Draft(rule_, registry_, {dtypes_, sizes_, ranks_, numbers_, strings_, pointwise_, constants_, empty},
-               random_)
+  return Draft(rule_, registry_,
+               {dtypes_, sizes_, ranks_, numbers_, strings_, pointwise_, hints_, constants_, empty}, random_)
       .run();
 }
 

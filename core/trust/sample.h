@@ -9,14 +9,15 @@
 #include "core/graph/graph.h"
 #include "core/graph/op_registry.h"
 #include "core/rewrite/rule.h"
+#include "core/trust/size_hints.h"
 #include "core/trust/tensors.h"
 
 namespace ferrite::core::trust {
 
 /// Builds the terms of a rule's match over drawn inputs and constants: shapes with sizes of 0 and 1, broadcast and equal
-/// ones, every dtype that compares, attributes at their defaults and elsewhere. Each term is drawn again until its op
-/// takes the operands and every condition that can be decided by then holds. A region is one to three pointwise ops of any
-/// plugin, with drawn side inputs. Deterministic by seed.
+/// ones, those that the conditions ask for (size_hints.h), every dtype that compares, attributes at their defaults and
+/// elsewhere. Each term is drawn again until its op takes the operands and every condition that can be decided by then holds.
+/// A region is one to three pointwise ops of any plugin, with drawn side inputs. Deterministic by seed.
 class RuleSampler {
  public:
   /// Both outlive it.
@@ -38,7 +39,8 @@ class RuleSampler {
   std::vector<rewrite::Number> numbers_;
   std::vector<std::string> strings_;
   std::vector<const graph::OpInfo*> pointwise_;  // by name
-  double constants_ = 0.15;                      // how often a capture is one
+  SizeHints hints_;
+  double constants_ = 0.15;  // how often a capture is one
 };
 
 }  // namespace ferrite::core::trust

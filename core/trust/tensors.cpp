@@ -26,7 +26,19 @@ uint64_t bits_at(const Tensor& tensor, size_t width, size_t element) {
   return bits;
 }
 
-double random_float(Contents contents, Random& random) {
+/// Large enough that an exponential or a square overflows, and small enough that a square vanishes.
+double wide_float(DType dtype, Random& random) {
+  constexpr std::array half = {100.0, 300.0, 1e-4, 1e-6};
+  constexpr std::array single = {100.0, 3e4, 1e20, 1e-4, 1e-30};
+  constexpr std::array twice = {100.0, 1e3, 1e20, 1e200, 1e-30, 1e-200};
+  if (random.chance(0.4)) return random.normal();
+  const double magnitude = dtype == DType::f16_   ? random.pick(half)
+                           : dtype == DType::f64_ ? random.pick(twice)
+                                                  : random.pick(single);
+  return random.chance(0.5) ? magnitude : -magnitude;
+}
+
+double random_float(DType dtype, Contents contents, Random& random) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr std::array special = {
       std::numeric_limits<double>::quiet_NaN(), infinity, -infinity, 0.0, -0.0, 1.0, -1.0, 2.0, -0.5};
@@ -34,6 +46,7 @@ double random_float(Contents contents, Random& random) {
     case Contents::normal: return random.normal();
     case Contents::positive: return 2 * random.real() + 0x1p-20;
     case Contents::whole: return static_cast<double>(random.below(9)) - 4;
+    case Contents::wide: return wide_float(dtype, random);
     case Contents::special: return random.pick(special);
   }
   return 0;
@@ -48,6 +61,9 @@ int64_t random_integer(DType dtype, Contents contents, Random& random) {
     case Contents::whole:
       return is_signed(dtype) ? static_cast<int64_t>(random.below(9)) - 4
                               : static_cast<int64_t>(random.below(5));
+    case Contents::wide:
+      return is_signed(dtype) ? static_cast<int64_t>(random.below(201)) - 100
+                              : static_cast<int64_t>(random.below(101));
     case Contents::special: return random.pick(special);
   }
   return 0;
@@ -90,7 +106,7 @@ double Random::normal() {
 }
 
 std::string_view name_of(Contents contents) {
-  constexpr std::array<std::string_view, 4> names = {"normal", "positive", "whole", "special"};
+  constexpr std::array<std::string_view, 5> names = {"normal", "positive", "whole", "wide", "special"};
   return names[static_cast<size_t>(contents)];
 }
 
@@ -106,7 +122,7 @@ Tensor random_tensor(const graph::TensorType& type, Contents contents, Random& r
   for (size_t k = 0; k < count; ++k) {
     uint64_t bits = 0;
     if (is_float(type.dtype))
-      bits = scalar::float_bits(type.dtype, random_float(contents, random));
+      bits = scalar::float_bits(type.dtype, random_float(type.dtype, contents, random));
     else if (type.dtype == DType::bool_)
       bits = random.below(2);
     else

@@ -7,8 +7,9 @@
 namespace ferrite::core::trust {
 namespace {
 
-constexpr int64_t most_points =
-    200'000;  // of a sample's loops: one that a drawn attribute blew up says nothing more
+// Of a sample's loops. Most rules say all on small ones; those whose conditions ask for more get a few.
+constexpr int64_t few_points = 200'000, most_points = 2'000'000;
+constexpr size_t most_large_samples = 4;
 
 using graph::Graph;
 
@@ -40,8 +41,7 @@ class Trial {
 
  private:
   Result<size_t> apply(Graph& graph) const {
-    Ledger ledger;
-    return rewrite::apply_rules(alone_, rule_.phase, graph, registry_.ops(), ledger, options_.plugin, {});
+    return apply_times(alone_, graph, registry_, options_.plugin, 1);
   }
 
   /// Whether the verdict is found.
@@ -55,7 +55,8 @@ class Trial {
     if (*count == 0) return false;
     auto before = Interpreted::make(graph, registry_);
     if (!before) return unusable(before.error());
-    if (before->points() > most_points) return false;
+    const bool large = before->points() > few_points;
+    if (before->points() > most_points || (large && large_samples_++ >= most_large_samples)) return false;
     auto after = Interpreted::make(std::move(edited), registry_);
     if (!after) return unusable(after.error());
     auto found = compare(*before, *after, every_contents, options_.seed + drawn_);
@@ -85,6 +86,8 @@ class Trial {
     const auto shown = effect_of(edit, part, registry_, {&found.contents, 1});
     if (!shown) return part;
     Graph fixed(part);
+    for (const auto& input : shown->inputs)
+      if (input.size() > graph::Constant::max_literal_bytes) return part;
     for (size_t k = 0; k < shown->inputs.size(); ++k) {
       const graph::ValueId input = fixed.inputs()[k].value;
       auto literal = fixed.add_literal(fixed.type(input), shown->inputs[k]);
@@ -99,7 +102,7 @@ class Trial {
   const plugin::Registry& registry_;
   const TryOptions options_;
   RuleSampler sampler_;
-  size_t drawn_ = 0;
+  size_t drawn_ = 0, large_samples_ = 0;
   Verdict verdict_;
 };
 
@@ -110,6 +113,14 @@ rewrite::CompiledRules only(const rewrite::CompiledRules& rules, const rewrite::
   alone.rules.push_back(rule);
   alone.predicates = rules.predicates;
   return alone;
+}
+
+Result<size_t> apply_times(const rewrite::CompiledRules& alone, Graph& graph,
+                           const plugin::Registry& registry, const std::string& plugin, size_t times) {
+  Ledger ledger;
+  rewrite::ApplyOptions options;
+  options.most_applications = times;
+  return rewrite::apply_rules(alone, alone.rules[0].phase, graph, registry.ops(), ledger, plugin, options);
 }
 
 Verdict try_rule(const rewrite::CompiledRules& rules, size_t index, const plugin::Registry& registry,

@@ -31,13 +31,18 @@ struct Verdict {
   std::optional<graph::Graph> counterexample;
 };
 
-/// Applies rule `index` of the set to sampled graphs (sample.h) and compares what comes out, interpreted over ordinary,
-/// positive, whole and special elements. A counterexample is reduced; where special elements are needed to show it, they are
-/// in it as constants. Deterministic. Calls the set's predicates.
+/// Applies rule `index` of the set once to each of several sampled graphs (sample.h), whatever its pass's mode, and
+/// compares what comes out, interpreted over every kind of elements (tensors.h). A counterexample is reduced;
+/// where special elements are needed to show it, they are in it as constants. Deterministic. Calls the set's predicates.
 Verdict try_rule(const rewrite::CompiledRules& rules, size_t index, const plugin::Registry& registry,
                  const TryOptions& options = {});
 
 /// The one rule as a set of its own.
 rewrite::CompiledRules only(const rewrite::CompiledRules& rules, const rewrite::Rule& rule);
+
+/// Applies the rule of a set of one at most so many times; gives how often. One application at a time, as two of a wrong
+/// rule may cancel, and one that makes what it matches has no end.
+Result<size_t> apply_times(const rewrite::CompiledRules& alone, graph::Graph& graph,
+                           const plugin::Registry& registry, const std::string& plugin, size_t times);
 
 }  // namespace ferrite::core::trust

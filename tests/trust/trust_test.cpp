@@ -109,6 +109,33 @@ TEST(TryRule, WhatIsWrongForOneDtypeOrSizeOnlyIsFound) {
   EXPECT_EQ(constant.kind, Kind::wrong) << constant.reason;
 }
 
+TEST(TryRule, TwoApplicationsThatCancelAreFoundAndSoAreRulesWithoutEnd) {
+  const Verdict swap = try_text(rule("%r = sub(%x, %y)", "%r = sub(%y, %x)", "shape(%x) == shape(%y)"));
+  ASSERT_EQ(swap.kind, Kind::wrong) << swap.reason;
+  EXPECT_EQ(swap.counterexample->node_count(), 1u) << graph::print(*swap.counterexample);
+  const Verdict endless = try_text(rule("%r = relu(%x)", "%m = relu(%x)  %r = relu(%m)"));
+  EXPECT_EQ(endless.kind, Kind::passed) << endless.reason;
+}
+
+TEST(TryRule, SizesThatConditionsAskForAreTried) {
+  for (const auto& where :
+       {"dim(%x, -1) == 64", "elements(%x) > 100000", "dim(%x, 0) >= 100, dim(%x, 1) == 48, rank(%x) == 3",
+        "shape(%x) == [5, 1, 33]", "rank(%x) > 4", "dim(%x, 0) * 2 == 640", "elements(%x) == 4096"}) {
+    const Verdict verdict = try_text(rule("%r = relu(%x)", "%r = %x", where));
+    EXPECT_EQ(verdict.kind, Kind::wrong) << where << ": " << verdict.reason;
+    EXPECT_EQ(try_text(rule("%n = neg(%x)  %r = neg(%n)", "%r = %x", where)).kind, Kind::passed) << where;
+  }
+}
+
+TEST(TryRule, WhatIsWrongForLargeElementsOnlyIsFound) {
+  for (const auto& [match, yield] : {std::pair("%e = exp(%x)  %r = log(%e)", "%r = %x"),
+                                     {"%s = mul(%x, %x)  %r = sqrt(%s)", "%r = abs(%x)"}}) {
+    const Verdict verdict = try_text(rule(match, yield, "dtype(%x) == f32"));
+    ASSERT_EQ(verdict.kind, Kind::wrong) << match << verdict.reason;
+    EXPECT_NE(verdict.reason.find("inf"), std::string::npos) << verdict.reason;
+  }
+}
+
 TEST(TryRule, WhatNoSampleReachesIsUntested) {
   const Verdict verdict = try_text(rule("%r = exp(%x)", "%r = exp2(%x)", "rank(%x) == 12"));
   EXPECT_EQ(verdict.kind, Kind::untested);
