@@ -42,6 +42,21 @@ Result<std::optional<Expectation>> read_expectation(const TomlTable& table) {
   return std::optional(std::move(result));
 }
 
+/// Whether these are names of devices, there or not: "cpu", "npu:1,cpu".
+bool are_devices(std::string_view names) {
+  for (;;) {
+    const auto name = names.substr(0, names.find(','));
+    const auto colon = name.find(':');
+    const bool numbered = colon != std::string_view::npos;
+    if (name.empty() || colon == 0) return false;
+    if (numbered && (colon + 1 == name.size() ||
+                     name.find_first_not_of("0123456789", colon + 1) != std::string_view::npos))
+      return false;
+    if (name.size() == names.size()) return true;
+    names.remove_prefix(name.size() + 1);
+  }
+}
+
 class Reader {
  public:
   explicit Reader(std::string profile) : profile_(std::move(profile)), files_(installed_files()) {}
@@ -56,7 +71,7 @@ class Reader {
   Result<void> read_search(const TomlTable& part, const std::string& folder);
   Result<void> read_plugins(const TomlTable& part, const std::string& folder);
   Result<void> read_passes(const TomlTable& part);
-  void read_pipeline_settings(const TomlTable& part, const std::string& folder);
+  Result<void> read_pipeline_settings(const TomlTable& part, const std::string& folder);
 
   std::string profile_;
   bool has_profile_ = false;
@@ -110,8 +125,7 @@ Result<void> Reader::read_part(const TomlTable& part, const std::string& folder)
   FE_CHECK(read_search(part, folder));
   FE_CHECK(read_plugins(part, folder));
   FE_CHECK(read_passes(part));
-  read_pipeline_settings(part, folder);
-  return {};
+  return read_pipeline_settings(part, folder);
 }
 
 Result<void> Reader::read_enabled(const TomlTable& part) {
@@ -210,18 +224,28 @@ Result<void> Reader::read_passes(const TomlTable& part) {
   return {};
 }
 
-void Reader::read_pipeline_settings(const TomlTable& part, const std::string& folder) {
+Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::string& folder) {
   const auto settings = part.table("pipeline");
-  if (!settings) return;
+  if (!settings) return {};
   auto& pipeline = content_.pipeline;
   if (auto fuse = settings->boolean("fuse")) pipeline.fuse = fuse;
-  if (auto device = settings->string("device")) pipeline.device = device;
+  if (auto device = settings->string("device")) {
+    if (!are_devices(*device))
+      return at(
+          settings->place("device"),
+          error(FE_EINVALID, "FE-M17",
+                "'{}' names no device; write a kind and a number if wanted, as in \"cpu:0\", several with "
+                "commas between",
+                *device));
+    pipeline.device = device;
+  }
   if (auto threads = settings->integer("threads")) pipeline.threads = threads;
   if (auto cache = settings->string("cache"))
     pipeline.cache =
         *cache == "on" || *cache == "off" ? *cache : (fs::path(folder) / *cache).lexically_normal().string();
   if (auto trust = settings->string("trust"))
     pipeline.trust = *trust == "off" ? Trust::off : *trust == "on" ? Trust::on : Trust::strict;
+  return {};
 }
 
 Result<ManifestContent> Reader::finish() {

@@ -54,6 +54,9 @@ std::vector<plugin::Contributed<fe_provider>> providers_of(std::string_view kind
   return found;
 }
 
+// A page of the largest machines.
+constexpr uint64_t largest_alignment = uint64_t{1} << 21;
+
 /// What errors are about.
 std::string place_of(const std::string& names) { return names.empty() ? "device" : "device " + names; }
 
@@ -110,6 +113,12 @@ Result<void> find_coverage(Compiler& compiler, const std::string& description) {
   auto sink = fingerprint.sink();
   const int32_t status = plugin::invoke(*compiler.table, compiler.slots.fingerprint, call, &none, &sink);
   if (status != FE_OK) return at(plugin.id, call.error(status, "FE-D05", "the provider has no fingerprint"));
+  if (fingerprint.bytes().empty())
+    return at(
+        plugin.id,
+        error(FE_EDEVICE, "FE-D05",
+              "the fingerprint of provider '{}' is empty; it names the target and the compiler's version",
+              compiler.id));
   place::CapabilityTable wanted;
   wanted.target = compiler.target_key = place::target_key(description, compiler.id, fingerprint.bytes());
   const auto path = std::filesystem::path(plugin.library).parent_path() / wanted.file_name();
@@ -148,9 +157,11 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   device->name = label.bytes();
   device->host_memory = described.host_memory != 0;
   device->alignment = std::max<uint64_t>(described.alignment, 1);
-  if (!std::has_single_bit(device->alignment))
-    return core::at(where, error(FE_EDEVICE, "FE-P66", "it says that its memory is aligned to {} bytes",
-                                 described.alignment));
+  if (!std::has_single_bit(device->alignment) || device->alignment > largest_alignment)
+    return core::at(where,
+                    error(FE_EDEVICE, "FE-P66",
+                          "it says that its memory is aligned to {} bytes, which is no power of two up to {}",
+                          described.alignment, largest_alignment));
   if (auto opened = device->open_targets(registry); !opened)
     return core::at(where, std::move(opened.error()));
   return device;

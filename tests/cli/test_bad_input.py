@@ -258,6 +258,11 @@ class Devices(BadInputTest):
     def test_name_in_a_manifest(self):
         (self.folder / "ferrite.toml").write_text('schema = 0\n[pipeline]\ndevice = "foo"\n')
         self.refused(USAGE, "FE-D01", "device foo", "cpu", "run", "fixed.fe", "--manifest", "ferrite.toml")
+        for name in ("", "cpu:x", "cpu:", ":0", "cpu,", "cpu:0:1"):
+            with self.subTest(name=name):
+                (self.folder / "ferrite.toml").write_text(f'schema = 0\n[pipeline]\ndevice = "{name}"\n')
+                self.refused(BAD_INPUT, "FE-M17", "ferrite.toml:3:10",
+                             "names no device", "run", "fixed.fe", "--manifest", "ferrite.toml")
 
     def test_failing_devices(self):
         words = ("run", "fixed.fe", "--no-fuse", "--plugin", Settings.plugin, "--device")

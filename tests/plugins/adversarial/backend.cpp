@@ -22,6 +22,7 @@ class LyingRuntime final : public Runtime {
     description.description = mode_;
     description.name = "a device that lies";
     if (mode_ == "odd_alignment") description.alignment = 48;
+    if (mode_ == "huge_alignment") description.alignment = uint64_t{1} << 31;
     return description;
   }
   void* alloc(uint32_t, uint64_t bytes) override {
@@ -63,7 +64,7 @@ class LyingProvider final : public Provider {
     if (mode_ == "misaligned") result.workspace_bytes = 64;
     return result;
   }
-  std::string fingerprint() override { return "adversarial"; }
+  std::string fingerprint() override { return mode_ == "no_fingerprint" ? "" : "adversarial"; }
 
  private:
   std::string mode_;
