@@ -109,12 +109,10 @@ TEST(TryRule, WhatIsWrongForOneDtypeOrSizeOnlyIsFound) {
   EXPECT_EQ(constant.kind, Kind::wrong) << constant.reason;
 }
 
-TEST(TryRule, TwoApplicationsThatCancelAreFoundAndSoAreRulesWithoutEnd) {
+TEST(TryRule, TwoApplicationsThatCancelAreFound) {
   const Verdict swap = try_text(rule("%r = sub(%x, %y)", "%r = sub(%y, %x)", "shape(%x) == shape(%y)"));
   ASSERT_EQ(swap.kind, Kind::wrong) << swap.reason;
   EXPECT_EQ(swap.counterexample->node_count(), 1u) << graph::print(*swap.counterexample);
-  const Verdict endless = try_text(rule("%r = relu(%x)", "%m = relu(%x)  %r = relu(%m)"));
-  EXPECT_EQ(endless.kind, Kind::passed) << endless.reason;
 }
 
 TEST(TryRule, SizesThatConditionsAskForAreTried) {
