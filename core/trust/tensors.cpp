@@ -156,6 +156,16 @@ void add_spread(const graph::TensorType& type, const Tensor& a, const Tensor& b,
   }
 }
 
+std::optional<Mismatch> first_out_of_range(const graph::TensorType& type, const Tensor& expected,
+                                           const Tensor& actual) {
+  if (!is_float(type.dtype)) return std::nullopt;
+  for (size_t k = 0; k < expected.size() / width_of(type.dtype); ++k) {
+    const double e = number_at(type.dtype, expected, k), a = number_at(type.dtype, actual, k);
+    if (std::isfinite(e) && !std::isfinite(a)) return Mismatch{static_cast<int64_t>(k), e, a};
+  }
+  return std::nullopt;
+}
+
 std::optional<Mismatch> first_mismatch(const graph::TensorType& type, const Tensor& expected,
                                        const Tensor& actual, std::span<const double> spread) {
   const size_t count = expected.size() / width_of(type.dtype);

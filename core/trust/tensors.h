@@ -67,4 +67,8 @@ struct Mismatch {
 std::optional<Mismatch> first_mismatch(const graph::TensorType& type, const Tensor& expected,
                                        const Tensor& actual, std::span<const double> spread = {});
 
+/// The first float that is finite in the one and not in the other; none for other dtypes.
+std::optional<Mismatch> first_out_of_range(const graph::TensorType& type, const Tensor& expected,
+                                           const Tensor& actual);
+
 }  // namespace ferrite::core::trust
