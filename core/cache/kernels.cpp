@@ -27,8 +27,7 @@ struct Head {
   std::array<char, 8> magic{};
   uint32_t version = 0, listed = 0;
   std::array<char, digits> key{};
-  int64_t tasks = 0, grain = 0, workspace_bytes = 0;
-  uint32_t registers = 0, spills = 0;
+  int64_t tasks = 0, grain = 0, workspace_bytes = 0, registers = 0, spills = 0;
   uint64_t listing_bytes = 0, blob_bytes = 0;
 };
 static_assert(std::has_unique_object_representations_v<Head>, "padding would be part of the checksum");

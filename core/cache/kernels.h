@@ -19,8 +19,7 @@ struct CompiledKernel {
   std::string blob;
   std::string listing;
   bool listed = false;  ///< a listing was asked for, even if the provider has none
-  int64_t tasks = 1, grain = 1, workspace_bytes = 0;
-  uint32_t registers = 0, spills = 0;
+  int64_t tasks = 1, grain = 1, workspace_bytes = 0, registers = 0, spills = 0;
 };
 
 /// What came of looking kernels up.
