@@ -2,9 +2,11 @@
 // Libraries that a lock names: only they are loaded, and what is written to their files makes no difference any more.
 #include "core/plugin/library.h"
 
+#include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -83,9 +85,23 @@ TEST_F(LockedLibrary, IsForThisMachine) {
   EXPECT_EQ(opened.error().code, "FE-M16") << opened.error().message();
 }
 
+/// Where the last segment of a library ends that is loaded; debug information may lie behind it.
+uintmax_t end_of_segments(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  Elf64_Ehdr header{};
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  uintmax_t end = 0;
+  for (int k = 0; k < header.e_phnum; ++k) {
+    Elf64_Phdr segment{};
+    file.seekg(static_cast<std::streamoff>(header.e_phoff) + k * header.e_phentsize);
+    file.read(reinterpret_cast<char*>(&segment), sizeof segment);
+    if (segment.p_type == PT_LOAD) end = std::max<uintmax_t>(end, segment.p_offset + segment.p_filesz);
+  }
+  return end;
+}
+
 TEST_F(LockedLibrary, IsNotCutShort) {
-  const auto whole = fs::file_size(library_);
-  for (const uintmax_t size : {uintmax_t{100}, uintmax_t{3000}, whole / 2}) {
+  for (const uintmax_t size : {uintmax_t{100}, uintmax_t{3000}, end_of_segments(library_) - 1}) {
     fs::resize_file(library_, size);
     const auto opened = open_library(library_, "");
     ASSERT_FALSE(opened) << size;
