@@ -88,8 +88,8 @@ Kernels::Kernels(std::string folder) : folder_(std::move(folder)) {
 }
 
 std::optional<CompiledKernel> Kernels::find(const std::string& key, bool listing) {
-  if (!closed_.empty()) {
-    bypass(closed_);
+  if (!is_open() || key.empty()) {
+    bypass(is_open() ? "the provider has no fingerprint" : closed_);
     return std::nullopt;
   }
   const std::string path = folder_ + "/" + key + std::string(kernel_suffix);
@@ -109,7 +109,7 @@ std::optional<CompiledKernel> Kernels::find(const std::string& key, bool listing
 }
 
 void Kernels::keep(const std::string& key, const CompiledKernel& kernel) {
-  if (!closed_.empty() || key.size() != digits) return;
+  if (!is_open() || key.size() != digits) return;
   Head head;
   head.magic = magic;
   head.version = layout_version;

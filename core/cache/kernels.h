@@ -38,14 +38,14 @@ class Kernels {
   /// An empty folder: every kernel is bypassed.
   explicit Kernels(std::string folder);
 
-  /// The kernel, where it is kept, with a listing if that is wanted.
+  bool is_open() const { return closed_.empty(); }
+  /// The kernel, where it is kept, with a listing if that is wanted. An empty key is a provider's that has no fingerprint.
   std::optional<CompiledKernel> find(const std::string& key, bool listing);
   void keep(const std::string& key, const CompiledKernel& kernel);
-  /// Counts a kernel for which there is no key.
-  void bypass(const std::string& reason);
   Counts counts() const;
 
  private:
+  void bypass(const std::string& reason);
   void count(size_t Counts::* which);
   void fault(const std::string& reason);
 

@@ -58,7 +58,7 @@ class Builder::Steps {
     Pool::process().grow(options_.threads);
     executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
     executable_->constants = program_.constants;
-    if (!options_.cache) return;
+    if (!options_.cache || !options_.cache->is_open()) return;  // libraries need not be read then
     for (const auto& device : devices_)
       for (const auto& compiler : device->compilers)
         maker_[&compiler] = hash128({FERRITE_VERSION, compiler.target_key, compiler.plugin->settings,
@@ -351,9 +351,7 @@ class Builder::Steps {
         const auto& options = c.builder.options_;
         if (options.cache) {
           slot.key = c.builder.cache_key(unit);
-          if (slot.key.empty()) {
-            options.cache->bypass("the provider has no fingerprint");
-          } else if (auto kept = options.cache->find(slot.key, options.listings)) {
+          if (auto kept = options.cache->find(slot.key, options.listings)) {
             slot.kernel = std::move(*kept);
             slot.found = true;
             continue;
@@ -394,7 +392,7 @@ class Builder::Steps {
     for (size_t u = 0; u < units_.size(); ++u) {
       auto& slot = slots[u];
       auto& made = slot.kernel;
-      if (options_.cache && !slot.found && !slot.key.empty()) options_.cache->keep(slot.key, made);
+      if (options_.cache && !slot.found) options_.cache->keep(slot.key, made);
       CompiledKernel kernel;
       kernel.device = units_[u].device;
       if (units_[u].compiler->is_library()) kernel.library = units_[u].compiler;
@@ -417,9 +415,9 @@ class Builder::Steps {
     return {};
   }
 
-  /// Everything that the code depends on; empty where the provider has no fingerprint.
+  /// Everything that the code depends on; empty where the cache is closed or the provider has no fingerprint.
   std::string cache_key(const Unit& unit) const {
-    if (unit.compiler->target_key.empty()) return {};
+    if (maker_.empty() || unit.compiler->target_key.empty()) return {};
     const std::string_view kernel(reinterpret_cast<const char*>(unit.bytes.data()), unit.bytes.size());
     return hash128({maker_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
                     unit.candidate_name, kernel});
