@@ -134,6 +134,7 @@ void DeviceOptions::add_to(CLI::App& command) {
 core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline& pipeline) const {
   core::CompileOptions options;
   options.device = !device.empty() ? device : pipeline.device.value_or(options.device);
+  if (device.empty()) options.device_where = pipeline.device_where;
   options.threads = threads ? *threads : pipeline.threads.value_or(0);
   options.jobs = compile_jobs;
   options.fuse = !no_fuse && pipeline.fuse.value_or(true);

@@ -13,6 +13,7 @@
 #include "core/loop/verify.h"
 #include "core/lower/lower.h"
 #include "core/plugin/gate.h"
+#include "core/plugin/manifest.h"
 #include "core/run/build.h"
 #include "core/text/lexer.h"
 
@@ -169,12 +170,17 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   // The standard passes of the default manifest.
   if (runs("post_grad")) FE_CHECK(hook("post_grad"));
   if (runs("post_grad_post")) FE_CHECK(hook("post_grad_post"));
+  const auto open_devices = [&]() -> Result<run::Devices> {
+    auto opened = run::open_devices(options.device, registry);
+    if (!opened) return plugin::named_at(options.device_where, std::move(opened.error()));
+    return opened;
+  };
   // Regions that a provider takes as a whole are cut out, while ops are still what the model's author wrote.
   run::Devices devices;
   place::Refusals refusals;
   std::vector<place::Region> regions;
   if (runs("place") && place::has_claims(registry) && options.device != run::interpreter_name) {
-    FE_TRY(devices, run::open_devices(options.device, registry));
+    FE_TRY(devices, open_devices());
     FE_TRY(regions, place::claim_regions(c.graph, devices, refusals, ledger));
     show("graph", "place", c);
   }
@@ -209,7 +215,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (ends_before("fuse")) return c;
 
   if (devices.empty()) {
-    FE_TRY(devices, run::open_devices(options.device, registry));
+    FE_TRY(devices, open_devices());
   }
   if (runs("fuse")) {
     schedule::FusionLimits limits;

@@ -26,9 +26,10 @@ class PassWatcher;
 }
 
 struct CompileOptions {
-  std::string device;   ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
-  int64_t threads = 0;  ///< workers; 0 = the machine's
-  int64_t jobs = 0;     ///< kernels that compile at a time; 0 = as many as there are workers
+  std::string device;  ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
+  std::string device_where;  ///< file:line:col where a manifest names it; empty: none does
+  int64_t threads = 0;       ///< workers; 0 = the machine's
+  int64_t jobs = 0;          ///< kernels that compile at a time; 0 = as many as there are workers
   bool fuse = true;
   std::vector<std::string> only_passes;  ///< not empty: run these passes only
   std::string from, to;  ///< stages; empty = the first that the source enters, all and then the link

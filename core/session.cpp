@@ -26,7 +26,12 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
   for (const auto& request : pipeline.plugins) {
     auto loaded = session->registry_->load(request);
     if (loaded) continue;
-    if (request.on_error != plugin::OnError::skip) return std::move(loaded.error());
+    if (request.on_error != plugin::OnError::skip) {
+      std::string place;
+      if (loaded.error().where == request.library)
+        place = loaded.error().code == "FE-P30" ? request.isolation_place : request.library_place;
+      return plugin::named_at(place, std::move(loaded.error()));
+    }
     log::print("plugins", "{} skipped: {}", request.id, loaded.error().message());
   }
   FE_CHECK(session->registry_->compile_rules());

@@ -155,9 +155,13 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
     request.safe_mode = options.safe_mode != 0;
     FE_TRY(auto pipeline, plugin::read_pipeline(request));
     auto session = std::make_unique<ferrite_session>();
-    if (options.device) pipeline.device = options.device;
+    if (options.device) {
+      pipeline.device = options.device;
+      pipeline.device_where.clear();
+    }
     if (options.threads > 0) pipeline.threads = options.threads;
     session->options.device = pipeline.device.value_or(session->options.device);
+    session->options.device_where = pipeline.device_where;
     session->options.threads = pipeline.threads.value_or(0);
     session->options.fuse = pipeline.fuse.value_or(true);
     session->options.cache = cache::kernel_folder(pipeline.cache);

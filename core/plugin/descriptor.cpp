@@ -2,6 +2,7 @@
 #include "core/plugin/descriptor.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 
@@ -84,6 +85,10 @@ Result<void> check_abi(std::string_view range) {
   }
 }
 
+Error given_twice(std::string_view what, std::string_view where) {
+  return error(FE_EINVALID, "FE-M08", "'{}' is already given at {}; drop one of the two", what, where);
+}
+
 Result<std::vector<DescribedPass>> read_passes(const TomlTable& table) {
   std::vector<DescribedPass> passes;
   if (auto named = table.table("passes")) {
@@ -103,6 +108,8 @@ Result<std::vector<DescribedPass>> read_passes(const TomlTable& table) {
   std::vector<std::string> places;
   const auto names = table.strings("passes", &places);
   for (size_t k = 0; k < names.size(); ++k) {
+    for (const auto& other : passes)
+      if (other.name == names[k]) return at(places[k], given_twice(names[k], other.where));
     auto& pass = passes.emplace_back();
     pass.name = names[k];
     pass.where = places[k];
@@ -168,7 +175,7 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
   Descriptor result;
   result.path = path;
   result.text = text;
-  for (auto key : {"id", "version", "library", "rules", "provides"}) result.places[key] = table.place(key);
+  for (auto key : {"id", "version", "library", "provides"}) result.places[key] = table.place(key);
   result.id = *table.string("id");
   const auto no_id = [](std::string_view id) {
     return error(FE_EINVALID, "FE-M03", "'{}' is no id; letters, digits, '_' and '-' joined by points", id);
@@ -197,25 +204,25 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
               error(FE_EINVALID, "FE-M03",
                     "'abi' is what a library was built for, and the descriptor names none; "
                     "drop it"));
-  std::vector<std::string> places;
-  const auto rules = table.strings("rules", &places);
+  const auto rules = table.strings("rules", &result.rule_places);
   for (size_t k = 0; k < rules.size(); ++k) {
+    const auto& place = result.rule_places[k];
     auto inside = path_within(folder, rules[k]);
-    if (!inside) return at(places[k], std::move(inside.error()));
+    if (!inside) return at(place, std::move(inside.error()));
     // The rules of a file are one pass, which has the file's name.
     for (const auto& other : result.rules)
       if (std::filesystem::path(other).filename() == std::filesystem::path(*inside).filename())
-        return at(places[k], error(FE_EINVALID, "FE-M08",
-                                   "the rule file '{}' has the name of another of this plugin, {}; name each "
-                                   "file once, and files of several folders differently",
-                                   rules[k], other));
+        return at(place, error(FE_EINVALID, "FE-M08",
+                               "the rule file '{}' has the name of another of this plugin, {}; name each "
+                               "file once, and files of several folders differently",
+                               rules[k], other));
     result.rules.push_back(*inside);
   }
   if (result.library.empty() && result.rules.empty())
     return at(path + ":1:1", error(FE_EINVALID, "FE-M03",
                                    "the descriptor names neither a library nor rules; write one of them"));
 
-  places.clear();
+  std::vector<std::string> places;
   const auto platforms = table.strings("platform", &places);
   if (table.has("platform") && platforms.empty())
     return at(table.place("platform"),

@@ -47,10 +47,11 @@ struct Descriptor {
   std::string id;
   std::string version_text;
   Version version;
-  std::string library;             ///< absolute; empty: none
-  std::vector<std::string> rules;  ///< absolute
+  std::string library;                   ///< absolute; empty: none
+  std::vector<std::string> rules;        ///< absolute
+  std::vector<std::string> rule_places;  ///< file:line:col of each of them
   std::map<std::string, std::string, std::less<>>
-      places;  ///< file:line:col of the keys id, version, library, rules, provides
+      places;  ///< file:line:col of the keys id, version, library, provides
   std::vector<Requirement> requirements;
   std::vector<std::string> provides;
   std::vector<DescribedPass> passes;

@@ -163,10 +163,10 @@ Result<std::optional<Descriptor>> Finder::find_descriptor(const EnabledPlugin& e
     }
     FE_TRY(auto descriptor, Descriptor::read(path));
     if (descriptor.id != enabled.id)
-      return at(
-          descriptor.places["id"],
-          error(FE_EINVALID, "FE-M05", "the descriptor says id = \"{}\", its name says \"{}\"; correct one",
-                descriptor.id, enabled.id));
+      return at(descriptor.places["id"],
+                error(FE_EINVALID, "FE-M05",
+                      "the descriptor says id = \"{}\", its name says \"{}\"; correct one of them",
+                      descriptor.id, enabled.id));
     return std::optional(std::move(descriptor));
   }
   return std::optional<Descriptor>();
@@ -175,17 +175,22 @@ Result<std::optional<Descriptor>> Finder::find_descriptor(const EnabledPlugin& e
 /// What a descriptor says of the files and passes of its plugin.
 Result<void> Finder::take_descriptor(Descriptor descriptor, PluginRequest& request) {
   std::error_code failed;
-  if (request.library.empty()) request.library = descriptor.library;
+  if (request.library.empty()) {
+    request.library = descriptor.library;
+    request.library_place = descriptor.places["library"];
+  }
   if (!request.library.empty() && !fs::is_regular_file(request.library, failed))
     return at(descriptor.places["library"],
               error(FE_EINVALID, "FE-M06", "the library {} of plugin '{}' is missing; build or reinstall it",
                     request.library, request.id));
-  for (const auto& path : descriptor.rules) {
+  for (size_t k = 0; k < descriptor.rules.size(); ++k) {
+    const auto& path = descriptor.rules[k];
     auto text = read_text_file(path);
     if (!text)
-      return at(descriptor.places["rules"],
-                error(FE_EINVALID, "FE-M06", "the rule file {} of plugin '{}': {}", path, request.id,
-                      text.error().text));
+      return at(
+          descriptor.rule_places[k],
+          error(FE_EINVALID, "FE-M06", "the rule file {} of plugin '{}': {}; add it, or correct 'rules'",
+                path, request.id, text.error().text));
     request.rule_files.emplace_back(path, std::move(*text));
   }
   request.descriptor = descriptor.path;
@@ -207,8 +212,10 @@ Result<PluginRequest> Finder::find(const EnabledPlugin& enabled) {
     const auto& settings = found->second;
     request.on_error = settings.on_error.value_or(OnError::fail);
     request.isolation = settings.isolation.value_or(Isolation::in_process);
+    request.isolation_place = settings.isolation_where;
     request.process_limits = settings.process;
     request.library = settings.library;
+    request.library_place = settings.library_where;
     if (!request.library.empty() && !fs::is_regular_file(request.library, failed))
       return at(settings.library_where,
                 error(FE_EINVALID, "FE-M06", "there is no library {}; build it, or correct the path",
@@ -279,11 +286,16 @@ Error Finder::missing_requirement(const EnabledPlugin& plugin, const Requirement
   for (const auto& enabled : enabled_) names.push_back(enabled.id);
   for (const auto& [id, descriptor] : descriptors_)
     names.insert(names.end(), descriptor.provides.begin(), descriptor.provides.end());
+  // What is found and only not enabled has the right name.
+  const bool found = std::any_of(pipeline_.search.begin(), pipeline_.search.end(), [&](const auto& folder) {
+    std::error_code failed;
+    return fs::exists(fs::path(folder) / (need.id + std::string(descriptor_suffix)), failed);
+  });
   return at(need.where,
             error(FE_EINVALID, "FE-M12",
                   "plugin '{}' requires '{}', which is not enabled and which nothing that is provides; add "
                   "it, or a plugin that provides it, to 'enable'{}",
-                  plugin.id, need.id, did_you_mean(need.id, name_views(names))));
+                  plugin.id, need.id, found ? std::string() : did_you_mean(need.id, name_views(names))));
 }
 
 /// What stands in for a plugin does not stand beside it.
@@ -326,7 +338,8 @@ Result<std::vector<size_t>> Finder::load_order() const {
                         enabled_[k].id, need.id, need.least.major, need.least.minor, need.least.patch,
                         found->second.path, found->second.version_text));
       if (state[other] == 1)
-        return at(need.where, error(FE_EINVALID, "FE-M12", "plugins '{}' and '{}' require each other",
+        return at(need.where, error(FE_EINVALID, "FE-M12",
+                                    "plugins '{}' and '{}' require each other; drop one of the requirements",
                                     enabled_[k].id, enabled_[other].id));
       if (state[other] == 0) stack.emplace_back(other, 0);
     }
@@ -371,7 +384,8 @@ Result<void> Finder::check_settings_of_others() const {
   for (const auto& [id, settings] : settings_)
     if (std::find(ids.begin(), ids.end(), id) == ids.end())
       return at(settings.where,
-                error(FE_EINVALID, "FE-M05", "[plugin.\"{}\"] is for a plugin that is not enabled{}", id,
+                error(FE_EINVALID, "FE-M05",
+                      "[plugin.\"{}\"] is for a plugin that is not enabled; add it to 'enable'{}", id,
                       did_you_mean(id, name_views(ids))));
   return {};
 }

@@ -11,6 +11,13 @@
 
 namespace ferrite::core::plugin {
 
+Error named_at(const std::string& place, Error error) {
+  if (place.empty()) return error;
+  if (!error.where.empty()) error.text = fmt::format("{}: {}", error.where, error.text);
+  error.where = place;
+  return error;
+}
+
 Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& path,
                                     const PipelineRequest& request) {
   FE_TRY(auto content, read_manifest(text, path, request.profile));

@@ -45,6 +45,7 @@ struct Pipeline {
   std::vector<std::string> profiles;     ///< that they define
   std::string lock;                      ///< the lock file that the plugins were compared with; empty: none
   std::optional<std::string> device;     ///< [pipeline] device
+  std::string device_where;              ///< file:line:col of it; empty: no manifest names it
   std::optional<int64_t> threads;        ///< [pipeline] threads
   std::optional<bool> fuse;              ///< [pipeline] fuse
   std::optional<Trust> trust;            ///< none: on
@@ -94,6 +95,10 @@ Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& pa
 /// pass. FE-M11 for other names that no loaded plugin has; FE-M20 for an expectation that cannot come true; FE-M22 for a
 /// descriptor that its plugin contradicts; FE-M10 for a cycle.
 Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry>& passes);
+
+/// An error of what a manifest or descriptor names at `place`: there, with the place that it had in its text. As it is where
+/// `place` is empty.
+Error named_at(const std::string& place, Error error);
 
 /// Where this build's own files lie: share/ferrite and the built-in plugins, the same in a build tree and installed.
 struct InstalledFiles {

@@ -2,6 +2,7 @@
 #include "core/plugin/manifest_read.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 
@@ -110,12 +111,12 @@ Result<void> Reader::read_extended(const TomlTable& manifest, const std::string&
         manifest.place("extends"),
         error(FE_EINVALID, "FE-M15", "manifests extend each other {} deep; do they form a circle?", depth));
   auto text = read_text_file(base);
-  if (!text) {
-    static constexpr std::string_view words[] = {"default", "none"};
-    return at(manifest.place("extends"),
-              error(text.error().status, text.error().code, "cannot extend {}: {}{}", base, text.error().text,
-                    did_you_mean(extends, words)));
-  }
+  if (!text)
+    return at(
+        manifest.place("extends"),
+        error(text.error().status, text.error().code,
+              "cannot extend {}: {}; write \"default\", \"none\" or the path of a manifest{}", base,
+              text.error().text, did_you_mean(extends, std::array<std::string_view, 2>{"default", "none"})));
   return read_text(*text, base, depth + 1);
 }
 
@@ -133,12 +134,17 @@ Result<void> Reader::read_enabled(const TomlTable& part) {
   std::vector<std::string> places;
   const auto disable = part.strings("disable", &places);
   for (size_t k = 0; k < disable.size(); ++k) {
+    if (auto first = std::find(disable.begin(), disable.end(), disable[k]) - disable.begin();
+        first < static_cast<ptrdiff_t>(k))
+      return at(places[k], error(FE_EINVALID, "FE-M08", "'{}' is already disabled at {}; drop one of the two",
+                                 disable[k], places[static_cast<size_t>(first)]));
     auto found = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.id == disable[k]; });
     if (found == all.end()) {
       std::vector<std::string> ids;
       for (const auto& enabled : all) ids.push_back(enabled.id);
-      return at(places[k], error(FE_EINVALID, "FE-M05", "'{}' is not enabled by what this manifest extends{}",
-                                 disable[k], did_you_mean(disable[k], name_views(ids))));
+      return at(places[k],
+                error(FE_EINVALID, "FE-M05", "'{}' is not enabled by what this manifest extends; drop it{}",
+                      disable[k], did_you_mean(disable[k], name_views(ids))));
     }
     all.erase(found);
   }
@@ -152,7 +158,8 @@ Result<void> Reader::read_enabled(const TomlTable& part) {
     for (const auto& other : all)
       if (other.id == enable[k])
         return at(places[k],
-                  error(FE_EINVALID, "FE-M08", "'{}' is already enabled at {}", enable[k], other.why));
+                  error(FE_EINVALID, "FE-M08", "'{}' is already enabled at {}; drop one of the two",
+                        enable[k], other.why));
     all.push_back({enable[k], places[k]});
   }
   return {};
@@ -165,7 +172,8 @@ Result<void> Reader::read_search(const TomlTable& part, const std::string& folde
     auto searched = (fs::path(folder) / search[k]).lexically_normal().string();
     std::error_code failed;
     if (!fs::is_directory(searched, failed))
-      return at(places[k], error(FE_EINVALID, "FE-M06", "there is no folder {}", searched));
+      return at(places[k], error(FE_EINVALID, "FE-M06",
+                                 "there is no folder {}; create it, or correct the path", searched));
     folders.push_back(std::move(searched));
   }
   auto& all = content_.pipeline.search;
@@ -189,8 +197,10 @@ Result<void> Reader::read_plugins(const TomlTable& part, const std::string& fold
     }
     if (auto on_error = table.string("on_error"))
       settings.on_error = *on_error == "skip" ? OnError::skip : OnError::fail;
-    if (auto isolation = table.string("isolation"))
+    if (auto isolation = table.string("isolation")) {
+      settings.isolation_where = table.place("isolation");
       settings.isolation = *isolation == "process" ? Isolation::process : Isolation::in_process;
+    }
     if (auto process = table.table("process")) {
       auto& limits = settings.process;
       settings.process_where = table.place("process");
@@ -238,6 +248,7 @@ Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::st
                 "commas between",
                 *device));
     pipeline.device = device;
+    pipeline.device_where = settings->place("device");
   }
   if (auto threads = settings->integer("threads")) pipeline.threads = threads;
   if (auto cache = settings->string("cache"))
@@ -252,11 +263,11 @@ Result<ManifestContent> Reader::finish() {
   if (!profile_.empty() && !has_profile_) {
     const auto& profiles = content_.pipeline.profiles;
     return at("--profile " + profile_,
-              error(FE_EINVALID, "FE-M19", "{} has no [profile.{}]{}{}",
-                    fmt::join(content_.pipeline.manifests, ", which extends "), profile_,
-                    did_you_mean(profile_, name_views(profiles)),
-                    profiles.empty() ? std::string("; there are none")
-                                     : fmt::format("; there are {}", fmt::join(profiles, ", "))));
+              error(FE_EINVALID, "FE-M19", "there is no [profile.{}] in {}; {}{}", profile_,
+                    fmt::join(content_.pipeline.manifests, ", which extends "),
+                    profiles.empty() ? std::string("it has no profiles")
+                                     : fmt::format("the profiles are {}", fmt::join(profiles, ", ")),
+                    did_you_mean(profile_, name_views(profiles))));
   }
   for (const auto& [id, settings] : content_.settings)
     if (!settings.process_where.empty() && !settings.isolation)

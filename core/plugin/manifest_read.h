@@ -15,6 +15,7 @@ namespace ferrite::core::plugin {
 struct PluginSettings {
   std::string where, library, library_where;
   std::string process_where;  ///< empty: the table is not there
+  std::string isolation_where;
   std::optional<OnError> on_error;
   std::optional<Isolation> isolation;
   ProcessLimits process;

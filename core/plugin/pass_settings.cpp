@@ -83,6 +83,10 @@ class Settings {
                  name);
       return {};
     }
+    if (contains(kind == "pass" ? rules_ : names_, name))
+      return at(where,
+                error(FE_EINVALID, "FE-M11", "there is no {} '{}'; it is a {}: write [{}.\"{}\"]", kind, name,
+                      kind == "pass" ? "rule" : "pass", kind == "pass" ? "rule" : "pass", name));
     return at(where, error(FE_EINVALID, "FE-M11", "there is no {} '{}'{}; {}", kind, name,
                            did_you_mean(name, name_views(known)),
                            kind == "rule" ? "`ferrite explain MODEL --near-misses` names rules"
@@ -114,10 +118,12 @@ class Settings {
     Names own;
     for (const auto& pass : passes_)
       if (pass.plugin->id == request.id) own.push_back(pass.name);
-    return at(described.where,
-              error(FE_EINVALID, "FE-M22",
-                    "plugin '{}' has no pass '{}', which its descriptor lists{}; it has {}", request.id,
-                    described.name, did_you_mean(described.name, name_views(own)), fmt::join(own, ", ")));
+    return at(
+        described.where,
+        error(FE_EINVALID, "FE-M22", "plugin '{}' has no pass '{}', which its descriptor lists; it has {}{}",
+              request.id, described.name,
+              own.empty() ? std::string("none") : fmt::format("{}", fmt::join(own, ", ")),
+              did_you_mean(described.name, name_views(own))));
   }
 
   Result<void> override_pass(const PassOverride& change) {

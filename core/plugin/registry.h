@@ -64,16 +64,18 @@ struct DescribedPass {
 /// What the manifest says of one plugin.
 struct PluginRequest {
   std::string id;
-  std::string version, version_place;        ///< that its descriptor gives, and where; empty without one
-  std::string library;                       ///< absolute path
-  std::string library_sha256;                ///< that the lock gives; empty: any library is loaded
-  std::string descriptor;                    ///< path; empty: none
-  std::vector<std::string> tried;            ///< where its descriptor was looked for in vain
+  std::string version, version_place;  ///< that its descriptor gives, and where; empty without one
+  std::string library;                 ///< absolute path
+  std::string library_place;           ///< of the 'library' of a manifest or descriptor; empty: by --plugin
+  std::string library_sha256;          ///< that the lock gives; empty: any library is loaded
+  std::string descriptor;              ///< path; empty: none
+  std::vector<std::string> tried;      ///< where its descriptor was looked for in vain
   std::vector<std::string> needs, provides;  ///< requires and provides of its descriptor
   bool given = false;                        ///< by --plugin
   std::string why;                           ///< "share/ferrite/default.toml:4:3", "--plugin"
   OnError on_error = OnError::fail;
   Isolation isolation = Isolation::in_process;
+  std::string isolation_place;  ///< of the manifest's word on it; empty: it has none
   ProcessLimits process_limits;
   std::vector<graph::Attribute> config;
   std::map<std::string, std::string, std::less<>> config_docs;  ///< what its descriptor says of settings
@@ -87,6 +89,7 @@ struct LoadedPlugin {
   std::string settings;  ///< its [plugin.ID.config], as text
   OnError on_error = OnError::fail;
   Isolation isolation = Isolation::in_process;
+  std::string isolation_place;                ///< of the manifest's word on it; empty: it has none
   const fe_plugin_v0* description = nullptr;  ///< null for one of rule files only, and for one in a child
   std::shared_ptr<isolate::Plugin> process;   ///< null for one in this process
   std::vector<uint32_t> kinds;                ///< FE_CONTRIBUTION_* of what it gave, in order

@@ -80,13 +80,15 @@ std::string element_fault(const T& value, const DeclaredSetting& declared) {
     return fmt::format("{} is greater than {}", text(value), text(std::get<T>(*declared.most)));
   if (declared.choices.empty()) return {};
   Strings choices;
+  std::vector<std::string_view> known;  // strings without the quotes that they are printed with
   for (const auto& choice : declared.choices) {
     if (std::get<T>(choice) == value) return {};
     choices.push_back(text(std::get<T>(choice)));
+    if constexpr (std::is_same_v<T, std::string>) known.push_back(std::get<T>(choice));
   }
-  const std::vector<std::string_view> known(choices.begin(), choices.end());
-  return fmt::format("{} is none of {}{}", text(value), fmt::join(choices, ", "),
-                     did_you_mean(text(value), known));
+  std::string result = fmt::format("{} is none of {}", text(value), fmt::join(choices, ", "));
+  if constexpr (std::is_same_v<T, std::string>) result += did_you_mean(value, known);
+  return result;
 }
 
 /// Of a value that has the declared type.
@@ -217,10 +219,11 @@ Result<std::vector<graph::Attribute>> settle_settings(std::string_view plugin, c
   for (const auto& [name, setting] : given) {
     auto found = declared.find(name);
     if (found == declared.end())
-      return at(setting.key_place, error(FE_EINVALID, "FE-M02", "plugin '{}' has no setting '{}'{}; {}",
-                                         plugin, name, did_you_mean(name, known),
-                                         known.empty() ? std::string("it has none")
-                                                       : fmt::format("it has {}", fmt::join(known, ", "))));
+      return at(
+          setting.key_place,
+          error(FE_EINVALID, "FE-M02", "plugin '{}' has no setting '{}'; {}{}", plugin, name,
+                known.empty() ? std::string("it has none") : fmt::format("it has {}", fmt::join(known, ", ")),
+                did_you_mean(name, known)));
     auto value = setting.value;
     if (!convert(value, found->second.type))
       return at(setting.place, error(FE_EINVALID, "FE-M03", "the setting '{}' of plugin '{}' is of type {}",

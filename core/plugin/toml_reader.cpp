@@ -191,7 +191,19 @@ Result<void> TomlTable::check_named(const Key& key, const toml::node& node) cons
   const TomlTable outer = inner(key.name, *node.as_table());
   for (const auto& [name, element] : outer.raw()) {
     if (!element.is_table()) return outer.wrong_type(name.str(), element, "a table");
-    FE_CHECK(outer.inner(name.str(), *element.as_table()).check(*key.inner));
+    const TomlTable named = outer.inner(name.str(), *element.as_table());
+    auto checked = named.check(*key.inner);
+    if (checked) continue;
+    // [plugin.acme.fuse] is a table 'fuse' in 'acme'.
+    const auto unquoted = [&](const auto& inner) {
+      return inner.second.is_table() && checked.error().code == "FE-M02" &&
+             checked.error().where == named.key_place(inner.first) && !checked.error().text.ends_with('?');
+    };
+    const auto& tables = named.raw();
+    if (auto found = std::find_if(tables.begin(), tables.end(), unquoted); found != tables.end())
+      checked.error().text += fmt::format("; write a name that has points in quotes: [{}.\"{}.{}\"]",
+                                          key.name, name.str(), found->first.str());
+    return checked;
   }
   return {};
 }

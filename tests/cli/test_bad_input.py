@@ -257,7 +257,7 @@ class Devices(BadInputTest):
 
     def test_name_in_a_manifest(self):
         (self.folder / "ferrite.toml").write_text('schema = 0\n[pipeline]\ndevice = "foo"\n')
-        self.refused(USAGE, "FE-D01", "device foo", "cpu", "run", "fixed.fe", "--manifest", "ferrite.toml")
+        self.refused(USAGE, "FE-D01", "ferrite.toml:3:10", "cpu", "run", "fixed.fe", "--manifest", "ferrite.toml")
         for name in ("", "cpu:x", "cpu:", ":0", "cpu,", "cpu:0:1"):
             with self.subTest(name=name):
                 (self.folder / "ferrite.toml").write_text(f'schema = 0\n[pipeline]\ndevice = "{name}"\n')

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from program import BAD_INPUT, INTERNAL, OK, PLUGINS, UNSUPPORTED, ProgramTest, Settings, main  # noqa: E402
+from program import BAD_INPUT, INTERNAL, OK, PLUGINS, UNSUPPORTED, USAGE, ProgramTest, Settings, main  # noqa: E402
 
 MODEL = """ferrite graph 0
 graph @sum(%x: f32[4]) -> (%1 "y") {
@@ -90,7 +90,8 @@ class BadPluginTest(ProgramTest):
 
     def test_library_without_entry(self):
         self.assertRefused(self.run_model("--plugin", Settings.plugins / "no_entry.so"), "FE-P03", "no_entry.so.*fe_plugin_entry_v0")
-        self.assertRefused(self.with_manifest(self.enabling("no_entry")), "FE-P03", "no_entry.so")
+        # Where a manifest names the library, the place is there.
+        self.assertRefused(self.with_manifest(self.enabling("no_entry")), "FE-P03", self.at("4:11") + ".*no_entry.so")
 
     def test_other_abi(self):
         for name in ("wrong_major", "wrong_minor"):
@@ -110,6 +111,21 @@ class BadPluginTest(ProgramTest):
 
     def test_passes_in_a_cycle(self):
         self.assertRefused(self.run_model("--plugin", Settings.plugins / "cycle.so"), "FE-M10", "test.cycle.a -> test.cycle.b")
+
+    def test_unknown_device(self):
+        done = self.with_manifest('schema = 0\n[pipeline]\ndevice = "cpy"\n')
+        self.assertRefused(done, "FE-D01", self.at("3:10") + ".*did you mean 'cpu'", USAGE)
+
+    def test_rule_set_up_as_a_pass(self):
+        (self.folder / "acme.abs.plugin.toml").write_text('schema = 0\nid = "acme.abs"\nversion = "1.0.0"\nrules = ["abs.fe"]\n')
+        (self.folder / "abs.fe").write_text(
+            "rule acme.twice at pre_grad {\n  match { %a = abs(%x) once  %r = abs(%a) }\n  yield { %r = abs(%x) }\n}\n"
+        )
+        text = 'schema = 0\nenable = ["acme.abs"]\nsearch = ["."]\n'
+        done = self.with_manifest(text + '[pass."acme.twice"]\nenabled = false\n')
+        self.assertRefused(done, "FE-M11", self.at("4:1") + r'.*it is a rule: write \[rule."acme.twice"\]')
+        done = self.with_manifest(text + '[rule."passes.cse"]\nexpect = ">=1"\n')
+        self.assertRefused(done, "FE-M11", self.at("4:1") + r'.*it is a pass: write \[pass."passes.cse"\]')
 
     def test_unknown_pass(self):
         done = self.with_manifest('schema = 0\n[pass."passes.ces"]\nenabled = false\n')
@@ -167,7 +183,7 @@ class BadPluginTest(ProgramTest):
 
     def test_plugin_that_cannot_be_isolated(self):
         done = self.with_manifest(self.enabling("c_kernel", 'isolation = "process"\n'))
-        self.assertRefused(done, "FE-P30", "c_kernel.so.*in-process", UNSUPPORTED)
+        self.assertRefused(done, "FE-P30", self.at("5:13") + ".*c_kernel.so.*in-process", UNSUPPORTED)
 
     def test_limits_of_a_process_that_there_is_not(self):
         done = self.with_manifest(self.enabling("hooks", "process = { starts = 1 }\n"))
