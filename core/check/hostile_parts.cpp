@@ -166,7 +166,7 @@ std::vector<std::vector<std::byte>> sample_kernels() {
     const auto schedule =
         cases.empty() ? error(FE_EINTERNAL, "FE-P52", "no cases") : schedule_of(cases.front());
     if (!schedule) continue;
-    const auto group = schedule::make_kernel(*schedule, schedule->groups.size() - 1);
+    const auto group = schedule::KernelMaker(*schedule).make(schedule->groups.size() - 1);
     auto flat = kernel::flatten(group.kernel);
     if (flat) result.push_back(std::move(flat->bytes));
   }

@@ -37,11 +37,12 @@ Placement place(const schedule::Schedule& schedule, const run::Devices& devices,
   if (devices.size() == 1) return placement;
   const auto last = static_cast<uint32_t>(devices.size() - 1);
   const auto init = schedule::init_groups(schedule);
+  const schedule::KernelMaker kernels(schedule);
   for (size_t g = 0; g < placement.size(); ++g) {
     placement[g].device = last;
     const auto& first = schedule.program.statements[schedule.groups[g].statements[0]];
     if (init[g] || first.kind == FE_STATEMENT_CALL) continue;
-    const auto group = schedule::make_kernel(schedule, g);
+    const auto group = kernels.make(g);
     const auto subject = schedule::origin_names(first);
     for (uint32_t d = 0; d < last && placement[g].device == last; ++d) {
       std::string why =

@@ -29,6 +29,8 @@ class Selector {
         devices_(devices),
         refusals_(refusals),
         ledger_(ledger),
+        kernels_(schedule),
+        kernels_of_parts_(parts),
         init_(schedule::init_groups(schedule)),
         constants_(schedule::init_buffers(schedule, init_)) {}
 
@@ -59,7 +61,7 @@ class Selector {
     if (std::ranges::none_of(device.compilers, [](const Compiler& c) { return c.is_library(); }))
       return Verdict();
     const auto subject = schedule::origin_names(parts_.program.statements[parts_.groups[g].statements[0]]);
-    auto group = schedule::make_kernel(parts_, g);
+    auto group = kernels_of_parts_.make(g);
     schedule::mark_constants(group, constants_);
     FE_TRY(const auto flat, kernel::flatten(group.kernel, subject));
     const bool tried =
@@ -104,7 +106,7 @@ class Selector {
       }
     }
     if (!offers.empty()) {
-      FE_TRY(whole, price(device, schedule_, g));
+      FE_TRY(whole, price(device, kernels_.make(g)));
       for (const auto& offer : offers)
         if (offer.refused.empty() && (!whole || offer.verdict.cost < *whole) &&
             (!best.compiler || offer.verdict.cost < best.cost))
@@ -144,8 +146,7 @@ class Selector {
   }
 
   /// What the code generator says that a group costs; none where it declines.
-  Result<std::optional<double>> price(const run::Device& device, const Schedule& schedule, size_t g) {
-    auto group = schedule::make_kernel(schedule, g);
+  Result<std::optional<double>> price(const run::Device& device, schedule::GroupKernel group) {
     schedule::mark_constants(group, constants_);
     const auto& kernel = group.kernel;
     std::optional<double> best;
@@ -171,7 +172,7 @@ class Selector {
     std::vector<bool> apart(trial.groups.size(), true);
     apart[g + 1] = false;
     schedule::merge_statements(trial, apart);
-    return price(device, trial, g + 1);
+    return price(device, schedule::KernelMaker(trial).make(g + 1));
   }
 
   /// The groups with what was chosen for them, from the back, so that numbers hold.
@@ -199,6 +200,7 @@ class Selector {
   const run::Devices& devices_;
   Refusals& refusals_;
   Ledger& ledger_;
+  const schedule::KernelMaker kernels_, kernels_of_parts_;
   const std::vector<bool> init_;
   const std::set<schedule::BufferId> constants_;
   std::map<std::string, Verdict> decided_;

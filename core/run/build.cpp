@@ -67,7 +67,8 @@ class Builder::Steps {
 
   Result<void> select() {
     find_init_groups();
-    for (size_t g = 0; g < schedule_.groups.size(); ++g) FE_CHECK(add_group(g));
+    const schedule::KernelMaker kernels(schedule_);
+    for (size_t g = 0; g < schedule_.groups.size(); ++g) FE_CHECK(add_group(kernels, g));
     return choose_candidates();
   }
 
@@ -181,7 +182,7 @@ class Builder::Steps {
       persistent_of_.emplace(b, executable_->add_persistent(home(), program_.buffers[b].bytes()));
   }
 
-  Result<void> add_group(size_t g) {
+  Result<void> add_group(const schedule::KernelMaker& kernels, size_t g) {
     auto& state = groups_[g];
     const auto& members = schedule_.groups[g].statements;
     const auto& statement = program_.statements[members[0]];
@@ -198,7 +199,7 @@ class Builder::Steps {
       for (BufferId b : statement.call.writes) state.arguments.push_back(program_.storage(b));
       return {};
     }
-    auto group = schedule::make_kernel(schedule_, g);
+    auto group = kernels.make(g);
     schedule::mark_constants(group, constants_);
     const auto& choice = placement_[g];
     FE_TRY(state.unit, add_kernel(group, state.provenance, choice.device, choice.compiler));

@@ -21,35 +21,37 @@ std::vector<bool> shared_dims(const LoopProgram& program, const Statement& write
 
 }  // namespace
 
-GroupKernel make_kernel(const Schedule& schedule, size_t number) {
+KernelMaker::KernelMaker(const Schedule& schedule)
+    : schedule_(schedule), users_(schedule.program.buffers.size(), nobody) {
   const auto& program = schedule.program;
-  const auto& group = schedule.groups[number];
+  const auto touch = [&](BufferId storage, size_t group) {
+    users_[storage] = users_[storage] == nobody || users_[storage] == group ? group : several;
+  };
+  for (size_t g = 0; g < schedule.groups.size(); ++g)
+    for (uint32_t s : schedule.groups[g].statements) {
+      const auto& statement = program.statements[s];
+      for (const auto& store : statement.stores) touch(program.storage(store.buffer), g);
+      for (const auto& op : statement.ops)
+        if (op.code == FE_OP_LOAD) touch(program.storage(op.buffer), g);
+      for (BufferId b : statement.call.reads) touch(program.storage(b), g);
+      for (BufferId b : statement.call.writes) touch(program.storage(b), g);
+    }
+  for (BufferId b : program.outputs) users_[program.storage(b)] = several;
+}
+
+GroupKernel KernelMaker::make(size_t number) const {
+  const auto& program = schedule_.program;
+  const auto& group = schedule_.groups[number];
   GroupKernel result;
   Kernel& kernel = result.kernel;
   kernel.shared = group.statements.size() > 1
                       ? group.shared
                       : static_cast<uint32_t>(program.statements[group.statements[0]].parallel_count());
 
-  // A buffer that only this group touches lives inside one iteration of the shared loops.
-  std::set<uint32_t> members(group.statements.begin(), group.statements.end());
   std::map<BufferId, std::pair<const Statement*, const Store*>> written;
-  std::set<BufferId> outside;
-  for (BufferId b : program.outputs) outside.insert(program.storage(b));
-  for (uint32_t s = 0; s < program.statements.size(); ++s) {
-    const auto& statement = program.statements[s];
-    for (const auto& store : statement.stores) {
-      BufferId storage = program.storage(store.buffer);
-      if (members.count(s))
-        written.emplace(storage, std::pair{&statement, &store});
-      else
-        outside.insert(storage);
-    }
-    if (members.count(s)) continue;
-    for (const auto& op : statement.ops)
-      if (op.code == FE_OP_LOAD) outside.insert(program.storage(op.buffer));
-    for (BufferId b : statement.call.reads) outside.insert(program.storage(b));
-    for (BufferId b : statement.call.writes) outside.insert(program.storage(b));
-  }
+  for (uint32_t s : group.statements)
+    for (const auto& store : program.statements[s].stores)
+      written.emplace(program.storage(store.buffer), std::pair{&program.statements[s], &store});
 
   std::map<BufferId, BufferId> buffer_of;
   std::vector<BufferId> order;
@@ -60,9 +62,10 @@ GroupKernel make_kernel(const Schedule& schedule, size_t number) {
     auto store = written.find(storage);
     if (store == written.end()) {
       buffer.kind = source.role == Role::constant ? FE_BUFFER_CONSTANT : FE_BUFFER_INPUT;
-    } else if (outside.count(storage)) {
+    } else if (users_[storage] != number) {
       buffer.kind = FE_BUFFER_OUTPUT;
     } else {
+      // What only this group touches lives inside one iteration of the shared loops.
       buffer.kind = FE_BUFFER_LOCAL;
       auto shared = shared_dims(program, *store->second.first, *store->second.second, kernel.shared);
       int64_t step = 1;

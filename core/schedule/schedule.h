@@ -93,7 +93,20 @@ struct GroupKernel {
   Kernel kernel;
   std::vector<BufferId> arguments;
 };
-GroupKernel make_kernel(const Schedule& schedule, size_t group);
+
+/// Makes kernels of the groups of a schedule, which lives as long as this and does not change.
+class KernelMaker {
+ public:
+  explicit KernelMaker(const Schedule& schedule);
+  GroupKernel make(size_t group) const;
+
+ private:
+  static constexpr size_t nobody = ~size_t{0}, several = nobody - 1;
+  const Schedule& schedule_;
+  std::vector<size_t>
+      users_;  ///< by storage: the one group that touches it; several also where it leaves the program
+};
+
 /// The inputs among these storages become constants.
 void mark_constants(GroupKernel& group, const std::set<BufferId>& storages);
 

@@ -15,6 +15,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,20 +34,20 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def run(program: Path, seconds: float, work: Path) -> tuple[float, int, str]:
-    """Processor time, runs, and the end of the output where something was found."""
+def run(program: Path, seconds: float, work: Path) -> tuple[float, float, int, str]:
+    """Processor time, time by the clock, runs, and the end of the output where something was found."""
     name = program.name.removeprefix("fuzz_")
     # New inputs go to the first folder, the committed corpus is only read.
     corpora = [work / "corpus"] + [folder for folder in [CORPUS / name] if folder.is_dir()]
     corpora[0].mkdir(parents=True, exist_ok=True)
-    before = processor_seconds()
+    before, started = processor_seconds(), time.monotonic()
     words = [program, f"-max_total_time={max(int(seconds), 1)}", *LIMITS, f"-artifact_prefix={work}/", *corpora]
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, errors="replace",
                           env={**OPTIONS, **os.environ}, check=False)  # fmt: skip
     (work / "log").write_text(done.stderr)
     runs = re.search(r"number_of_executed_units:\s+(\d+)", done.stderr)
     finding = "" if done.returncode == 0 else "\n".join(done.stderr.splitlines()[-40:])
-    return processor_seconds() - before, int(runs[1]) if runs else 0, finding
+    return processor_seconds() - before, time.monotonic() - started, int(runs[1]) if runs else 0, finding
 
 
 def main() -> int:
@@ -68,15 +69,16 @@ def main() -> int:
         spent, runs, finding = 0.0, 0, ""
         while True:
             table = json.loads(arguments.record.read_text()) if arguments.record and arguments.record.exists() else {}
-            total = table.setdefault(name, {"processor_seconds": 0, "runs": 0, "findings": []})
+            total = table.setdefault(name, {"processor_seconds": 0, "seconds": 0, "runs": 0, "findings": []})
             left = arguments.seconds - (total["processor_seconds"] if arguments.record else spent)
             # What is left of a second is not worth a start.
             if left < 1 or finding:
                 break
-            used, ran, finding = run(program, min(left, CHUNK_SECONDS), arguments.work / name)
+            used, passed, ran, finding = run(program, min(left, CHUNK_SECONDS), arguments.work / name)
             spent, runs = spent + used, runs + ran
             if arguments.record:
                 total["processor_seconds"] = round(total["processor_seconds"] + used)
+                total["seconds"] = round(total.get("seconds", 0) + passed)
                 total["runs"] += ran
                 if finding:
                     total["findings"].append(next((line for line in finding.splitlines() if "SUMMARY" in line), "failed"))
