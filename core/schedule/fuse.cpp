@@ -6,18 +6,51 @@
 #include <fmt/format.h>
 
 #include "core/schedule/schedule.h"
+#include "core/schedule/traffic.h"
 
 namespace ferrite::core::schedule {
 namespace {
 
+/// A buffer's readers are compared with so many of those before them, so that there are no more pairs than reads.
+constexpr size_t most_neighbours = 4;
+/// Side by side, statements whose inner loops are shorter than this lose more by being cut into rows than they read twice.
+constexpr int64_t least_row = 64;
+
+/// Two statements that touch one buffer: the second reads what the first writes, or both read it.
 struct Edge {
-  uint32_t producer, consumer;
+  uint32_t first, second;
+  BufferId buffer;  ///< a storage; none: a pass asks for the pair
+  bool reads;
   int64_t bytes;
 };
 
+/// How `statement` addresses a storage: where it writes it, or else where it reads it first.
+std::span<const index::Expr> address(const LoopProgram& program, const Statement& statement,
+                                     BufferId storage) {
+  for (const auto& store : statement.stores)
+    if (program.storage(store.buffer) == storage) return store.index;
+  for (const auto& op : statement.ops)
+    if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage) return op.index;
+  return {};
+}
+
+/// By statement: whether it reads constants only, or what such statements make.
+std::vector<bool> constant_statements(const LoopProgram& program, const Dependencies& deps) {
+  std::vector<bool> result;
+  for (uint32_t s = 0; s < program.statements.size(); ++s)
+    result.push_back(
+        program.statements[s].kind != FE_STATEMENT_CALL &&
+        std::ranges::all_of(deps.reads[s], [&](BufferId b) {
+          return program.buffers[b].role == Role::constant ||
+                 (!deps.writers[b].empty() &&
+                  std::ranges::all_of(deps.writers[b], [&](uint32_t w) { return w < s && result[w]; }));
+        }));
+  return result;
+}
+
 /// How many leading loops agree on a dim of the buffer that `writer` stores and `reader` loads, at most `limit`.
-uint32_t aligned(const LoopProgram& program, const Statement& writer, const std::vector<index::Expr>& stored,
-                 const Statement& reader, const std::vector<index::Expr>& loaded, uint32_t limit) {
+uint32_t aligned(const LoopProgram& program, const Statement& writer, std::span<const index::Expr> stored,
+                 const Statement& reader, std::span<const index::Expr> loaded, uint32_t limit) {
   uint32_t shared = 0;
   for (; shared < limit; ++shared) {
     bool found = false;
@@ -32,13 +65,13 @@ uint32_t aligned(const LoopProgram& program, const Statement& writer, const std:
 /// Groups as a union over statements; each keeps its members in order.
 class Fuser {
  public:
-  Fuser(const LoopProgram& program, const FusionRequests& requests, const FusionLimits& limits,
-        Ledger& ledger)
+  Fuser(LoopProgram& program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger)
       : program_(program),
         requests_(requests),
         limits_(limits),
         ledger_(ledger),
-        deps_(Dependencies::of(program)) {
+        deps_(Dependencies::of(program)),
+        constant_(constant_statements(program, deps_)) {
     groups_.resize(program.statements.size());
     group_of_.resize(program.statements.size());
     for (uint32_t s = 0; s < groups_.size(); ++s) {
@@ -50,35 +83,51 @@ class Fuser {
 
   std::vector<Group> run() {
     if (limits_.fuse) {
-      for (auto [a, b] : requests_.forced) attempt({a, b, 0});
-      auto edges = this->edges();
-      std::stable_sort(edges.begin(), edges.end(),
-                       [](const Edge& x, const Edge& y) { return x.bytes > y.bytes; });
-      for (const auto& edge : edges) attempt(edge);
+      for (auto [a, b] : requests_.forced) attempt({a, b, none, false, 0});
+      // What is written and read first: a value that never reaches memory saves more than one that is read once less.
+      for (const auto& edge : by_bytes(written_and_read())) attempt(edge);
+      for (const auto& edge : by_bytes(read_twice())) attempt(edge);
     }
     return ordered();
   }
 
  private:
-  std::vector<Edge> edges() const {
+  static std::vector<Edge> by_bytes(std::vector<Edge> edges) {
+    std::stable_sort(edges.begin(), edges.end(),
+                     [](const Edge& x, const Edge& y) { return x.bytes > y.bytes; });
+    return edges;
+  }
+  std::vector<Edge> written_and_read() const {
     std::vector<Edge> result;
     for (uint32_t s = 0; s < program_.statements.size(); ++s)
       for (BufferId b : deps_.reads[s])
         for (uint32_t w : deps_.writers[b])
-          if (w < s) result.push_back({w, s, program_.buffers[b].bytes()});
+          if (w < s) result.push_back({w, s, b, false, program_.buffers[b].bytes()});
+    return result;
+  }
+  std::vector<Edge> read_twice() const {
+    std::vector<Edge> result;
+    for (BufferId b = 0; b < deps_.readers.size(); ++b) {
+      const auto& readers = deps_.readers[b];
+      for (size_t k = 1; k < readers.size(); ++k)
+        for (size_t j = k - std::min(k, most_neighbours); j < k; ++j)
+          result.push_back({readers[j], readers[k], b, true, program_.buffers[b].bytes()});
+    }
     return result;
   }
 
   void attempt(const Edge& edge) {
-    uint32_t a = group_of_[edge.producer], b = group_of_[edge.consumer];
+    uint32_t a = group_of_[edge.first], b = group_of_[edge.second];
     if (a == b) return;
     if (groups_[a].statements[0] > groups_[b].statements[0]) std::swap(a, b);
     std::string text;
     uint32_t shared = 0;
-    std::string category = refusal(a, b, shared, text);
+    std::string category = refusal(edge, a, b, shared, text);
+    if (category == "different loop order" && edge.buffer != none)
+      category = reorder(edge, a, b, shared, text, std::move(category));
     LedgerRecord record{"fusion",
-                        origin_names(program_.statements[edge.producer]),
-                        origin_names(program_.statements[edge.consumer]),
+                        origin_names(program_.statements[edge.first]),
+                        origin_names(program_.statements[edge.second]),
                         {},
                         {},
                         {},
@@ -90,8 +139,87 @@ class Fuser {
     if (category.empty()) join(a, b, shared);
   }
 
+  /// Tries again with the loops of one of the two, a map that is alone in its group, in the order of the other. Gives the
+  /// category of the refusal, then with the loops as they were, or nothing.
+  std::string reorder(const Edge& edge, uint32_t a, uint32_t b, uint32_t& shared, std::string& text,
+                      std::string category) {
+    for (auto [moved, fixed] : {std::pair{edge.first, edge.second}, std::pair{edge.second, edge.first}}) {
+      auto& map = program_.statements[moved];
+      const auto& other = program_.statements[fixed];
+      if (map.kind != FE_STATEMENT_MAP || groups_[group_of_[moved]].statements.size() > 1) continue;
+      const int64_t before = moved_bytes(groups_[a], groups_[b]);
+      auto order = order_like(program_, map, address(program_, map, edge.buffer), other,
+                              address(program_, other, edge.buffer));
+      if (std::ranges::equal(order, map.vars, {}, &Var::symbol, &Var::symbol)) continue;
+      std::swap(map.vars, order);
+      std::string why;
+      auto refused = refusal(edge, a, b, shared, why);
+      if (refused.empty()) {
+        const int64_t after = moved_bytes(groups_[a], groups_[b], shared);
+        if (after <= before) return {};
+        refused = "cost";
+        why = fmt::format("{} bytes instead of {}, those counted {} times that no inner loop walks", after,
+                          before, uncoalesced);
+      }
+      std::swap(map.vars, order);
+      if (refused == "different loop order") continue;
+      category = std::move(refused);
+      text = std::move(why);
+    }
+    return category;
+  }
+
+  /// What two groups move, apart and as one.
+  int64_t moved_bytes(const Group& first, const Group& second) const {
+    int64_t bytes = 0;
+    for (const auto* group : {&first, &second})
+      bytes += traffic(program_, group->statements, group->shared,
+                       group->statements.size() == 1 || is_one_nest(group->statements, group->shared));
+    return bytes;
+  }
+  int64_t moved_bytes(const Group& first, const Group& second, uint32_t shared) const {
+    const auto all = members(first, second);
+    return traffic(program_, all, shared, is_one_nest(all, shared));
+  }
+
+  static std::vector<uint32_t> members(const Group& first, const Group& second) {
+    auto all = first.statements;
+    all.insert(all.end(), second.statements.begin(), second.statements.end());
+    std::ranges::sort(all);
+    return all;
+  }
+
+  /// Why two groups that only read the same gain nothing by being one; empty where they do.
+  std::string useless(const Edge& edge, const Group& first, const Group& second, uint32_t shared) const {
+    if (constant_[edge.first] != constant_[edge.second]) return "one of them runs once, at load";
+    const auto all = members(first, second);
+    if (!is_one_nest(all, shared)) {
+      int64_t rows = 1;
+      const auto& vars = program_.statements[edge.first].vars;
+      for (uint32_t k = 0; k < shared; ++k) rows *= std::max<int64_t>(1, vars[k].extent);
+      if (edge.bytes / rows > limits_.local_bytes)
+        return fmt::format("{} bytes that both read in one iteration", edge.bytes / rows);
+      for (uint32_t s : all) {
+        const auto& statement = program_.statements[s];
+        int64_t row = 1;
+        for (size_t k = shared; k < statement.vars.size(); ++k) row *= statement.vars[k].extent;
+        if (row < least_row) return fmt::format("rows of {} points", row);
+      }
+    }
+    const int64_t apart = moved_bytes(first, second), together = moved_bytes(first, second, shared);
+    return together < apart ? "" : fmt::format("{} bytes together, {} apart", together, apart);
+  }
+
+  /// Leading loops in which both walk the buffer that they read alike.
+  uint32_t walked_alike(const Edge& edge, uint32_t limit) const {
+    const auto& x = program_.statements[edge.first];
+    const auto& y = program_.statements[edge.second];
+    return aligned(program_, x, address(program_, x, edge.buffer), y, address(program_, y, edge.buffer),
+                   limit);
+  }
+
   /// Empty when the groups can be one kernel over `shared` common loops; otherwise the category, and why in `text`.
-  std::string refusal(uint32_t a, uint32_t b, uint32_t& shared, std::string& text) const {
+  std::string refusal(const Edge& edge, uint32_t a, uint32_t b, uint32_t& shared, std::string& text) const {
     const auto& first = groups_[a];
     const auto& second = groups_[b];
     for (uint32_t x : first.statements)
@@ -125,6 +253,13 @@ class Fuser {
     shared = limit;
     for (uint32_t x : first.statements)
       for (uint32_t y : second.statements) shared = std::min(shared, common_loops(program_, x, y, shared));
+    if (edge.reads) {
+      shared = std::min(shared, walked_alike(edge, shared));
+      if (contract) {
+        text = "a contraction takes nothing beside it";
+        return "not a memory dependency";
+      }
+    }
     if (shared == 0) {
       text = "the loops around the shared buffer differ";
       return "different loop order";
@@ -143,7 +278,7 @@ class Fuser {
             return "different loop order";
           }
     }
-    if (!contract && !same_loops(first, second, shared)) {
+    if (!contract && !is_one_nest(members(first, second), shared)) {
       int64_t points = 1;
       const auto& vars = program_.statements[first.statements[0]].vars;
       for (uint32_t k = 0; k < shared; ++k) points *= vars[k].extent;
@@ -156,6 +291,8 @@ class Fuser {
         return "cost";
       }
     }
+    if (edge.reads)
+      if (text = useless(edge, first, second, shared); !text.empty()) return "cost";
     if (path_around(first, second)) {
       text = "another kernel stands between them";
       return "cycle";
@@ -163,20 +300,20 @@ class Fuser {
     return {};
   }
 
-  static bool is_map_over(const Statement& statement, uint32_t shared) {
-    return statement.vars.size() == shared ||
-           (statement.kind == FE_STATEMENT_REDUCE && statement.parallel_count() == shared);
-  }
-  /// Whether one loop nest serves all statements: nothing then lives longer than a point.
-  bool same_loops(const Group& first, const Group& second, uint32_t shared) const {
-    size_t reductions = 0;
-    for (const auto* group : {&first, &second})
-      for (uint32_t s : group->statements) {
-        const auto& statement = program_.statements[s];
-        if (statement.vars.size() == shared) continue;
-        if (!is_map_over(statement, shared) || s != first.statements[0] || ++reductions > 1) return false;
-      }
-    return true;
+  /// Whether one loop nest serves all statements, so that nothing lives longer than a point: maps over the shared loops, behind at
+  /// most one reduction, and before that maps that make what it reads.
+  bool is_one_nest(std::span<const uint32_t> statements, uint32_t shared) const {
+    const auto over = [&](uint32_t s) { return program_.statements[s].vars.size() == shared; };
+    const auto reduce = std::ranges::find_if(statements, [&](uint32_t s) {
+      return program_.statements[s].kind == FE_STATEMENT_REDUCE && !over(s);
+    });
+    if (reduce == statements.end()) return std::ranges::all_of(statements, over);
+    const auto& reduction = program_.statements[*reduce];
+    return reduction.parallel_count() == shared &&
+           std::all_of(
+               statements.begin(), reduce,
+               [&](uint32_t s) { return is_prologue(program_, program_.statements[s], reduction); }) &&
+           std::all_of(reduce + 1, statements.end(), over);
   }
 
   int64_t work(const Group& group) const {
@@ -264,11 +401,12 @@ class Fuser {
     return result;
   }
 
-  const LoopProgram& program_;
+  LoopProgram& program_;
   const FusionRequests& requests_;
   const FusionLimits& limits_;
   Ledger& ledger_;
   Dependencies deps_;
+  const std::vector<bool> constant_;  ///< by statement: reads constants only
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;
 };

@@ -7,6 +7,15 @@
 namespace ferrite::core::schedule {
 namespace {
 
+/// What `load` gives in a body that already has the operations of `writer`, where it reads what that stores.
+std::optional<OpId> stored_value(const LoopProgram& program, BodyWriter& body, const Statement& writer,
+                                 const BodyOp& load) {
+  for (const auto& store : writer.stores)
+    if (program.storage(store.buffer) == program.storage(load.buffer))
+      return load.a == none ? store.value : body.prim(Prim::where_, load.dtype, load.a, store.value, load.b);
+  return std::nullopt;
+}
+
 /// Turn this: %0 = load @a[i]; store @b[i] = f(%0)   then   %0 = load @b[i]; store @c[i] = g(%0)
 /// into this: %0 = load @a[i]; %1 = f(%0); store @b[i] = %1; store @c[i] = g(%1)
 void append(LoopProgram& program, ProgramStatement& into, const ProgramStatement& map) {
@@ -16,13 +25,8 @@ void append(LoopProgram& program, ProgramStatement& into, const ProgramStatement
   BodyWriter body(program.pool);
   auto old = body.splice(into.ops, {}, none, nullptr);
   renumber(into, old);
-  auto numbers = body.splice(map.ops, same_loops, none, [&](const BodyOp& load) -> std::optional<OpId> {
-    for (const auto& store : into.stores)
-      if (program.storage(store.buffer) == program.storage(load.buffer))
-        return load.a == none ? store.value
-                              : body.prim(Prim::where_, load.dtype, load.a, store.value, load.b);
-    return std::nullopt;
-  });
+  auto numbers = body.splice(map.ops, same_loops, none,
+                             [&](const BodyOp& load) { return stored_value(program, body, into, load); });
   for (auto store : map.stores) {
     for (auto& expr : store.index) expr = program.pool.substitute(expr, same_loops);
     store.value = numbers[store.value];
@@ -35,6 +39,54 @@ void append(LoopProgram& program, ProgramStatement& into, const ProgramStatement
       into.origins.push_back(origin);
 }
 
+/// Turn this: %0 = load @a[i, j]; store @b[i, j] = f(%0)   then   %0 = load @b[i, j]; %1 = reduced 0; store @c[i] = %1
+/// into this: %0 = load @a[i, j]; %1 = f(%0); %2 = reduced 0; store @b[i, j] = %1; store @c[i] = %2
+void prepend(LoopProgram& program, ProgramStatement& reduce, ProgramStatement map) {
+  Substitution same_loops;
+  for (size_t k = 0; k < map.vars.size(); ++k)
+    same_loops.emplace_back(map.vars[k].symbol, program.pool.symbol(reduce.vars[k].symbol));
+  BodyWriter body(program.pool);
+  const auto front = body.splice(map.ops, same_loops, none, nullptr);
+  for (auto& store : map.stores) {
+    for (auto& expr : store.index) expr = program.pool.substitute(expr, same_loops);
+    store.value = front[store.value];
+    if (store.mask != none) store.mask = front[store.mask];
+  }
+  const auto numbers = body.splice(
+      reduce.ops, {}, none, [&](const BodyOp& load) { return stored_value(program, body, map, load); });
+  renumber(reduce, numbers);
+  reduce.ops = std::move(body.ops);
+  reduce.stores.insert(reduce.stores.begin(), map.stores.begin(), map.stores.end());
+  std::vector<Origin> origins = std::move(map.origins);
+  for (auto& origin : reduce.origins)
+    if (std::find(origins.begin(), origins.end(), origin) == origins.end())
+      origins.push_back(std::move(origin));
+  reduce.origins = std::move(origins);
+}
+
+/// Whether what `reader` loads of what `writer` stores lies at the same point of their first `count` variables.
+bool reads_same_points(const LoopProgram& program, const ProgramStatement& writer,
+                       const ProgramStatement& reader, size_t count) {
+  const auto position = [](const Statement& s, index::Symbol symbol) {
+    for (size_t k = 0; k < s.vars.size(); ++k)
+      if (s.vars[k].symbol == symbol) return k;
+    return s.vars.size();
+  };
+  for (const auto& store : writer.stores)
+    for (const auto& op : reader.ops) {
+      if (op.code != FE_OP_LOAD || program.storage(op.buffer) != program.storage(store.buffer)) continue;
+      if (op.buffer != store.buffer || store.mode != FE_STORE_SET || store.mask != none) return false;
+      for (size_t d = 0; d < op.index.size(); ++d) {
+        auto a = program.pool.as_symbol(store.index[d]), b = program.pool.as_symbol(op.index[d]);
+        if (a && b
+                ? position(writer, *a) != position(reader, *b) || position(writer, *a) >= count
+                : program.pool.as_constant(store.index[d]) != program.pool.as_constant(op.index[d]) || a || b)
+          return false;
+      }
+    }
+  return true;
+}
+
 /// Whether `map` runs over the parallel loops of `into`, and whatever it reads of it lies at the same point.
 bool fits(const LoopProgram& program, const ProgramStatement& into, const ProgramStatement& map) {
   if (map.kind != FE_STATEMENT_MAP || into.stores.empty()) return false;
@@ -43,24 +95,7 @@ bool fits(const LoopProgram& program, const ProgramStatement& into, const Progra
   if (into.parallel_count() != map.vars.size()) return false;
   for (size_t k = 0; k < map.vars.size(); ++k)
     if (into.vars[k].extent != map.vars[k].extent) return false;
-  for (const auto& store : into.stores)
-    for (const auto& op : map.ops) {
-      if (op.code != FE_OP_LOAD || program.storage(op.buffer) != program.storage(store.buffer)) continue;
-      if (op.buffer != store.buffer || store.mode != FE_STORE_SET || store.mask != none) return false;
-      for (size_t d = 0; d < op.index.size(); ++d) {
-        auto a = program.pool.as_symbol(store.index[d]), b = program.pool.as_symbol(op.index[d]);
-        auto position = [](const Statement& s, index::Symbol symbol) {
-          for (size_t k = 0; k < s.vars.size(); ++k)
-            if (s.vars[k].symbol == symbol) return k;
-          return s.vars.size();
-        };
-        if (a && b
-                ? position(into, *a) != position(map, *b) || position(into, *a) >= map.vars.size()
-                : program.pool.as_constant(store.index[d]) != program.pool.as_constant(op.index[d]) || a || b)
-          return false;
-      }
-    }
-  return true;
+  return reads_same_points(program, into, map, map.vars.size());
 }
 
 bool depends(const LoopProgram& program, const ProgramStatement& later, const ProgramStatement& earlier) {
@@ -109,6 +144,12 @@ bool drop_once(Schedule& schedule) {
 
 }  // namespace
 
+bool is_prologue(const LoopProgram& program, const ProgramStatement& map, const ProgramStatement& reduce) {
+  return map.kind == FE_STATEMENT_MAP && reduce.kind == FE_STATEMENT_REDUCE && !map.stores.empty() &&
+         std::ranges::equal(map.vars, reduce.vars, {}, &Var::extent, &Var::extent) &&
+         reads_same_points(program, map, reduce, map.vars.size());
+}
+
 void drop_unread(Schedule& schedule) {
   while (drop_once(schedule)) {
   }
@@ -131,6 +172,19 @@ void merge_statements(Schedule& schedule, const std::vector<bool>& apart) {
           break;
         }
         if (depends(program, map, into)) break;
+      }
+    }
+    // A map before a reduction with its loops, where nothing between them waits for it.
+    for (size_t j = members.size(); j-- > 0;) {
+      const auto& map = program.statements[members[j]];
+      for (size_t i = j + 1; i < members.size(); ++i) {
+        auto& reduce = program.statements[members[i]];
+        if (is_prologue(program, map, reduce)) {
+          prepend(program, reduce, map);
+          members.erase(members.begin() + static_cast<ptrdiff_t>(j));
+          break;
+        }
+        if (depends(program, reduce, map)) break;
       }
     }
   }

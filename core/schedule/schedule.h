@@ -68,8 +68,11 @@ void inline_producers(LoopProgram& program, Ledger& ledger);
 Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits,
               Ledger& ledger);
 
+/// Whether `map` has all loops of `reduce`, those of the reduction too, and makes what that reads at the same point.
+bool is_prologue(const LoopProgram& program, const ProgramStatement& map, const ProgramStatement& reduce);
+
 /// Inside each group, puts maps into the statement before them that has the same loops: an epilogue into a reduction's or a
-/// contraction's finish part, a map into a map. Run after post_fusion, because it changes statement numbers. `apart`: groups that
+/// contraction's finish part, a map into a map; and maps into the reduction behind them that reads them. Run after post_fusion, because it changes statement numbers. `apart`: groups that
 /// stay as they are, by number; none where empty.
 void merge_statements(Schedule& schedule, const std::vector<bool>& apart = {});
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/schedule/traffic.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ferrite::core::schedule {
+namespace {
+
+struct Access {
+  BufferId storage;
+  const std::vector<index::Expr>* index;
+  bool store;
+};
+
+std::vector<Access> accesses(const LoopProgram& program, const Statement& statement) {
+  std::vector<Access> result;
+  for (const auto& op : statement.ops)
+    if (op.code == FE_OP_LOAD) result.push_back({program.storage(op.buffer), &op.index, false});
+  for (const auto& store : statement.stores)
+    result.push_back({program.storage(store.buffer), &store.index, true});
+  return result;
+}
+
+/// Elements from one value of the variable to the next; none where that differs from place to place.
+std::optional<int64_t> step(const LoopProgram& program, const Access& access, index::Symbol symbol) {
+  const auto& strides = program.buffers[access.storage].strides;
+  int64_t step = 0;
+  for (size_t d = 0; d < access.index->size(); ++d) {
+    const auto coefficient = program.pool.coefficient((*access.index)[d], symbol);
+    if (!coefficient) return std::nullopt;
+    step += *coefficient * strides[d];
+  }
+  return step;
+}
+
+/// What one statement moves with the variable at `position` innermost, by storage and direction. A statement that lacks the
+/// variable moves little beside those that have it.
+using Moved = std::map<std::pair<BufferId, bool>, int64_t>;
+Moved moved(const LoopProgram& program, const Statement& statement, size_t position) {
+  Moved result;
+  for (const auto& access : accesses(program, statement)) {
+    int64_t bytes = program.buffers[access.storage].bytes();
+    if (position < statement.vars.size() && statement.vars[position].extent > 1) {
+      const auto each = step(program, access, statement.vars[position].symbol);
+      if (!each || *each < 0 || *each > 1) bytes *= uncoalesced;
+    }
+    auto [found, added] = result.emplace(std::pair(access.storage, access.store), bytes);
+    if (!added) found->second = std::min(found->second, bytes);
+  }
+  return result;
+}
+
+/// The statements' sum: each storage is read once, as well as any of them reads it, and not at all where one of them writes it.
+int64_t sum(const std::vector<Moved>& parts) {
+  Moved all;
+  for (const auto& part : parts)
+    for (const auto& [key, bytes] : part) {
+      auto [found, added] = all.emplace(key, bytes);
+      if (!added) found->second = std::min(found->second, bytes);
+    }
+  int64_t result = 0;
+  for (const auto& [key, bytes] : all)
+    if (key.second || !all.contains({key.first, true})) result += bytes;
+  return result;
+}
+
+}  // namespace
+
+int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements, uint32_t shared,
+                bool one_nest) {
+  if (one_nest) {
+    size_t variables = 1;
+    for (uint32_t s : statements) variables = std::max(variables, program.statements[s].vars.size());
+    std::optional<int64_t> best;
+    for (size_t k = 0; k < variables; ++k) {
+      std::vector<Moved> parts;
+      for (uint32_t s : statements) parts.push_back(moved(program, program.statements[s], k));
+      const int64_t bytes = sum(parts);
+      if (!best || bytes < *best) best = bytes;
+    }
+    return *best;
+  }
+  std::vector<Moved> parts;
+  for (uint32_t s : statements) {
+    const auto& statement = program.statements[s];
+    const size_t end = std::max<size_t>(statement.vars.size(), 1);
+    std::optional<Moved> best;
+    for (size_t k = std::min<size_t>(shared, end - 1); k < end; ++k) {
+      auto with = moved(program, statement, k);
+      if (!best || sum({with}) < sum({*best})) best = std::move(with);
+    }
+    parts.push_back(std::move(*best));
+  }
+  return sum(parts);
+}
+
+std::vector<Var> order_like(const LoopProgram& program, const Statement& map,
+                            std::span<const index::Expr> mine, const Statement& other,
+                            std::span<const index::Expr> its) {
+  std::vector<Var> result;
+  const auto taken = [&](const Var& var) {
+    return std::ranges::any_of(result, [&](const Var& earlier) { return earlier.symbol == var.symbol; });
+  };
+  for (const auto& var : other.vars) {
+    const Var* match = nullptr;
+    for (size_t d = 0; d < its.size() && d < mine.size() && !match; ++d) {
+      if (program.pool.as_symbol(its[d]) != var.symbol) continue;
+      const auto symbol = program.pool.as_symbol(mine[d]);
+      for (const auto& own : map.vars)
+        if (symbol == own.symbol && own.extent == var.extent && !taken(own)) match = &own;
+    }
+    if (!match) break;
+    result.push_back(*match);
+  }
+  for (const auto& var : map.vars)
+    if (!taken(var)) result.push_back(var);
+  return result;
+}
+
+}  // namespace ferrite::core::schedule

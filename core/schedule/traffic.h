@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a group moves through memory: the price that reordering loops and fusing side by side have to lower.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+
+/// How much dearer an access is that the innermost loop does not walk in steps of 0 or 1 element: a cache line of 64 bytes
+/// holds 16 elements of f32.
+constexpr int64_t uncoalesced = 16;
+
+/// Bytes that a group moves: what it writes, and each storage that it reads and does not write, once. They count `uncoalesced`
+/// times where the innermost loop does not walk them; that loop is the cheapest of those that the group does not share, for
+/// each statement, or of all where the statements are one loop nest (`one_nest`), as code generators are free to choose it.
+/// The idea is TorchInductor's (pull request 126254).
+int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements, uint32_t shared,
+                bool one_nest);
+
+/// The variables of `map` in the order in which it walks a buffer as `other` does: those that stand in the same dim as the
+/// leading variables of `other`, then the rest. `mine` and `its` are how the two address that buffer.
+std::vector<Var> order_like(const LoopProgram& program, const Statement& map,
+                            std::span<const index::Expr> mine, const Statement& other,
+                            std::span<const index::Expr> its);
+
+}  // namespace ferrite::core::schedule
