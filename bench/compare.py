@@ -61,7 +61,7 @@ class Peer:
 
 def bench_ferrite(arguments: argparse.Namespace, row: table.Row, bindings: list[str], repeat: int) -> dict:
     command = [arguments.ferrite, "bench", row.path(arguments.models), "--threads", arguments.threads,
-               "--repeat", repeat, "--json", *bindings]  # fmt: skip
+               "--repeat", repeat, "--json", "--cache", "off", *bindings]  # fmt: skip
     done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
     )

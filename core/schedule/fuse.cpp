@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "core/schedule/schedule.h"
+#include "core/schedule/alignment.h"
 #include "core/schedule/traffic.h"
 
 namespace ferrite::core::schedule {
@@ -24,16 +24,6 @@ struct Edge {
   int64_t bytes;
 };
 
-/// How `statement` addresses a storage: where it writes it, or else where it reads it first.
-std::span<const index::Expr> address(const LoopProgram& program, const Statement& statement,
-                                     BufferId storage) {
-  for (const auto& store : statement.stores)
-    if (program.storage(store.buffer) == storage) return store.index;
-  for (const auto& op : statement.ops)
-    if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage) return op.index;
-  return {};
-}
-
 /// By statement: whether it reads constants only, or what such statements make.
 std::vector<bool> constant_statements(const LoopProgram& program, const Dependencies& deps) {
   std::vector<bool> result;
@@ -46,20 +36,6 @@ std::vector<bool> constant_statements(const LoopProgram& program, const Dependen
                   std::ranges::all_of(deps.writers[b], [&](uint32_t w) { return w < s && result[w]; }));
         }));
   return result;
-}
-
-/// How many leading loops agree on a dim of the buffer that `writer` stores and `reader` loads, at most `limit`.
-uint32_t aligned(const LoopProgram& program, const Statement& writer, std::span<const index::Expr> stored,
-                 const Statement& reader, std::span<const index::Expr> loaded, uint32_t limit) {
-  uint32_t shared = 0;
-  for (; shared < limit; ++shared) {
-    bool found = false;
-    for (size_t d = 0; d < stored.size() && d < loaded.size() && !found; ++d)
-      found = program.pool.as_symbol(stored[d]) == writer.vars[shared].symbol &&
-              program.pool.as_symbol(loaded[d]) == reader.vars[shared].symbol;
-    if (!found) break;
-  }
-  return shared;
 }
 
 /// Groups as a union over statements; each keeps its members in order.
@@ -123,7 +99,7 @@ class Fuser {
     std::string text;
     uint32_t shared = 0;
     std::string category = refusal(edge, a, b, shared, text);
-    if (category == "different loop order" && edge.buffer != none)
+    if (category == other_order && edge.buffer != none)
       category = reorder(edge, a, b, shared, text, std::move(category));
     LedgerRecord record{"fusion",
                         origin_names(program_.statements[edge.first]),
@@ -147,7 +123,6 @@ class Fuser {
       auto& map = program_.statements[moved];
       const auto& other = program_.statements[fixed];
       if (map.kind != FE_STATEMENT_MAP || groups_[group_of_[moved]].statements.size() > 1) continue;
-      const int64_t before = moved_bytes(groups_[a], groups_[b]);
       auto order = order_like(program_, map, address(program_, map, edge.buffer), other,
                               address(program_, other, edge.buffer));
       if (std::ranges::equal(order, map.vars, {}, &Var::symbol, &Var::symbol)) continue;
@@ -155,14 +130,11 @@ class Fuser {
       std::string why;
       auto refused = refusal(edge, a, b, shared, why);
       if (refused.empty()) {
-        const int64_t after = moved_bytes(groups_[a], groups_[b], shared);
-        if (after <= before) return {};
-        refused = "cost";
-        why = fmt::format("{} bytes instead of {}, those counted {} times that no inner loop walks", after,
-                          before, uncoalesced);
+        text = fmt::format("with the loops of {} in the other's order", origin_names(map));
+        return {};
       }
       std::swap(map.vars, order);
-      if (refused == "different loop order") continue;
+      if (refused == other_order) continue;
       category = std::move(refused);
       text = std::move(why);
     }
@@ -189,7 +161,7 @@ class Fuser {
     return all;
   }
 
-  /// Why two groups that only read the same gain nothing by being one; empty where they do.
+  /// Why two groups that only read the same are not to be one; empty where they are.
   std::string useless(const Edge& edge, const Group& first, const Group& second, uint32_t shared) const {
     if (constant_[edge.first] != constant_[edge.second]) return "one of them runs once, at load";
     const auto all = members(first, second);
@@ -206,8 +178,7 @@ class Fuser {
         if (row < least_row) return fmt::format("rows of {} points", row);
       }
     }
-    const int64_t apart = moved_bytes(first, second), together = moved_bytes(first, second, shared);
-    return together < apart ? "" : fmt::format("{} bytes together, {} apart", together, apart);
+    return {};
   }
 
   /// Leading loops in which both walk the buffer that they read alike.
@@ -244,7 +215,7 @@ class Fuser {
         if (statement.kind == FE_STATEMENT_CONTRACT) {
           if (s != first.statements[0] || contract) {
             text = "a contraction only takes what follows it";
-            return "different loop order";
+            return "not a memory dependency";
           }
           contract = true;
         }
@@ -262,20 +233,20 @@ class Fuser {
     }
     if (shared == 0) {
       text = "the loops around the shared buffer differ";
-      return "different loop order";
+      return mismatch(program_, edge.first, edge.second, edge.buffer);
     }
     if (contract) {
       const auto& product = program_.statements[first.statements[0]];
       if (shared != product.parallel_count()) {
         text = "not all loops of the contraction are shared";
-        return "different loop order";
+        return mismatch(program_, edge.first, edge.second, edge.buffer);
       }
       for (const auto* group : {&first, &second})
         for (uint32_t s : group->statements)
           if (s != first.statements[0] && (program_.statements[s].kind != FE_STATEMENT_MAP ||
                                            program_.statements[s].vars.size() != shared)) {
             text = "an epilogue has the loops of its contraction";
-            return "different loop order";
+            return "different element count";
           }
     }
     if (!contract && !is_one_nest(members(first, second), shared)) {
@@ -293,6 +264,15 @@ class Fuser {
     }
     if (edge.reads)
       if (text = useless(edge, first, second, shared); !text.empty()) return "cost";
+    if (!contract) {
+      const int64_t apart = moved_bytes(first, second), together = moved_bytes(first, second, shared);
+      const bool small = !edge.reads && work(first) + work(second) <= limits_.small_work;
+      if (edge.reads ? together >= apart : together > apart && !small) {
+        text = fmt::format("{} bytes together, {} apart; those that no inner loop walks count {} times",
+                           together, apart, uncoalesced);
+        return "cost";
+      }
+    }
     if (path_around(first, second)) {
       text = "another kernel stands between them";
       return "cycle";
@@ -412,32 +392,6 @@ class Fuser {
 };
 
 }  // namespace
-
-uint32_t common_loops(const LoopProgram& program, uint32_t x, uint32_t y, uint32_t limit) {
-  const auto& first = program.statements[std::min(x, y)];
-  const auto& second = program.statements[std::max(x, y)];
-  uint32_t shared = 0;
-  while (shared < limit && shared < first.vars.size() && shared < second.vars.size() &&
-         first.vars[shared].extent == second.vars[shared].extent &&
-         first.vars[shared].kind == VarKind::parallel && second.vars[shared].kind == VarKind::parallel)
-    ++shared;
-  for (const auto& store : first.stores) {
-    BufferId storage = program.storage(store.buffer);
-    for (const auto& op : second.ops)
-      if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage)
-        shared = std::min(shared, aligned(program, first, store.index, second, op.index, shared));
-    for (const auto& other : second.stores)
-      if (program.storage(other.buffer) == storage) return 0;
-  }
-  // A later write to what an earlier statement reads: iterations must not overtake each other.
-  for (const auto& store : second.stores) {
-    BufferId storage = program.storage(store.buffer);
-    for (const auto& op : first.ops)
-      if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage)
-        shared = std::min(shared, aligned(program, second, store.index, first, op.index, shared));
-  }
-  return shared;
-}
 
 Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits,
               Ledger& ledger) {

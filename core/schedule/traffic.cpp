@@ -95,27 +95,4 @@ int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements
   return sum(parts);
 }
 
-std::vector<Var> order_like(const LoopProgram& program, const Statement& map,
-                            std::span<const index::Expr> mine, const Statement& other,
-                            std::span<const index::Expr> its) {
-  std::vector<Var> result;
-  const auto taken = [&](const Var& var) {
-    return std::ranges::any_of(result, [&](const Var& earlier) { return earlier.symbol == var.symbol; });
-  };
-  for (const auto& var : other.vars) {
-    const Var* match = nullptr;
-    for (size_t d = 0; d < its.size() && d < mine.size() && !match; ++d) {
-      if (program.pool.as_symbol(its[d]) != var.symbol) continue;
-      const auto symbol = program.pool.as_symbol(mine[d]);
-      for (const auto& own : map.vars)
-        if (symbol == own.symbol && own.extent == var.extent && !taken(own)) match = &own;
-    }
-    if (!match) break;
-    result.push_back(*match);
-  }
-  for (const auto& var : map.vars)
-    if (!taken(var)) result.push_back(var);
-  return result;
-}
-
 }  // namespace ferrite::core::schedule

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "core/schedule/schedule.h"
 
@@ -20,11 +19,5 @@ constexpr int64_t uncoalesced = 16;
 /// The idea is TorchInductor's (pull request 126254).
 int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements, uint32_t shared,
                 bool one_nest);
-
-/// The variables of `map` in the order in which it walks a buffer as `other` does: those that stand in the same dim as the
-/// leading variables of `other`, then the rest. `mine` and `its` are how the two address that buffer.
-std::vector<Var> order_like(const LoopProgram& program, const Statement& map,
-                            std::span<const index::Expr> mine, const Statement& other,
-                            std::span<const index::Expr> its);
 
 }  // namespace ferrite::core::schedule

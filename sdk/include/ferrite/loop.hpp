@@ -54,13 +54,13 @@ struct Buffer {
   int64_t bytes() const { return bytes_of(dtype, extent()); }
 };
 
-/// Row-major strides in elements.
+/// Row-major strides in elements; of dims that no buffer can have, what is too large is the greatest int64_t.
 inline std::vector<int64_t> contiguous_strides(std::span<const int64_t> dims) {
   std::vector<int64_t> strides(dims.size());
   int64_t step = 1;
   for (size_t k = dims.size(); k-- > 0;) {
     strides[k] = step;
-    step *= dims[k] > 0 ? dims[k] : 1;
+    if (dims[k] > 1 && __builtin_mul_overflow(step, dims[k], &step)) step = INT64_MAX;
   }
   return strides;
 }

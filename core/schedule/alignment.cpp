@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/schedule/alignment.h"
+
+#include <algorithm>
+
+namespace ferrite::core::schedule {
+namespace {
+
+int64_t points(const Statement& statement) {
+  int64_t points = 1;
+  for (const auto& var : statement.vars) points *= std::max<int64_t>(1, var.extent);
+  return points;
+}
+
+/// Whether the statement comes back to the same elements: a loop of more than one iteration does not move it.
+bool repeats(const LoopProgram& program, const Statement& statement, std::span<const index::Expr> at) {
+  return std::ranges::any_of(statement.vars, [&](const Var& var) {
+    return var.kind == VarKind::parallel && var.extent > 1 && std::ranges::none_of(at, [&](index::Expr expr) {
+             return program.pool.depends_on(expr, var.symbol);
+           });
+  });
+}
+
+/// Whether a dim is addressed by the same loop, or none, and so many elements further.
+bool shifted(const LoopProgram& program, const Statement& first, index::Expr x, const Statement& second,
+             index::Expr y) {
+  const auto a = program.pool.affine(x), b = program.pool.affine(y);
+  if (!a.rest.empty() || !b.rest.empty() || a.terms.size() != b.terms.size() || a.constant == b.constant)
+    return false;
+  const auto position = [](const Statement& statement, index::Symbol symbol) {
+    return std::ranges::find(statement.vars, symbol, &Var::symbol) - statement.vars.begin();
+  };
+  return std::ranges::all_of(a.terms, [&](const auto& term) {
+    return std::ranges::any_of(b.terms, [&](const auto& other) {
+      return term.second == other.second && position(first, term.first) == position(second, other.first);
+    });
+  });
+}
+
+}  // namespace
+
+std::span<const index::Expr> address(const LoopProgram& program, const Statement& statement,
+                                     BufferId storage) {
+  for (const auto& store : statement.stores)
+    if (program.storage(store.buffer) == storage) return store.index;
+  for (const auto& op : statement.ops)
+    if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage) return op.index;
+  return {};
+}
+
+uint32_t aligned(const LoopProgram& program, const Statement& writer, std::span<const index::Expr> stored,
+                 const Statement& reader, std::span<const index::Expr> loaded, uint32_t limit) {
+  uint32_t shared = 0;
+  for (; shared < limit; ++shared) {
+    bool found = false;
+    for (size_t d = 0; d < stored.size() && d < loaded.size() && !found; ++d)
+      found = program.pool.as_symbol(stored[d]) == writer.vars[shared].symbol &&
+              program.pool.as_symbol(loaded[d]) == reader.vars[shared].symbol;
+    if (!found) break;
+  }
+  return shared;
+}
+
+std::vector<Var> order_like(const LoopProgram& program, const Statement& map,
+                            std::span<const index::Expr> mine, const Statement& other,
+                            std::span<const index::Expr> its) {
+  std::vector<Var> result;
+  const auto taken = [&](const Var& var) {
+    return std::ranges::any_of(result, [&](const Var& earlier) { return earlier.symbol == var.symbol; });
+  };
+  for (const auto& var : other.vars) {
+    const Var* match = nullptr;
+    for (size_t d = 0; d < its.size() && d < mine.size() && !match; ++d) {
+      if (program.pool.as_symbol(its[d]) != var.symbol) continue;
+      const auto symbol = program.pool.as_symbol(mine[d]);
+      for (const auto& own : map.vars)
+        if (symbol == own.symbol && own.extent == var.extent && !taken(own)) match = &own;
+    }
+    if (!match) break;
+    result.push_back(*match);
+  }
+  for (const auto& var : map.vars)
+    if (!taken(var)) result.push_back(var);
+  return result;
+}
+
+uint32_t common_loops(const LoopProgram& program, uint32_t x, uint32_t y, uint32_t limit) {
+  const auto& first = program.statements[std::min(x, y)];
+  const auto& second = program.statements[std::max(x, y)];
+  uint32_t shared = 0;
+  while (shared < limit && shared < first.vars.size() && shared < second.vars.size() &&
+         first.vars[shared].extent == second.vars[shared].extent &&
+         first.vars[shared].kind == VarKind::parallel && second.vars[shared].kind == VarKind::parallel)
+    ++shared;
+  for (const auto& store : first.stores) {
+    BufferId storage = program.storage(store.buffer);
+    for (const auto& op : second.ops)
+      if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage)
+        shared = std::min(shared, aligned(program, first, store.index, second, op.index, shared));
+    for (const auto& other : second.stores)
+      if (program.storage(other.buffer) == storage) return 0;
+  }
+  // A later write to what an earlier statement reads: iterations must not overtake each other.
+  for (const auto& store : second.stores) {
+    BufferId storage = program.storage(store.buffer);
+    for (const auto& op : first.ops)
+      if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage)
+        shared = std::min(shared, aligned(program, second, store.index, first, op.index, shared));
+  }
+  return shared;
+}
+
+std::string mismatch(const LoopProgram& program, uint32_t first, uint32_t second, BufferId storage) {
+  const auto& x = program.statements[first];
+  const auto& y = program.statements[second];
+  const auto from = storage == none ? std::span<const index::Expr>() : address(program, x, storage);
+  const auto to = storage == none ? std::span<const index::Expr>() : address(program, y, storage);
+  if (points(x) != points(y))
+    return !from.empty() && !to.empty() && (repeats(program, x, from) || repeats(program, y, to))
+               ? "broadcast"
+               : "different element count";
+  for (size_t d = 0; d < from.size() && d < to.size(); ++d)
+    if (shifted(program, x, from[d], y, to[d])) return "different offset";
+  return std::string(other_order);
+}
+
+}  // namespace ferrite::core::schedule

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How two statements walk a buffer that both touch.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+
+/// How `statement` addresses a storage: where it writes it, or else where it reads it first; empty where it does neither.
+std::span<const index::Expr> address(const LoopProgram& program, const Statement& statement,
+                                     BufferId storage);
+
+/// How many leading loops agree on a dim of the buffer that `writer` stores and `reader` loads, at most `limit`.
+uint32_t aligned(const LoopProgram& program, const Statement& writer, std::span<const index::Expr> stored,
+                 const Statement& reader, std::span<const index::Expr> loaded, uint32_t limit);
+
+/// The variables of `map` in the order in which it walks a buffer as `other` does: those that stand in the same dim as the
+/// leading variables of `other`, then the rest. `mine` and `its` are how the two address that buffer.
+std::vector<Var> order_like(const LoopProgram& program, const Statement& map,
+                            std::span<const index::Expr> mine, const Statement& other,
+                            std::span<const index::Expr> its);
+
+/// The category of a refusal that an order of loops like the other's may take back.
+constexpr std::string_view other_order = "different loop order";
+
+/// Why statements that touch `storage` have no loops in common, as a category of the ledger: "broadcast", "different element
+/// count", "different offset" or other_order; without a storage (none) by their loops alone.
+std::string mismatch(const LoopProgram& program, uint32_t first, uint32_t second, BufferId storage);
+
+}  // namespace ferrite::core::schedule
