@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <fstream>
 
 namespace ferrite::cli {
 
@@ -141,6 +142,16 @@ core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline
   options.cache = core::cache::kernel_folder(cache.empty() ? pipeline.cache : cache);
   options.listings = core::log::enabled("output_code");
   return options;
+}
+
+Result<void> write_text(const std::string& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    return core::at(path, error(FE_EINVALID, "FE-C10",
+                                "the file cannot be written; check its folder and the free space"));
+  return {};
 }
 
 Progress::Progress(std::string_view text) { update(text); }

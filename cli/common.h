@@ -81,6 +81,9 @@ struct DeviceOptions {
   core::CompileOptions compile_options(const core::plugin::Pipeline& pipeline) const;
 };
 
+/// Writes a file of text. FE-C10 where that fails.
+Result<void> write_text(const std::string& path, std::string_view text);
+
 /// One line on standard error while something takes long; nothing where that is no terminal. Gone when this goes.
 class Progress {
  public:

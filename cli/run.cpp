@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/inputs.h"
@@ -16,7 +15,7 @@ namespace {
 using core::at;
 
 struct Options {
-  std::string model, folder;
+  std::string model, folder, trace;
   PipelineOptions pipeline;
   DeviceOptions device;
   InputOptions inputs;
@@ -57,19 +56,15 @@ Result<void> write_outputs(const std::string& folder, const Runner& runner,
     list.push_back(
         {{"index", k}, {"name", ports[k].name}, {"dtype", name_of(tensor.dtype)}, {"shape", tensor.dims}});
   }
-  auto path = std::filesystem::path(folder) / "outputs.json";
-  std::ofstream file(path);
-  file << list.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
-  file.close();
-  if (!file)
-    return at(path.string(),
-              error(FE_EINVALID, "FE-C10", "the file cannot be written; check the free space"));
-  return {};
+  return write_text((std::filesystem::path(folder) / "outputs.json").string(),
+                    list.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 Result<void> run(const Options& options) {
   Progress progress("loading " + options.model);
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check));
+  core::observe::Observation observation;
+  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check,
+                                 options.trace.empty() ? nullptr : &observation));
   FE_TRY(auto inputs, make_inputs(*opened.model, options.inputs));
   progress.update("compiling " + options.model);
   FE_TRY(auto runner, Runner::make(opened, inputs));
@@ -77,10 +72,11 @@ Result<void> run(const Options& options) {
   report(opened.check.get());
   progress.update("running " + options.model);
   auto start = std::chrono::steady_clock::now();
-  FE_CHECK(runner.run(inputs));
+  FE_CHECK(runner.run(inputs, opened.compile.observation));
   const double run_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!options.folder.empty()) FE_CHECK(write_outputs(options.folder, runner, opened.model->outputs()));
+  if (!options.trace.empty()) FE_CHECK(write_text(options.trace, core::observe::trace_json(observation)));
   progress.update("");
   for (size_t k = 0; k < runner.outputs().size(); ++k) {
     const auto& tensor = runner.outputs()[k];
@@ -104,6 +100,12 @@ Run add_run(CLI::App& command) {
       .add_option("-o,--output", options->folder,
                   "Write output_0.npy, output_1.npy, ... and outputs.json into this folder")
       ->type_name("DIR")
+      ->check(not_empty);
+  command
+      .add_option(
+          "--trace", options->trace,
+          "Write a timeline of plugins, stages, passes and kernels as trace events; Perfetto shows it")
+      ->type_name("FILE")
       ->check(not_empty);
   options->device.add_to(command);
   options->pipeline.add_to(command);

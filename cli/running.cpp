@@ -6,11 +6,15 @@
 namespace ferrite::cli {
 
 Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
-                             const std::string& path, const CheckPassesOptions& check) {
+                             const std::string& path, const CheckPassesOptions& check,
+                             core::observe::Observation* observation) {
   OpenModel opened;
+  const auto start = core::observe::Clock::now();
   FE_TRY(auto read, pipeline.read());
   opened.compile = device.compile_options(read);
+  opened.compile.observation = observation;
   FE_TRY(opened.session, core::Session::open(read));
+  if (observation) observation->add({"session", "open plugins", start, core::observe::Clock::now(), 0, {}});
   // Stages before `fuse` need no device, but a name that was given must be one.
   if (!device.device.empty()) FE_CHECK(core::run::check_devices(device.device, opened.session->registry()));
   opened.check = check.make(opened.session->registry(), pipeline);
@@ -36,13 +40,19 @@ Result<Runner> Runner::make(OpenModel& opened, std::span<const Tensor> inputs) {
   return runner;
 }
 
-Result<void> Runner::run(std::span<const Tensor> inputs) {
+Result<void> Runner::run(std::span<const Tensor> inputs, core::observe::Observation* observation) {
   std::vector<const void*> in;
   std::vector<void*> out;
   for (const auto& input : inputs) in.push_back(input.data());
   for (auto& output : outputs_) out.push_back(output.data());
+  if (observation && context_) context_->keep_times();
+  const auto start = core::observe::Clock::now();
   if (auto done = program_->run(context_.get(), in, out); !done)
     return core::at("device " + device_, std::move(done.error()));
+  if (!observation) return {};
+  const auto end = core::observe::Clock::now();
+  observation->add({"run", "run", start, end, 0, {{"workers", threads()}}});
+  if (context_) core::observe::add_launches(*observation, *program_->compilation.executable, *context_);
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/common.h"
 #include "cli/tensor.h"
+#include "core/observe/trace.h"
 
 namespace ferrite::cli {
 
@@ -19,15 +20,18 @@ struct OpenModel {
   core::CompileOptions compile;
   std::unique_ptr<core::Model> model;
 };
+/// `observation`: where not null, filled by what is compiled; outlives the model.
 Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
-                             const std::string& path, const CheckPassesOptions& check = {});
+                             const std::string& path, const CheckPassesOptions& check = {},
+                             core::observe::Observation* observation = nullptr);
 
 /// A program with what one run of it needs: a context and memory for the outputs.
 class Runner {
  public:
   /// Compiles for the inputs' shapes.
   static Result<Runner> make(OpenModel& opened, std::span<const Tensor> inputs);
-  Result<void> run(std::span<const Tensor> inputs);
+  /// Where `observation` is not null it gets spans of the run and of its launches.
+  Result<void> run(std::span<const Tensor> inputs, core::observe::Observation* observation = nullptr);
 
   const core::Program& program() const { return *program_; }
   const std::vector<core::run::PortInfo>& ports() const { return ports_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // ferrite targets: devices that are here, and what can be compiled for.
-#include "cli/common.h"
+#include "cli/measure.h"
 #include "core/plugin/serial.h"
 #include "core/run/pool.h"
 #include "core/support/abi.h"
@@ -14,7 +14,36 @@ using core::abi::view;
 
 struct Options {
   PipelineOptions pipeline;
+  DeviceOptions device;
+  bool measure = false;
 };
+
+std::string rate_text(double per_second, std::string_view unit) {
+  return fmt::format("{:.1f} G{}/s", per_second * 1e-9, unit);
+}
+
+/// Measures the device of the options and keeps what it reaches, for estimates.
+Result<void> measure(const Options& options, const core::plugin::Pipeline& pipeline,
+                     const core::Session& session) {
+  const auto compile = options.device.compile_options(pipeline);
+  if (compile.device == core::run::interpreter_name)
+    return error(FE_EINVALID, "FE-C01", "the interpreter has no peaks; name a device with --device");
+  FE_TRY(const auto devices, core::run::open_devices(compile.device, session.registry()));
+  const auto& device = *devices.back();
+  core::observe::Peaks peaks;
+  {
+    Progress progress("measuring");
+    FE_TRY(peaks, measure_peaks(session, compile, progress));
+  }
+  const int64_t workers = compile.threads > 0 ? compile.threads : core::run::Pool::process().workers();
+  FE_TRY(const auto path, core::observe::save_peaks(device, workers, peaks));
+  fmt::print("measured {}:{} with {} threads: {}\n", device.kind, device.number, workers,
+             rate_text(peaks.operations, "FLOP"));
+  for (const auto& [bytes, per_second] : peaks.bandwidth)
+    fmt::print("  {:>8} KiB  {}\n", bytes >> 10, rate_text(per_second, "B"));
+  fmt::print("kept in {}\n", path);
+  return {};
+}
 
 void print_devices(const fe_runtime& runtime) {
   core::abi::Call call;
@@ -53,6 +82,7 @@ void print_devices(const fe_runtime& runtime) {
 Result<void> targets(const Options& options) {
   FE_TRY(auto pipeline, options.pipeline.read());
   FE_TRY(auto session, core::Session::open(pipeline));
+  if (options.measure) return measure(options, pipeline, *session);
   fmt::print("devices:\n");
   for (const auto& runtime : session->registry().runtimes()) print_devices(*runtime.table);
   fmt::print("  interpreter  exact and slow, for comparison\n");
@@ -68,6 +98,10 @@ Result<void> targets(const Options& options) {
 
 Run add_targets(CLI::App& command) {
   auto options = std::make_shared<Options>();
+  command.add_flag(
+      "--measure", options->measure,
+      "Measure what the device reaches at most, and keep it in the user's cache folder for estimates");
+  options->device.add_to(command);
   options->pipeline.add_to(command);
   return [options] {
     auto done = targets(*options);

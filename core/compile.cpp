@@ -12,6 +12,7 @@
 #include "core/loop/print.h"
 #include "core/loop/verify.h"
 #include "core/lower/lower.h"
+#include "core/observe/observation.h"
 #include "core/plugin/gate.h"
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
@@ -81,6 +82,66 @@ Result<Span> span_of(const Source& source, const CompileOptions& options) {
   return span;
 }
 
+/// Tells an observation of each stage: one ends where the next one begins, and the last one with end(), while the program is
+/// still in `compilation`. Does nothing where there is no observation.
+class StageWatch {
+ public:
+  StageWatch(observe::Observation* observation, const Compilation& compilation)
+      : observation_(observation), compilation_(compilation) {}
+  ~StageWatch() { end(); }
+  StageWatch(const StageWatch&) = delete;
+
+  void begin(std::string_view stage) {
+    if (!observation_) return;
+    end();
+    stage_ = {std::string(stage), 0, sizes(), {}, {}};
+    start_ = Clock::now();
+    open_ = true;
+  }
+  void end() {
+    if (!open_) return;
+    open_ = false;
+    const auto now = Clock::now();
+    stage_.milliseconds = std::chrono::duration<double, std::milli>(now - start_).count();
+    stage_.after = sizes();
+    if (observation_->texts) {
+      auto text = compilation_.text();
+      if (text != text_) stage_.text = text_ = std::move(text);
+    }
+    observation_->add({"stage",
+                       stage_.name,
+                       start_,
+                       now,
+                       0,
+                       {{"nodes", static_cast<int64_t>(stage_.after.nodes)},
+                        {"statements", static_cast<int64_t>(stage_.after.statements)},
+                        {"groups", static_cast<int64_t>(stage_.after.groups)}}});
+    observation_->stages.push_back(std::move(stage_));
+  }
+
+ private:
+  observe::Sizes sizes() const {
+    observe::Sizes sizes;
+    if (compilation_.schedule) {
+      sizes.statements = compilation_.schedule->program.statements.size();
+      sizes.groups = compilation_.schedule->groups.size();
+    } else if (compilation_.program) {
+      sizes.statements = compilation_.program->statements.size();
+    } else {
+      for (auto node : compilation_.graph.nodes()) ++sizes.ops[std::string(compilation_.graph.op(node))];
+      sizes.nodes = compilation_.graph.node_count();
+    }
+    return sizes;
+  }
+
+  observe::Observation* observation_;
+  const Compilation& compilation_;
+  observe::Stage stage_;
+  std::string text_;  ///< of the stage before
+  Clock::time_point start_;
+  bool open_ = false;
+};
+
 Error enters_nothing(std::string_view what) {
   return error(FE_EINVALID, "FE-C04",
                "{} enters no stage; give what an earlier stage prints, --to fuse or before", what);
@@ -140,13 +201,22 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (auto* schedule = std::get_if<schedule::Schedule>(&source)) c.schedule = std::move(*schedule);
   if (auto* kernel = std::get_if<loop::Kernel>(&source)) c.kernel = std::move(*kernel);
 
-  const plugin::GateOptions gate{
-      .only_passes = options.only_passes, .near_misses = options.near_misses, .watcher = options.watcher};
+  const plugin::GateOptions gate{.only_passes = options.only_passes,
+                                 .near_misses = options.near_misses,
+                                 .watcher = options.watcher,
+                                 .observation = options.observation};
   const std::string device_kind = run::last_kind(options.device);
-  auto runs = [&](std::string_view stage) {
-    return position(stage) >= span.first && position(stage) <= span.last;
+  StageWatch watch(options.observation, c);
+  auto enters = [&](std::string_view stage) {
+    const bool within = position(stage) >= span.first && position(stage) <= span.last;
+    if (within) watch.begin(stage);
+    return within;
   };
-  auto ends_before = [&](std::string_view stage) { return span.last < position(stage); };
+  auto ends_before = [&](std::string_view stage) {
+    const bool done = span.last < position(stage);
+    if (done) watch.end();
+    return done;
+  };
   auto hook = [&](std::string_view phase) {
     return plugin::run_phase(phase, c.graph, registry, gate, ledger);
   };
@@ -157,19 +227,19 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     show("graph", "import", c);
   }
   // pre_grad: the graph as the model has it, before anything is differentiated.
-  if (runs("pre_grad")) FE_CHECK(hook("pre_grad"));
+  if (enters("pre_grad")) FE_CHECK(hook("pre_grad"));
   // Ops marked early go first, so that patterns are written over their parts.
-  if (runs("decompose_early")) FE_CHECK(lower::decompose(c.graph, registry, device_kind, true, ledger));
+  if (enters("decompose_early")) FE_CHECK(lower::decompose(c.graph, registry, device_kind, true, ledger));
   // The joint hooks see a graph that holds both directions.
   if (c.graph.forward_outputs()) {
-    if (runs("joint_pre")) FE_CHECK(hook("joint_pre"));
-    if (runs("joint_post")) FE_CHECK(hook("joint_post"));
+    if (enters("joint_pre")) FE_CHECK(hook("joint_pre"));
+    if (enters("joint_post")) FE_CHECK(hook("joint_post"));
   }
   // Composite ops are still whole here: a pattern matches `layer_norm`, not its parts.
-  if (runs("post_grad_pre")) FE_CHECK(hook("post_grad_pre"));
+  if (enters("post_grad_pre")) FE_CHECK(hook("post_grad_pre"));
   // The standard passes of the default manifest.
-  if (runs("post_grad")) FE_CHECK(hook("post_grad"));
-  if (runs("post_grad_post")) FE_CHECK(hook("post_grad_post"));
+  if (enters("post_grad")) FE_CHECK(hook("post_grad"));
+  if (enters("post_grad_post")) FE_CHECK(hook("post_grad_post"));
   const auto open_devices = [&]() -> Result<run::Devices> {
     auto opened = run::open_devices(options.device, registry);
     if (!opened) return plugin::named_at(options.device_where, std::move(opened.error()));
@@ -179,45 +249,46 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   run::Devices devices;
   place::Refusals refusals;
   std::vector<place::Region> regions;
-  if (runs("place") && place::has_claims(registry) && options.device != run::interpreter_name) {
+  if (place::has_claims(registry) && options.device != run::interpreter_name && enters("place")) {
     FE_TRY(devices, open_devices());
     FE_TRY(regions, place::claim_regions(c.graph, devices, refusals, ledger));
     show("graph", "place", c);
   }
   // What no lowering claimed is replaced by its parts.
-  if (runs("decompose_late")) FE_CHECK(lower::decompose(c.graph, registry, device_kind, false, ledger));
+  if (enters("decompose_late")) FE_CHECK(lower::decompose(c.graph, registry, device_kind, false, ledger));
   // Primitive ops only; common subexpressions and constants are looked for again, because decompositions made new ones.
-  if (runs("pre_lower")) {
+  if (enters("pre_lower")) {
     FE_CHECK(hook("pre_lower"));
     show("graph", "pre_lower", c);
   }
   if (ends_before("lower")) return c;
 
   // One statement an op; views become index maps.
-  if (runs("lower")) {
+  if (enters("lower")) {
     FE_TRY(c.program, lower::lower(c.graph, registry, device_kind, ledger));
     FE_CHECK(loop::verify(*c.program));
     show("loops", "lower", c);
   }
   if (c.program) c.stats.statements = c.program->statements.size();
   if (options.device == run::interpreter_name) {
+    watch.end();
     c.stats.compile_ms = milliseconds_since(start);
     return c;
   }
   // Producers go into their consumers before groups are formed, so that fusion sees real traffic only.
-  if (runs("inline")) {
+  if (enters("inline")) {
     schedule::inline_producers(*c.program, ledger);
     FE_CHECK(loop::verify(*c.program));
     show("loops", "inline", c);
   }
   schedule::FusionRequests requests;
-  if (runs("pre_fusion")) FE_CHECK(plugin::run_pre_fusion(*c.program, registry, gate, requests, ledger));
+  if (enters("pre_fusion")) FE_CHECK(plugin::run_pre_fusion(*c.program, registry, gate, requests, ledger));
   if (ends_before("fuse")) return c;
 
   if (devices.empty()) {
     FE_TRY(devices, open_devices());
   }
-  if (runs("fuse")) {
+  if (enters("fuse")) {
     schedule::FusionLimits limits;
     limits.fuse = options.fuse;
     limits.local_bytes = devices.back()->codegen()->target.local_bytes;
@@ -230,7 +301,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   }
   // Providers that take a part of a group see it with its maps apart.
   std::optional<schedule::Schedule> parts;
-  if (runs("post_fusion")) {
+  if (enters("post_fusion")) {
     FE_CHECK(plugin::run_post_fusion(*c.schedule, registry, gate, ledger));
     // Groups are final: maps move into the statement whose loops they share.
     schedule::drop_unread(*c.schedule);
@@ -248,13 +319,14 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   auto& groups = c.schedule ? *c.schedule : no_groups;
   cache::Kernels kernels(options.cache);
   const run::BuildOptions build{options.threads, options.jobs, options.listings || options.to == "code",
-                                &kernels};
+                                &kernels, options.observation};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split
   if (parts) merged = groups;
   place::Placement placement;
   while (true) {
     const size_t refused = refusals.count();
     if (merged) groups = *merged;
+    watch.begin("select");
     // A device for each group, by what it covers.
     placement = place::place(groups, devices, refusals, ledger);
     // Libraries that cover a group, or a part of it and leave the rest to the code generator.
@@ -262,19 +334,24 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     run::Builder builder(groups, devices, placement, regions, build, refusals, ledger);
     // A kernel for each group, and the cheapest candidate that is proposed for it.
     FE_CHECK(c.kernel ? builder.select(*c.kernel) : builder.select());
+    watch.begin("plan");
     // Places in the arena for what lives between kernels.
     builder.plan();
+    watch.begin("emit");
     // Machine code, all kernels in parallel. What does not compile is placed again.
     FE_CHECK(builder.emit());
     if (refusals.count() != refused) continue;
     if (!options.to.empty() || c.kernel) {
-      c.listing = runs("code") ? builder.code() : builder.text();
+      c.listing = enters("code") ? builder.code() : builder.text();
+      watch.end();
       return c;
     }
+    watch.begin("link");
     // The launches of a load and of a run.
     FE_TRY(c.executable, builder.link());
     if (c.executable) break;
   }
+  watch.end();
   c.stats.kernels =
       static_cast<size_t>(std::ranges::count(c.executable->steps, run::no_copy, &run::Launch::copy));
   c.stats.unique_kernels = c.executable->kernels.size();

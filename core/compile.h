@@ -24,6 +24,9 @@ namespace ferrite::core {
 namespace plugin {
 class PassWatcher;
 }
+namespace observe {
+class Observation;
+}
 
 struct CompileOptions {
   std::string device;  ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
@@ -36,7 +39,9 @@ struct CompileOptions {
   plugin::PassWatcher* watcher = nullptr;  ///< of the passes over graphs; outlives the compilation
   std::string
       cache;  ///< a folder where compiled kernels are kept from one process to the next; empty: nowhere
-  bool listings = false;                       ///< keep the kernels' listings for --log output_code
+  bool listings = false;  ///< keep the kernels' listings for --log output_code
+  observe::Observation* observation =
+      nullptr;  ///< where not null: filled with what is seen; outlives the compilation
   rewrite::NearMisses* near_misses = nullptr;  ///< where not null: where rules nearly matched is added to it
 };
 

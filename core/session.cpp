@@ -9,6 +9,7 @@
 #include "core/graph/parse.h"
 #include "core/loop/eval.h"
 #include "core/lower/lower.h"
+#include "core/observe/observation.h"
 #include "core/place/region.h"
 #include "core/plugin/host.h"
 #include "core/plugin/serial.h"
@@ -20,6 +21,7 @@ namespace ferrite::core {
 Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline) {
   std::unique_ptr<Session> session(new Session());
   session->pipeline_ = pipeline;
+  FE_TRY(session->metrics_, observe::Metrics::from_environment());
   session->host_ = plugin::make_host();
   session->registry_ = std::make_unique<plugin::Registry>(*session->host_);
   FE_CHECK(session->registry_->add_core_op(place::region_op_def()));
@@ -228,12 +230,19 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   auto start = std::chrono::steady_clock::now();
   FE_TRY(auto imported, graph(input_dims));
   auto program = std::make_shared<Program>();
-  program->import_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  auto compiled = compile(std::move(imported), session_.registry(), options, program->ledger);
+  const auto imported_at = std::chrono::steady_clock::now();
+  program->import_ms = std::chrono::duration<double, std::milli>(imported_at - start).count();
+  CompileOptions watched = options;
+  observe::Observation seen;
+  const auto& metrics = session_.metrics();
+  if (!watched.observation && metrics.any()) watched.observation = &seen;
+  if (watched.observation) watched.observation->add({"session", "import", start, imported_at, 0, {}});
+  auto compiled = compile(std::move(imported), session_.registry(), watched, program->ledger);
   if (!compiled) return at(path_, std::move(compiled.error()));
   program->compilation = std::move(*compiled);
   program->compilation.stats.compile_ms += program->import_ms;
+  if (metrics.any() && program->compilation.executable)
+    FE_CHECK(metrics.write(path_, *watched.observation, program->compilation, program->ledger));
   entry->program = program;
   return program;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/compile.h"
+#include "core/observe/metrics.h"
 #include "core/plugin/manifest.h"
 #include "core/support/error.h"
 
@@ -18,14 +19,17 @@ namespace ferrite::core {
 /// Plugins loaded as a pipeline says. Any-thread after open.
 class Session {
  public:
-  /// Rules that are not built in are tried when they are loaded for the first time (core/trust/verdicts.h).
+  /// Rules that are not built in are tried when they are loaded for the first time (core/trust/verdicts.h). FE-C09 where
+  /// FERRITE_METRICS names a table that there is none of.
   static Result<std::unique_ptr<Session>> open(const plugin::Pipeline& pipeline);
   const plugin::Registry& registry() const { return *registry_; }
   const plugin::Pipeline& pipeline() const { return pipeline_; }
+  const observe::Metrics& metrics() const { return metrics_; }
 
  private:
   Session() = default;
   plugin::Pipeline pipeline_;
+  observe::Metrics metrics_;
   std::unique_ptr<fe_host> host_;
   std::unique_ptr<plugin::Registry> registry_;
 };

@@ -8,6 +8,7 @@
 #include "core/graph/print.h"
 #include "core/graph/verify.h"
 #include "core/lower/lower.h"
+#include "core/observe/observation.h"
 #include "core/rewrite/apply.h"
 #include "core/schedule/api.h"
 #include "core/support/abi.h"
@@ -97,6 +98,9 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
       verdict = error(FE_EINTERNAL, "FE-P11", "what it left is invalid: {}", checked.error().message());
     }
     double milliseconds = milliseconds_since(start);
+    if (options.observation)
+      options.observation->add(
+          {"pass", entry->name, start, Clock::now(), 0, {{"plugin", entry->plugin->id}}});
     if (auto watched = stage.watch(verdict.has_value()); !watched) {
       FE_CHECK(stage.undo());
       return watched;

@@ -12,6 +12,10 @@
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
 
+namespace ferrite::core::observe {
+class Observation;
+}
+
 namespace ferrite::core::plugin {
 
 /// Looks at what passes and rules do to a graph. An error of end() is a verdict: the compilation ends with it as it is, whatever
@@ -24,9 +28,10 @@ class PassWatcher : public rewrite::Watcher {
 };
 
 struct GateOptions {
-  std::vector<std::string> only_passes;        ///< not empty: others are skipped
-  rewrite::NearMisses* near_misses = nullptr;  ///< where not null: where rules nearly matched is added to it
-  PassWatcher* watcher = nullptr;              ///< of the passes over graphs
+  std::vector<std::string> only_passes;         ///< not empty: others are skipped
+  rewrite::NearMisses* near_misses = nullptr;   ///< where not null: where rules nearly matched is added to it
+  PassWatcher* watcher = nullptr;               ///< of the passes over graphs
+  observe::Observation* observation = nullptr;  ///< where not null: gets a span of each pass
   bool expect = true;  ///< whether a pass is to be applied as often as manifests expect
 };
 

@@ -10,6 +10,7 @@
 #include "core/kernel/legalise.h"
 #include "core/loop/keywords.h"
 #include "core/loop/print.h"
+#include "core/observe/observation.h"
 #include "core/plugin/serial.h"
 #include "core/run/mirrors.h"
 #include "core/run/pack.h"
@@ -36,6 +37,31 @@ struct Unit {
   const Compiler* compiler = nullptr;  ///< who compiles it
   uint64_t candidate = 0;
   std::string candidate_name;
+};
+
+/// Tells an observation how long a kernel took to compile, or to be found in the cache. Does nothing where there is none.
+class CompileSpan {
+ public:
+  CompileSpan(observe::Observation* observation, const Unit& unit, int64_t worker)
+      : observation_(observation), unit_(unit), worker_(worker) {
+    if (observation_) start_ = observe::Clock::now();
+  }
+  ~CompileSpan() {
+    if (observation_)
+      observation_->add({"compile",
+                         unit_.provenance,
+                         start_,
+                         observe::Clock::now(),
+                         static_cast<uint32_t>(worker_),
+                         {{"kernel", unit_.entry}, {"candidate", unit_.candidate_name}}});
+  }
+  CompileSpan(const CompileSpan&) = delete;
+
+ private:
+  observe::Observation* observation_;
+  const Unit& unit_;
+  int64_t worker_;
+  observe::Clock::time_point start_;
 };
 
 }  // namespace
@@ -120,6 +146,15 @@ class Builder::Steps {
                                 lifetimes[k].bytes, lifetimes[k].first, lifetimes[k].last);
     }
     executable_->add_to_arena(home(), memory.bytes);
+    if (auto* seen = options_.observation) {
+      seen->memory.clear();
+      for (size_t k = 0; k < buffers.size(); ++k)
+        seen->memory.push_back(
+            {buffers[k], memory.offsets[k], lifetimes[k].bytes, lifetimes[k].first, lifetimes[k].last});
+      seen->groups = groups_.size();
+      seen->arena_bytes = memory.bytes;
+      seen->buffer_bytes = memory.sum;
+    }
     log::print("schedule", "memory plan: {} buffers, {} bytes with reuse, {} without", buffers.size(),
                memory.bytes, memory.sum);
   }
@@ -342,10 +377,11 @@ class Builder::Steps {
     std::iota(context.order.begin(), context.order.end(), size_t{0});
     std::stable_sort(context.order.begin(), context.order.end(),
                      [&](size_t a, size_t b) { return units_[a].bytes.size() > units_[b].bytes.size(); });
-    auto compile = [](void* opaque, int64_t begin, int64_t end, int64_t) {
+    auto compile = [](void* opaque, int64_t begin, int64_t end, int64_t worker) {
       auto& c = *static_cast<Context*>(opaque);
       for (int64_t k = begin; k < end; ++k) {
         size_t u = c.order[static_cast<size_t>(k)];
+        const CompileSpan span(c.builder.options_.observation, c.builder.units_[u], worker);
         auto& slot = c.slots[u];
         const auto& unit = c.builder.units_[u];
         const auto& compiler = *unit.compiler;
@@ -390,6 +426,7 @@ class Builder::Steps {
     for (size_t u = 0; u < units_.size(); ++u)
       if (slots[u].failed) FE_CHECK(refuse(u, std::move(*slots[u].failed)));
     if (std::ranges::any_of(slots, [](const Slot& slot) { return slot.failed.has_value(); })) return {};
+    if (options_.observation) options_.observation->kernels.clear();
     for (size_t u = 0; u < units_.size(); ++u) {
       auto& slot = slots[u];
       auto& made = slot.kernel;
@@ -409,11 +446,24 @@ class Builder::Steps {
         log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
                                           loop::print(units_[u].group.kernel)));
       if (!made.listing.empty() && log::enabled("output_code")) log::write("output_code", made.listing);
+      if (options_.observation) observe_kernel(units_[u], made);
       code_.push_back(std::move(made.listing));
       executable_->kernels.push_back(std::move(kernel));
       blobs_.push_back(std::move(made.blob));
     }
     return {};
+  }
+
+  void observe_kernel(const Unit& unit, const cache::CompiledKernel& made) {
+    observe::Kernel seen{unit.entry,
+                         unit.provenance,
+                         unit.candidate_name,
+                         observe::facts_of(unit.group.kernel),
+                         loop::print(unit.group.kernel),
+                         made.listing,
+                         made.registers,
+                         made.spills};
+    options_.observation->kernels.push_back(std::move(seen));
   }
 
   /// Everything that the code depends on; empty where the cache is closed or the provider has no fingerprint.
@@ -514,6 +564,7 @@ class Builder::Steps {
       const auto& state = groups_[g];
       auto& steps = state.init ? executable_->init : executable_->steps;
       Launch launch;
+      launch.provenance = state.provenance;
       if (state.call) {
         const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
         if (call.region == loop::none)
@@ -602,6 +653,7 @@ class Builder::Steps {
       if (!added) return found->second;
       Launch prepare;
       prepare.kernel = static_cast<uint32_t>(pack.unit);
+      prepare.provenance = units_[pack.unit].provenance;
       for (const auto& buffer : units_[pack.unit].group.kernel.buffers) {
         if (buffer.kind != FE_BUFFER_OUTPUT) {
           prepare.arguments.push_back(

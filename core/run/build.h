@@ -13,6 +13,10 @@
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
 
+namespace ferrite::core::observe {
+class Observation;
+}
+
 namespace ferrite::core::run {
 
 struct BuildOptions {
@@ -20,6 +24,7 @@ struct BuildOptions {
   int64_t jobs = 0;                 ///< kernels that compile at a time; 0 = as many as there are workers
   bool listings = false;            ///< keep what the provider shows of the code it makes
   cache::Kernels* cache = nullptr;  ///< where kernels are looked for and kept; null: nowhere
+  observe::Observation* observation = nullptr;  ///< where not null: gets the kernels and the memory plan
 };
 
 /// From schedule to executable, in steps: select, plan, emit, link, each once and in this order. What it is made from outlives

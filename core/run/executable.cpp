@@ -280,7 +280,16 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
                              std::span<void* const> output_data) const {
   FE_CHECK(context.allocated_);
   const Buffers buffers{input_data, output_data};
-  for (const auto& step : steps) FE_CHECK(launch(step, buffers, context));
+  if (context.times_) {
+    context.times_->clear();
+    for (const auto& step : steps) {
+      const auto start = std::chrono::steady_clock::now();
+      FE_CHECK(launch(step, buffers, context));
+      context.times_->push_back({start, std::chrono::steady_clock::now()});
+    }
+  } else {
+    for (const auto& step : steps) FE_CHECK(launch(step, buffers, context));
+  }
   for (size_t k = 0; k < output_places.size(); ++k) {
     const auto& place = output_places[k];
     if (place.kind == Place::Kind::output && place.number == k) continue;

@@ -2,8 +2,10 @@
 // What compiling gives: loaded kernels, constants, two launch lists (init, run) and a memory plan.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +34,7 @@ struct Launch {
   uint32_t device = 0;      ///< of a copy: whose runtime makes it
   uint32_t copy = no_copy;  ///< FE_COPY_*: from the first argument to the second one
   std::vector<Place> arguments;
+  std::string provenance;                  ///< model nodes; of a copy: empty
   loop::CallInfo call;                     ///< function != null: an opaque kernel
   std::vector<fe_tensor_type> call_types;  ///< one an argument of a call; dims point into call_dims
   std::vector<std::vector<int64_t>> call_dims;
@@ -58,6 +61,11 @@ struct PortInfo {
 /// The ports that these buffers of a program are.
 std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
                                      std::span<const loop::BufferId> buffers);
+
+/// When a launch of a run began and was done.
+struct LaunchTime {
+  std::chrono::steady_clock::time_point start, end;
+};
 
 /// Immutable after load(). run() may be called from one thread at a time for each Context.
 class Executable {
@@ -91,12 +99,20 @@ class Executable {
     ~Context();
     Context(const Context&) = delete;
 
+    /// Keeps the times of the launches of each later run.
+    void keep_times() { times_.emplace(); }
+    /// Of the last run, by step; empty where they are not kept.
+    std::span<const LaunchTime> times() const {
+      return times_ ? std::span<const LaunchTime>(*times_) : std::span<const LaunchTime>();
+    }
+
    private:
     friend class Executable;
     const Executable& executable_;
     Result<void> allocated_;
     std::vector<void*> arenas_, workspaces_;  ///< by device
     std::vector<void*> errors_;               ///< by device: null where it writes the host's memory
+    std::optional<std::vector<LaunchTime>> times_;
   };
 
   /// `inputs` and `outputs`: contiguous elements in host memory that the device can reach, in the order of the ports.

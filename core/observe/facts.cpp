@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/observe/facts.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+
+namespace ferrite::core::observe {
+namespace {
+
+using loop::BodyOp;
+using loop::Statement;
+using loop::VarKind;
+
+double points_of(const Statement& statement) {
+  double points = 1;
+  for (const auto& var : statement.vars) points *= static_cast<double>(var.extent);
+  return points;
+}
+
+double parallel_points_of(const Statement& statement) {
+  double points = 1;
+  for (const auto& var : statement.vars)
+    if (var.kind == VarKind::parallel) points *= static_cast<double>(var.extent);
+  return points;
+}
+
+const char* name_of_kind(uint32_t kind) {
+  switch (kind) {
+    case FE_STATEMENT_REDUCE: return "reduce";
+    case FE_STATEMENT_CONTRACT: return "contract";
+    case FE_STATEMENT_SCATTER: return "scatter";
+    case FE_STATEMENT_SERIAL: return "serial";
+    default: return "map";
+  }
+}
+
+/// By how many elements the address of a load grows when `var` grows by one, at the first point; none where it is not affine
+/// there: computed indices count as 0.
+int64_t step_of(const loop::Kernel& kernel, const BodyOp& load, loop::index::Symbol var) {
+  const auto& buffer = kernel.buffers[load.buffer];
+  if (buffer.strides.size() != load.index.size()) return 0;
+  std::vector<int64_t> here(kernel.pool.symbol_count()), next(here);
+  next[var] = 1;
+  int64_t step = 0;
+  for (size_t d = 0; d < load.index.size(); ++d)
+    step +=
+        (kernel.pool.eval(load.index[d], next) - kernel.pool.eval(load.index[d], here)) * buffer.strides[d];
+  return step;
+}
+
+/// Whether the loads of a reduction walk memory along what is reduced or along what is kept; the largest buffer decides.
+std::string reduction_hint_of(const loop::Kernel& kernel, const Statement& statement) {
+  const BodyOp* largest = nullptr;
+  for (const auto& op : statement.ops)
+    if (op.code == FE_OP_LOAD && kernel.buffers[op.buffer].kind != FE_BUFFER_LOCAL &&
+        (!largest || kernel.buffers[op.buffer].bytes() > kernel.buffers[largest->buffer].bytes()))
+      largest = &op;
+  if (!largest) return {};
+  for (const auto& var : statement.vars)
+    if (var.extent > 1 && step_of(kernel, *largest, var.symbol) == 1) {
+      if (var.kind == VarKind::reduction) return "inner";
+      if (var.kind == VarKind::parallel) return "outer";
+    }
+  return {};
+}
+
+}  // namespace
+
+Facts facts_of(const loop::Kernel& kernel) {
+  Facts facts;
+  const Statement* heaviest = nullptr;
+  double most = -1;
+  facts.loops = kernel.statements.empty() ? 0 : kernel.shared;
+  // How many bytes each buffer's loads and stores can reach.
+  std::vector<double> read(kernel.buffers.size()), written(kernel.buffers.size());
+  std::set<loop::BufferId> made;  // by the statements before: reading them again brings nothing in
+  for (const auto& statement : kernel.statements) {
+    const double points = points_of(statement), parallel = parallel_points_of(statement);
+    double work = 0;
+    const auto finish = statement.finish_part(kernel.pool);
+    for (size_t k = 0; k < statement.ops.size(); ++k) {
+      const auto& op = statement.ops[k];
+      const double times = finish[k] ? parallel : points;
+      if (op.is_prim()) work += times;
+      if (op.code != FE_OP_LOAD) continue;
+      const auto& buffer = kernel.buffers[op.buffer];
+      if (buffer.kind == FE_BUFFER_LOCAL) continue;
+      ++facts.loads;
+      if (!made.contains(op.buffer))
+        read[op.buffer] += times * static_cast<double>(bytes_of(buffer.dtype, 1));
+    }
+    work += points * static_cast<double>(statement.reductions.size());  // the combining
+    facts.operations += work;
+    const double stored = statement.kind == FE_STATEMENT_SERIAL ? points : parallel;
+    for (const auto& store : statement.stores) {
+      const auto& buffer = kernel.buffers[store.buffer];
+      if (store.mode != FE_STORE_SET) {
+        ++facts.atomics;
+        read[store.buffer] += stored * static_cast<double>(bytes_of(buffer.dtype, 1));
+      }
+      if (buffer.kind == FE_BUFFER_LOCAL) continue;
+      ++facts.stores;
+      made.insert(store.buffer);
+      written[store.buffer] += stored * static_cast<double>(bytes_of(buffer.dtype, 1));
+    }
+    facts.loops += statement.vars.size() - std::min<size_t>(kernel.shared, statement.vars.size());
+    // A contraction is what the kernel is for, whatever stands behind it.
+    const double weight =
+        statement.kind == FE_STATEMENT_CONTRACT ? std::numeric_limits<double>::max() : std::max(work, points);
+    if (weight > most || (weight == most && heaviest && heaviest->kind < statement.kind)) {
+      most = weight;
+      heaviest = &statement;
+    }
+  }
+  if (heaviest) {
+    facts.category = name_of_kind(heaviest->kind);
+    for (const auto& var : heaviest->vars)
+      (var.kind == VarKind::reduction ? facts.reduced : facts.sizes).push_back(var.extent);
+    if (heaviest->kind == FE_STATEMENT_REDUCE) facts.reduction_hint = reduction_hint_of(kernel, *heaviest);
+  }
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    const auto& buffer = kernel.buffers[b];
+    if (buffer.kind == FE_BUFFER_LOCAL) continue;
+    const int64_t bytes = buffer.bytes();
+    const int64_t times = read[b] > 0 && written[b] > 0 ? 2 : 1;
+    facts.argument_bytes += times * bytes;
+    for (const double reached : {read[b], written[b]})
+      facts.moved_bytes += static_cast<int64_t>(std::min(reached, static_cast<double>(bytes)));
+  }
+  return facts;
+}
+
+}  // namespace ferrite::core::observe

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is seen of a compilation and of runs, where somebody asks for it: spans of time, sizes by stage, kernels, the memory plan.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/observe/facts.h"
+
+namespace ferrite::core::observe {
+
+using Clock = std::chrono::steady_clock;
+
+/// A stretch of time on one thread. Spans of a thread nest or are apart.
+struct Span {
+  std::string category;  ///< session, stage, pass, compile, run, kernel
+  std::string name;
+  Clock::time_point start, end;
+  uint32_t thread = 0;  ///< 0: who compiles and runs; others: the workers of the pool
+  std::vector<std::pair<std::string, std::variant<int64_t, std::string>>> arguments;
+};
+
+/// How large a program is; 0 for a form that it does not have yet, or no longer.
+struct Sizes {
+  size_t nodes = 0, statements = 0, groups = 0;
+  std::map<std::string, size_t> ops;  ///< nodes by op
+};
+
+struct Stage {
+  std::string name;
+  double milliseconds = 0;
+  Sizes before, after;
+  std::string text;  ///< of what it left; empty where that is what the stage before left, or is not wanted
+};
+
+/// A kernel of the program: several launches may share one.
+struct Kernel {
+  std::string entry, provenance, candidate;
+  Facts facts;
+  std::string text;     ///< what it computes
+  std::string listing;  ///< the code, where the provider shows it; empty where it is not wanted
+  int64_t registers = -1, spills = -1;
+};
+
+/// A buffer of the memory plan: it lives from launch group `first` to `last`, both inclusive.
+struct PlannedBuffer {
+  uint32_t buffer = 0;
+  int64_t offset = 0, bytes = 0;
+  size_t first = 0, last = 0;
+};
+
+/// Filled by one compilation, then by runs. Spans are any-thread.
+class Observation {
+ public:
+  bool texts = false;  ///< keep the text of each stage
+  std::vector<Stage> stages;
+  std::vector<Kernel> kernels;  ///< by their number in the executable, packing kernels included
+  std::vector<PlannedBuffer> memory;
+  size_t groups = 0;         ///< steps of the memory plan
+  int64_t arena_bytes = 0;   ///< with reuse
+  int64_t buffer_bytes = 0;  ///< without
+
+  void add(Span span) {
+    std::lock_guard lock(mutex_);
+    spans_.push_back(std::move(span));
+  }
+  std::vector<Span> spans() const {
+    std::lock_guard lock(mutex_);
+    return spans_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Span> spans_;
+};
+
+}  // namespace ferrite::core::observe

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is seen of compilations and runs: traces and metric tables.
+
+Usage: test_observe.py [--ferrite FILE] [unittest options]
+"""
+
+import csv
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from program import OK, USAGE, ProgramTest, main  # noqa: E402
+
+# Three kernels: a contraction, a reduction over columns, and one that repeats the first one's.
+MODEL = """ferrite graph 0
+graph @small(%x: f32[64,48], %w: f32[48,48]) -> (%y "y", %sum "sum") {
+  %a = matmul(%x, %w) from "First, \\"quoted\\""
+  %b = relu(%a) from "Relu"
+  %c = matmul(%b, %w) from "<script>alert(1)</script>"
+  %y = relu(%c) from "Relu2"
+  %sum = reduce_sum(%x) {axes = [0], keepdims = false} from "Sum"
+}
+"""
+PLUS_ONE = """ferrite graph 0
+graph @plus(%x: f32[250000000]) -> (%y "y") {
+  %one = literal f32[] {1}
+  %y = add(%x, %one) from "Add"
+}
+"""
+SCATTER = """ferrite graph 0
+graph @scatter(%x: f32[1000], %i: i64[10], %u: f32[10]) -> (%y "y") {
+  %y = scatter_elements(%x, %i, %u) {reduction = "add"} from "Scatter"
+}
+"""
+STAGES = ["pre_grad", "post_grad", "pre_lower", "lower", "inline", "fuse", "post_fusion", "select", "plan", "emit", "link"]
+
+
+class ObserveTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        for name, text in {"small": MODEL, "plus": PLUS_ONE, "scatter": SCATTER}.items():
+            (self.folder / f"{name}.fe").write_text(text)
+
+    def metrics(self, tables, *words, **environment):
+        done = self.call(*words, environment={"FERRITE_METRICS": tables, **environment})
+        self.assertEqual(done.returncode, OK, done.stderr)
+        return done
+
+    def rows(self, table, folder="."):
+        with (self.folder / folder / f"metric_{table}.csv").open(newline="") as file:
+            return list(csv.DictReader(file))
+
+
+class TraceTest(ObserveTest):
+    def trace(self, *words):
+        done = self.call("run", "small.fe", "--trace", "out.json", "--threads", 2, *words)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        return json.loads((self.folder / "out.json").read_text())["traceEvents"]
+
+    def test_every_kernel_of_a_run_is_a_span(self):
+        self.metrics("kernel", "run", "small.fe")
+        launches = {row["kernel"]: int(row["launches"]) for row in self.rows("kernel")}
+        spans = [event for event in self.trace() if event["ph"] == "X"]
+        seen = [span["args"] for span in spans if span["cat"] == "kernel"]
+        self.assertGreaterEqual(len(seen), 3)
+        for kernel, count in launches.items():
+            self.assertEqual(sum(each["kernel"] == kernel for each in seen), count, kernel)
+        self.assertEqual(sum(launches.values()), len(seen))
+        self.assertEqual([each["step"] for each in seen], list(range(len(seen))))
+        names = ",".join(each["provenance"] for each in seen)
+        for node in ("First", '"quoted"', "<script>", "Sum"):
+            self.assertIn(node, names)
+        self.assertIn(64 * 48 * 4 + 48 * 4, [each["bytes"] for each in seen])
+        for each in seen:
+            self.assertEqual(each["thread"], 0)
+
+    def test_spans_nest(self):
+        spans = [event for event in self.trace() if event["ph"] == "X"]
+        stages = [span["name"] for span in spans if span["cat"] == "stage"]
+        self.assertEqual([stage for stage in stages if stage in STAGES], STAGES)
+        self.assertIn("open plugins", [span["name"] for span in spans])
+        self.assertTrue([span for span in spans if span["cat"] == "pass"])
+        slack = 0.002  # microseconds: times are rounded
+        for thread in {span["tid"] for span in spans}:
+            open_ends = []
+            mine = [span for span in spans if span["tid"] == thread]
+            for span in sorted(mine, key=lambda each: (each["ts"], -each["dur"])):
+                start, end = span["ts"], span["ts"] + span["dur"]
+                self.assertGreaterEqual(start, 0)
+                while open_ends and open_ends[-1] <= start + slack:
+                    open_ends.pop()
+                if open_ends:
+                    self.assertLessEqual(end, open_ends[-1] + slack, span)
+                open_ends.append(end)
+        for outer, inner in (("run", "kernel"), ("stage", "pass")):
+            around = [(s["ts"] - slack, s["ts"] + s["dur"] + slack) for s in spans if s["cat"] == outer]
+            for span in spans:
+                if span["cat"] == inner:
+                    self.assertTrue([1 for a, b in around if a <= span["ts"] and span["ts"] + span["dur"] <= b], span)
+
+    def test_the_interpreter_has_one_span_of_its_run(self):
+        spans = self.trace("--device", "interpreter")
+        self.assertEqual([span["name"] for span in spans if span.get("cat") in ("run", "kernel")], ["run"])
+
+    def test_a_file_that_cannot_be_written(self):
+        self.assertRefused(self.call("run", "small.fe", "--trace", "no/out.json"), "FE-C10", "no/out.json")
+
+    def test_nothing_is_written_unasked(self):
+        before = sorted(self.folder.iterdir())
+        self.assertEqual(self.call("run", "small.fe", environment={"FERRITE_METRICS": ""}).returncode, OK)
+        self.assertEqual(sorted(self.folder.iterdir()), before)
+
+
+class MetricsTest(ObserveTest):
+    def test_an_unknown_table(self):
+        done = self.call("run", "small.fe", environment={"FERRITE_METRICS": "graph,kernels"})
+        self.assertRefused(done, "FE-C09", r"'kernels'.*graph, fusion, kernel, cache.*'kernel'", USAGE)
+        self.assertEqual(list(self.folder.glob("metric_*")), [])
+
+    def test_sizes_by_stage(self):
+        self.metrics("graph", "explain", "small.fe")
+        self.assertEqual([path.name for path in self.folder.glob("metric_*")], ["metric_graph.csv"])
+        rows = self.rows("graph")
+        self.assertEqual(list(rows[0])[0], "model")
+        self.assertEqual({row["model"] for row in rows}, {"small.fe"})
+        self.assertEqual([row["stage"] for row in rows if row["stage"] in STAGES], STAGES)
+        stages = {row["stage"]: row for row in rows}
+        self.assertEqual(stages["pre_grad"]["nodes_before"], "5")
+        self.assertEqual(stages["lower"]["statements_after"], rows[0]["statements"])
+        # Two relus went into what stands before them.
+        self.assertEqual((stages["post_fusion"]["groups_after"], rows[0]["kernels"]), ("3", "3"))
+        self.assertEqual((rows[0]["statements"], rows[0]["nodes_before_fusion"]), ("5", "5"))
+
+    def test_fusions(self):
+        self.metrics("fusion", "explain", "small.fe")
+        rows = self.rows("fusion")
+        pairs = {(row["outcome"], row["category"]): int(row["pairs"]) for row in rows}
+        tried = pairs.pop(("tried", ""))
+        self.assertEqual(sum(pairs.values()), tried)
+        self.assertEqual(pairs[("fused", "")], 2)
+        self.assertTrue([category for outcome, category in pairs if outcome == "refused" and category])
+
+    def test_kernels(self):
+        self.metrics("kernel", "explain", "small.fe")
+        rows = self.rows("kernel")
+        contract = next(row for row in rows if row["category"] == "contract" and int(row["launches"]) == 1)
+        self.assertEqual((contract["size_hints"], contract["reduced_sizes"]), ("64x48", "48"))
+        # The product, its sum, and relu's maximum.
+        self.assertEqual(int(contract["operations"]), 2 * 64 * 48 * 48 + 64 * 48)
+        total = next(row for row in rows if row["category"] == "reduce")
+        self.assertEqual((total["reduction_hint"], total["loads"], total["stores"]), ("outer", "1", "1"))
+        self.assertEqual((total["provenance"], total["loops"], total["atomics"]), ("Sum", "2", "0"))
+        self.assertEqual(int(total["argument_bytes"]), 64 * 48 * 4 + 48 * 4)
+        text = (self.folder / total["text"]).read_text()
+        self.assertRegex(text, "^ferrite kernel 0\n")
+        self.assertIn("reduce", text)
+        self.assertEqual(self.call("opt", total["text"], "--to", "emit").returncode, OK)
+
+    def test_argument_bytes_without_running(self):
+        self.metrics("kernel", "explain", "plus.fe")
+        (row,) = self.rows("kernel")
+        self.assertEqual((row["argument_bytes"], row["argument_size"]), ("2000000000", "2.0 GB"))
+        self.assertEqual((row["category"], row["size_hints"], row["reduction_hint"]), ("map", "250000000", ""))
+        self.assertEqual(row["operations"], "250000000")
+
+    def test_atomic_adds_and_what_is_changed_in_place(self):
+        self.metrics("kernel", "explain", "scatter.fe")
+        (row,) = [row for row in self.rows("kernel") if row["atomics"] != "0"]
+        self.assertEqual((row["atomics"], row["category"]), ("1", "scatter"))
+        # The indices, the updates, and the result twice: it is read and written.
+        self.assertEqual(int(row["argument_bytes"]), 10 * 8 + 10 * 4 + 2 * 1000 * 4)
+
+    def test_the_cache(self):
+        words = ("explain", "small.fe", "--cache")
+        kernels = 0
+        for folder, place in (("off", "off"), ("cold", "kept"), ("warm", "kept")):
+            self.metrics("cache", *words, place, FERRITE_METRICS_DIR=folder)
+            rows = {row["outcome"]: row for row in self.rows("cache", folder)}
+            kernels = kernels or int(rows["bypass"]["kernels"])
+            counts = (int(rows["hit"]["kernels"]), int(rows["miss"]["kernels"]))
+            self.assertEqual(counts, {"off": (0, 0), "cold": (0, kernels), "warm": (kernels, 0)}[folder])
+            if folder == "off":
+                self.assertEqual(rows["bypass"]["reason"], "the cache is off")
+
+    def test_models_stand_one_after_the_other(self):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: self.metrics("fusion,cache", "explain", "small.fe"), range(6)))
+        self.metrics("fusion,cache", "explain", "plus.fe")
+        lines = (self.folder / "metric_cache.csv").read_text().splitlines()
+        self.assertEqual([line for line in lines if line.startswith("model,")], lines[:1])
+        rows = self.rows("cache")
+        self.assertEqual(sum(row["model"] == "small.fe" and row["outcome"] == "hit" for row in rows), 6)
+        self.assertEqual(rows[-1]["model"], "plus.fe")
+
+    def test_files_that_cannot_be_written(self):
+        (self.folder / "metric_graph.csv").write_text("model,other\n")
+        done = self.call("explain", "small.fe", environment={"FERRITE_METRICS": "graph"})
+        self.assertRefused(done, "FE-C10", "metric_graph.csv.*other columns")
+        for table in ("graph", "kernel"):
+            place = {"FERRITE_METRICS": table, "FERRITE_METRICS_DIR": "/proc/ferrite"}
+            self.assertRefused(self.call("explain", "small.fe", environment=place), "FE-C10", "/proc/ferrite")
+
+
+if __name__ == "__main__":
+    main(__doc__)
