@@ -110,6 +110,7 @@ Run add_explain(CLI::App& command);
 Run add_onnx_test(CLI::App& command);
 Run add_onnx_case(CLI::App& command);  ///< one directory in this process: what onnx-test starts
 Run add_ops(CLI::App& command);
+Run add_report(CLI::App& command);
 Run add_cache(CLI::App& command);
 Run add_targets(CLI::App& command);
 Run add_plugin(CLI::App& command);

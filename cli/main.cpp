@@ -29,6 +29,7 @@ constexpr Command commands[] = {
     {"bench", "Time a model", add_bench},
     {"opt", "Show a model after any stage, or run some stages over a text", add_opt},
     {"explain", "Show what was decided while compiling, and why", add_explain},
+    {"report", "Write a page about a model's kernels, stages, memory and decisions", add_report},
     {"onnx-test", "Run directories of ONNX test data", add_onnx_test},
     {"ops", "List the ops and what importers read", add_ops},
     {"cache", "Look at the kernels that are kept from one process to the next", add_cache},

@@ -56,6 +56,12 @@ Result<void> Runner::run(std::span<const Tensor> inputs, core::observe::Observat
   return {};
 }
 
+Result<std::span<const core::run::LaunchTime>> Runner::time(std::span<const Tensor> inputs) {
+  context_->keep_times();
+  FE_CHECK(run(inputs));
+  return context_->times();
+}
+
 int64_t Runner::threads() const {
   const auto& executable = program_->compilation.executable;
   return executable ? executable->workers : 1;

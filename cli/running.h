@@ -32,6 +32,8 @@ class Runner {
   static Result<Runner> make(OpenModel& opened, std::span<const Tensor> inputs);
   /// Where `observation` is not null it gets spans of the run and of its launches.
   Result<void> run(std::span<const Tensor> inputs, core::observe::Observation* observation = nullptr);
+  /// Runs, and gives when each launch began and was done; good until the next run.
+  Result<std::span<const core::run::LaunchTime>> time(std::span<const Tensor> inputs);
 
   const core::Program& program() const { return *program_; }
   const std::vector<core::run::PortInfo>& ports() const { return ports_; }
