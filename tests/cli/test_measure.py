@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`ferrite targets --measure`, and the estimates that are made of what it keeps.
+
+Usage: test_measure.py [--ferrite FILE] [unittest options]
+"""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from program import OK, USAGE, ProgramTest, main  # noqa: E402
+
+PLUS_ONE = """ferrite graph 0
+graph @plus(%x: f32[250000000]) -> (%y "y") {
+  %one = literal f32[] {1}
+  %y = add(%x, %one) from "Add"
+}
+"""
+PRODUCT = """ferrite graph 0
+graph @product(%a: f32[100,100], %b: f32[100,100]) -> (%y "y") {
+  %y = matmul(%a, %b) from "Product"
+}
+"""
+# One row of a large table: what is moved is that row, not the table.
+ROW = """ferrite graph 0
+graph @row(%x: f32[100000,100], %i: i64[1]) -> (%y "y") {
+  %y = gather(%x, %i) {axis = 0} from "Row"
+}
+"""
+NOTHING = """ferrite graph 0
+graph @nothing(%x: f32[0,4]) -> (%y "y") {
+  %y = exp(%x) from "Exp"
+}
+"""
+MODELS = {"plus": PLUS_ONE, "product": PRODUCT, "row": ROW, "nothing": NOTHING}
+
+
+class MeasureTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.home = self.folder / "home"
+        for name, text in MODELS.items():
+            (self.folder / f"{name}.fe").write_text(text)
+
+    def estimates(self):
+        """By model, in microseconds."""
+        (self.folder / "metric_kernel.csv").unlink(missing_ok=True)
+        environment = {"FERRITE_METRICS": "kernel", "XDG_CACHE_HOME": str(self.home)}
+        for name in MODELS:
+            done = self.call("explain", f"{name}.fe", "--threads", 1, environment=environment)
+            self.assertEqual(done.returncode, OK, done.stderr)
+        with (self.folder / "metric_kernel.csv").open(newline="") as file:
+            return {row["model"].removesuffix(".fe"): row["estimate_us"] for row in csv.DictReader(file)}
+
+    def test_what_is_measured_becomes_estimates(self):
+        # Nothing was measured: that no work takes no time is known all the same.
+        unknown = {"plus": "unknown", "product": "unknown", "row": "unknown", "nothing": "0.000"}
+        self.assertEqual(self.estimates(), unknown)
+
+        words = ("targets", "--measure", "--threads", 1)
+        done = self.call(*words, environment={"XDG_CACHE_HOME": str(self.home)}, timeout=55)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        (file,) = (self.home / "ferrite/peaks").iterdir()
+        self.assertIn(str(file), done.stdout)
+        peaks = json.loads(file.read_text())
+        self.assertGreater(peaks["operations_per_second"], 1e8)
+        rates = [rate for _, rate in peaks["bandwidth"]]
+        self.assertEqual(rates, sorted(rates, reverse=True))
+        self.assertGreater(rates[-1], 1e8)
+        for name, estimate in self.estimates().items():
+            self.assertGreater(float(estimate), -1 if name == "nothing" else 0)
+
+        peaks |= {"operations_per_second": 1e9, "bandwidth": [[1000, 4e9], [10**6, 2e9]]}
+        file.write_text(json.dumps(peaks))
+        # Bytes over the bandwidth of their size, or operations: 2 x 100^3. The row and the result, and where it is.
+        expected = {"plus": "1000000.000", "product": "2000.000", "row": "0.202", "nothing": "0.000"}
+        self.assertEqual(self.estimates(), expected)
+
+        for damaged in ("", "{", "[]", "{}", '{"operations_per_second": 0, "bandwidth": [[1, 1]]}',
+                        '{"operations_per_second": 1, "bandwidth": []}', '{"operations_per_second": 1, "bandwidth": [[1]]}',
+                        '{"operations_per_second": 1, "bandwidth": [[1, -1]]}'):  # fmt: skip
+            file.write_text(damaged)
+            self.assertEqual(self.estimates(), unknown, damaged)
+
+    def test_what_cannot_be_measured(self):
+        self.assertRefused(self.call("targets", "--measure", "--device", "interpreter"), "FE-C01", "no peaks", USAGE)
+        self.assertRefused(self.call("targets", "--measure", "--device", "none"), "FE-D01", "none", USAGE)
+
+
+if __name__ == "__main__":
+    main(__doc__)
