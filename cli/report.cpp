@@ -80,6 +80,16 @@ std::vector<Row> rows_of(const core::run::Executable& executable, const core::ob
   return rows;
 }
 
+/// The first nodes of a long list; the rest stands with the launches.
+std::string shortened(const std::string& names) {
+  constexpr size_t most = 90;  // bytes
+  if (names.size() <= most) return names;
+  size_t end = names.rfind(',', most);
+  if (end == std::string::npos) end = most;
+  while (end > 0 && (static_cast<unsigned char>(names[end]) & 0xC0) == 0x80) --end;  // not inside a character
+  return names.substr(0, end) + ", …";
+}
+
 /// " and 11 like it": equal layers of a model are one kernel.
 std::string others_of(const Row& row) {
   return row.names.size() == 1 ? std::string() : fmt::format(" and {} like it", row.names.size() - 1);
@@ -153,8 +163,8 @@ std::string kernels(const Seen& seen) {
         "<p class=\"note\">Floors are unknown: this device was not measured with so many threads. "
         "<code>ferrite targets --measure</code> does that once, and takes some seconds.</p>\n";
   text +=
-      "<div class=\"wide\"><table><thead><tr><th class=\"n\">#</th><th>nodes of the model</th><th>kind</th>"
-      "<th class=\"n\">launches</th><th class=\"n\">time</th><th>share</th><th class=\"n\">GB/s</th>"
+      "<div class=\"wide\"><table><thead><tr><th class=\"n\">#</th><th class=\"n\">time</th><th>share</th>"
+      "<th>nodes of the model</th><th>kind</th><th class=\"n\">launches</th><th class=\"n\">GB/s</th>"
       "<th class=\"n\">GFLOP/s</th><th class=\"n\">floor</th><th class=\"n\">of floor</th><th>bound by</th>"
       "</tr></thead>\n<tbody>\n";
   for (size_t k = 0; k < seen.rows.size(); ++k) {
@@ -166,13 +176,13 @@ std::string kernels(const Seen& seen) {
                  : std::string("-");
     };
     text += fmt::format(
-        "<tr class=\"first\"><td class=\"n\">{}</td><td class=\"name\">{}</td><td>{}</td><td "
-        "class=\"n\">{}</td>"
-        "<td class=\"n\">{}</td><td><span class=\"share\" title=\"{:.1f} % of the run's kernels\"><i "
-        "style=\"width:{:.1f}%\"></i></span></td><td class=\"n\">{}</td><td class=\"n\">{}</td>",
-        k + 1, escape(row.names.front() + others_of(row)),
+        "<tr class=\"first\"><td class=\"n\">{}</td><td class=\"n\">{}</td><td><span class=\"share\" "
+        "title=\"{:.1f} % of the run's kernels\"><i style=\"width:{:.1f}%\"></i></span></td><td "
+        "class=\"name\">{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td>",
+        k + 1, html::time_text(row.seconds), 100 * share, 100 * share,
+        escape(shortened(row.names.front()) + others_of(row)),
         escape(row.kernel ? row.kernel->facts.category : "call"), row.names.size(),
-        html::time_text(row.seconds), 100 * share, 100 * share,
         rate(row.kernel ? static_cast<double>(row.kernel->facts.moved_bytes) : 0),
         rate(row.kernel ? row.kernel->facts.operations : 0));
     text += fmt::format(

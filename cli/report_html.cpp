@@ -189,7 +189,7 @@ std::string roofline(std::span<const RooflinePoint> points, const core::observe:
     // The slope ends where it meets the flat roof, and begins at the edge of the picture.
     const double knee = peak - std::log10(rate), start = std::max(least_x, least_y - std::log10(rate));
     text += line("roof", x(start), y(start + std::log10(rate)), x(knee), y(peak));
-    text += label(x(start) + 6, y(start + std::log10(rate)) - 10, "start",
+    text += label(x(start) + 30, y(start + std::log10(rate)) + 8, "start",
                   fmt::format("{} {:.0f} GB/s", name, rate * 1e-9));
     if (rate == fast) text += line("roof", x(knee), y(peak), width - right, y(peak));
     if (fast == slow) break;

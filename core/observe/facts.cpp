@@ -2,9 +2,8 @@
 #include "core/observe/facts.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 #include <set>
+#include <utility>
 
 namespace ferrite::core::observe {
 namespace {
@@ -35,6 +34,9 @@ const char* name_of_kind(uint32_t kind) {
     default: return "map";
   }
 }
+
+/// Which statement a kernel is called after: what stands around a contraction, or a reduction, is there for its sake.
+int rank_of(uint32_t kind) { return kind == FE_STATEMENT_CONTRACT ? 2 : kind == FE_STATEMENT_MAP ? 0 : 1; }
 
 /// By how many elements the address of a load grows when `var` grows by one, at the first point; none where it is not affine
 /// there: computed indices count as 0.
@@ -70,8 +72,8 @@ std::string reduction_hint_of(const loop::Kernel& kernel, const Statement& state
 
 Facts facts_of(const loop::Kernel& kernel) {
   Facts facts;
-  const Statement* heaviest = nullptr;
-  double most = -1;
+  const Statement* main = nullptr;
+  std::pair<int, double> most;
   facts.loops = kernel.statements.empty() ? 0 : kernel.shared;
   // How many bytes each buffer's loads and stores can reach.
   std::vector<double> read(kernel.buffers.size()), written(kernel.buffers.size());
@@ -106,19 +108,17 @@ Facts facts_of(const loop::Kernel& kernel) {
       written[store.buffer] += stored * static_cast<double>(bytes_of(buffer.dtype, 1));
     }
     facts.loops += statement.vars.size() - std::min<size_t>(kernel.shared, statement.vars.size());
-    // A contraction is what the kernel is for, whatever stands behind it.
-    const double weight =
-        statement.kind == FE_STATEMENT_CONTRACT ? std::numeric_limits<double>::max() : std::max(work, points);
-    if (weight > most || (weight == most && heaviest && heaviest->kind < statement.kind)) {
+    const std::pair weight(rank_of(statement.kind), std::max(work, points));
+    if (!main || weight > most) {
       most = weight;
-      heaviest = &statement;
+      main = &statement;
     }
   }
-  if (heaviest) {
-    facts.category = name_of_kind(heaviest->kind);
-    for (const auto& var : heaviest->vars)
+  if (main) {
+    facts.category = name_of_kind(main->kind);
+    for (const auto& var : main->vars)
       (var.kind == VarKind::reduction ? facts.reduced : facts.sizes).push_back(var.extent);
-    if (heaviest->kind == FE_STATEMENT_REDUCE) facts.reduction_hint = reduction_hint_of(kernel, *heaviest);
+    if (main->kind == FE_STATEMENT_REDUCE) facts.reduction_hint = reduction_hint_of(kernel, *main);
   }
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     const auto& buffer = kernel.buffers[b];

@@ -11,8 +11,8 @@
 namespace ferrite::core::observe {
 
 struct Facts {
-  std::string category;          ///< map, reduce, contract, scatter or serial: of its heaviest statement
-  std::vector<int64_t> sizes;    ///< extents of that statement's parallel loops
+  std::string category;        ///< of its main statement: contract, else reduce, scatter or serial, else map
+  std::vector<int64_t> sizes;  ///< extents of that statement's parallel loops
   std::vector<int64_t> reduced;  ///< extents of its reduction loops
   std::string reduction_hint;  ///< inner: neighbours in memory are reduced; outer: they are kept; else empty
   size_t loads = 0, stores = 0;  ///< operations on buffers that other kernels see

@@ -77,7 +77,7 @@ class MeasureTest(ProgramTest):
         peaks |= {"operations_per_second": 1e9, "bandwidth": [[1000, 4e9], [10**6, 2e9]]}
         file.write_text(json.dumps(peaks))
         # Bytes over the bandwidth of their size, or operations: 2 x 100^3. The row and the result, and where it is.
-        expected = {"plus": "1000000.000", "product": "2000.000", "row": "0.202", "nothing": "0.000"}
+        expected = {"plus": "1000000.002", "product": "2000.000", "row": "0.202", "nothing": "0.000"}
         self.assertEqual(self.estimates(), expected)
 
         for damaged in ("", "{", "[]", "{}", '{"operations_per_second": 0, "bandwidth": [[1, 1]]}',
