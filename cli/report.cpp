@@ -209,10 +209,11 @@ std::string roofline(const Seen& seen) {
                       row.seconds / seen.kernel_seconds, row.names.front()});
   }
   return "<h2 id=\"roofline\">Roofline</h2>\n<p>Each circle is a kernel of the table above, the larger the "
-         "more time it "
-         "takes. It cannot be above the lines: the slopes are what memory and the fastest cache deliver, the "
-         "flat part "
-         "what the machine computes. Far below a line there is something to gain.</p>\n" +
+         "more time it takes. The slopes are what memory and the fastest cache deliver, the flat part what "
+         "the "
+         "machine computes. Far below a line there is something to gain; above the lines is a kernel that "
+         "needs fewer "
+         "operations than it is written with, such as a convolution by Winograd's method.</p>\n" +
          html::roofline(points, *seen.peaks);
 }
 
