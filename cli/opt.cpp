@@ -8,6 +8,7 @@
 #include "cli/running.h"
 #include "core/graph/weights.h"
 #include "core/run/device.h"
+#include "core/support/suggest.h"
 
 namespace ferrite::cli {
 namespace {
@@ -62,9 +63,9 @@ Result<void> opt(const Options& options) {
   for (const auto& pass : session->registry().passes()) names.push_back(pass.name);
   for (const auto& name : options.passes)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      return core::at(
-          "--pass " + name,
-          error(FE_EINVALID, "FE-C07", "no plugin has such a pass; there are {}", fmt::join(names, ", ")));
+      return core::at("--pass " + name,
+                      error(FE_EINVALID, "FE-C07", "no plugin has such a pass; there are {}{}",
+                            fmt::join(names, ", "), core::did_you_mean(name, names)));
   FE_TRY(auto source, read_source(*session, options));
   compile.from = options.from;
   compile.to = options.to;

@@ -111,6 +111,12 @@ Result<void> make_plugin(const Options& options) {
         "'{}' is no name for a plugin: write the vendor's and its own joined by a point, as in acme.fuse; "
         "letters, digits and '_', each part begun by a letter",
         options.name);
+  if (options.name.starts_with("ferrite."))
+    return error(
+        FE_EINVALID, "FE-C26",
+        "'{}' is the name of a built-in plugin, or may become one's: those begin with 'ferrite.'; take "
+        "another vendor's name",
+        options.name);
   const fs::path folder = options.output.empty() ? options.name : options.output;
   std::error_code failed;
   if (fs::symlink_status(folder, failed).type() != fs::file_type::not_found)

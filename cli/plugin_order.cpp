@@ -15,6 +15,17 @@ struct Options {
   std::string phase;
 };
 
+/// An order that orders nothing, because the other pass is there and runs in other phases.
+void print_idle(const std::vector<plugin::PassEntry>& passes, const plugin::PassEntry& pass, bool after,
+                const std::string& name) {
+  std::vector<std::string_view> phases;
+  for (const auto& other : passes)
+    if (other.name == name) phases.push_back(other.phase);
+  if (phases.empty() || std::find(phases.begin(), phases.end(), pass.phase) != phases.end()) return;
+  fmt::print("       {} {}: orders nothing, it runs in {}\n", after ? "after" : "before", name,
+             fmt::join(phases, ", "));
+}
+
 Result<void> print_phase(const std::vector<plugin::PassEntry>& passes, std::string_view phase) {
   FE_TRY(const auto order, plugin::order_passes(passes, phase));
   if (order.empty()) return {};
@@ -24,6 +35,8 @@ Result<void> print_phase(const std::vector<plugin::PassEntry>& passes, std::stri
     fmt::print("  {:>2} {} ({})\n", k + 1, order[k]->name, order[k]->plugin->id);
     for (const auto& edge : edges)
       if (edge.second == order[k]) fmt::print("       after {}: {}\n", edge.first->name, edge.reason);
+    for (const auto* names : {&order[k]->after, &order[k]->before})
+      for (const auto& name : *names) print_idle(passes, *order[k], names == &order[k]->after, name);
   }
   for (const auto& pass : passes)
     if (pass.phase == phase && !pass.enabled)

@@ -147,8 +147,10 @@ bool valid_id(std::string_view id) {
 }
 
 Result<std::string> path_within(const std::string& folder, const std::string& relative) {
+  if (relative.empty())
+    return error(FE_EINVALID, "FE-M03", "the path is empty; name a file below the folder of this one");
   auto path = std::filesystem::path(relative).lexically_normal();
-  if (relative.empty() || path.is_absolute() || *path.begin() == ".." || !path.has_filename())
+  if (path.is_absolute() || *path.begin() == ".." || !path.has_filename())
     return error(FE_EINVALID, "FE-M07",
                  "the path '{}' leaves the folder of this file; only files below it may be named", relative);
   return (std::filesystem::path(folder) / path).lexically_normal().string();
@@ -216,6 +218,17 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
                                "the rule file '{}' has the name of another of this plugin, {}; name each "
                                "file once, and files of several folders differently",
                                rules[k], other));
+    // What a link leads to is what is read.
+    std::error_code failed;
+    const auto real = std::filesystem::weakly_canonical(*inside, failed);
+    const auto below = real.lexically_relative(std::filesystem::weakly_canonical(folder, failed));
+    if (!failed && !below.empty() && *below.begin() == "..")
+      return at(
+          place,
+          error(FE_EINVALID, "FE-M07",
+                "the rule file '{}' is a link to {}, which lies outside of the folder of this file; copy "
+                "it into the folder",
+                rules[k], real.string()));
     result.rules.push_back(*inside);
   }
   if (result.library.empty() && result.rules.empty())

@@ -30,6 +30,7 @@ class Finder {
       : request_(request),
         lock_(lock),
         enabled_(std::move(content.enabled)),
+        disabled_(std::move(content.disabled)),
         settings_(std::move(content.settings)),
         pipeline_(std::move(content.pipeline)) {}
 
@@ -60,6 +61,7 @@ class Finder {
   const PipelineRequest& request_;
   const Lock* lock_;
   std::vector<EnabledPlugin> enabled_;
+  std::map<std::string, std::string, std::less<>> disabled_;
   std::map<std::string, PluginSettings, std::less<>> settings_;
   Pipeline pipeline_;
   std::map<std::string, Descriptor, std::less<>> given_;        // by --plugin
@@ -190,7 +192,7 @@ Result<void> Finder::take_descriptor(Descriptor descriptor, PluginRequest& reque
       return at(
           descriptor.rule_places[k],
           error(FE_EINVALID, "FE-M06", "the rule file {} of plugin '{}': {}; add it, or correct 'rules'",
-                path, request.id, text.error().text));
+                path, request.id, fault_of(text.error())));
     request.rule_files.emplace_back(path, std::move(*text));
   }
   request.descriptor = descriptor.path;
@@ -282,6 +284,11 @@ size_t Finder::provider_of(const Requirement& need) const {
 }
 
 Error Finder::missing_requirement(const EnabledPlugin& plugin, const Requirement& need) const {
+  if (auto place = disabled_.find(need.id); place != disabled_.end())
+    return at(place->second, error(FE_EINVALID, "FE-M12",
+                                   "plugin '{}' ({}) requires '{}', which is disabled here; disable '{}' "
+                                   "too, or drop it from 'disable'",
+                                   plugin.id, need.where, need.id, plugin.id));
   std::vector<std::string> names;
   for (const auto& enabled : enabled_) names.push_back(enabled.id);
   for (const auto& [id, descriptor] : descriptors_)
@@ -337,6 +344,9 @@ Result<std::vector<size_t>> Finder::load_order() const {
                   error(FE_EINVALID, "FE-M12", "plugin '{}' requires '{}' >= {}.{}.{}, {} is {}; update it",
                         enabled_[k].id, need.id, need.least.major, need.least.minor, need.least.patch,
                         found->second.path, found->second.version_text));
+      if (other == k)
+        return at(need.where, error(FE_EINVALID, "FE-M12",
+                                    "plugin '{}' requires itself; drop the requirement", enabled_[k].id));
       if (state[other] == 1)
         return at(need.where, error(FE_EINVALID, "FE-M12",
                                     "plugins '{}' and '{}' require each other; drop one of the requirements",

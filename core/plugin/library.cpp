@@ -62,7 +62,8 @@ constexpr uint16_t this_machine = EM_AARCH64;
 Result<void> check_file(const std::string& path) {
   auto file = graph::MappedFile::open(path);
   if (!file)
-    return at(path, error(FE_EINVALID, "FE-M14", "the library cannot be read: {}", file.error().text));
+    return at(path, error(FE_EINVALID, "FE-M14", "the library cannot be read: {}; check its permissions",
+                          file.error().text));
   const auto bytes = (*file)->bytes();
   Elf64_Ehdr header;
   if (bytes.size() < sizeof header) return {};  // what is no library at all, the loader says well
@@ -84,8 +85,11 @@ Result<fe_plugin_entry_v0_fn> load(const std::string& file, const std::string& p
       file, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, failed);
   if (failed) {
     const char* reason = dlerror();
-    return at(path, error(FE_EINVALID, "FE-P02", "the library does not load: {}",
-                          reason ? reason : failed.message()));
+    return at(
+        path,
+        error(FE_EINVALID, "FE-P02",
+              "the library does not load: {}; build or copy it again, or install what it names as missing",
+              reason ? reason : failed.message()));
   }
   auto entry =
       library.has(FE_PLUGIN_ENTRY) ? &library.get<const fe_plugin_v0*(uint32_t)>(FE_PLUGIN_ENTRY) : nullptr;

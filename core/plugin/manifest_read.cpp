@@ -107,16 +107,16 @@ Result<void> Reader::read_extended(const TomlTable& manifest, const std::string&
                         ? files_.default_manifest
                         : (fs::path(absolute_path(path)).parent_path() / extends).lexically_normal().string();
   if (depth >= deepest_extends)
-    return at(
-        manifest.place("extends"),
-        error(FE_EINVALID, "FE-M15", "manifests extend each other {} deep; do they form a circle?", depth));
+    return at(manifest.place("extends"),
+              error(FE_EINVALID, "FE-M15",
+                    "manifests extend each other {} deep; do they form a circle? Drop one 'extends'", depth));
   auto text = read_text_file(base);
   if (!text)
-    return at(
-        manifest.place("extends"),
-        error(text.error().status, text.error().code,
-              "cannot extend {}: {}; write \"default\", \"none\" or the path of a manifest{}", base,
-              text.error().text, did_you_mean(extends, std::array<std::string_view, 2>{"default", "none"})));
+    return at(manifest.place("extends"),
+              error(text.error().status, text.error().code,
+                    "cannot extend {}: {}; write \"default\", \"none\" or the path of a manifest{}", base,
+                    fault_of(text.error()),
+                    did_you_mean(extends, std::array<std::string_view, 2>{"default", "none"})));
   return read_text(*text, base, depth + 1);
 }
 
@@ -147,6 +147,7 @@ Result<void> Reader::read_enabled(const TomlTable& part) {
                       disable[k], did_you_mean(disable[k], name_views(ids))));
     }
     all.erase(found);
+    content_.disabled[disable[k]] = places[k];
   }
   places.clear();
   const auto enable = part.strings("enable", &places);
@@ -251,9 +252,14 @@ Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::st
     pipeline.device_where = settings->place("device");
   }
   if (auto threads = settings->integer("threads")) pipeline.threads = threads;
-  if (auto cache = settings->string("cache"))
+  if (auto cache = settings->string("cache")) {
+    if (cache->empty())
+      return at(
+          settings->place("cache"),
+          error(FE_EINVALID, "FE-M03", "'cache' is empty; write \"on\", \"off\" or the path of a folder"));
     pipeline.cache =
         *cache == "on" || *cache == "off" ? *cache : (fs::path(folder) / *cache).lexically_normal().string();
+  }
   if (auto trust = settings->string("trust"))
     pipeline.trust = *trust == "off" ? Trust::off : *trust == "on" ? Trust::on : Trust::strict;
   return {};

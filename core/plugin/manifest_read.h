@@ -28,6 +28,7 @@ struct EnabledPlugin {
 
 struct ManifestContent {
   std::vector<EnabledPlugin> enabled;
+  std::map<std::string, std::string, std::less<>> disabled;  ///< and where
   std::map<std::string, PluginSettings, std::less<>> settings;
   Pipeline pipeline;  ///< without plugins and idle passes; `search` has the manifests' own folders
 };

@@ -126,13 +126,34 @@ class Settings {
               did_you_mean(described.name, name_views(own))));
   }
 
+  /// Both run in a phase; rules of a file may run in several.
+  Result<void> check_phase(const std::string& name, const std::string& other,
+                           const std::string& where) const {
+    const auto phases_of = [&](const std::string& wanted) {
+      Names phases;
+      for (const auto& pass : passes_)
+        if (pass.name == wanted) phases.push_back(pass.phase);
+      return phases;
+    };
+    const Names own = phases_of(name), others = phases_of(other);
+    if (std::any_of(own.begin(), own.end(), [&](const auto& phase) { return contains(others, phase); }))
+      return {};
+    return at(where,
+              error(FE_EINVALID, "FE-M11",
+                    "pass '{}' runs in {} and '{}' in {}: passes are ordered within a phase, and phases "
+                    "run in their own order; drop it",
+                    name, fmt::join(own, ", "), other, fmt::join(others, ", ")));
+  }
+
   Result<void> override_pass(const PassOverride& change) {
     if (!contains(names_, change.name))
       return unknown("pass", change.name, change.where, names_, change.expect);
     for (const auto& [list, places] :
          {std::pair(&change.after, &change.after_places), std::pair(&change.before, &change.before_places)})
       for (size_t k = 0; k < list->size(); ++k)
-        if (!contains(names_, (*list)[k]) && !contains(pipeline_.idle_passes, (*list)[k]))
+        if (contains(names_, (*list)[k]))
+          FE_CHECK(check_phase(change.name, (*list)[k], (*places)[k]));
+        else if (!contains(pipeline_.idle_passes, (*list)[k]))
           FE_CHECK(unknown("pass", (*list)[k], (*places)[k], names_));
     for (auto& pass : passes_) {
       if (pass.name != change.name) continue;

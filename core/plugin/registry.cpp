@@ -131,7 +131,9 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     const std::string id = std::move(*named);
     if (!plugin->id.empty() && plugin->id != id)
       return at(place, error(FE_EINVALID, "FE-P05",
-                             "it calls itself '{}', the manifest or descriptor says '{}'", id, plugin->id));
+                             "it calls itself '{}', the manifest or descriptor says '{}'; "
+                             "correct the id in one of them",
+                             id, plugin->id));
     plugin->id = id;
     if (description->version.length <= longest_name) plugin->version = abi::view(description->version);
     plugin->description = description;

@@ -133,6 +133,8 @@ Result<DeclaredSetting> read_declaration(const TomlTable& table, std::string_vie
     if (element != "integer" && element != "number")
       return contradiction(table.place(key), name, fmt::format("a {} has no '{}'", result.type, key));
     FE_TRY(*limit, declared_value(table, *table.raw().get(key), name, element, fmt::format("'{}'", key)));
+    if (const auto* number = std::get_if<double>(&**limit); number && std::isnan(*number))
+      return contradiction(table.place(key), name, fmt::format("no number is within a '{}' of nan", key));
   }
   if (result.least && result.most && *result.most < *result.least)
     return contradiction(table.place("max"), name, "'max' is less than 'min'");
@@ -155,8 +157,19 @@ Result<DeclaredSetting> read_declaration(const TomlTable& table, std::string_vie
 
 Result<void> read_declarations(const TomlTable& table, const std::string& prefix, size_t depth,
                                Declarations& declared) {
+  const auto add = [&](const toml::key& key, const std::string& name,
+                       DeclaredSetting setting) -> Result<void> {
+    if (declared.emplace(name, std::move(setting)).second) return {};
+    return at(
+        table.key_place(key),
+        error(FE_EINVALID, "FE-M08",
+              "the setting '{}' is declared twice, here and by tables within tables; drop one of the two",
+              name));
+  };
   for (const auto& [key, node] : table.raw()) {
     const std::string name = prefix + std::string(key.str());
+    if (key.str().empty())
+      return at(table.key_place(key), error(FE_EINVALID, "FE-M03", "a setting has no name; give it one"));
     if (node.is_table() && depth < deepest_settings) {
       const auto inner = *table.table(key.str());
       const auto* type = inner.raw().get("type");
@@ -165,7 +178,8 @@ Result<void> read_declarations(const TomlTable& table, const std::string& prefix
         continue;
       }
       FE_CHECK(inner.check(declaration_keys()));
-      FE_TRY(declared[name], read_declaration(inner, name));
+      FE_TRY(auto setting, read_declaration(inner, name));
+      FE_CHECK(add(key, name, std::move(setting)));
       continue;
     }
     const auto types = setting_types();
@@ -175,7 +189,9 @@ Result<void> read_declarations(const TomlTable& table, const std::string& prefix
                 error(FE_EINVALID, "FE-M03",
                       "'{}' must be declared with a type, one of {}, or a table that has one{}", name,
                       fmt::join(types, ", "), type ? did_you_mean(type->get(), types) : ""));
-    declared[name].type = type->get();
+    DeclaredSetting setting;
+    setting.type = type->get();
+    FE_CHECK(add(key, name, std::move(setting)));
   }
   return {};
 }
@@ -189,12 +205,19 @@ Result<void> read_settings(const TomlTable& table, const std::string& prefix, si
       continue;
     }
     auto value = value_of(node);
+    if (!value && node.is_string())
+      return at(table.place(node),
+                error(FE_EINVALID, "FE-M03", "config '{}' contains a NUL character", name));
     if (!value)
       return at(table.place(node), error(FE_EINVALID, "FE-M03",
                                          "config '{}' must be an integer, a number, a truth value, a string, "
                                          "a list of one of integers, numbers or strings, or a table of these",
                                          name));
-    given.insert_or_assign(name, GivenSetting{std::move(*value), table.key_place(key), table.place(node)});
+    GivenSetting setting{std::move(*value), table.key_place(key), table.place(node)};
+    if (auto [other, added] = given.emplace(name, setting); !added)
+      return at(std::move(setting.key_place),
+                error(FE_EINVALID, "FE-M08", "the setting '{}' is already given at {}; drop one of the two",
+                      name, other->second.key_place));
   }
   return {};
 }
@@ -208,7 +231,10 @@ Result<Declarations> read_declarations(const TomlTable& table) {
 }
 
 Result<void> read_settings(const TomlTable& table, GivenSettings& given) {
-  return read_settings(table, "", 0, given);
+  GivenSettings here;
+  FE_CHECK(read_settings(table, "", 0, here));
+  for (auto& [name, setting] : here) given.insert_or_assign(name, std::move(setting));
+  return {};
 }
 
 Result<std::vector<graph::Attribute>> settle_settings(std::string_view plugin, const Declarations& declared,

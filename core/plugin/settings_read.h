@@ -31,10 +31,12 @@ struct GivenSetting {
 using GivenSettings = std::map<std::string, GivenSetting, std::less<>>;
 
 /// Reads [config] of a descriptor; names of nested settings are joined by points. FE-M03 for what is no declaration,
-/// FE-M18 for one that contradicts itself: a limit or default of another type, or a default that it would refuse.
+/// FE-M18 for one that contradicts itself: a limit or default of another type, or a default that it would refuse. FE-M08 for one
+/// that is there twice, `a = { b = ... }` and `"a.b" = ...`.
 Result<Declarations> read_declarations(const TomlTable& table);
 
-/// Adds what a `config` table of a manifest says; later ones win. FE-M03 for values that no setting has.
+/// Adds what a `config` table of a manifest says; over what was said before. FE-M03 for values that no setting has,
+/// FE-M08 for a setting that the table gives twice.
 Result<void> read_settings(const TomlTable& table, GivenSettings& given);
 
 /// What `plugin` is handed: the settings given, checked, and the defaults of the others, by name. FE-M02 for a setting that

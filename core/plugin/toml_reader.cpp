@@ -11,6 +11,8 @@ namespace {
 
 constexpr int64_t newest_schema = 0;
 constexpr uintmax_t largest_file = 1 << 20;
+/// Tables within tables are read, walked and freed by functions that call themselves.
+constexpr size_t longest_key = 64;
 
 std::string position(const std::string& path, const toml::source_region& source) {
   if (!source.begin) return path;
@@ -29,18 +31,89 @@ std::string_view type_name(const toml::node& node) {
   }
 }
 
+/// Walks over a text and counts the parts of the key that it is in, those of the keys around it included. It goes as far as the
+/// first syntax error and further: what it finds there is of no matter.
+class KeyDepth {
+ public:
+  explicit KeyDepth(std::string_view text) : text_(text) {}
+
+  /// Goes behind the point that makes a key of more than `most` parts; false where there is none.
+  bool find_longer(size_t most) {
+    while (next_ < text_.size()) {
+      const char c = text_[next_];
+      if (c == '"' || c == '\'') {
+        skip_string(c);
+        continue;
+      }
+      ++next_;
+      if (c == '#')
+        next_ = std::min(text_.find('\n', next_), text_.size());
+      else if (c == '[' || c == '{')
+        around_.push_back(points_);
+      else if (c == ']' || c == '}')
+        leave();
+      else if (c == ',' || c == '\n')
+        points_ = around_.empty() ? 0 : around_.back();
+      else if (c == '.' && ++points_ >= most)
+        return true;
+    }
+    return false;
+  }
+
+  /// "3:17", in code points, of what it went behind.
+  std::string place() const {
+    const auto before = text_.substr(0, next_ - 1);
+    const auto line = before.substr(before.rfind('\n') + 1);
+    const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
+    return fmt::format("{}:{}", std::count(before.begin(), before.end(), '\n') + 1,
+                       std::count_if(line.begin(), line.end(), begins) + 1);
+  }
+
+ private:
+  void leave() {
+    if (around_.empty()) return;
+    points_ = around_.back();
+    around_.pop_back();
+  }
+
+  void skip_string(char quote) {
+    const std::string many(3, quote);
+    const bool lines = text_.substr(next_).starts_with(many);
+    for (next_ += lines ? 3 : 1; next_ < text_.size(); ++next_) {
+      const char c = text_[next_];
+      if (c == '\\' && quote == '"') {
+        ++next_;
+      } else if (lines && text_.substr(next_).starts_with(many)) {
+        next_ += 3;
+        // Two more may be the last of the text itself.
+        for (int more = 0; more < 2 && next_ < text_.size() && text_[next_] == quote; ++more) ++next_;
+        return;
+      } else if (!lines && (c == quote || c == '\n')) {
+        next_ += c == quote;
+        return;
+      }
+    }
+    next_ = std::min(next_, text_.size());
+  }
+
+  std::string_view text_;
+  size_t next_ = 0, points_ = 0;
+  std::vector<size_t> around_;
+};
+
 }  // namespace
 
 Result<std::string> read_text_file(const std::string& path) {
   std::error_code failed;
   auto status = std::filesystem::status(path, failed);
   if (!std::filesystem::exists(status))
-    return at(path, error(FE_EINVALID, "FE-M14", "there is no such file"));
+    return at(path, error(FE_EINVALID, "FE-M14", "there is no such file; create it, or correct the path"));
   if (!std::filesystem::is_regular_file(status))
-    return at(path, error(FE_EINVALID, "FE-M14", "this is no regular file"));
+    return at(path, error(FE_EINVALID, "FE-M14", "this is no regular file; correct the path"));
   auto bytes = std::filesystem::file_size(path, failed);
   if (failed || bytes > largest_file)
-    return at(path, error(FE_EINVALID, "FE-M14", "the file is larger than {} bytes", largest_file));
+    return at(path, error(FE_EINVALID, "FE-M14", "the file is larger than {} bytes; is it the right one?",
+                          largest_file));
   std::ifstream file(path, std::ios::binary);
   std::string text(bytes, '\0');
   if (!file || !file.read(text.data(), static_cast<std::streamsize>(bytes)))
@@ -49,6 +122,12 @@ Result<std::string> read_text_file(const std::string& path) {
 }
 
 Result<toml::table> parse_toml(std::string_view text, const std::string& path) {
+  if (KeyDepth depth(text); depth.find_longer(longest_key))
+    return at(
+        fmt::format("{}:{}", path, depth.place()),
+        error(FE_EINVALID, "FE-M01",
+              "a key has more than {} parts here, those of the tables around it included; give it fewer",
+              longest_key));
   auto parsed = toml::parse(text, path);
   if (!parsed) {
     const auto& fault = parsed.error();

@@ -33,7 +33,11 @@ namespace ferrite::core::plugin {
 
 /// The text of a small file. FE-M14 where it cannot be read, is no regular file or is larger than 1 MiB.
 Result<std::string> read_text_file(const std::string& path);
-/// FE-M01 for a syntax error.
+/// What is wrong, of such an error, without the cure that follows it: whoever names the file has a better one.
+inline std::string_view fault_of(const Error& error) {
+  return std::string_view(error.text).substr(0, error.text.find(';'));
+}
+/// FE-M01 for a syntax error, and for keys of more than 64 parts.
 Result<toml::table> parse_toml(std::string_view text, const std::string& path);
 
 /// One table of a file. check() comes first: what the getters give is then of the type that the key has.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Mistakes of those who write manifests and descriptors: each has a code, a place, and a text that says what to do.
+#include "core/place/capability.h"
+#include "core/plugin/descriptor.h"
+#include "core/plugin/lock.h"
 #include "core/plugin/registry.h"
+#include "core/plugin/toml_reader.h"
 #include "manifest_support.h"
 
 namespace ferrite::core::plugin {
@@ -60,6 +64,9 @@ TEST_F(Mistakes, InAManifest) {
            {"enable = [\"acme.fuze\"]", "FE-M05 4:11", "did you mean 'acme.fuse'?"},
            {"enable = [\"acme.fuse\", \"acme.fuse\"]", "FE-M08 4:24", "drop one of the two"},
            {"enable = [\"acme.fuse\"]\n[plugin.\"acme.fuze\"]", "FE-M05 5:1", "did you mean 'acme.fuse'?"},
+           {fuse + "library = \"\"", "FE-M03 6:11", "name a file below"},
+           {fuse + "config = { names = \"a\\u0000\" }", "FE-M03 6:20", "contains a NUL character"},
+           {"[pipeline]\ncache = \"\"", "FE-M03 5:9", "or the path of a folder"},
            {fuse + "library = \"gone.so\"", "FE-M06 6:11", "build it, or correct the path"},
            {fuse + "library = \"../gone.so\"", "FE-M07 6:11", "only files below it"},
        })
@@ -70,7 +77,7 @@ TEST_F(Mistakes, InWhatAManifestExtends) {
   for (const auto& mistake : std::vector<Mistake>{
            {"extends = \"defualt\"", "FE-M14 2:11", "did you mean 'default'?"},
            {"extends = \"base.toml\"", "FE-M14 2:11", "or the path of a manifest"},
-           {"extends = \"p.toml\"", "FE-M15 2:11", "do they form a circle?"},
+           {"extends = \"p.toml\"", "FE-M15 2:11", "do they form a circle? Drop one"},
            {"extends = \"none\"\nsearch = [\"plugin\"]", "FE-M06 3:11", "correct the path"},
            {"extends = \"more.toml\"\ndisable = [\"acme.fuse\", \"acme.fuse\"]", "FE-M08 3:25",
             "drop one of the two"},
@@ -102,7 +109,7 @@ TEST_F(Mistakes, InADescriptor) {
            {"rules = [\"fuse.fe\"]\nrequires = [\"blas\"]", "FE-M12 6:13",
             "add it, or a plugin that provides it"},
            {"rules = [\"fuse.fe\"]\nrequires = [\"acme.fuse\"]", "FE-M12 6:13",
-            "drop one of the requirements"},
+            "requires itself; drop the requirement"},
            {"rules = [\"fuse.fe\"]\nrequires = [\"a.b > 0.1\"]", "FE-M03 6:13", "\"plugin.id >= 1.2.0\""},
            {"rules = [\"fuse.fe\"]\npasses = [\"a.b\", \"a.b\"]", "FE-M08 6:18", "drop one of the two"},
            {"rules = [\"fuse.fe\"]\n[passes.\"a.b\"]\nphase = \"pre_grd\"", "FE-M03 7:9",
@@ -118,6 +125,37 @@ TEST_F(Mistakes, InADescriptor) {
   }
 }
 
+TEST_F(Mistakes, WhatIsDisabledAndRequired) {
+  write("plugins/acme.fuse.plugin.toml",
+        "schema = 0\nid = \"acme.fuse\"\nversion = \"1.2.0\"\nrules = [\"fuse.fe\"]\nrequires = "
+        "[\"acme.base\"]\n");
+  write("more.toml",
+        "schema = 0\nextends = \"none\"\nsearch = [\"plugins\"]\nenable = [\"acme.base\", \"acme.fuse\"]\n");
+  auto pipeline = read_pipeline_text("schema = 0\nextends = \"more.toml\"\ndisable = [\"acme.base\"]\n",
+                                     (folder_ / "p.toml").string(), {});
+  ASSERT_FALSE(pipeline);
+  EXPECT_EQ(short_text(pipeline.error()), "FE-M12 3:12");
+  EXPECT_NE(pipeline.error().text.find("disable 'acme.fuse' too"), std::string::npos)
+      << pipeline.error().text;
+}
+
+TEST_F(Mistakes, ALinkThatLeadsOutOfTheFolder) {
+  write("elsewhere.fe", "rule text");
+  fs::create_symlink("../elsewhere.fe", folder_ / "plugins/link.fe");
+  fs::create_symlink("fuse.fe", folder_ / "plugins/beside.fe");
+  const std::string head = "schema = 0\nid = \"acme.fuse\"\nversion = \"1.2.0\"\nrules = ";
+  write("plugins/acme.fuse.plugin.toml", head + "[\"link.fe\"]\n");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]"), "FE-M07 plugins/acme.fuse.plugin.toml:4:10");
+  EXPECT_NE(text_.find("copy it into the folder"), std::string::npos) << text_;
+  write("plugins/acme.fuse.plugin.toml", head + "[\"beside.fe\"]\n");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]"), "no error");
+  // The folder itself may be reached through a link, and a lock that is a link to nowhere is one that cannot be read.
+  fs::create_directory_symlink("plugins", folder_ / "linked");
+  EXPECT_TRUE(Descriptor::read((folder_ / "linked/acme.fuse.plugin.toml").string()));
+  fs::create_symlink("nowhere.lock", folder_ / "p.lock");
+  EXPECT_EQ(fault("enable = [\"acme.fuse\"]"), "FE-M14 p.lock");
+}
+
 TEST_F(Mistakes, WhatIsOnlyNotEnabledIsNotMisspelt) {
   write("plugins/acme.fuse.plugin.toml",
         "schema = 0\nid = \"acme.fuse\"\nversion = \"1.2.0\"\nrules = [\"fuse.fe\"]\nrequires = "
@@ -126,6 +164,35 @@ TEST_F(Mistakes, WhatIsOnlyNotEnabledIsNotMisspelt) {
         "schema = 0\nid = \"acme.bass\"\nversion = \"1.2.0\"\nrules = [\"fuse.fe\"]\n");
   EXPECT_EQ(fault("enable = [\"acme.fuse\", \"acme.bass\"]"), "FE-M12 plugins/acme.fuse.plugin.toml:5:13");
   EXPECT_EQ(text_.find("did you mean"), std::string::npos) << text_;
+}
+
+TEST_F(Mistakes, OfAKeyThatIsTooLong) {
+  std::string many = "a";
+  for (int k = 0; k < 100'000; ++k) many += ".a";
+  const std::string most = many.substr(0, 1 + 2 * 63), longer = most + ".a";
+  const auto says = [](const auto& read) {
+    return read ? "no error" : read.error().code + " " + read.error().where;
+  };
+  // Each reader of TOML.
+  EXPECT_EQ(says(read_pipeline_text("schema = 0\n[" + many + "]\n", "m.toml", {})), "FE-M01 m.toml:2:129");
+  EXPECT_EQ(says(Descriptor::parse(many + " = 1", "d.toml")), "FE-M01 d.toml:1:128");
+  EXPECT_EQ(says(Lock::parse("[[" + many + "]]", "l.lock")), "FE-M01 l.lock:1:130");
+  EXPECT_EQ(says(place::CapabilityTable::parse("\"\u00e4\"." + many, "c.toml")), "FE-M01 c.toml:1:130");
+  // In every place where keys are, and none where points are no keys' parts.
+  const std::string half = most.substr(0, 2 * 40);
+  for (const std::string& text :
+       {longer + " = 1", "x = { " + longer + " = 1 }", "x = [\n 1.5, { " + longer + " = 1 } ]",
+        half + "x = { " + half + "x = 1 }", "x = [[[{ " + half + "x = [{ " + half + "x = 1 }] }]]]",
+        "x = [\"\"\"a\"\"\"\", { " + longer + " = 1 }]", "x = [\'\'\'a\'\'\'\'\', { " + longer + " = 1 }]",
+        "x = [\"\\\"\", { " + longer + " = 1 }]", "x = ['\\', { " + longer + " = 1 }]",
+        "x = 1 # it's \"\n" + longer + " = 1"})
+    EXPECT_TRUE(says(parse_toml(text, "t.toml")).starts_with("FE-M01 t.toml:")) << text;
+  for (const std::string& text :
+       {most + " = 1", "[" + most + "]\n" + most + " = 1", "x = \"" + longer + "\"", "x = '" + longer + "'",
+        "x = \"\"\"\n" + longer + "\"\"\"\"", "# " + longer, "x = [1.5, 2.5]\n" + most + " = 1",
+        "x = [{ " + half + "x = 1 }, { " + half + "x = 1 }]",
+        "x = [\n{ " + half + "x = 1 },\n]\n" + half + "y = 1"})
+    EXPECT_EQ(says(parse_toml(text, "t.toml")), "no error") << text;
 }
 
 TEST(NamedAt, KeepsThePlaceThatWas) {

@@ -26,6 +26,9 @@ class PassSettings : public Manifest {
       pass.pass = of_library_ ? &table_ : nullptr;
     }
     passes_[1].rules = {"acme.rule"};
+    passes_.push_back(passes_[0]);
+    passes_.back().name = "acme.later";
+    passes_.back().phase = phases()[1];
     auto applied = apply_pass_settings(*pipeline, passes_);
     if (!applied) {
       text_ = applied.error().text;
@@ -56,6 +59,15 @@ TEST_F(PassSettings, Order) {
   EXPECT_EQ(apply("[pass.\"acme.a\"]\nafter = [\"acme.b\"]"), "acme.b acme.a");
   EXPECT_EQ(edges_, "'acme.a' says after = \"acme.b\", " + (folder_ / "p.toml").string() + ":5:10\n");
   EXPECT_EQ(apply("[pass.\"acme.b\"]\nenabled = false\n[pass.\"acme.a\"]\nafter = [\"acme.b\"]"), "acme.a");
+}
+
+TEST_F(PassSettings, OrderWithinAPhase) {
+  for (const char* key : {"after", "before"}) {
+    EXPECT_EQ(apply(fmt::format("[pass.\"acme.a\"]\n{} = [\"acme.later\"]", key)),
+              key[0] == 'a' ? "FE-M11 5:10" : "FE-M11 5:11");
+    EXPECT_NE(text_.find("'acme.a' runs in pre_grad and 'acme.later' in joint_pre"), std::string::npos)
+        << text_;
+  }
 }
 
 TEST_F(PassSettings, RefuseCyclesAtTheirPlace) {

@@ -60,6 +60,27 @@ TEST_F(Settings, AreRefusedOutOfRange) {
   EXPECT_EQ(handed("{ n = 1 }"), "FE-M02 6:12");
 }
 
+TEST_F(Settings, AreGivenAndDeclaredOnce) {
+  EXPECT_EQ(handed("{ nested = { deep = true }, \"nested.deep\" = false }"), "FE-M08 6:38");
+  EXPECT_NE(text_.find(":6:23; drop one"), std::string::npos) << text_;
+  EXPECT_EQ(handed("{ \"nested.deep\" = false }"), "nested.deep kind m=8 sizes ");
+  EXPECT_EQ(declaring("a = { b = \"integer\" }\n\"a.b\" = \"number\""), "FE-M08 d.toml:7:1");
+  EXPECT_EQ(declaring("a = { b = \"integer\" }\n\"a.b\" = { type = \"number\" }"), "FE-M08 d.toml:7:1");
+  EXPECT_EQ(declaring("\"\" = \"integer\""), "FE-M03 d.toml:6:1");
+  EXPECT_EQ(declaring("a = { \"\" = \"integer\" }"), "FE-M03 d.toml:6:7");
+  EXPECT_EQ(declaring("m = { type = \"number\", max = nan }"), "FE-M18 d.toml:6:30");
+  EXPECT_EQ(declaring("m = { type = \"numbers\", min = nan }"), "FE-M18 d.toml:6:31");
+  // A profile says something else, not the same twice.
+  write("p.toml",
+        "schema = 0\nextends = \"none\"\nsearch = [\"plugins\"]\nenable = [\"acme.fuse\"]\n"
+        "[plugin.\"acme.fuse\"]\nconfig = { limit = 1 }\n[profile.x.plugin.\"acme.fuse\"]\nconfig = { limit "
+        "= 2 }\n");
+  PipelineRequest request;
+  request.manifest = (folder_ / "p.toml").string();
+  request.profile = "x";
+  EXPECT_TRUE(read_pipeline(request));
+}
+
 TEST_F(Settings, AreDeclaredWithoutContradictions) {
   EXPECT_EQ(declaring("m = { type = \"integer\", min = 1, max = 64, choices = [8, 16], default = 8 }"),
             "fine");

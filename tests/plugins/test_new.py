@@ -25,6 +25,7 @@ def refusals(ferrite: Path, scratch: Path) -> list[str]:
         ("FE-C01", "NAME is missing: write 'ferrite plugin new NAME'"): ("rules",),
         ("FE-C26", "'nodot' is no name"): ("op", "nodot"),
         ("FE-C26", "'acme.9x' is no name"): ("op", "acme.9x"),
+        ("FE-C26", "'ferrite.std' is the name of a built-in plugin"): ("op", "ferrite.std"),
         ("FE-C26", "'acme./x' is no name"): ("op", "acme./x"),
         ("FE-C27", "it is there already"): ("op", "acme.x", "--output", "taken"),
         ("FE-C10", "the folder cannot be made"): ("op", "acme.x", "--output", "/proc/nothing/x"),

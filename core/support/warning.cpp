@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/support/warning.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+
+namespace ferrite::core::log {
+namespace {
+
+// Process-wide, as the channels are; set once by the command line.
+std::atomic<bool> shown{false};
+
+}  // namespace
+
+void show_warnings() { shown = true; }
+
+void warn(std::string_view channel, std::string_view text) {
+  if (enabled(channel)) return write(channel, text);
+  if (!shown) return;
+  std::string line(text);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::fprintf(stderr, "ferrite: warning: %s\n", line.c_str());
+}
+
+}  // namespace ferrite::core::log
