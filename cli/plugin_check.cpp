@@ -17,6 +17,7 @@
 
 #include "cli/plugin.h"
 #include "core/check/levels.h"
+#include "core/graph/weights.h"
 #include "core/support/file_descriptor.h"
 #include "core/support/sanitizer.h"
 
@@ -214,8 +215,23 @@ std::vector<std::string> child_arguments(const Options& options, const check::Ta
   return result;
 }
 
+/// At once: a check may take its time.
+void print(const Finding& finding) {
+  fmt::print("  {} {:<8} {}", finding.level, check::name_of(finding.outcome), finding.name);
+  if (!finding.text.empty())
+    fmt::print(": {}{}{}", finding.code, finding.code.empty() ? "" : " ", finding.text);
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
 /// One level: a process that dies in a check costs that check, and another one goes on behind it.
 void run_level(const Options& options, const std::string& level, Report& report, Progress& progress) {
+  const auto add = [&](const Finding& finding) {
+    report.findings.push_back(finding);
+    if (options.json) return;
+    progress.update("");
+    print(finding);
+  };
   size_t next = 0;
   for (size_t starts = 0; starts < most_restarts; ++starts) {
     Child child(child_arguments(options, report.target, level, next));
@@ -225,7 +241,8 @@ void run_level(const Options& options, const std::string& level, Report& report,
       const auto message = child.next(options.timeout);
       if (!message) break;
       done = message->kind == Message::Kind::done;
-      if (message->kind == Message::Kind::found) report.findings.push_back(message->finding);
+      if (message->kind == Message::Kind::goes_on) continue;
+      if (message->kind == Message::Kind::found) add(message->finding);
       in_check = message->kind == Message::Kind::begins;
       if (!in_check) continue;
       ++next;
@@ -240,21 +257,10 @@ void run_level(const Options& options, const std::string& level, Report& report,
     if (done) under_way.name = "end of the process";
     if (end.empty() && !child.timed_out() && child.started())
       under_way.text = "the process ended without a word";
-    report.findings.push_back(under_way);
+    add(under_way);
     // A plugin that dies when it is loaded does so in every check of L1.
     if (done || !in_check || (level == "L1" && next <= 1)) return;
   }
-}
-
-void print(const Report& report) {
-  fmt::print("{}\n", report.target.path);
-  for (const auto& finding : report.findings) {
-    fmt::print("  {} {:<8} {}", finding.level, check::name_of(finding.outcome), finding.name);
-    if (!finding.text.empty())
-      fmt::print(": {}{}{}", finding.code, finding.code.empty() ? "" : " ", finding.text);
-    fmt::print("\n");
-  }
-  fmt::print("{}\n", check::badge(report.findings));
 }
 
 void print_json(const std::vector<Report>& reports) {
@@ -285,21 +291,26 @@ Result<int> run_checks(const Options& options) {
                                          "it loads the built-in plugins only, and so none that "
                                          "could be checked; leave it out"));
   FE_TRY(const auto targets, check::find_targets(options.path));
+  for (const auto& sample : options.samples)
+    if (auto file = core::graph::MappedFile::open(sample); !file)
+      return core::at("--sample " + sample,
+                      error(file.error().status, "FE-I01",
+                            "the model cannot be read: {}; give the path of a file", file.error().text));
   std::vector<Report> reports;
   {
     Progress progress("");
     for (const auto& target : targets) {
       auto& report = reports.emplace_back(Report{target, {}});
+      if (!options.json) fmt::print("{}\n", target.path);
       for (const auto level : check::level_names)
         if (options.levels.empty() || std::ranges::find(options.levels, level) != options.levels.end())
           run_level(options, std::string(level), report, progress);
+      progress.update("");
+      if (!options.json) fmt::print("{}\n", check::badge(report.findings));
     }
   }
   size_t failed = 0;
-  for (const auto& report : reports) {
-    if (!options.json) print(report);
-    failed += report.count(Outcome::failed);
-  }
+  for (const auto& report : reports) failed += report.count(Outcome::failed);
   if (options.json) print_json(reports);
   return failed == 0 ? 0 : exit_wrong;
 }
@@ -353,7 +364,9 @@ Run add_plugin_check(CLI::App& command) {
           std::vector<std::string>(std::begin(check::level_names), std::end(check::level_names))))
       ->allow_extra_args(false);
   command.add_flag("--json", options->json, "Print the report as JSON");
-  command.add_option("--timeout", options->timeout, "Seconds that one check may take")
+  command
+      .add_option("--timeout", options->timeout,
+                  "Seconds that one check may take, or one case of a backend's list")
       ->type_name("S")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 3600.0));

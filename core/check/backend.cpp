@@ -64,6 +64,7 @@ struct Backend {
   const fe_provider* provider = nullptr;
   const fe_runtime* runtime = nullptr;
   std::string kind;
+  bool own_runtime = false;  ///< the plugin's that is checked
 };
 
 std::vector<Backend> backends_of(const Subject& subject) {
@@ -72,7 +73,8 @@ std::vector<Backend> backends_of(const Subject& subject) {
     for (const auto& runtime : subject.registry().runtimes()) {
       if (provider.plugin != &subject.plugin() && runtime.plugin != &subject.plugin()) continue;
       if (abi::view(provider.table->device_kind) != abi::view(runtime.table->id)) continue;
-      result.push_back({provider.table, runtime.table, abi::string(runtime.table->id)});
+      result.push_back({provider.table, runtime.table, abi::string(runtime.table->id),
+                        runtime.plugin == &subject.plugin()});
     }
   return result;
 }
@@ -160,7 +162,7 @@ Verdict check_memory(const run::Device& device) {
 
 /// All samples of a name; the verdict of each of its cells goes to the table.
 Verdict check_name(const std::string& name, const run::Devices& devices, const CheckOptions& options,
-                   Table& table) {
+                   Table& table, const Runner& runner) {
   std::map<DType, place::Verdict> verdicts;
   for (const DType dtype : types_of(name))
     if (!cases_of({name, dtype}).empty()) verdicts[dtype] = place::Verdict::failed;
@@ -175,6 +177,7 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
     verdict = place::Verdict::passed;
     for (const auto& kernel : sampled(cell, options.all)) {
       const auto result = run_case(kernel, devices, options.seed ^ hash_of(cell, kernel));
+      runner.goes_on();
       ++cases;
       if (!result) {
         verdict = place::Verdict::failed;
@@ -259,7 +262,7 @@ void check_kernels(const Backend& backend, const std::string& prefix,
                         : options.capabilities;
   Table table(path, std::move(empty), runner.resumed());
   for (const auto& name : kernel_names())
-    runner.run(prefix + name, [&] { return check_name(name, {device}, options, table); });
+    runner.run(prefix + name, [&] { return check_name(name, {device}, options, table, runner); });
   runner.run(prefix + "same candidates each time", [&] { return check_repeatable({device}); });
 }
 
@@ -276,18 +279,27 @@ void check_backends(const CheckOptions& options, const Subject& subject, Runner&
                                             abi::view(provider.table->device_kind)));
       });
   for (const auto& backend : backends) {
-    const std::string prefix = fmt::format("backend {}: ", backend.kind);
+    // Of somebody else's device nothing is the plugin's merit.
+    const std::string prefix = backend.own_runtime
+                                   ? fmt::format("backend {}: ", backend.kind)
+                                   : fmt::format("provider {}: ", abi::view(backend.provider->id));
     const auto device = run::Device::open(backend.kind, subject.registry());
     runner.run(prefix + "device", [&]() -> Verdict {
       if (!device) return Verdict::skipped(device.error().message());
       return check_device(*backend.provider, **device);
     });
     if (!device) continue;
-    runner.run(prefix + "memory", [&] { return check_memory(**device); });
-    runner.run(prefix + "events",
-               [] { return Verdict::skipped("this version of the runtime's table has no events"); });
+    if (backend.own_runtime) {
+      runner.run(prefix + "memory", [&] { return check_memory(**device); });
+      runner.run(prefix + "events",
+                 [] { return Verdict::skipped("this version of the runtime's table has no events"); });
+    }
     check_kernels(backend, prefix, *device, options, subject, runner);
   }
+  if (!options.capabilities.empty() && backends.empty())
+    runner.run("capabilities", [] {
+      return Verdict::skipped("the plugin has no provider and runtime to measure, and no table is written");
+    });
   check_programs(options, subject, runner);
 }
 

@@ -19,6 +19,7 @@ void run_level(std::string_view level, const CheckOptions& options, Runner& runn
     return;
   }
   const Subject& subject = **opened;
+  check_samples(options, subject, runner);
   if (level == level_names[2]) {
     check_creation(options, subject, runner);
     check_hostile_ops(options, subject, runner);

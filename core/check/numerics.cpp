@@ -207,6 +207,7 @@ bool works_on_graphs(const plugin::PassEntry& pass) {
 std::vector<graph::Graph> sample_graphs(const Subject& subject, const CheckOptions& options, size_t count) {
   std::vector<graph::Graph> graphs;
   for (const auto& path : options.samples)
+    // One that cannot be imported is a finding of check_samples().
     if (auto graph = subject.import_model(path)) graphs.push_back(std::move(*graph));
   Sampler sampler(subject.registry().ops(), options.seed);
   while (!sampler.empty() && count-- > 0) graphs.push_back(sampler.next());

@@ -232,18 +232,15 @@ void check_importers(const CheckOptions& options, const Subject& subject, Runner
     for (const auto& path : options.samples) {
       if (!reads(*importer.table, path)) continue;
       any = true;
-      const std::filesystem::path file(path);
-      runner.run(
-          fmt::format("importer {}: {}", id, (file.parent_path().filename() / file.filename()).string()),
-          [&]() -> Verdict {
-            FE_TRY(const auto first, subject.import_model(path));
-            if (auto verified = graph::verify(first, subject.registry().ops()); !verified)
-              return error(FE_EINVALID, "FE-P49", "the graph is invalid: {}", verified.error().message());
-            FE_TRY(const auto second, subject.import_model(path));
-            if (graph::print(first) != graph::print(second))
-              return error(FE_EINVALID, "FE-P50", "read twice, the model is two graphs");
-            return Verdict::passed(fmt::format("{} nodes", first.node_count()));
-          });
+      runner.run(fmt::format("importer {}: {}", id, name_of_sample(path)), [&]() -> Verdict {
+        FE_TRY(const auto first, subject.import_model(path));
+        if (auto verified = graph::verify(first, subject.registry().ops()); !verified)
+          return error(FE_EINVALID, "FE-P49", "the graph is invalid: {}", verified.error().message());
+        FE_TRY(const auto second, subject.import_model(path));
+        if (graph::print(first) != graph::print(second))
+          return error(FE_EINVALID, "FE-P50", "read twice, the model is two graphs");
+        return Verdict::passed(fmt::format("{} nodes", first.node_count()));
+      });
     }
     if (!any)
       runner.run(fmt::format("importer {}", id), [&] {

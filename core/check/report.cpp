@@ -28,6 +28,7 @@ std::string encode(const Message& message) {
   Json line;
   switch (message.kind) {
     case Message::Kind::begins: line = {{"begins", finding.name}}; break;
+    case Message::Kind::goes_on: line = {{"goes_on", true}}; break;
     case Message::Kind::done: line = {{"done", true}}; break;
     case Message::Kind::found:
       line = {{"level", finding.level},
@@ -44,6 +45,10 @@ std::optional<Message> decode(std::string_view line) {
   if (!object.is_object()) return std::nullopt;
   Message message;
   if (object.contains("done")) return message;
+  if (object.contains("goes_on")) {
+    message.kind = Message::Kind::goes_on;
+    return message;
+  }
   if (object.contains("begins")) {
     message.kind = Message::Kind::begins;
     message.finding.name = text_of(object, "begins");
@@ -56,6 +61,12 @@ std::optional<Message> decode(std::string_view line) {
                      static_cast<Outcome>(outcome - outcome_names.begin()), text_of(object, "code"),
                      text_of(object, "text")};
   return message;
+}
+
+void Runner::goes_on() const {
+  Message message;
+  message.kind = Message::Kind::goes_on;
+  say_(message);
 }
 
 void Runner::run(std::string_view name, const std::function<Verdict()>& check) {

@@ -47,8 +47,13 @@ struct Finding {
 
 /// One line of what a child says to the process that started it: JSON, so that nothing in a text can end it.
 struct Message {
-  enum class Kind : uint8_t { begins, found, done } kind = Kind::done;
-  Finding finding;  ///< begins: its name only
+  enum class Kind : uint8_t {
+    begins,
+    goes_on,  ///< a check that has many parts is through with one: the time that a check may take counts from here
+    found,
+    done
+  } kind = Kind::done;
+  Finding finding;  ///< begins: its name only; goes_on: none
 };
 std::string encode(const Message& message);
 /// None for a line that is no message.
@@ -69,6 +74,8 @@ class Runner {
 
   /// Says that the check begins, runs it and says what it found. What it throws is a failure (FE-P53).
   void run(std::string_view name, const std::function<Verdict()>& check);
+  /// Within a check: one part of many is done.
+  void goes_on() const;
 
  private:
   std::string level_;

@@ -2,6 +2,7 @@
 #include "core/check/subject.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/graph/parse.h"
 #include "core/plugin/descriptor.h"
@@ -145,6 +146,21 @@ Result<std::vector<graph::Graph>> samples_of(const graph::OpInfo& op, const grap
     graphs.push_back(std::move(*graph));
   }
   return graphs;
+}
+
+std::string name_of_sample(const std::string& path) {
+  const std::filesystem::path file(path);
+  return (file.parent_path().filename() / file.filename()).string();
+}
+
+Verdict check_sample(const Subject& subject, const std::string& path) {
+  FE_TRY(const auto graph, subject.import_model(path));
+  return Verdict::passed(fmt::format("{} nodes", graph.node_count()));
+}
+
+void check_samples(const CheckOptions& options, const Subject& subject, Runner& runner) {
+  for (const auto& path : options.samples)
+    runner.run("sample " + name_of_sample(path), [&] { return check_sample(subject, path); });
 }
 
 }  // namespace ferrite::core::check

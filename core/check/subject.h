@@ -47,4 +47,11 @@ bool is_target(const Target& target, const plugin::PluginRequest& request);
 /// Of an op, its sample graphs; FE-P51 where one cannot be read.
 Result<std::vector<graph::Graph>> samples_of(const graph::OpInfo& op, const graph::OpRegistry& ops);
 
+/// "folder/model.onnx": a sample model as checks are named by it.
+std::string name_of_sample(const std::string& path);
+/// The model can be imported.
+Verdict check_sample(const Subject& subject, const std::string& path);
+/// Each of the models that are given can: what is tried on samples is tried on these.
+void check_samples(const CheckOptions& options, const Subject& subject, Runner& runner);
+
 }  // namespace ferrite::core::check
