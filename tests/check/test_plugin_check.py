@@ -174,11 +174,11 @@ class PluginCheckTest(ProgramTest):
     def test_samples_that_cannot_be_imported(self):
         sample = self.folder / "models" / "broken.fe"
         sample.parent.mkdir()
-        sample.write_text("ferrite graph 0\ngraph @g(%x: f32[4]) -> (%0) {\n")
+        sample.write_text("ferrite graph 0\ngraph @g(%x: f32[4]) -> (%0 \"y\") {\n")
         for level in ("L1", "L2", "L3"):
             checks = self.findings("--level", level, "--sample", sample, self.plain)
-            self.assertFails(checks, f"{level} sample models/broken.fe", "FE-G01", "broken.fe:2")
-        sample.write_text("ferrite graph 0\ngraph @g(%x: f32[4]) -> (%0) {\n  %0 = relu(%x) : f32[4]\n}\n")
+            self.assertFails(checks, f"{level} sample models/broken.fe", "FE-G02", "broken.fe:3:1")
+        sample.write_text("ferrite graph 0\ngraph @g(%x: f32[4]) -> (%0 \"y\") {\n  %0 = relu(%x) : f32[4]\n}\n")
         checks = self.findings("--level", "L3", "--sample", sample, self.plain, status=OK)
         self.assertEqual(checks["L3 sample models/broken.fe"]["text"], "1 nodes")
         for level in ("L0", "L1", "L3"):
