@@ -46,7 +46,8 @@ Error malformed(const std::string& path, const What& what, const std::string& te
   const auto& begin = what.source().begin;
   return at(
       fmt::format("{}:{}:{}", path, std::max<uint32_t>(begin.line, 1), std::max<uint32_t>(begin.column, 1)),
-      error(FE_EINVALID, "FE-P54", "{}", text));
+      error(FE_EINVALID, "FE-P54",
+            "{}; remove the file, and write it anew with 'ferrite plugin check --capabilities'", text));
 }
 
 }  // namespace
@@ -73,20 +74,31 @@ std::string CapabilityTable::text() const {
   return result;
 }
 
-Result<CapabilityTable> CapabilityTable::parse(std::string_view text, const std::string& path) {
+Result<CapabilityTable> CapabilityTable::parse(std::string_view text, const std::string& path,
+                                               const CapabilityTable* wanted) {
   FE_TRY(const auto file, plugin::parse_toml(text, path));
   const auto names = cell_names();
   std::vector<std::string_view> types;
   for (const auto& info : dtype_table) types.push_back(info.name);
   CapabilityTable result;
-  for (const auto& [key, target] :
-       {std::pair{"target", &result.target}, {"provider", &result.provider}, {"plugin", &result.plugin}}) {
+  // What else a later version has is not wrong, but newer.
+  const auto* schema = file.get("schema");
+  if (!schema) return malformed(path, file, "schema = 0 is missing");
+  if (schema->value<int64_t>() != 0)
+    return malformed(path, *schema,
+                     "the table is of a later version of Ferrite than this one, which reads schema = 0");
+  for (const auto member : {&CapabilityTable::target, &CapabilityTable::provider, &CapabilityTable::plugin}) {
+    const auto key = member == &CapabilityTable::target     ? "target"
+                     : member == &CapabilityTable::provider ? "provider"
+                                                            : "plugin";
     const auto* value = file[key].as_string();
     if (!value) return malformed(path, file, fmt::format("the string '{}' is missing", key));
-    *target = value->get();
+    result.*member = value->get();
+    if (wanted && result.*member != plain(wanted->*member))
+      return malformed(path, *file.get(key),
+                       fmt::format("the table is of {} '{}', not of '{}', beside which it lies", key,
+                                   result.*member, wanted->*member));
   }
-  if (file["schema"].value_or(int64_t{-1}) != 0)
-    return malformed(path, file, "schema = 0 is missing, or the table is of a later version");
   for (const auto& [key, node] : file) {
     if (std::find(keys.begin(), keys.end(), key.str()) == keys.end())
       return malformed(path, key,
@@ -107,7 +119,9 @@ Result<CapabilityTable> CapabilityTable::parse(std::string_view text, const std:
         if (!info)
           return malformed(
               path, element,
-              fmt::format("there is no such element type{}", type ? did_you_mean(type->get(), types) : ""));
+              type ? fmt::format("there is no element type '{}'{}", type->get(),
+                                 did_you_mean(type->get(), types))
+                   : fmt::format("an element type is a string, one of {}", fmt::join(types, ", ")));
         if (!result.cells.emplace(std::pair(std::string(name.str()), info->dtype), verdict->second).second)
           return malformed(path, element, fmt::format("'{}' of {} has two verdicts", name.str(), info->name));
       }
@@ -116,9 +130,9 @@ Result<CapabilityTable> CapabilityTable::parse(std::string_view text, const std:
   return result;
 }
 
-Result<CapabilityTable> CapabilityTable::read(const std::string& path) {
+Result<CapabilityTable> CapabilityTable::read(const std::string& path, const CapabilityTable* wanted) {
   FE_TRY(auto text, plugin::read_text_file(path));
-  return parse(text, path);
+  return parse(text, path, wanted);
 }
 
 Result<void> CapabilityTable::write(const std::string& path) const {

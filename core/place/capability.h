@@ -42,9 +42,12 @@ struct CapabilityTable {
   /// The file's name in a folder of tables: "<target>.capabilities.toml".
   std::string file_name() const;
 
-  /// `path` is for places. FE-M01 where the text is no TOML, FE-P54 where it is no such table.
-  static Result<CapabilityTable> parse(std::string_view text, const std::string& path);
-  static Result<CapabilityTable> read(const std::string& path);  ///< FE-M14 where it cannot be read, too
+  /// `path` is for places. FE-M01 where the text is no TOML, FE-P54 where it is no such table, or, with `wanted`, one of
+  /// another target, provider or plugin than that.
+  static Result<CapabilityTable> parse(std::string_view text, const std::string& path,
+                                       const CapabilityTable* wanted = nullptr);
+  /// FE-M14 where it cannot be read, too.
+  static Result<CapabilityTable> read(const std::string& path, const CapabilityTable* wanted = nullptr);
   /// FE-P54 where the file cannot be written.
   Result<void> write(const std::string& path) const;
 };

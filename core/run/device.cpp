@@ -5,11 +5,13 @@
 #include <bit>
 #include <charconv>
 #include <filesystem>
+#include <set>
 
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
 #include "core/support/log.h"
 #include "core/support/suggest.h"
+#include "core/support/warning.h"
 
 namespace ferrite::core::run {
 namespace {
@@ -20,6 +22,11 @@ struct FoundDevice {
   uint32_t number = 0;
   const fe_runtime* runtime = nullptr;
 };
+
+Error named_twice(const std::string& name) {
+  return error(FE_EINVALID, "FE-D01",
+               "'{}' is named twice; each device takes what those before it do not: drop one", name);
+}
 
 std::vector<std::string> split(const std::string& names) {
   std::vector<std::string> result;
@@ -120,6 +127,8 @@ Result<void> find_coverage(Compiler& compiler, const std::string& description) {
               "the fingerprint of provider '{}' is empty; it names the target and the compiler's version",
               compiler.id));
   place::CapabilityTable wanted;
+  wanted.provider = compiler.id;
+  wanted.plugin = fmt::format("{} {}", plugin.id, plugin.version);
   wanted.target = compiler.target_key = place::target_key(description, compiler.id, fingerprint.bytes());
   const auto path = std::filesystem::path(plugin.library).parent_path() / wanted.file_name();
   std::error_code missing;
@@ -127,7 +136,7 @@ Result<void> find_coverage(Compiler& compiler, const std::string& description) {
   log::print("plugins", "{}: the table of what '{}' takes is {}{}", plugin.id, compiler.id, path.string(),
              measured ? "" : ", which is not there");
   if (!measured) return {};
-  FE_TRY(const auto table, place::CapabilityTable::read(path.string()));
+  FE_TRY(const auto table, place::CapabilityTable::read(path.string(), &wanted));
   compiler.coverage.exclude(table);
   return {};
 }
@@ -220,6 +229,9 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
   for (const auto& name : all) {
     auto device = Device::open(name, registry);
     if (device) {
+      for (const auto& other : devices)
+        if (other->kind == (*device)->kind && other->number == (*device)->number)
+          return core::at(place_of(names), named_twice(name));
       devices.push_back(std::move(*device));
       continue;
     }
@@ -230,7 +242,7 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
           return p.plugin->on_error != plugin::OnError::skip;
         }))
       return std::move(device.error());
-    log::print("plugins", "left out: {}", device.error().message());
+    log::warn("plugins", fmt::format("left out: {}", device.error().message()));
   }
   const auto& last = *devices.back();
   if (!last.codegen() || !last.host_memory)
@@ -245,9 +257,11 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
 
 Result<void> check_devices(const std::string& names, const plugin::Registry& registry) {
   if (names == interpreter_name) return {};
+  std::set<std::pair<std::string, uint32_t>> all;
   for (const auto& name : split(names)) {
     auto found = find_device(name, registry);
     if (!found) return core::at(place_of(name), std::move(found.error()));
+    if (!all.emplace(found->kind, found->number).second) return core::at(place_of(names), named_twice(name));
   }
   return {};
 }

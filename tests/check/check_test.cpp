@@ -137,9 +137,33 @@ TEST(Capabilities, FaultsHaveCodesAndPlaces) {
     EXPECT_EQ(read.error().code, code) << text;
     EXPECT_TRUE(read.error().where.starts_with(where)) << read.error().where << "\n" << text;
   }
+  // The schema before all else that may be another in another version.
+  auto later = place::CapabilityTable::parse("schema = 1\nkinds = 3\n", "t.toml");
+  ASSERT_FALSE(later);
+  EXPECT_EQ(later.error().where, "t.toml:1:10");
+  EXPECT_NE(later.error().text.find("later version"), std::string::npos) << later.error().text;
+  auto unknown = place::CapabilityTable::parse(head + "[passed]\nmap = [\"f33\"]\n", "t.toml");
+  EXPECT_NE(unknown.error().text.find("'f33'"), std::string::npos) << unknown.error().text;
   auto written = sample_table().write("/proc/none/table.toml");
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, "FE-P54");
+}
+
+TEST(Capabilities, AreOfWhatTheyLieBeside) {
+  const auto table = sample_table();
+  const auto text = table.text();
+  EXPECT_TRUE(place::CapabilityTable::parse(text, "t.toml", &table));
+  for (const auto& [member, place] : {std::pair{&place::CapabilityTable::target, "t.toml:2:10"},
+                                      {&place::CapabilityTable::provider, "t.toml:3:12"},
+                                      {&place::CapabilityTable::plugin, "t.toml:4:10"}}) {
+    auto wanted = table;
+    (wanted.*member) += "1";
+    auto read = place::CapabilityTable::parse(text, "t.toml", &wanted);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code, "FE-P54");
+    EXPECT_EQ(read.error().where, place);
+    EXPECT_NE(read.error().text.find("'" + wanted.*member + "'"), std::string::npos) << read.error().text;
+  }
 }
 
 TEST(Capabilities, KeysTellTargetsApart) {

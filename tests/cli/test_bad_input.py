@@ -116,7 +116,9 @@ class Usage(BadInputTest):
     def test_stages_and_passes(self):
         for option in ("--from", "--to"):
             self.refused(USAGE, "FE-C04", "", "the stages are import", "opt", "fixed.fe", option, "foo")
+        self.refused(USAGE, "FE-D01", "", "'cpu:0' is named twice", "run", "fixed.fe", "--device", "cpu,cpu:0")
         self.refused(USAGE, "FE-C07", "", "foo", "opt", "fixed.fe", "--pass", "foo")
+        self.refused(USAGE, "FE-C07", "", "did you mean 'passes.cse'", "opt", "fixed.fe", "--pass", "passes.cs")
 
     def test_nodes(self):
         self.refused(USAGE, "FE-C08", "--why-not", "did you mean 'first'?", "explain", "fixed.fe", "--why-not", "frist", "third")

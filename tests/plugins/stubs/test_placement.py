@@ -33,7 +33,7 @@ graph @mixed(%x: f32[4,24], %y: f32[4,24]) -> (%out "out", %total "total") {
 CAPABILITIES = """schema = 0
 target = "TARGET"
 provider = "c"
-plugin = "acme.c 1"
+plugin = "acme.c 1.0.0"
 [passed]
 map = ["f32"]
 [declined]
@@ -115,7 +115,10 @@ class PlacementTest(ProgramTest):
             ("div", "dif", "FE-P54", r"capabilities.toml:9:1: .*'dif'; did you mean 'div'"),
             ('["f32"]', '["f23"]', "FE-P54", r"toml:\d+:8: .*did you mean 'f32'"),
             ("[passed]", "[passd]", "FE-P54", r"toml:5:2: .*'passd'; did you mean 'passed'"),
-            ("schema = 0", "schema = 9", "FE-P54", r"toml:1:1: .*later version"),
+            ("schema = 0", "schema = 9", "FE-P54", r"toml:1:10: .*later version"),
+            ('"TARGET"', '"0000"', "FE-P54", r"toml:2:10: .*of target '0000', not of '[0-9a-f]{32}'"),
+            ('provider = "c"', 'provider = "d"', "FE-P54", r"toml:3:12: .*of provider 'd', not of 'c'"),
+            ("acme.c 1.0.0", "acme.c 2.0.0", "FE-P54", r"toml:4:10: .*not of 'acme.c 1.0.0'"),
             ("schema = 0", "schema = ", "FE-M01", r"toml:1:"),
         ]:
             with self.subTest(new):

@@ -26,7 +26,7 @@ import test_models as models  # noqa: E402
 MEASURED = """schema = 0
 target = "TARGET"
 provider = "c"
-plugin = "acme.c 1"
+plugin = "acme.c 1.0.0"
 [declined]
 reduce = ["f32", "i64"]
 erf = ["f32"]
