@@ -72,5 +72,5 @@ function(ferrite_add_test name)
   endif()
   add_test(NAME ${name} COMMAND ${Ferrite_PROGRAM} ${arg_COMMAND} WORKING_DIRECTORY ${directory})
   set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_OUTPUT}"
-    FAIL_REGULAR_EXPRESSION "ferrite: FE-" TIMEOUT 60)
+    FAIL_REGULAR_EXPRESSION "ferrite: FE-" TIMEOUT 300)
 endfunction()

@@ -51,7 +51,12 @@ id = "{name}"
 version = "1.0.0"
 rules = ["{name}.fe", "{name}_more.fe"]
 """
-RULE = "rule {name} at pre_grad {{\n  match {{ %r = relu(relu(%x)) }}\n  yield {{ %r = relu(%x) }}\n}}\n"
+RULE = """ferrite rules 0
+rule {name} at pre_grad {{
+  match {{ %s = relu(%x)  %r = relu(%s) }}
+  yield {{ %r = relu(%x) }}
+}}
+"""
 
 
 def numbers(count):
