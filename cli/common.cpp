@@ -82,14 +82,6 @@ Result<core::plugin::Pipeline> PipelineOptions::read() const {
   return pipeline;
 }
 
-std::string PipelineOptions::plugins_text() const {
-  std::vector<std::string> words;
-  if (!manifest.empty()) words.push_back("--manifest " + manifest);
-  for (const auto& plugin : plugins) words.push_back("--plugin " + plugin);
-  if (!profile.empty()) words.push_back("--profile " + profile);
-  return fmt::format("{}", fmt::join(words, " "));
-}
-
 void CheckPassesOptions::add_to(CLI::App& command) {
   command.add_flag("--check-passes", check,
                    "Interpret what each pass and rule changed, as it was and as it is; name the first that "
@@ -99,13 +91,12 @@ void CheckPassesOptions::add_to(CLI::App& command) {
       ->check(not_empty);
 }
 
-std::unique_ptr<core::trust::PassCheck> CheckPassesOptions::make(const core::plugin::Registry& registry,
-                                                                 const PipelineOptions& pipeline) const {
+std::unique_ptr<core::trust::PassCheck> CheckPassesOptions::make(const core::Session& session) const {
   if (!check) return nullptr;
   core::trust::CheckOptions options;
   options.folder = folder;
-  options.options = pipeline.plugins_text();
-  return std::make_unique<core::trust::PassCheck>(registry, std::move(options));
+  options.options = session.pipeline().options;
+  return std::make_unique<core::trust::PassCheck>(session.registry(), std::move(options));
 }
 
 void report(const core::trust::PassCheck* check) {

@@ -51,8 +51,6 @@ struct PipelineOptions {
   core::plugin::PipelineRequest request() const { return {manifest, plugins, profile, safe_mode}; }
   Result<void> enable_log() const;
   Result<core::plugin::Pipeline> read() const;
-  /// The options that load the same plugins, for a command that is shown to people.
-  std::string plugins_text() const;
 };
 
 /// --check-passes, for every command that compiles a model.
@@ -62,8 +60,7 @@ struct CheckPassesOptions {
 
   void add_to(CLI::App& command);
   /// What watches the compilation; none where it is off.
-  std::unique_ptr<core::trust::PassCheck> make(const core::plugin::Registry& registry,
-                                               const PipelineOptions& pipeline) const;
+  std::unique_ptr<core::trust::PassCheck> make(const core::Session& session) const;
 };
 /// One line on standard error; nothing for none.
 void report(const core::trust::PassCheck* check);

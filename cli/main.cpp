@@ -12,6 +12,7 @@
 #include "cli/common.h"
 #include "core/plugin/watchdog.h"
 #include "core/support/suggest.h"
+#include "core/support/warning.h"
 
 namespace {
 
@@ -155,6 +156,7 @@ int run_program(int argc, char** argv) {
   if (const char* channels = std::getenv("FERRITE_LOG"))
     if (auto enabled = ferrite::core::log::enable(channels); !enabled)
       return report(ferrite::core::at("FERRITE_LOG", enabled.error()));
+  ferrite::core::log::show_warnings();
   return run_chosen(chosen);
 }
 

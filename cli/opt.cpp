@@ -71,7 +71,7 @@ Result<void> opt(const Options& options) {
   compile.to = options.to;
   if (options.to.empty()) compile.to = compile.device == core::run::interpreter_name ? "lower" : "emit";
   compile.only_passes = options.passes;
-  const auto check = options.check.make(session->registry(), options.pipeline);
+  const auto check = options.check.make(*session);
   compile.watcher = check.get();
   core::Ledger ledger;
   FE_TRY(auto compilation, core::compile(std::move(source), session->registry(), compile, ledger));

@@ -17,7 +17,7 @@ Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOption
   if (observation) observation->add({"session", "open plugins", start, core::observe::Clock::now(), 0, {}});
   // Stages before `fuse` need no device, but a name that was given must be one.
   if (!device.device.empty()) FE_CHECK(core::run::check_devices(device.device, opened.session->registry()));
-  opened.check = check.make(opened.session->registry(), pipeline);
+  opened.check = check.make(*opened.session);
   opened.compile.watcher = opened.check.get();
   FE_TRY(opened.model, core::Model::open(*opened.session, path));
   return opened;

@@ -14,6 +14,7 @@
 #include "core/plugin/host.h"
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
+#include "core/support/warning.h"
 #include "core/trust/verdicts.h"
 
 namespace ferrite::core {
@@ -34,12 +35,13 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
         place = loaded.error().code == "FE-P30" ? request.isolation_place : request.library_place;
       return plugin::named_at(place, std::move(loaded.error()));
     }
-    log::print("plugins", "{} skipped: {}", request.id, loaded.error().message());
+    log::warn("plugins", fmt::format("{} skipped: {}", request.id, loaded.error().message()));
   }
   FE_CHECK(session->registry_->compile_rules());
   FE_CHECK(plugin::apply_pass_settings(pipeline, session->registry_->passes()));
   FE_CHECK(trust::trust_rules(*session->registry_, pipeline.trust.value_or(plugin::Trust::on),
-                              plugin::installed_files().plugin_folder, cache::user_folder("trust")));
+                              plugin::installed_files().plugin_folder, cache::user_folder("trust"),
+                              pipeline.options));
   return session;
 }
 

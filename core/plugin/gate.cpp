@@ -13,6 +13,7 @@
 #include "core/schedule/api.h"
 #include "core/support/abi.h"
 #include "core/support/callback.h"
+#include "core/support/warning.h"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -113,7 +114,7 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
       ledger.add(
           {"pass", entry->name, entry->plugin->id, "failed", {}, verdict.error().message(), milliseconds});
       if (entry->plugin->on_error == OnError::skip) {
-        log::print("passes", "{}; skipped, as the manifest says", failure.text);
+        log::warn("passes", fmt::format("{}; skipped, as the manifest says", failure.text));
         if (options.expect) FE_CHECK(check_expectations(*entry, 0, {}));
         continue;
       }

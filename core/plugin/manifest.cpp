@@ -8,6 +8,7 @@
 #include "core/plugin/manifest_read.h"
 #include "core/plugin/toml_reader.h"
 #include "core/support/log.h"
+#include "core/support/shell.h"
 
 namespace ferrite::core::plugin {
 
@@ -18,9 +19,26 @@ Error named_at(const std::string& place, Error error) {
   return error;
 }
 
+namespace {
+
+std::string options_of(const PipelineRequest& request) {
+  std::vector<std::string> words;
+  const auto add = [&](std::string_view option, const std::string& value) {
+    if (!value.empty()) words.push_back(fmt::format("{} {}", option, shell_word(value)));
+  };
+  if (request.safe_mode) words.emplace_back("--safe-mode");
+  add("--manifest", request.manifest);
+  for (const auto& plugin : request.plugins) add("--plugin", plugin);
+  add("--profile", request.profile);
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+}  // namespace
+
 Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& path,
                                     const PipelineRequest& request) {
   FE_TRY(auto content, read_manifest(text, path, request.profile));
+  content.pipeline.options = options_of(request);
   std::optional<Lock> lock;
   const auto lock_path = Lock::path_for(path);
   std::error_code failed;

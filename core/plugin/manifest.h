@@ -43,6 +43,7 @@ struct Pipeline {
   std::vector<std::string> search;       ///< folders that were searched, in order
   std::vector<std::string> manifests;    ///< the files that were read, the outermost first
   std::vector<std::string> profiles;     ///< that they define
+  std::string options;                   ///< what loads the same on a command line, for people and shells
   std::string lock;                      ///< the lock file that the plugins were compared with; empty: none
   std::optional<std::string> device;     ///< [pipeline] device
   std::string device_where;              ///< file:line:col of it; empty: no manifest names it

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/graph/print.h"
+#include "core/support/shell.h"
 
 namespace ferrite::core::trust {
 namespace {
@@ -41,8 +42,8 @@ Result<std::string> write_reproducer(const graph::Graph& graph, const Reproducer
   const fs::path path =
       fs::path(reproducer.folder) / fmt::format("{}-{:08x}.fe", file_name(reproducer.pass), hash);
   const std::string command = fmt::format("ferrite opt {}{}{} --trust off --to {} --pass {} --check-passes",
-                                          path.string(), reproducer.options.empty() ? "" : " ",
-                                          reproducer.options, reproducer.phase, reproducer.pass);
+                                          shell_word(path.string()), reproducer.options.empty() ? "" : " ",
+                                          reproducer.options, reproducer.phase, shell_word(reproducer.pass));
   std::error_code failed;
   fs::create_directories(reproducer.folder, failed);
   std::ofstream file(path);

@@ -11,7 +11,7 @@ namespace ferrite::core::trust {
 
 struct Reproducer {
   std::string folder;   ///< made where it is not there
-  std::string options;  ///< what loads the plugins, for the command
+  std::string options;  ///< what loads the plugins, as a shell reads it
   std::string phase, pass;
   std::string what;  ///< the finding, as a comment
 };

@@ -2,6 +2,7 @@
 #include "core/trust/verdicts.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -9,6 +10,7 @@
 #include "core/cache/folder.h"
 #include "core/rewrite/region.h"
 #include "core/support/hash.h"
+#include "core/support/warning.h"
 #include "core/trust/reproducer.h"
 #include "core/trust/try_rule.h"
 
@@ -56,16 +58,20 @@ struct Kept {
   std::string text;
 };
 
-std::optional<std::vector<Kept>> read_kept(const fs::path& path) {
+/// None where the file does not say something of each of these rules, in their order.
+std::optional<std::vector<Kept>> read_kept(const fs::path& path, const std::vector<rewrite::Rule>& rules) {
   std::ifstream file(path);
   if (!file) return std::nullopt;
   std::vector<Kept> kept;
   for (std::string line; std::getline(file, line);) {
     const bool passed = line.starts_with("passed ");
-    if (!passed && !line.starts_with("untested ")) return std::nullopt;
-    kept.push_back({passed, line.substr(line.find(' ') + 1)});
+    if ((!passed && !line.starts_with("untested ")) || kept.size() == rules.size()) return std::nullopt;
+    line.erase(0, line.find(' ') + 1);
+    const auto& name = rules[kept.size()].name;
+    if (passed ? line != name : !line.starts_with(name + ": ")) return std::nullopt;
+    kept.push_back({passed, std::move(line)});
   }
-  return kept;
+  return kept.size() == rules.size() ? std::optional(std::move(kept)) : std::nullopt;
 }
 
 void write_kept(const std::string& folder, const std::string& name, const std::vector<Kept>& kept) {
@@ -79,48 +85,60 @@ void write_kept(const std::string& folder, const std::string& name, const std::v
     log::print("plugins", "verdicts on rules cannot be kept in {}: {}", folder, fault);
 }
 
-/// The options that load the plugin: what enabled it was one itself, or a place in a manifest.
-std::string options_of(const plugin::LoadedPlugin& plugin) {
-  if (plugin.why.starts_with("--plugin ")) return plugin.why;
-  std::string manifest = plugin.why;
-  for (int part = 0; part < 2; ++part)  // line and column
-    if (const size_t colon = manifest.rfind(':'); colon != std::string::npos) manifest.resize(colon);
-  return "--manifest " + manifest;
+/// Where a counterexample is written: the folder of verdicts, or one that is new where that cannot be used.
+std::string counterexample_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (folder.empty()) {
+    std::string made = (fs::temp_directory_path(ignored) / "ferrite-trust-XXXXXX").string();
+    static_cast<void>(mkdtemp(made.data()));  // else writing into it says why
+    return made;
+  }
+  // As of all that is kept: others who could write here could decide what is trusted.
+  if (fs::create_directories(folder, ignored)) fs::permissions(folder, fs::perms::owner_all, ignored);
+  return folder;
 }
 
 Error wrong(const RuleSetEntry& set, const rewrite::Rule& rule, const Verdict& verdict,
-            const std::string& folder) {
+            const std::string& folder, const std::string& options) {
   std::string text =
       fmt::format("rule '{}' of plugin '{}' is wrong: {}", rule.name, set.plugin->id, verdict.reason);
   auto told = write_reproducer(*verdict.counterexample,
-                               {folder, options_of(*set.plugin), rule.phase, set.pass, text});
+                               {counterexample_folder(folder), options, rule.phase, set.pass, text});
   text += told ? *told : fmt::format(" ({})", told.error().message());
   return at(rule.where(rule.position), error(FE_EINVALID, "FE-R30", "{}", text));
 }
 
 /// The verdicts on all rules of a set, in their order; the error of the first that is wrong.
 Result<std::vector<Kept>> try_all(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
-                                  const plugin::Registry& registry, const std::string& folder) {
+                                  const plugin::Registry& registry, const std::string& folder,
+                                  const std::string& loading) {
   std::vector<Kept> kept;
   TryOptions options;
   options.plugin = set.plugin->id;
   for (size_t k = 0; k < rules.rules.size(); ++k) {
     const Verdict verdict = try_rule(rules, k, registry, options);
-    if (verdict.kind == Verdict::Kind::wrong) return wrong(set, rules.rules[k], verdict, folder);
+    if (verdict.kind == Verdict::Kind::wrong) return wrong(set, rules.rules[k], verdict, folder, loading);
     const bool passed = verdict.kind == Verdict::Kind::passed;
     kept.push_back({passed, passed ? rules.rules[k].name : rules.rules[k].name + ": " + verdict.reason});
   }
   return kept;
 }
 
+/// `given`, or empty with a line in the log where what it keeps may be somebody else's word.
+std::string trusted_folder(const std::string& given) {
+  if (given.empty()) return given;
+  const auto fault = cache::distrusted(given);
+  if (fault.empty()) return given;
+  log::print("plugins", "verdicts on rules are neither read nor kept in {}: {}", given, fault);
+  return {};
+}
+
 }  // namespace
 
 Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const std::string& built_in_folder,
-                         const std::string& folder) {
+                         const std::string& given_folder, const std::string& loading) {
   if (level == plugin::Trust::off) return {};
-  std::error_code ignored;
-  const std::string counterexamples =
-      !folder.empty() ? folder : (fs::temp_directory_path(ignored) / "ferrite-trust").string();
+  const std::string folder = trusted_folder(given_folder);
   for (size_t k = 0; k < registry.rule_sets().size(); ++k) {
     const RuleSetEntry& set = registry.rule_sets()[k];
     const auto& passes = registry.passes();
@@ -133,11 +151,12 @@ Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const 
     const auto judge = [&]() -> Result<void> {
       const auto& rules = registry.compiled_rules(k);
       const std::string name = key_of(set, rules, registry) + ".verdicts";
-      auto kept = folder.empty() ? std::nullopt : read_kept(fs::path(folder) / name);
-      if (!kept || kept->size() != rules.rules.size()) {
-        FE_TRY(kept, try_all(set, rules, registry, counterexamples));
+      auto kept = folder.empty() ? std::nullopt : read_kept(fs::path(folder) / name, rules.rules);
+      if (!kept) {
+        FE_TRY(kept, try_all(set, rules, registry, folder, loading));
         if (!folder.empty()) write_kept(folder, name, *kept);
       }
+      std::vector<std::string_view> untested;
       for (size_t r = 0; r < kept->size(); ++r) {
         if ((*kept)[r].tested) continue;
         if (level == plugin::Trust::strict)
@@ -145,13 +164,19 @@ Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const 
                     error(FE_EINVALID, "FE-R36",
                           "rule {}; trust = \"strict\" refuses rules that are untested", (*kept)[r].text));
         log::print("plugins", "rule is untested: {}", (*kept)[r].text);
+        untested.push_back(rules.rules[r].name);
       }
+      if (!untested.empty() && !log::enabled("plugins"))
+        log::warn("plugins",
+                  fmt::format("plugin '{}' has rules that no sample reaches, applied untested: {}; "
+                              "see --log plugins",
+                              set.plugin->id, fmt::join(untested, ", ")));
       return {};
     };
     auto judged = judge();
     if (judged) continue;
     if (set.plugin->on_error != plugin::OnError::skip) return judged;
-    log::print("plugins", "rules of {} disabled: {}", set.plugin->id, judged.error().message());
+    log::warn("plugins", fmt::format("rules of {} disabled: {}", set.plugin->id, judged.error().message()));
     for (auto& pass : registry.passes())
       if (of_set(pass)) pass.enabled = false;
   }

@@ -10,10 +10,12 @@
 namespace ferrite::core::trust {
 
 /// Tries the rules of the plugins outside `built_in_folder`, unless `folder` keeps verdicts on this very text, these ops
-/// and, where the rules have predicates, this library. FE-R30 for a wrong one, with a counterexample in `folder` (the
-/// temporary folder where that is empty), FE-R36 under Trust::strict for one that is untested; both disable the rules
-/// instead where the plugin's on_error is skip. What is only noteworthy goes to the log, channel "plugins".
+/// and, where the rules have predicates, this library; a folder that others may write to is not used. FE-R30 for a wrong one,
+/// with a counterexample in `folder` (in a new temporary folder where that is empty or not used) and a command that shows it,
+/// of which `loading` are the options that load the plugins; FE-R36 under Trust::strict for one that is untested; both disable
+/// the rules instead where the plugin's on_error is skip. What is disabled or untested is a warning; the rest goes to the log,
+/// channel "plugins".
 Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const std::string& built_in_folder,
-                         const std::string& folder);
+                         const std::string& folder, const std::string& loading);
 
 }  // namespace ferrite::core::trust

@@ -5,14 +5,16 @@
 Usage: test_bad_input.py [--ferrite FILE] [--plugins DIRECTORY] [unittest options]
 """
 
+import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from program import BAD_INPUT, INTERNAL, OK, PLUGINS, UNSUPPORTED, USAGE, ProgramTest, Settings, main  # noqa: E402
+from program import BAD_INPUT, INTERNAL, OK, PLUGINS, UNSUPPORTED, USAGE, WRONG, ProgramTest, Settings, main  # noqa: E402
 
 MODEL = """ferrite graph 0
 graph @sum(%x: f32[4]) -> (%1 "y") {
@@ -30,8 +32,17 @@ class BadPluginTest(ProgramTest):
         self.manifest = self.folder / "ferrite.toml"
         np.save(self.folder / "x.npy", np.array([-1, 2, -3, 4], np.float32))
 
-    def call(self, command, *options):
-        return super().call(command, self.model, *options)
+    def call(self, command, *options, **settings):
+        return super().call(command, self.model, *options, **settings)
+
+    def call_alone(self, *words):
+        return super().call(*words)
+
+    def assertWarns(self, done, pattern):
+        """One line, which the user sees without asking."""
+        warnings = [line for line in done.stderr.splitlines() if "warning" in line]
+        self.assertEqual(len(warnings), 1, done.stderr)
+        self.assertRegex(warnings[0], "^ferrite: warning: " + pattern)
 
     def run_model(self, *options):
         return self.call("run", "-i", f"x={self.folder / 'x.npy'}", "-o", self.folder / "out", *options)
@@ -175,7 +186,9 @@ class BadPluginTest(ProgramTest):
         pattern = "'test.isolated.pass' of plugin 'test.isolated'.*FE-P27 .*signal 6"
         self.assertRefused(self.with_manifest(text), "FE-P10", pattern, INTERNAL)
         plain = self.call("opt", "--to", "pre_grad")
-        self.assertEqual(self.with_manifest(text + 'on_error = "skip"\n').returncode, OK)
+        done = self.with_manifest(text + 'on_error = "skip"\n')
+        self.assertEqual(done.returncode, OK)
+        self.assertWarns(done, r"pass 'test\.isolated\.pass' of plugin 'test\.isolated' failed and was undone: FE-P27 .*skipped")
         result = np.load(self.folder / "out" / "output_0.npy")
         np.testing.assert_array_equal(result, np.array([-1, 4, -3, 8], np.float32))
         graph = self.call("opt", "--to", "pre_grad", "--manifest", self.manifest)
@@ -190,8 +203,50 @@ class BadPluginTest(ProgramTest):
         self.assertRefused(done, "FE-M03", self.at("5:11") + ".*isolation")
 
     def test_skipped_plugin(self):
-        done = self.with_manifest(self.enabling("duplicate_op", 'on_error = "skip"\n'))
+        text = self.enabling("duplicate_op", 'on_error = "skip"\n')
+        done = self.with_manifest(text)
         self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertWarns(done, r"test\.duplicate_op skipped: FE-P08 ")
+        # Once: where the log shows it, nowhere else. What is printed for programs stays what it is.
+        logged = self.run_model("--manifest", self.manifest, "--log", "plugins")
+        self.assertRegex(logged.stderr, r"(?m)^\[plugins\] test\.duplicate_op skipped: FE-P08 ")
+        self.assertNotIn("warning:", logged.stderr)
+        listed = self.call_alone("plugin", "list", "--json", "--manifest", self.manifest)
+        json.loads(listed.stdout)
+        cut = self.folder / "cut.so"
+        cut.write_bytes((Settings.plugins / "hooks.so").read_bytes()[:2000])
+        self.assertWarns(self.with_manifest(self.enabling("hooks", 'on_error = "skip"\n', library=cut)), "test.hooks skipped: FE-P02 ")
+
+    def test_rules_that_nobody_tried(self):
+        (self.folder / "far.txt").write_text(
+            "ferrite rules 0\nrule test.far at post_grad_pre {\n  match { %r = exp(%x) }\n"
+            "  where { rank(%x) == 12 }\n  yield { %r = exp2(%x) }\n}\n"
+        )
+        descriptor = self.folder / "test.far.plugin.toml"
+        descriptor.write_text('schema = 0\nid = "test.far"\nversion = "1.0.0"\nrules = ["far.txt"]\n')
+        done = self.run_model("--plugin", descriptor)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertWarns(done, r"plugin 'test\.far' has rules that no sample reaches, applied untested: test\.far; ")
+        self.assertNotIn("warning:", self.run_model("--plugin", descriptor, "--trust", "off").stderr)
+
+    def test_commands_that_show_a_wrong_rule(self):
+        """The command that is printed loads the plugin again: by a profile, in folders whose names a shell takes apart."""
+        home = self.folder / "it's a cache"
+        folder = self.folder / "my rules"
+        folder.mkdir()
+        (folder / "wrong.txt").write_text(
+            "ferrite rules 0\nrule test.wrong at pre_grad {\n  match { %r = add(%x, %y) }\n  yield { %r = sub(%x, %y) }\n}\n"
+        )
+        (folder / "test.wrong.plugin.toml").write_text('schema = 0\nid = "test.wrong"\nversion = "1.0.0"\nrules = ["wrong.txt"]\n')
+        manifest = folder / "p.toml"
+        manifest.write_text('schema = 0\nsearch = ["."]\n[profile.wrong]\nenable = ["test.wrong"]\n')
+        enable = ("--manifest", manifest, "--profile", "wrong")
+        for code, options in (("FE-R30", enable), ("FE-R31", (*enable, "--trust", "off", "--check-passes"))):
+            done = self.call("opt", "--to", "pre_grad", *options, environment={"XDG_CACHE_HOME": str(home)})
+            self.assertRefused(done, code, "'test.wrong'", WRONG)
+            command = shlex.split(re.search(r"shows it: ferrite (.*)$", done.stderr.strip()).group(1))
+            again = self.call_alone(*command)
+            self.assertRefused(again, "FE-R31", "'test.wrong'", WRONG)
 
 
 if __name__ == "__main__":

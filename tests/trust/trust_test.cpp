@@ -172,7 +172,7 @@ const std::string wrong_text = rule("%r = sub(%x, %y)", "%n = neg(%x)  %r = add(
 /// What trust_rules says of the session's rules; the registry is the test's own.
 Result<void> trust(Session& session, plugin::Trust level, const fs::path& folder) {
   return trust_rules(const_cast<plugin::Registry&>(session.registry()), level,
-                     plugin::installed_files().plugin_folder, folder.string());
+                     plugin::installed_files().plugin_folder, folder.string(), "--plugin 'my rules'");
 }
 
 TEST(Verdicts, AreKeptAndRead) {
@@ -191,9 +191,22 @@ TEST(Verdicts, AreKeptAndRead) {
   EXPECT_EQ(refused.error().code, "FE-R36");
   EXPECT_NE(refused.error().message().find("by hand"), std::string::npos) << refused.error().message();
   EXPECT_TRUE(trust(*session, plugin::Trust::on, folder.path));
-  // A damaged file is none.
-  std::ofstream(kept[0]) << "???";
-  EXPECT_TRUE(trust(*session, plugin::Trust::strict, folder.path));
+  // A damaged file is none, nor is one that speaks of other rules, or in a folder that others may write to.
+  for (const char* damaged : {"???", "", "untested acme.other: by hand\n", "untested acme.test\n",
+                              "untested acme.test: by hand\nuntested acme.test: by hand\n"}) {
+    std::ofstream(kept[0]) << damaged;
+    EXPECT_TRUE(trust(*session, plugin::Trust::strict, folder.path)) << damaged;
+  }
+  for (const auto mode : {fs::perms::group_write, fs::perms::others_write}) {
+    std::ofstream(kept[0]) << "untested acme.test: by hand\n";
+    fs::permissions(folder.path, mode, fs::perm_options::add);
+    EXPECT_TRUE(trust(*session, plugin::Trust::strict, folder.path));
+    EXPECT_EQ(folder.files(".verdicts").size(), 1u);
+    fs::permissions(folder.path, mode, fs::perm_options::remove);
+    EXPECT_FALSE(trust(*session, plugin::Trust::strict, folder.path));
+    fs::remove(kept[0]);
+    EXPECT_TRUE(trust(*session, plugin::Trust::strict, folder.path));
+  }
   // Another text has another verdict.
   auto other = open(right_text + "\n");
   EXPECT_TRUE(trust(*other, plugin::Trust::strict, folder.path));
@@ -218,7 +231,19 @@ TEST(Verdicts, AWrongRuleIsRefusedWithAFile) {
   const auto read = graph::parse(text.str(), options);
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->node_count(), 1u);
+  EXPECT_NE(refused.error().text.find(".fe --plugin 'my rules' --trust off"), std::string::npos)
+      << refused.error().text;
   EXPECT_TRUE(trust(*session, plugin::Trust::off, folder.path));
+  // Not in a folder that others may write to: in a new one.
+  fs::permissions(folder.path, fs::perms::others_write, fs::perm_options::add);
+  refused = trust(*session, plugin::Trust::on, folder.path);
+  ASSERT_FALSE(refused);
+  const auto place = refused.error().text.find("ferrite opt ") + 12;
+  const fs::path other = refused.error().text.substr(place, refused.error().text.find(' ', place) - place);
+  EXPECT_TRUE(fs::exists(other)) << other;
+  EXPECT_TRUE(other.parent_path().filename().string().starts_with("ferrite-trust-")) << other;
+  EXPECT_EQ(fs::status(other.parent_path()).permissions(), fs::perms::owner_all);
+  fs::remove_all(other.parent_path());
 }
 
 TEST(Verdicts, OfAPluginThatMayBeSkippedDisableItsRules) {
