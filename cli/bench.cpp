@@ -6,6 +6,7 @@
 
 #include "cli/inputs.h"
 #include "cli/running.h"
+#include "core/support/elapsed.h"
 
 namespace ferrite::cli {
 namespace {
@@ -18,19 +19,17 @@ struct Options {
   DeviceOptions device;
   InputOptions inputs;
   CheckPassesOptions check;
+  bool recompile = false;
   int64_t repeat = 20;
   bool json = false;
 };
 
 constexpr int warm_up_runs = 2;
 
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 Result<void> bench(const Options& options) {
   Progress progress("loading " + options.model);
   FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check));
+  opened.compile.recompile = options.recompile;
   FE_TRY(auto inputs, make_inputs(*opened.model, options.inputs));
   progress.update("compiling " + options.model);
   FE_TRY(auto runner, Runner::make(opened, inputs));
@@ -38,19 +37,19 @@ Result<void> bench(const Options& options) {
   report(opened.check.get());
   auto first = Clock::now();
   FE_CHECK(runner.run(inputs));
-  const double first_ms = milliseconds_since(first);
+  const double first_ms = core::milliseconds_since(first);
   for (int k = 1; k < warm_up_runs; ++k) FE_CHECK(runner.run(inputs));
   std::vector<double> times;
   auto shown = Clock::now();
   for (int64_t k = 0; k < options.repeat; ++k) {
     // Between runs, and seldom, so that it costs nothing that is measured.
-    if (milliseconds_since(shown) > 500) {
+    if (core::milliseconds_since(shown) > 500) {
       progress.update(fmt::format("run {} of {}", k + 1, options.repeat));
       shown = Clock::now();
     }
     auto start = Clock::now();
     FE_CHECK(runner.run(inputs));
-    times.push_back(milliseconds_since(start));
+    times.push_back(core::milliseconds_since(start));
   }
   progress.update("");
   std::sort(times.begin(), times.end());
@@ -91,7 +90,7 @@ Result<void> bench(const Options& options) {
 
 Run add_bench(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "The model's file (.onnx, .fe)")
+  command.add_option("model", options->model, "The model's file (.onnx, .fe, .fepkg)")
       ->required()
       ->type_name("MODEL");
   command.add_option("--repeat", options->repeat, "Runs that are timed, after two that are not")
@@ -103,6 +102,7 @@ Run add_bench(CLI::App& command) {
   options->device.add_to(command);
   options->pipeline.add_to(command);
   options->check.add_to(command);
+  add_recompile(command, options->recompile);
   return [options] {
     auto done = bench(*options);
     return done ? 0 : report(done.error());

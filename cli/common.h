@@ -101,6 +101,7 @@ std::string port_text(const core::ModelPort& port);
 /// A command: adds itself to the program; what it returns runs it and gives the exit status.
 using Run = std::function<int()>;
 Run add_run(CLI::App& command);
+Run add_compile(CLI::App& command);
 Run add_bench(CLI::App& command);
 Run add_opt(CLI::App& command);
 Run add_explain(CLI::App& command);

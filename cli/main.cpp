@@ -27,6 +27,7 @@ struct Command {
 
 constexpr Command commands[] = {
     {"run", "Run a model once", add_run},
+    {"compile", "Compile a model into a package, for this machine or another one", add_compile},
     {"bench", "Time a model", add_bench},
     {"opt", "Show a model after any stage, or run some stages over a text", add_opt},
     {"explain", "Show what was decided while compiling, and why", add_explain},

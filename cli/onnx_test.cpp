@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "cli/common.h"
+#include "core/support/elapsed.h"
 #include "core/support/file_descriptor.h"
 
 namespace ferrite::cli {
@@ -109,7 +110,7 @@ class Child {
   bool finish(std::string result, std::string text) {
     test_->result = std::move(result);
     test_->text = std::move(text);
-    test_->milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+    test_->milliseconds = core::milliseconds_since(start_);
     return true;
   }
   /// The last line of what it wrote, from its last 16 KiB.

@@ -8,6 +8,7 @@
 #include "cli/inputs.h"
 #include "cli/npy.h"
 #include "cli/running.h"
+#include "core/support/elapsed.h"
 
 namespace ferrite::cli {
 namespace {
@@ -20,6 +21,7 @@ struct Options {
   DeviceOptions device;
   InputOptions inputs;
   CheckPassesOptions check;
+  bool recompile = false;
 };
 
 /// "min -1.2, mean 0.1, max 3.4", and how many are no numbers.
@@ -65,6 +67,7 @@ Result<void> run(const Options& options) {
   core::observe::Observation observation;
   FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check,
                                  options.trace.empty() ? nullptr : &observation));
+  opened.compile.recompile = options.recompile;
   FE_TRY(auto inputs, make_inputs(*opened.model, options.inputs));
   progress.update("compiling " + options.model);
   FE_TRY(auto runner, Runner::make(opened, inputs));
@@ -73,8 +76,7 @@ Result<void> run(const Options& options) {
   progress.update("running " + options.model);
   auto start = std::chrono::steady_clock::now();
   FE_CHECK(runner.run(inputs, opened.compile.observation));
-  const double run_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const double run_ms = core::milliseconds_since(start);
   if (!options.folder.empty()) FE_CHECK(write_outputs(options.folder, runner, opened.model->outputs()));
   if (!options.trace.empty()) FE_CHECK(write_text(options.trace, core::observe::trace_json(observation)));
   progress.update("");
@@ -92,7 +94,7 @@ Result<void> run(const Options& options) {
 
 Run add_run(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "The model's file (.onnx, .fe)")
+  command.add_option("model", options->model, "The model's file (.onnx, .fe, .fepkg)")
       ->required()
       ->type_name("MODEL");
   options->inputs.add_to(command);
@@ -110,6 +112,7 @@ Run add_run(CLI::App& command) {
   options->device.add_to(command);
   options->pipeline.add_to(command);
   options->check.add_to(command);
+  add_recompile(command, options->recompile);
   command.footer(
       "Inputs that are not given are random: floats N(0,1), integers and bool 0 or 1.\n"
       "  ferrite run model.onnx -i image=image.npy -o results\n"

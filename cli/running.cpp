@@ -67,7 +67,14 @@ int64_t Runner::threads() const {
   return executable ? executable->workers : 1;
 }
 
+void add_recompile(CLI::App& command, bool& recompile) {
+  command.add_flag("--recompile", recompile, "Of a package: compile its graph anew, with the options given");
+}
+
 std::string stats_text(const core::CompileStats& stats) {
+  if (stats.packaged)
+    return fmt::format("{} nodes, {} statements, {} kernels, nothing compiled, loaded in {:.1f} ms",
+                       stats.nodes, stats.statements, stats.kernels, stats.load_ms);
   std::string kept;
   if (stats.cache.hits > 0) kept = fmt::format(", {} of them from the cache", stats.cache.hits);
   return fmt::format("{} nodes, {} statements, {} kernels{}, compiled in {:.1f} ms", stats.nodes,

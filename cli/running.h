@@ -48,7 +48,10 @@ class Runner {
   std::string device_;
 };
 
-/// "12 nodes, 9 statements, 3 kernels, compiled in 35.1 ms"
+/// --recompile, for the commands that run packages.
+void add_recompile(CLI::App& command, bool& recompile);
+
+/// "12 nodes, 9 statements, 3 kernels, compiled in 35.1 ms", or that they came from a package
 std::string stats_text(const core::CompileStats& stats);
 
 }  // namespace ferrite::cli

@@ -16,6 +16,7 @@
 #include "core/plugin/gate.h"
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
+#include "core/support/elapsed.h"
 #include "core/text/lexer.h"
 
 namespace ferrite::core {
@@ -30,10 +31,6 @@ constexpr std::array<std::string_view, 18> stage_names = {
     "post_fusion",    "emit",           "code"};
 
 using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 void show(std::string_view channel, std::string_view stage, const Compilation& compilation) {
   if (log::enabled(channel)) log::write(channel, fmt::format("{}\n{}", stage, compilation.text()));
@@ -102,7 +99,7 @@ class StageWatch {
     if (!open_) return;
     open_ = false;
     const auto now = Clock::now();
-    stage_.milliseconds = std::chrono::duration<double, std::milli>(now - start_).count();
+    stage_.milliseconds = milliseconds_between(start_, now);
     stage_.after = sizes();
     if (observation_->texts) {
       auto text = compilation_.text();
@@ -182,6 +179,11 @@ Result<Source> parse_source(std::string_view text, const graph::ParseOptions& op
   return Source(std::move(graph));
 }
 
+void CompileStats::count(const run::Executable& executable) {
+  kernels = static_cast<size_t>(std::ranges::count(executable.steps, run::no_copy, &run::Launch::copy));
+  unique_kernels = executable.kernels.size();
+}
+
 std::string Compilation::text() const {
   if (!listing.empty()) return listing;
   if (schedule) return schedule::print(*schedule);
@@ -241,7 +243,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (enters("post_grad")) FE_CHECK(hook("post_grad"));
   if (enters("post_grad_post")) FE_CHECK(hook("post_grad_post"));
   const auto open_devices = [&]() -> Result<run::Devices> {
-    auto opened = run::open_devices(options.device, registry);
+    auto opened = run::open_devices(options.device, registry, options.target);
     if (!opened) return plugin::named_at(options.device_where, std::move(opened.error()));
     return opened;
   };
@@ -318,8 +320,9 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   schedule::Schedule no_groups;
   auto& groups = c.schedule ? *c.schedule : no_groups;
   cache::Kernels kernels(options.cache);
-  const run::BuildOptions build{options.threads, options.jobs, options.listings || options.to == "code",
-                                &kernels, options.observation};
+  const run::BuildOptions build{
+      options.threads, options.jobs,        options.listings || options.to == "code",
+      &kernels,        options.observation, options.load};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split
   if (parts) merged = groups;
   place::Placement placement;
@@ -352,9 +355,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     if (c.executable) break;
   }
   watch.end();
-  c.stats.kernels =
-      static_cast<size_t>(std::ranges::count(c.executable->steps, run::no_copy, &run::Launch::copy));
-  c.stats.unique_kernels = c.executable->kernels.size();
+  c.stats.count(*c.executable);
   c.stats.cache = kernels.counts();
   c.stats.compile_ms = milliseconds_since(start);
   return c;

@@ -31,8 +31,12 @@ class Observation;
 struct CompileOptions {
   std::string device;  ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
   std::string device_where;  ///< file:line:col where a manifest names it; empty: none does
-  int64_t threads = 0;       ///< workers; 0 = the machine's
-  int64_t jobs = 0;          ///< kernels that compile at a time; 0 = as many as there are workers
+  std::string
+      target;  ///< what the last device's providers compile for, as they describe targets; empty: what it is
+  bool load = true;        ///< else the program cannot run here; it goes into a package
+  bool recompile = false;  ///< of a package: its graph, as if it were a model
+  int64_t threads = 0;     ///< workers; 0 = the machine's
+  int64_t jobs = 0;        ///< kernels that compile at a time; 0 = as many as there are workers
   bool fuse = true;
   std::vector<std::string> only_passes;  ///< not empty: run these passes only
   std::string from, to;  ///< stages; empty = the first that the source enters, all and then the link
@@ -55,6 +59,10 @@ struct CompileStats {
   size_t unique_kernels = 0;
   double compile_ms = 0, load_ms = 0, init_ms = 0;
   cache::Counts cache;
+  bool packaged = false;  ///< the program came compiled
+
+  /// Of a program that was linked.
+  void count(const run::Executable& executable);
 };
 
 /// What a compilation starts from. A graph enters at the stages import to lower, a loop program at inline to fuse, a schedule

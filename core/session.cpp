@@ -10,10 +10,12 @@
 #include "core/loop/eval.h"
 #include "core/lower/lower.h"
 #include "core/observe/observation.h"
+#include "core/package/package.h"
 #include "core/place/region.h"
 #include "core/plugin/host.h"
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
+#include "core/support/elapsed.h"
 #include "core/support/warning.h"
 #include "core/trust/verdicts.h"
 
@@ -50,6 +52,7 @@ struct Model::State {
   const fe_importer* importer = nullptr;
   void* model = nullptr;
   std::optional<graph::Graph> text_graph;
+  std::shared_ptr<const package::Package> package;
 };
 
 Model::Model(const Session& session) : session_(session) {}
@@ -77,6 +80,21 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
   auto bytes = state.file->bytes();
   std::filesystem::path file(path);
   auto extension = file.extension().string();
+  if (extension == package::suffix) {
+    auto package = package::Package::open(state.file);
+    if (!package) return at(path, std::move(package.error()));
+    state.package = std::move(*package);
+    const auto ports = [](const std::vector<run::PortInfo>& infos) {
+      std::vector<ModelPort> result;
+      for (const auto& info : infos)
+        result.push_back(
+            {info.name, info.dtype, true, info.dims, std::vector<std::string>(info.dims.size())});
+      return result;
+    };
+    model->inputs_ = ports(state.package->inputs());
+    model->outputs_ = ports(state.package->outputs());
+    return model;
+  }
   if (extension == ".fe") {
     graph::ParseOptions options;
     options.file = path;
@@ -105,7 +123,7 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
     return model;
   }
 
-  std::string known = ".fe";
+  std::string known = fmt::format(".fe, {}", package::suffix);
   for (const auto& importer : session.registry().importers()) {
     std::string extensions(abi::view(importer.table->extensions));
     known += ", " + extensions;
@@ -154,7 +172,7 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
   return model;
 }
 
-Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_dims) const {
+Result<void> Model::check_dims(std::span<const std::vector<int64_t>> input_dims) const {
   if (input_dims.size() != inputs_.size())
     return at(path_, error(FE_EINVALID, "FE-X01", "the model has {} inputs, {} were given", inputs_.size(),
                            input_dims.size()));
@@ -169,6 +187,16 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
         return at(path_, error(FE_EINVALID, "FE-X04",
                                "input '{}' has shape {} (-1: any), a tensor of shape {} was given", port.name,
                                shape(port.dims), shape(input_dims[k])));
+  }
+  return {};
+}
+
+Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_dims) const {
+  FE_CHECK(check_dims(input_dims));
+  if (state_->package) {
+    auto packaged = state_->package->graph();
+    if (!packaged) return at(path_, std::move(packaged.error()));
+    return packaged;
   }
   if (state_->text_graph) {
     std::vector<std::pair<std::string, int64_t>> bindings;
@@ -215,9 +243,27 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
   return graph;
 }
 
+namespace {
+
+/// What a package's program is beside those that were compiled here.
+Compilation packaged(const package::Package& package, std::shared_ptr<run::Executable> executable,
+                     double load_ms) {
+  Compilation c;
+  c.stats.nodes = package.figures().nodes;
+  c.stats.statements = package.figures().statements;
+  c.stats.count(*executable);
+  c.stats.load_ms = load_ms;
+  c.stats.packaged = true;
+  c.executable = std::move(executable);
+  return c;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int64_t>> input_dims,
                                                 const CompileOptions& options) {
-  std::string key = fmt::format("{}/{}/{}", options.device, options.threads, options.fuse);
+  std::string key =
+      fmt::format("{}/{}/{}/{}", options.device, options.threads, options.fuse, options.recompile);
   for (const auto& dims : input_dims) key += fmt::format(";{}", fmt::join(dims, ","));
   std::shared_ptr<Entry> entry;
   {
@@ -230,10 +276,18 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   std::lock_guard lock(entry->mutex);
   if (entry->program) return entry->program;
   auto start = std::chrono::steady_clock::now();
-  FE_TRY(auto imported, graph(input_dims));
   auto program = std::make_shared<Program>();
+  if (state_->package && !options.recompile) {
+    FE_CHECK(check_dims(input_dims));
+    auto loaded = state_->package->program(options.device, session_.registry(), options.threads);
+    if (!loaded) return at(path_, std::move(loaded.error()));
+    program->compilation = packaged(*state_->package, std::move(*loaded), milliseconds_since(start));
+    entry->program = program;
+    return program;
+  }
+  FE_TRY(auto imported, graph(input_dims));
   const auto imported_at = std::chrono::steady_clock::now();
-  program->import_ms = std::chrono::duration<double, std::milli>(imported_at - start).count();
+  program->import_ms = milliseconds_between(start, imported_at);
   CompileOptions watched = options;
   observe::Observation seen;
   const auto& metrics = session_.metrics();
@@ -247,6 +301,25 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
     FE_CHECK(metrics.write(path_, *watched.observation, program->compilation, program->ledger));
   entry->program = program;
   return program;
+}
+
+Result<Saved> Model::save(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options,
+                          const std::string& path) const {
+  FE_TRY(auto imported, graph(input_dims));
+  // Passes change the one; the package keeps the other, and its weights are there until it is written.
+  const graph::Graph original = imported;
+  CompileOptions elsewhere = options;
+  elsewhere.load = false;
+  Ledger ledger;
+  auto compiled = compile(std::move(imported), session_.registry(), elsewhere, ledger);
+  if (!compiled) return at(path_, std::move(compiled.error()));
+  if (!compiled->executable)
+    return at(path_, error(FE_EUNSUPPORTED, "FE-K54", "device '{}' has no code to keep", options.device));
+  const auto& stats = compiled->stats;
+  FE_TRY(const uint64_t bytes,
+         package::save(
+             path, {original, *compiled->executable, {stats.nodes, stats.statements}, session_.registry()}));
+  return Saved{stats, bytes};
 }
 
 std::vector<run::PortInfo> Program::inputs() const {

@@ -57,11 +57,17 @@ struct Program {
                    std::span<void* const> outputs) const;
 };
 
-/// A model file. Programs are kept per shape. Any-thread: who asks for the same program
+/// A package that was written.
+struct Saved {
+  CompileStats stats;
+  uint64_t bytes = 0;
+};
+
+/// A model file, or a package. Programs are kept per shape. Any-thread: who asks for the same program
 /// waits for the one compilation of it; run() of one program needs a Context each.
 class Model {
  public:
-  /// By the file's extension: an importer's, or .fe for the graph's text form. FE-I codes.
+  /// By the file's extension: an importer's, .fe for the graph's text form, or .fepkg. FE-I codes; FE-K50 to FE-K52 for packages.
   static Result<std::unique_ptr<Model>> open(const Session& session, const std::string& path);
   ~Model();
 
@@ -70,12 +76,17 @@ class Model {
 
   /// The imported graph for these input dims, nothing run on it yet. FE-X01.. where they do not fit the signature.
   Result<graph::Graph> graph(std::span<const std::vector<int64_t>> input_dims) const;
-  /// The program for these input dims, compiled when first asked for.
+  /// The program for these input dims, compiled when first asked for; a package's own one, where options do not say otherwise.
+  /// FE-K53 where that was compiled for other devices.
   Result<std::shared_ptr<Program>> program(std::span<const std::vector<int64_t>> input_dims,
                                            const CompileOptions& options);
+  /// Compiles for these input dims, loads nothing, and writes a package. FE-K54, FE-K55 and all that compiling says.
+  Result<Saved> save(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options,
+                     const std::string& path) const;
 
  private:
   explicit Model(const Session& session);
+  Result<void> check_dims(std::span<const std::vector<int64_t>> input_dims) const;
   const Session& session_;
   std::string path_;
   std::vector<ModelPort> inputs_, outputs_;

@@ -50,6 +50,8 @@ class HostRuntime final : public Runtime {
     return result;
   }
 
+  std::string refusal(uint32_t, std::string_view target) override { return missing_here(target); }
+
   void* alloc(uint32_t, uint64_t bytes) override {
     if (bytes > UINT64_MAX - 2 * alignment) throw std::bad_alloc();
     void* data = std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);

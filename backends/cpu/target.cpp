@@ -21,14 +21,47 @@ namespace ferrite::cpu {
 
 namespace {
 
-std::string host_features() {
-  std::vector<std::string> enabled;
-  for (const auto& feature : llvm::sys::getHostCPUFeatures())
-    if (feature.second) enabled.push_back(feature.first().str());
-  std::sort(enabled.begin(), enabled.end());
+std::string joined(std::vector<std::string> words) {
+  std::sort(words.begin(), words.end());
   std::string text;
-  for (const auto& feature : enabled) text.append(text.empty() ? "+" : ",+").append(feature);
+  for (const auto& word : words) text.append(text.empty() ? "" : ",").append(word);
   return text;
+}
+
+std::unique_ptr<llvm::MCSubtargetInfo> subtarget(const llvm::Triple& triple, llvm::StringRef cpu,
+                                                 llvm::StringRef features) {
+  std::string error;
+  const auto* found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!found || !(triple.isX86() || triple.isAArch64()))
+    fail("ferrite.cpu/target", "'", triple.str(), "' is no CPU that code can be made for");
+  std::unique_ptr<llvm::MCSubtargetInfo> machine(found->createMCSubtargetInfo(triple, "", ""));
+  if (!cpu.empty() && !machine->isCPUStringValid(cpu))
+    fail("ferrite.cpu/target", "unknown cpu '", std::string_view(cpu), "' for ", triple.str());
+  machine.reset(found->createMCSubtargetInfo(triple, cpu, features));
+  return machine;
+}
+
+/// What code for a machine may use and this one does not have, or cannot be asked for.
+std::vector<std::string> not_on_host(const llvm::MCSubtargetInfo& machine) {
+  const auto host = llvm::sys::getHostCPUFeatures();
+  std::vector<std::string> missing;
+  // Those that the host does not speak of are ways of tuning, or what every machine of its kind has.
+  for (const auto& feature : machine.getEnabledProcessorFeatures())
+    if (const auto has = host.find(feature.Key); has != host.end() && !has->second)
+      missing.emplace_back(feature.Key);
+  return missing;
+}
+
+/// What it has, and what others of its name have and this one has not: machines within machines lack some.
+std::string host_features() {
+  std::vector<std::string> words;
+  for (const auto& feature : llvm::sys::getHostCPUFeatures())
+    if (feature.second) words.push_back("+" + feature.first().str());
+  initialise_llvm();
+  const auto named =
+      subtarget(llvm::Triple(llvm::sys::getDefaultTargetTriple()), llvm::sys::getHostCPUName(), "");
+  for (const auto& name : not_on_host(*named)) words.push_back("-" + name);
+  return joined(std::move(words));
 }
 
 long cache_bytes(int name, long fallback) {
@@ -46,15 +79,8 @@ int64_t number(std::string_view key, std::string_view text) {
 
 /// What the emitter asks, from the features that LLVM derives of cpu and feature list.
 void derive(emitter::Target& target) {
-  std::string error;
-  llvm::Triple triple(target.triple);
-  const auto* found = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!found || !(triple.isX86() || triple.isAArch64()))
-    fail("ferrite.cpu/target", "'", target.triple, "' is no CPU that code can be made for");
-  std::unique_ptr<llvm::MCSubtargetInfo> machine(found->createMCSubtargetInfo(triple, "", ""));
-  if (!target.cpu.empty() && !machine->isCPUStringValid(target.cpu))
-    fail("ferrite.cpu/target", "unknown cpu '", target.cpu, "' for ", target.triple);
-  machine.reset(found->createMCSubtargetInfo(triple, target.cpu, target.features));
+  const llvm::Triple triple(target.triple);
+  const auto machine = subtarget(triple, target.cpu, target.features);
   if (triple.isAArch64()) {
     target.vector_bytes = 16;
     target.vector_registers = 32;
@@ -108,7 +134,9 @@ emitter::Target parse_target(std::string_view description) {
     auto key = word.substr(0, equal);
     auto value = equal == std::string_view::npos ? std::string_view() : word.substr(equal + 1);
     generic = false;
-    if (key == "triple")
+    if (equal == std::string_view::npos)
+      target.cpu = word;
+    else if (key == "triple")
       target.triple = value;
     else if (key == "cpu")
       target.cpu = value;
@@ -122,12 +150,21 @@ emitter::Target parse_target(std::string_view description) {
       target.l3_bytes_per_core = number(key, value);
     else
       fail("ferrite.cpu/target", "unknown key '", key,
-           "' in the target description; known: triple, cpu, features, l1, l2, l3");
+           "' in the target description; known: triple, cpu, features, l1, l2, l3, and a cpu's name alone");
   }
   if (generic) return parse_target(describe_host());
   if (target.triple.empty()) target.triple = llvm::sys::getDefaultTargetTriple();
   derive(target);
   return target;
+}
+
+std::string missing_here(std::string_view description) {
+  const auto target = parse_target(description);
+  const llvm::Triple triple(target.triple), here(llvm::sys::getDefaultTargetTriple());
+  if (triple.getArch() != here.getArch() || triple.getOS() != here.getOS())
+    return "it is code for " + target.triple + ", this machine is " + here.str();
+  auto missing = not_on_host(*subtarget(triple, target.cpu, target.features));
+  return missing.empty() ? "" : "this machine has no " + joined(std::move(missing));
 }
 
 }  // namespace ferrite::cpu

@@ -11,6 +11,7 @@
 
 #include "core/embed/tensors.h"
 #include "core/session.h"
+#include "core/support/elapsed.h"
 
 using namespace ferrite::core;
 
@@ -58,10 +59,6 @@ void give(T* out, const T& value) {
   if (out->size <= head) return;
   std::memcpy(reinterpret_cast<char*>(out) + head, reinterpret_cast<const char*>(&value) + head,
               std::min<size_t>(out->size, sizeof(T)) - head);
-}
-
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace

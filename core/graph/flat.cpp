@@ -13,7 +13,8 @@
 namespace ferrite::core::graph {
 namespace {
 
-constexpr uint32_t max_depth = 256;  // of an expression, as readers take it
+constexpr uint32_t max_depth = 256;        // of an expression, as readers take it
+constexpr std::string_view kept = "kept";  // stands for a file
 
 /// Gathers the sections. `whole`: the graph's own signature; else that of the nodes given.
 class Writer {
@@ -142,6 +143,13 @@ class Writer {
     fe_flat_constant flat{};
     flat.kind = constant.kind;
     flat.bytes = constant.bytes;
+    if (options_.keep && constant.kind != FE_CONSTANT_LITERAL) {
+      FE_TRY(const auto bytes, graph_.constant_bytes(id));
+      flat.file = string(kept);
+      flat.file_offset = options_.keep(bytes);
+      constants_.push_back(flat);
+      return {};
+    }
     flat.file = string(constant.file);
     if (!constant.file.empty()) {
       flat.file_offset = constant.offset;
@@ -287,8 +295,8 @@ class Writer {
 /// Builds the graph that checked plain data describe.
 class Builder {
  public:
-  Builder(const FlatGraph& flat, const std::string& weight_folder)
-      : flat_(flat), result_{Graph(std::string(flat.name()), weight_folder), {}, {}} {}
+  Builder(const FlatGraph& flat, const std::string& weight_folder, const KeptWeights* weights = nullptr)
+      : flat_(flat), weights_(weights), result_{Graph(std::string(flat.name()), weight_folder), {}, {}} {}
 
   Result<FlatRead> run() {
     FE_CHECK(symbols());
@@ -366,9 +374,17 @@ class Builder {
   Result<ValueId> constant(const FlatGraph::Value& value, TensorType type, const FlatGraph::Constant& flat) {
     Constant constant;
     constant.kind = flat.kind;
-    constant.file = flat.file;
-    constant.offset = flat.file_offset;
     constant.bytes = flat.bytes;
+    if (!weights_) {
+      constant.file = flat.file;
+      constant.offset = flat.file_offset;
+    } else if (!flat.has_data) {
+      const uint64_t size = weights_->bytes.size();
+      if (flat.file != kept || flat.file_offset > size || flat.bytes > size - flat.file_offset)
+        return error(FE_EINVALID, "FE-P34", "weight '{}' is not among those that are kept", value.name);
+      constant.memory =
+          std::shared_ptr<const std::byte>(weights_->owner, weights_->bytes.data() + flat.file_offset);
+    }
     if (flat.has_data) {
       std::shared_ptr<std::byte[]> memory(new std::byte[flat.data.size() + 1]);
       std::copy(flat.data.begin(), flat.data.end(), memory.get());
@@ -439,6 +455,7 @@ class Builder {
   }
 
   const FlatGraph& flat_;
+  const KeptWeights* weights_ = nullptr;
   FlatRead result_;
   std::vector<index::Expr> exprs_;
 };
@@ -459,11 +476,24 @@ Result<FlatBytes> write_flat(const Graph& graph, std::span<const NodeId> nodes, 
   return Writer(graph, options, std::move(sorted), false).run();
 }
 
-Result<FlatRead> read_flat(std::span<const std::byte> bytes, const std::string& weight_folder) {
+namespace {
+
+Result<FlatRead> read_flat(std::span<const std::byte> bytes, const std::string& weight_folder,
+                           const KeptWeights* weights) {
   std::string fault;
   const auto flat = read_graph(bytes, &fault);
   if (!flat) return error(FE_EINVALID, "FE-P34", "{}", fault);
-  return Builder(*flat, weight_folder).run();
+  return Builder(*flat, weight_folder, weights).run();
+}
+
+}  // namespace
+
+Result<FlatRead> read_flat(std::span<const std::byte> bytes, const std::string& weight_folder) {
+  return read_flat(bytes, weight_folder, nullptr);
+}
+
+Result<FlatRead> read_flat(std::span<const std::byte> bytes, const KeptWeights& weights) {
+  return read_flat(bytes, {}, &weights);
 }
 
 }  // namespace ferrite::core::graph

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +18,15 @@ struct FlatOptions {
   /// Constants in memory go by value up to here (literals always); what larger ones hold is not in the bytes. Those in files are
   /// references.
   uint64_t max_data = max_printed_data;
+  /// Where not empty: takes the bytes of each constant that is no literal, wherever it lies, and gives the offset at which they are
+  /// kept. The flat form then names no files.
+  std::function<uint64_t(std::span<const std::byte>)> keep;
+};
+
+/// The weights that FlatOptions::keep took.
+struct KeptWeights {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
 };
 
 /// The bytes, and what stands for which of their numbers.
@@ -45,5 +56,7 @@ struct FlatRead {
 /// no graph can hold; no more memory is taken than a constant times their number. Ops and types are not checked against a
 /// registry (verify.h does).
 Result<FlatRead> read_flat(std::span<const std::byte> bytes, const std::string& weight_folder);
+/// The same of one that was written with FlatOptions::keep: FE-P34 too where a weight does not lie in `weights`, or in a file.
+Result<FlatRead> read_flat(std::span<const std::byte> bytes, const KeptWeights& weights);
 
 }  // namespace ferrite::core::graph

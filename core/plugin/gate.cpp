@@ -13,16 +13,13 @@
 #include "core/schedule/api.h"
 #include "core/support/abi.h"
 #include "core/support/callback.h"
+#include "core/support/elapsed.h"
 #include "core/support/warning.h"
 
 namespace ferrite::core::plugin {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 using RuleCounts = std::map<std::string, size_t, std::less<>>;
 

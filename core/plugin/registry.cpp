@@ -287,7 +287,7 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       return {};
     }
     case FE_CONTRIBUTION_RUNTIME: {
-      FE_TRY(const auto* table, table_of<fe_runtime>(contribution, "runtime"));
+      FE_TRY(const auto* table, table_of<fe_runtime>(contribution, "runtime", offsetof(fe_runtime, accept)));
       for (auto [slot, name] : {std::pair{reinterpret_cast<const void*>(table->describe), "describe"},
                                 {reinterpret_cast<const void*>(table->alloc), "alloc"},
                                 {reinterpret_cast<const void*>(table->launch), "launch"}})

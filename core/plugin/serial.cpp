@@ -44,7 +44,8 @@ const char* slot_name(const fe_runtime& table, const void* slot) {
   if (is(table.device_count, slot)) return "device_count of runtime";
   if (is(table.module_load, slot)) return "module_load of runtime";
   if (is(table.module_unload, slot)) return "module_unload of runtime";
-  return "function of runtime";
+  if (is(table.function, slot)) return "function of runtime";
+  return "accept of runtime";
 }
 
 const char* slot_name(const fe_importer& table, const void* slot) {

@@ -115,6 +115,10 @@ class Builder::Steps {
   Result<std::shared_ptr<Executable>> link() {
     link_launches();
     describe_ports();
+    if (!options_.load) {
+      executable_->code = std::move(blobs_);
+      return std::move(executable_);
+    }
     if (auto loaded = executable_->load(blobs_); !loaded) {
       bool dropped = false;
       for (const auto& unit : units_)

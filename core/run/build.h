@@ -25,6 +25,7 @@ struct BuildOptions {
   bool listings = false;            ///< keep what the provider shows of the code it makes
   cache::Kernels* cache = nullptr;  ///< where kernels are looked for and kept; null: nowhere
   observe::Observation* observation = nullptr;  ///< where not null: gets the kernels and the memory plan
+  bool load = true;                 ///< else link() gives the code with the executable, for another machine
 };
 
 /// From schedule to executable, in steps: select, plan, emit, link, each once and in this order. What it is made from outlives
@@ -49,7 +50,7 @@ class Builder {
   void plan();
   /// Compiles the kernels, in parallel. FE-K22, FE-P67.
   Result<void> emit();
-  /// The launches, loaded. FE-D codes. Null where a provider was dropped whose code cannot be loaded.
+  /// The launches, loaded where BuildOptions::load says so. FE-D codes. Null where a provider was dropped whose code cannot be loaded.
   Result<std::shared_ptr<Executable>> link();
   /// A listing of what was selected and planned; before link.
   std::string text() const;

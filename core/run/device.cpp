@@ -143,7 +143,8 @@ Result<void> find_coverage(Compiler& compiler, const std::string& description) {
 
 }  // namespace
 
-Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry) {
+Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry,
+                                             const std::string& target) {
   const std::string where = place_of(name);
   auto found = find_device(name, registry);
   if (!found) return core::at(where, std::move(found.error()));
@@ -162,7 +163,7 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   described.host_memory = 1;
   int32_t status = plugin::invoke(*device->runtime, device->runtime->describe, call, &args, &described);
   if (status != FE_OK) return core::at(where, call.error(status, "FE-D05", "the device cannot be described"));
-  device->description = description.bytes();
+  device->description = target.empty() ? description.bytes() : target;
   device->name = label.bytes();
   device->host_memory = described.host_memory != 0;
   device->alignment = std::max<uint64_t>(described.alignment, 1);
@@ -204,6 +205,18 @@ Result<void> Device::open_targets(const plugin::Registry& registry) {
   return {};
 }
 
+std::string Device::refusal(const std::string& target) const {
+  const auto slots = abi::read(runtime);  // the slot is not in tables of the first revision
+  if (!slots.accept) return target == description ? "" : "it was compiled for another device";
+  abi::Call call;
+  auto args = abi::sized<fe_accept_args>();
+  args.device = number;
+  args.description = {target.data(), target.size(), 1};
+  auto out = abi::sized<fe_none>();
+  const int32_t status = plugin::invoke(*runtime, slots.accept, call, &args, &out);
+  return status == FE_OK ? "" : call.error(status, "FE-K53", "its code does not run on this device").text;
+}
+
 const Compiler* Device::codegen() const {
   const auto& first = compilers.front();
   return first.takes_kernels() && !first.is_library() ? &first : nullptr;
@@ -223,11 +236,12 @@ Device::~Device() {
   }
 }
 
-Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry) {
+Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry,
+                             const std::string& target) {
   Devices devices;
   const auto all = split(names);
   for (const auto& name : all) {
-    auto device = Device::open(name, registry);
+    auto device = Device::open(name, registry, &name == &all.back() ? target : std::string());
     if (device) {
       for (const auto& other : devices)
         if (other->kind == (*device)->kind && other->number == (*device)->number)

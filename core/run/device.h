@@ -34,7 +34,9 @@ class Device {
  public:
   /// "cpu" or "cpu:0": a runtime's id and a number. FE-D01 where there is none, with what there is, FE-D05 where its
   /// devices cannot be counted, described or compiled for, FE-S20 and FE-P54 for what is said of what its providers take.
-  static Result<std::shared_ptr<Device>> open(const std::string& name, const plugin::Registry& registry);
+  /// A target, where not empty, is what is compiled for instead of what the device is.
+  static Result<std::shared_ptr<Device>> open(const std::string& name, const plugin::Registry& registry,
+                                              const std::string& target = {});
   ~Device();
   Device(const Device&) = delete;
 
@@ -45,9 +47,11 @@ class Device {
   uint64_t alignment = 1;   ///< of allocations, a power of two
   bool host_memory = true;  ///< it reads and writes host pointers
   std::string kind;         ///< the runtime's id
-  std::string description;  ///< bytes
+  std::string description;  ///< bytes: what is compiled for
   std::string name;
 
+  /// Why code that was compiled for this target does not run on the device, as the runtime says; empty where it does.
+  std::string refusal(const std::string& target) const;
   /// The code generator, or null where only whole regions are taken.
   const Compiler* codegen() const;
   /// What this provider opened, or null.
@@ -62,8 +66,9 @@ class Device {
 using Devices = std::vector<std::shared_ptr<Device>>;
 
 /// "cpu", or several with commas between: "npu,cpu". As Device::open; FE-D20 where the last one compiles no loops or cannot reach
-/// the host's memory.
-Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry);
+/// the host's memory. `target`: of the last one.
+Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry,
+                             const std::string& target = {});
 
 /// Whether these are names of devices or the interpreter's: the errors of open_devices() without opening anything.
 Result<void> check_devices(const std::string& names, const plugin::Registry& registry);

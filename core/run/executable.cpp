@@ -71,8 +71,9 @@ Result<void*> Executable::alloc(uint32_t device, int64_t bytes) const {
 }
 
 void Executable::free(uint32_t device, void* data) const {
+  if (!data) return;
   const auto& runtime = *devices[device]->runtime;
-  if (!data || !runtime.free) return;
+  if (!runtime.free) return;
   abi::Call call;
   auto args = abi::sized<fe_free_args>();
   args.device = devices[device]->number;

@@ -83,7 +83,15 @@ class Executable {
   Devices devices;                   ///< the last one's memory is the home of buffers
   std::vector<int64_t> arena_bytes;  ///< by device
   int64_t workers = 1;
+  std::vector<std::string> code;  ///< by kernel, where it is to be loaded elsewhere
 
+  /// Memory that lasts as long as this, in a device.
+  struct Persistent {
+    uint32_t device = 0;
+    int64_t bytes = 0;
+    void* data = nullptr;
+  };
+  std::span<const Persistent> persistent() const { return persistent_; }
   /// Memory that lasts as long as this, and memory of each run; both before load(). The number, and the offset.
   uint32_t add_persistent(uint32_t device, int64_t bytes);
   int64_t add_to_arena(uint32_t device, int64_t bytes);
@@ -137,11 +145,6 @@ class Executable {
   Result<void> load_modules(std::span<const std::string> blobs);
   Result<void> load_libraries(std::span<const std::string> blobs);
 
-  struct Persistent {
-    uint32_t device = 0;
-    int64_t bytes = 0;
-    void* data = nullptr;
-  };
   std::vector<Persistent> persistent_;
   std::vector<void*> modules_;  ///< by device
   std::vector<std::vector<std::byte>> aligned_constants_;

@@ -72,7 +72,8 @@ typedef struct ferrite_session_options {
 FERRITE_API int32_t ferrite_session_open(const ferrite_session_options* options, ferrite_session** out);
 FERRITE_API void ferrite_session_close(ferrite_session* session);
 
-// Opens a model by its file's extension (.onnx, .fe, ...) and reads its signature. Nothing is compiled yet.
+// Opens a model by its file's extension (.onnx, .fe, ...) and reads its signature. Nothing is compiled yet; of a
+// package (.fepkg) nothing ever is.
 FERRITE_API int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out);
 FERRITE_API void ferrite_model_free(ferrite_model* model);
 

@@ -372,7 +372,7 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   entry.id = entry.runtime->id();
   auto& table = entry.table;
   table = sized<fe_runtime>();
-  table.rev = 1;
+  table.rev = 2;
   table.thread_model = FE_THREADS_ANY;
   table.self = entry.runtime.get();
   table.id = to_abi(entry.id);
@@ -421,6 +421,14 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   };
   table.launch = [](void* self, fe_call* call, const fe_launch_args* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] { static_cast<Runtime*>(self)->launch(*args); });
+  };
+  table.accept = [](void* self, fe_call* call, const fe_accept_args* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] {
+      const auto target = bytes_from(args->description);
+      const auto reason = static_cast<Runtime*>(self)->refusal(
+          args->device, {reinterpret_cast<const char*>(target.data()), target.size()});
+      if (!reason.empty()) decline(reason);
+    });
   };
   contributions_.push_back({FE_CONTRIBUTION_RUNTIME, 0, &table});
 }

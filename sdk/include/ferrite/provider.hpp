@@ -129,6 +129,10 @@ class Runtime {
   virtual void module_unload(void* module) = 0;
   virtual void* function(void* module, std::string_view entry) = 0;
   virtual void launch(const fe_launch_args& args) = 0;
+  /// Why code that was compiled for this target, as open_target took it, does not run on the device; empty where it does.
+  virtual std::string refusal(uint32_t device, std::string_view target) {
+    return target == describe(device).description ? "" : "it was compiled for another device";
+  }
 };
 
 struct Port {

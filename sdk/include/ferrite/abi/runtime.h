@@ -90,6 +90,14 @@ typedef struct fe_launch_args {
   int64_t* error;
 } fe_launch_args;
 
+// The target that code was compiled for, as open_target took it.
+typedef struct fe_accept_args {
+  uint64_t size;
+  uint32_t device;
+  uint32_t reserved;
+  fe_array description;  // bytes
+} fe_accept_args;
+
 typedef struct fe_runtime {
   uint64_t size;
   uint32_t rev;
@@ -105,6 +113,10 @@ typedef struct fe_runtime {
   int32_t (*module_unload)(void* self, fe_call*, const fe_module_out*, fe_none*);
   int32_t (*function)(void* self, fe_call*, const fe_function_args*, fe_function_out*);
   int32_t (*launch)(void* self, fe_call*, const fe_launch_args*, fe_none*);
+  // rev 2
+  // FE_OK where code for the target runs on the device, FE_EUNSUPPORTED with the reason where it does not. A runtime without this
+  // slot runs what was compiled for its own description alone.
+  int32_t (*accept)(void* self, fe_call*, const fe_accept_args*, fe_none*);
 } fe_runtime;
 
 #ifdef __cplusplus

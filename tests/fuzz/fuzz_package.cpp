@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// libFuzzer: any bytes as the program of a package whose hashes are right. What is read names only what is there.
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "core/package/program.h"
+
+using namespace ferrite::core;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const std::vector<std::byte> weights(256);
+  constexpr uint64_t code_bytes = 256;
+  const auto read = package::read_program(std::as_bytes(std::span(data, size)), weights, code_bytes);
+  if (!read) {
+    if (read.error().code != "FE-K52" || read.error().text.empty()) std::abort();
+    return 0;
+  }
+  const auto& executable = *read->executable;
+  if (read->parts.size() != executable.kernels.size() || read->needs.empty()) std::abort();
+  for (const auto& part : read->parts)
+    if (part.offset + part.bytes > code_bytes) std::abort();
+  for (const auto* launches : {&executable.init, &executable.steps})
+    for (const auto& launch : *launches)
+      for (const auto& place : launch.arguments)
+        if (place.kind == run::Place::Kind::arena &&
+            place.offset + place.bytes > executable.arena_bytes.at(place.device))
+          std::abort();
+  for (const auto& constant : executable.constants)
+    if (constant.data < weights.data() || constant.data + constant.bytes > weights.data() + weights.size())
+      std::abort();
+  return 0;
+}
