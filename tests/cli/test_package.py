@@ -341,7 +341,7 @@ class PackageTest(ProgramTest):
         self.compiled()
         good = read(self.package)
         graph = good[3].unpacked()
-        self.assertEqual(graph.count(b"kept"), 1)
+        self.assertEqual(graph.count(b"kept"), 2)
         for changed in (graph.replace(b"kept", b"x.np"), None):
             sections = list(good)
             if changed is None:
