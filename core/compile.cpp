@@ -355,6 +355,10 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     if (c.executable) break;
   }
   watch.end();
+  // Results have the names that the model gives them; what is compiled from a later stage's text has none.
+  if (c.graph.outputs().size() == c.executable->outputs.size())
+    for (size_t k = 0; k < c.executable->outputs.size(); ++k)
+      c.executable->outputs[k].name = c.graph.outputs()[k].name;
   c.stats.count(*c.executable);
   c.stats.cache = kernels.counts();
   c.stats.compile_ms = milliseconds_since(start);

@@ -214,7 +214,8 @@ Result<void> Plugin::put_graph(Encoder& to, graph::GraphApi& api) {
   to.put(uint8_t{!known});
   if (known) return {};
   uploaded_.reset();
-  FE_TRY(graph::FlatBytes flat, graph::write_flat(graph, graph::FlatOptions{most_data}));
+  FE_TRY(graph::FlatBytes flat,
+         graph::write_flat(graph, graph::FlatOptions{.max_data = most_data, .keep = {}}));
   const std::string& folder = graph.weight_folder();
   std::error_code failed;
   to.put(std::filesystem::absolute(folder.empty() ? "." : folder, failed).string());

@@ -42,6 +42,7 @@ void put(Encoder& to, const std::vector<Launch>& launches) {
     to.put(launch.kernel);
     to.put(launch.device);
     to.put(launch.copy);
+    to.put(std::string_view(launch.provenance));
     put(to, launch.arguments);
   }
 }
@@ -162,6 +163,7 @@ class Reader {
       launch.kernel = from_.get<uint32_t>();
       launch.device = from_.get<uint32_t>();
       launch.copy = from_.get<uint32_t>();
+      launch.provenance = from_.text();
       FE_CHECK(places(launch.arguments, in_run));
       if (!from_.ok()) break;
       const auto& arguments = launch.arguments;

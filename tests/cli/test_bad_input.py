@@ -84,7 +84,7 @@ class BadInputTest(ProgramTest):
 
 class Usage(BadInputTest):
     def test_commands(self):
-        for text, words in (("the commands are: run, bench", ()), ("there is no command 'ferrite rnu'", ("rnu",)),
+        for text, words in (("the commands are: run, compile, bench", ()), ("there is no command 'ferrite rnu'", ("rnu",)),
                             ("did you mean 'run'?", ("rnu",)), ("'ferrite plugin COMMAND'; the commands are: list", ("plugin",)),
                             ("there is no command 'ferrite plugin foo'; there are: list", ("plugin", "foo")),
                             ("there is no option '--foo'", ("--foo",)), ("there is no option '--foo'", ("run", "--foo")),

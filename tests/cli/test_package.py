@@ -218,7 +218,7 @@ class PackageTest(ProgramTest):
         direct, _ = self.outputs("layers.fe", *library)
         self.compiled(*library)
         self.assertEqual(self.outputs("layers.fepkg", *library)[0], direct)
-        self.assertRefused(self.call("run", "layers.fepkg"), "FE-K53", "the library 'gemm'", UNSUPPORTED)
+        self.assertRefused(self.call("run", "layers.fepkg"), "FE-K53", "the library 'acme.gemm'", UNSUPPORTED)
 
     def test_what_cannot_be_packaged(self):
         (self.folder / "sum.fe").write_text(RUNNING_SUM)

@@ -146,7 +146,7 @@ graph @whole(%a: f32[4]) -> (%0 "neg.3") {
 
 TEST(FlatGraph, LeavesOutWhatIsTooLarge) {
   const auto graph = parse(standard(), everything_text);
-  const auto written = write_flat(graph, FlatOptions{8});
+  const auto written = write_flat(graph, FlatOptions{.max_data = 8, .keep = {}});
   ASSERT_TRUE(written);
   const auto read = read_flat(written->bytes, "");
   ASSERT_TRUE(read);
@@ -176,7 +176,7 @@ TEST(FlatGraph, HostileBytesAreRefusedOrReadAsAGraph) {
       return;
     }
     EXPECT_FALSE(graph::print(result->graph).empty());
-    EXPECT_TRUE(write_flat(result->graph, FlatOptions{UINT64_MAX}));
+    EXPECT_TRUE(write_flat(result->graph, FlatOptions{.max_data = UINT64_MAX, .keep = {}}));
   };
   for (size_t length = 0; length < bytes.size(); length += 7) look(std::span(bytes).first(length));
   for (size_t at = 0; at < bytes.size(); ++at) {

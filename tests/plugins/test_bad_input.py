@@ -206,16 +206,16 @@ class BadPluginTest(ProgramTest):
         text = self.enabling("duplicate_op", 'on_error = "skip"\n')
         done = self.with_manifest(text)
         self.assertEqual(done.returncode, OK, done.stderr)
-        self.assertWarns(done, r"test\.duplicate_op skipped: FE-P08 ")
+        self.assertWarns(done, r"test\.duplicate_op skipped: FE-G21 ")
         # Once: where the log shows it, nowhere else. What is printed for programs stays what it is.
         logged = self.run_model("--manifest", self.manifest, "--log", "plugins")
-        self.assertRegex(logged.stderr, r"(?m)^\[plugins\] test\.duplicate_op skipped: FE-P08 ")
+        self.assertRegex(logged.stderr, r"(?m)^\[plugins\] test\.duplicate_op skipped: FE-G21 ")
         self.assertNotIn("warning:", logged.stderr)
-        listed = self.call_alone("plugin", "list", "--json", "--manifest", self.manifest)
+        listed = self.call("explain", "--json", "--manifest", self.manifest)
         json.loads(listed.stdout)
         cut = self.folder / "cut.so"
         cut.write_bytes((Settings.plugins / "hooks.so").read_bytes()[:2000])
-        self.assertWarns(self.with_manifest(self.enabling("hooks", 'on_error = "skip"\n', library=cut)), "test.hooks skipped: FE-P02 ")
+        self.assertWarns(self.with_manifest(self.enabling("hooks", 'on_error = "skip"\n', library=cut)), "test.hooks skipped: FE-P40 ")
 
     def test_rules_that_nobody_tried(self):
         (self.folder / "far.txt").write_text(
