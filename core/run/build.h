@@ -25,7 +25,7 @@ struct BuildOptions {
   bool listings = false;            ///< keep what the provider shows of the code it makes
   cache::Kernels* cache = nullptr;  ///< where kernels are looked for and kept; null: nowhere
   observe::Observation* observation = nullptr;  ///< where not null: gets the kernels and the memory plan
-  bool load = true;                 ///< else link() gives the code with the executable, for another machine
+  bool load = true;  ///< else link() gives the code with the executable, for another machine
 };
 
 /// From schedule to executable, in steps: select, plan, emit, link, each once and in this order. What it is made from outlives
