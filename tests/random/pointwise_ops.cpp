@@ -118,6 +118,8 @@ void Generator::binary() {
                   : name == "mul"                  ? a.magnitude * b.magnitude
                                                    : most_integer(a.dtype);
   } else if (name == "mul") {
+    // Infinity times what is nearly zero is NaN or not, as that was rounded.
+    if ((a.special && !is_exact(b)) || (b.special && !is_exact(a))) return;
     r.magnitude = a.magnitude * b.magnitude;
     r.error = a.error * b.magnitude + b.error * a.magnitude + epsilon_of(a.dtype) * r.magnitude;
     r.quantum = a.quantum * b.quantum;

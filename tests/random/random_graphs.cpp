@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/npy.h"
 #include "core/graph/parse.h"
 #include "core/session.h"
 #include "graph_generator.h"
@@ -89,12 +90,17 @@ core::Result<Results> evaluate(const core::Session& session, const GeneratedGrap
   return results;
 }
 
-/// "" or what is wrong.
-std::string check(const core::Session& session, const GeneratedGraph& graph, uint64_t seed,
-                  const Options& options) {
+std::vector<Bytes> inputs_of(const GeneratedGraph& graph, uint64_t seed) {
   std::vector<Bytes> inputs;
   for (size_t k = 0; k < graph.inputs.size(); ++k)
     inputs.push_back(contents_of(graph.inputs[k], seed * 64 + k));
+  return inputs;
+}
+
+/// "" or what is wrong.
+std::string check(const core::Session& session, const GeneratedGraph& graph, uint64_t seed,
+                  const Options& options) {
+  const auto inputs = inputs_of(graph, seed);
   core::CompileOptions reference;
   reference.device = "interpreter";
   reference.only_passes = {"none"};
@@ -121,8 +127,17 @@ void report(const GeneratedGraph& graph, uint64_t seed, const std::string& what,
   std::fflush(stdout);
   if (options.dump.empty()) return;
   std::error_code failed;
-  std::filesystem::create_directories(options.dump, failed);
-  std::ofstream(std::filesystem::path(options.dump) / fmt::format("{}.fe", seed)) << graph.text;
+  const std::filesystem::path folder(options.dump);
+  std::filesystem::create_directories(folder, failed);
+  std::ofstream(folder / fmt::format("{}.fe", seed)) << graph.text;
+  for (size_t k = 0; k < graph.inputs.size(); ++k) {
+    const auto& input = graph.inputs[k];
+    auto tensor = cli::Tensor::make(input.dtype, input.dims);
+    if (!tensor) continue;
+    std::ranges::copy(inputs_of(graph, seed)[k], tensor->bytes().begin());
+    auto written = cli::write_npy(folder / fmt::format("{}_{}.npy", seed, input.name), *tensor);
+    if (!written) fmt::print("{}\n", written.error().message());
+  }
 }
 
 /// Checks [first, last) and writes a verdict for each seed to `progress`. A graph that hangs is ended by its alarm.
@@ -194,7 +209,8 @@ int main(int argc, char** argv) {
   app.add_option("--count", options.count, "How many graphs")->capture_default_str();
   app.add_option("--seed", options.seed, "The first seed; each graph has its own")->capture_default_str();
   app.add_option("--device", options.device, "What to compile for")->capture_default_str();
-  app.add_option("--dump-failing", options.dump, "Write graphs that fail into this folder");
+  app.add_option("--dump-failing", options.dump,
+                 "Write graphs that fail, and their inputs, into this folder");
   app.add_option("--json", options.json, "Write the counts into this file");
   app.add_option("--commit", options.commit, "What the file of counts names as the source's state");
   app.add_flag("--print", options.print, "Only print the graphs");
