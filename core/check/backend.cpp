@@ -35,8 +35,9 @@ std::vector<KernelCase> sampled(const KernelCell& cell, bool all) {
     return hash_of(cell, a) < hash_of(cell, b);
   });
   const std::string kept = least->name;
-  std::erase_if(cases,
-                [&](const auto& each) { return each.name != kept && hash_of(cell, each) % one_in != 0; });
+  std::erase_if(cases, [&](const auto& each) {
+    return !each.always && each.name != kept && hash_of(cell, each) % one_in != 0;
+  });
   return cases;
 }
 

@@ -31,7 +31,7 @@ class Text {
     return fmt::format("@{}", buffers_++);
   }
   std::string output(DType dtype, const Dims& dims) {
-    declare(fmt::format("{}{} output 0", name_of(dtype), dims_text(dims)));
+    declare(fmt::format("{}{} output {}", name_of(dtype), dims_text(dims), outputs_++));
     return fmt::format("@{}", buffers_++);
   }
   void version(const std::string& buffer) { tables_ += fmt::format("buffer {}.1\n", buffer); }
@@ -46,7 +46,7 @@ class Text {
  private:
   void declare(const std::string& what) { tables_ += fmt::format("buffer @{} : {}\n", buffers_, what); }
   std::string tables_, body_;
-  int inputs_ = 0, buffers_ = 0;
+  int inputs_ = 0, outputs_ = 0, buffers_ = 0;
 };
 
 /// "i0 < 3, i1 < 5"
@@ -246,8 +246,24 @@ std::vector<KernelCase> map_cases(DType dtype) {
   return cases;
 }
 
+/// What is reduced is stored too, at every point, as where a map is fused into the reduction that reads it.
+KernelCase stored_and_reduced(DType dtype) {
+  Text text;
+  const auto x = text.input(dtype, {6, 21}), every = text.output(dtype, {6, 21}),
+             most = text.output(dtype, {6});
+  text.line("reduce (i0 < 6, reduce r0 < 21) {{\n  %0 = load {}[i0, r0] : {}", x, name_of(dtype));
+  text.line("  %1 = mul %0, %0\n  reduction 0 = max %1 : {}\n  %2 = reduced 0 : {}", name_of(dtype),
+            name_of(dtype));
+  text.line("  store {}[i0, r0] = %1\n  store {}[i0] = %2\n}}", every, most);
+  return {.name = "stored and reduced",
+          .text = text.finish(every + ", " + most),
+          .inputs = {Values::special},
+          .always = true};
+}
+
 std::vector<KernelCase> reduce_cases(DType dtype) {
   std::vector<KernelCase> cases;
+  if (dtype != boolean) cases.push_back(stored_and_reduced(dtype));
   const auto type = name_of(dtype);
   for (uint32_t kind = FE_REDUCE_SUM; kind <= FE_REDUCE_ARGMIN; ++kind) {
     const bool logical = kind == FE_REDUCE_ANY || kind == FE_REDUCE_ALL;

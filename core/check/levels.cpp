@@ -19,7 +19,6 @@ void run_level(std::string_view level, const CheckOptions& options, Runner& runn
     return;
   }
   const Subject& subject = **opened;
-  check_samples(options, subject, runner);
   if (level == level_names[2]) {
     check_creation(options, subject, runner);
     check_hostile_ops(options, subject, runner);
@@ -28,6 +27,7 @@ void run_level(std::string_view level, const CheckOptions& options, Runner& runn
     check_hostile_backends(subject, runner);
     return;
   }
+  check_samples(options, subject, runner);
   check_ops(options, subject, runner);
   check_passes(options, subject, runner);
   check_importers(options, subject, runner);

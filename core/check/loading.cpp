@@ -101,11 +101,6 @@ void check_loading(const CheckOptions& options, Runner& runner) {
                    "{} bytes came out on standard output; a plugin logs through the host's 'log'", bytes);
     return {};
   });
-  for (const auto& path : options.samples)
-    with_plugin("sample " + name_of_sample(path), [&](std::unique_ptr<Subject>& subject) -> Verdict {
-      if (!subject) return Verdict::skipped("the plugin could not be created again");
-      return check_sample(*subject, path);
-    });
 }
 
 }  // namespace ferrite::core::check

@@ -153,14 +153,12 @@ std::string name_of_sample(const std::string& path) {
   return (file.parent_path().filename() / file.filename()).string();
 }
 
-Verdict check_sample(const Subject& subject, const std::string& path) {
-  FE_TRY(const auto graph, subject.import_model(path));
-  return Verdict::passed(fmt::format("{} nodes", graph.node_count()));
-}
-
 void check_samples(const CheckOptions& options, const Subject& subject, Runner& runner) {
   for (const auto& path : options.samples)
-    runner.run("sample " + name_of_sample(path), [&] { return check_sample(subject, path); });
+    runner.run("sample " + name_of_sample(path), [&]() -> Verdict {
+      FE_TRY(const auto graph, subject.import_model(path));
+      return Verdict::passed(fmt::format("{} nodes", graph.node_count()));
+    });
 }
 
 }  // namespace ferrite::core::check

@@ -49,9 +49,7 @@ Result<std::vector<graph::Graph>> samples_of(const graph::OpInfo& op, const grap
 
 /// "folder/model.onnx": a sample model as checks are named by it.
 std::string name_of_sample(const std::string& path);
-/// The model can be imported.
-Verdict check_sample(const Subject& subject, const std::string& path);
-/// Each of the models that are given can: what is tried on samples is tried on these.
+/// Each of the models that are given can be imported: L3 tries on them what it tries on graphs of its own.
 void check_samples(const CheckOptions& options, const Subject& subject, Runner& runner);
 
 }  // namespace ferrite::core::check

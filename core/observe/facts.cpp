@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "ferrite/loop_check.hpp"
+
 namespace ferrite::core::observe {
 namespace {
 
@@ -81,7 +83,7 @@ Facts facts_of(const loop::Kernel& kernel) {
   for (const auto& statement : kernel.statements) {
     const double points = points_of(statement), parallel = parallel_points_of(statement);
     double work = 0;
-    const auto finish = statement.finish_part(kernel.pool);
+    const auto finish = ferrite::loop::place(kernel.pool, statement).finish;
     for (size_t k = 0; k < statement.ops.size(); ++k) {
       const auto& op = statement.ops[k];
       const double times = finish[k] ? parallel : points;

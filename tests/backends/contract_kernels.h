@@ -21,6 +21,7 @@
 #include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/machine.h"
+#include "ferrite/loop_check.hpp"
 #include "kernel_builder.h"
 
 namespace ferrite::contract_test {
@@ -121,7 +122,7 @@ class Interpreter {
     }
   }
   void point(loop::Statement& statement) {
-    const auto finish = statement.finish_part(kernel_.pool);
+    const auto finish = loop::place(kernel_.pool, statement).finish;
     std::vector<double> value(statement.ops.size());
     double sum = 0;
     if (!statement.reductions.empty()) {

@@ -143,21 +143,6 @@ struct Statement {
       if (var.kind == kind_) count *= var.extent;
     return count;
   }
-  /// For each operation, whether it depends on a result of a reduction: through its operands, or through an index symbol that
-  /// an operation of the finish part binds.
-  std::vector<bool> finish_part(const index::Pool& pool) const {
-    std::vector<bool> finish(ops.size());
-    for (size_t k = 0; k < ops.size(); ++k) {
-      const auto& op = ops[k];
-      auto depends = [&](OpId id) { return id != none && finish[id]; };
-      finish[k] = op.code == FE_OP_REDUCED || depends(op.a) || depends(op.b) || depends(op.c);
-      for (size_t j = 0; j < k && !finish[k] && !op.index.empty(); ++j) {
-        if (ops[j].code != FE_OP_INDIRECT || !finish[j]) continue;
-        for (auto expr : op.index) finish[k] = finish[k] || pool.depends_on(expr, ops[j].symbol);
-      }
-    }
-    return finish;
-  }
 };
 
 /// A fused group: what one kernel computes. `pool` owns every expression of it.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ferrite/kernel.hpp>
+#include <ferrite/loop_check.hpp>
 #include <ferrite/plugin.hpp>
 
 #include <bit>
@@ -21,7 +22,7 @@ class Machine {
       data_.push_back(buffer.kind == FE_BUFFER_LOCAL ? locals_.back().data()
                                                      : static_cast<char*>(*buffers++));
     }
-    for (const auto& statement : kernel.statements) finish_.push_back(statement.finish_part(kernel.pool));
+    for (const auto& statement : kernel.statements) placement_.push_back(loop::place(kernel.pool, statement));
   }
 
   /// Tasks: points of the variables that all statements share, in any order.
@@ -85,9 +86,7 @@ class Machine {
                                                            : 0);
     reduce(s, v);
     evaluate(s, true);
-    for (const auto& store : statement.stores)
-      if (store.mask == loop::none || values_[store.mask] != 0)
-        *address(store.buffer, store.index) = static_cast<float>(values_[store.value]);
+    store(s, false);
   }
 
   void reduce(size_t s, size_t v) {
@@ -100,6 +99,7 @@ class Machine {
       return;
     }
     evaluate(s, false);
+    store(s, true);
     for (size_t k = 0; k < reduced_.size(); ++k) {
       const double element = values_[statement.reductions[k].element];
       switch (statement.reductions[k].kind) {
@@ -116,7 +116,7 @@ class Machine {
     const auto& ops = kernel_.statements[s].ops;
     auto value = [&](loop::OpId id) { return id == loop::none ? 0.0 : values_[id]; };
     for (size_t k = 0; k < ops.size(); ++k) {
-      if (finish_[s][k] != finish) continue;
+      if (placement_[s].finish[k] != finish) continue;
       const auto& op = ops[k];
       double result = 0;
       switch (op.code) {
@@ -135,6 +135,15 @@ class Machine {
                    : op.dtype == boolean ? result != 0
                                          : std::trunc(result);
     }
+  }
+
+  /// The stores of the statement that happen at every point, or those that happen once what is reduced is known.
+  void store(size_t s, bool every_point) {
+    const auto& stores = kernel_.statements[s].stores;
+    for (size_t k = 0; k < stores.size(); ++k)
+      if (placement_[s].every_point[k] == every_point &&
+          (stores[k].mask == loop::none || values_[stores[k].mask] != 0))
+        *address(stores[k].buffer, stores[k].index) = static_cast<float>(values_[stores[k].value]);
   }
 
   float* address(loop::BufferId id, const std::vector<index::Expr>& index) const {
@@ -183,7 +192,7 @@ class Machine {
   const loop::Kernel& kernel_;
   std::vector<char*> data_;
   std::vector<std::vector<char>> locals_;
-  std::vector<std::vector<bool>> finish_;
+  std::vector<loop::Placement> placement_;
   std::vector<int64_t> symbols_;  // by number
   std::vector<double> values_, reduced_;
 };
