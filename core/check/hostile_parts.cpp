@@ -15,6 +15,8 @@
 #include "core/lower/lower.h"
 #include "core/plugin/host.h"
 #include "core/plugin/serial.h"
+#include "core/run/pack.h"
+#include "core/run/propose.h"
 #include "core/trust/tensors.h"
 
 namespace ferrite::core::check {
@@ -157,46 +159,73 @@ size_t damage(std::span<const std::byte> bytes, uint64_t seed, Each each) {
   return cuts + flips;
 }
 
-/// A kernel of each kind of statement, flat.
-std::vector<std::vector<std::byte>> sample_kernels() {
-  std::vector<std::vector<std::byte>> result;
+/// A kernel of each kind of statement, and each that reads several buffers once more with the last of them constant: many
+/// libraries take nothing but a constant weight.
+std::vector<loop::Kernel> sample_kernels() {
+  std::vector<loop::Kernel> result;
   for (const auto& name : kernel_names()) {
     if (find_prim(std::string_view(name))) break;
     const auto cases = cases_of({name, f32});
     const auto schedule =
         cases.empty() ? error(FE_EINTERNAL, "FE-P52", "no cases") : schedule_of(cases.front());
     if (!schedule) continue;
-    const auto group = schedule::KernelMaker(*schedule).make(schedule->groups.size() - 1);
-    auto flat = kernel::flatten(group.kernel);
-    if (flat) result.push_back(std::move(flat->bytes));
+    result.push_back(schedule::KernelMaker(*schedule).make(schedule->groups.size() - 1).kernel);
+    std::vector<size_t> read;
+    for (size_t b = 0; b < result.back().buffers.size(); ++b)
+      if (result.back().buffers[b].kind == FE_BUFFER_INPUT) read.push_back(b);
+    if (read.size() < 2) continue;
+    auto weighted = result.back();
+    weighted.buffers[read.back()].kind = FE_BUFFER_CONSTANT;
+    result.push_back(std::move(weighted));
   }
   return result;
 }
 
-struct Proposal {
-  bool any = false;
-  uint64_t id = 0;
-  double cost = 0;
-  size_t adds = 0, refused = 0;
+/// A kernel that a provider takes.
+struct TakenKernel {
+  std::vector<std::byte> proposed;
+  uint64_t candidate = 0;           ///< the cheapest that was proposed for it
+  std::vector<std::byte> compiled;  ///< with the layouts of that candidate
 };
 
+/// Nothing where the provider takes only a part of the kernel, or nothing of it.
+std::optional<TakenKernel> take(const run::Compiler& compiler, loop::Kernel kernel) {
+  TakenKernel result;
+  auto flat = kernel::flatten(kernel);
+  if (!flat) return {};
+  result.proposed = std::move(flat->bytes);
+  std::string declined;
+  const auto proposals = run::propose(compiler, result.proposed, kernel.statements.size(), declined);
+  if (!proposals) return {};
+  for (const auto& proposal : *proposals) {
+    if (proposal.covered < kernel.statements.size()) continue;
+    result.candidate = proposal.id;
+    for (const auto& layout : proposal.layouts)
+      if (!run::lay_out(kernel, layout)) return {};
+    flat = kernel::flatten(kernel);
+    if (!flat) return {};
+    result.compiled = std::move(flat->bytes);
+    return result;
+  }
+  return {};
+}
+
 /// Proposes and compiles; the code. `full`: which write of code is refused, from 1.
-Result<std::string> compile(const run::Compiler& compiler, std::span<const std::byte> kernel, bool larger,
+Result<std::string> compile(const run::Compiler& compiler, const TakenKernel& kernel, bool larger,
                             size_t full, size_t& writes, bool& intact) {
-  Proposal proposal;
+  struct Proposals {
+    uint64_t wanted = 0;
+    bool found = false;
+  } proposals{kernel.candidate};
   auto args = abi::sized<fe_propose_args>();
   args.target = compiler.target.target;
-  args.kernel = {kernel.data(), kernel.size(), 1};
+  args.kernel = {kernel.proposed.data(), kernel.proposed.size(), 1};
   auto out = abi::sized<fe_propose_out>();
-  out.host = &proposal;
+  out.host = &proposals;
   out.add = [](void* host, const fe_candidate* candidate) -> int32_t {
-    auto& best = *static_cast<Proposal*>(host);
+    auto& to = *static_cast<Proposals*>(host);
     if (!candidate) return FE_EINVALID;
-    // Layouts of operands are another kernel; candidates without them are always among those of a constant-free kernel.
-    if (candidate->operand_layouts.count > 0 || (best.any && best.cost <= candidate->cost)) return FE_OK;
-    best.any = true;
-    best.id = candidate->id;
-    best.cost = candidate->cost;
+    to.found = to.found || candidate->id == to.wanted;
     return FE_OK;
   };
   Enlarged<fe_propose_args> larger_args(args);
@@ -204,16 +233,17 @@ Result<std::string> compile(const run::Compiler& compiler, std::span<const std::
   abi::Call call;
   int32_t status = plugin::invoke(*compiler.table, compiler.slots.propose, call,
                                   larger ? larger_args.get() : &args, larger ? larger_out.get() : &out);
-  if (status != FE_OK || !proposal.any)
-    return call.error(status == FE_OK ? FE_EUNSUPPORTED : status, "FE-K20", "the provider proposes nothing");
+  if (status != FE_OK || !proposals.found)
+    return call.error(status == FE_OK ? FE_EUNSUPPORTED : status, "FE-K20",
+                      "the provider does not propose what it proposed before");
   struct Sink {
     std::string bytes;
     size_t writes = 0, full = 0;
   } sink{{}, 0, full};
   auto compiling = abi::sized<fe_compile_args>();
   compiling.target = compiler.target.target;
-  compiling.kernel = args.kernel;
-  compiling.candidate = proposal.id;
+  compiling.kernel = {kernel.compiled.data(), kernel.compiled.size(), 1};
+  compiling.candidate = kernel.candidate;
   compiling.entry = abi::string(std::string_view("checked"));
   auto compiled = abi::sized<fe_compile_out>();
   compiled.blob = {sizeof(fe_sink), &sink, [](void* self, const void* data, uint64_t bytes) -> int32_t {
@@ -234,7 +264,7 @@ Result<std::string> compile(const run::Compiler& compiler, std::span<const std::
   return sink.bytes;
 }
 
-Result<std::string> compile(const run::Compiler& compiler, std::span<const std::byte> kernel) {
+Result<std::string> compile(const run::Compiler& compiler, const TakenKernel& kernel) {
   size_t writes = 0;
   bool intact = true;
   return compile(compiler, kernel, false, 0, writes, intact);
@@ -369,17 +399,17 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
     if (entry.plugin != &subject.plugin()) continue;
     const auto& provider = *entry.table;
     std::optional<Result<std::shared_ptr<run::Device>>> opened;
-    std::vector<std::vector<std::byte>> kernels;
+    std::vector<TakenKernel> kernels;
     auto with_device = [&](std::string_view what, const std::function<Verdict(const run::Compiler&)>& check) {
       runner.run(fmt::format("provider {}: {}", abi::view(provider.id), what), [&]() -> Verdict {
         if (!provider.propose || !provider.compile) return Verdict::skipped("it compiles no kernels");
         if (!opened) {
           opened.emplace(device_of(subject, provider));
-          kernels = sample_kernels();
           if (*opened)
-            std::erase_if(kernels, [&](const auto& kernel) {
-              return !compile(*(**opened)->compiler(provider), kernel).has_value();
-            });
+            for (auto& kernel : sample_kernels())
+              if (auto taken = take(*(**opened)->compiler(provider), std::move(kernel));
+                  taken && compile(*(**opened)->compiler(provider), *taken))
+                kernels.push_back(std::move(*taken));
         }
         if (!*opened) return Verdict::skipped(opened->error().message());
         if (kernels.empty()) return Verdict::skipped("it declines the sample of every kind of statement");
@@ -416,10 +446,15 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
     });
     with_device("damaged kernels", [&](const run::Compiler& compiler) -> Verdict {
       size_t tried = 0;
-      for (const auto& kernel : kernels)
-        tried += damage(kernel, tried + 1, [&](std::span<const std::byte> bytes) {
-          static_cast<void>(compile(compiler, bytes));
-        });
+      for (const auto& kernel : kernels) {
+        // Once where it is asked for proposals, once where it compiles.
+        for (auto part : {&TakenKernel::proposed, &TakenKernel::compiled})
+          tried += damage(kernel.*part, tried + 1, [&](std::span<const std::byte> bytes) {
+            auto damaged = kernel;
+            (damaged.*part).assign(bytes.begin(), bytes.end());
+            static_cast<void>(compile(compiler, damaged));
+          });
+      }
       return Verdict::passed(fmt::format("{} kernels", tried));
     });
     with_device("two threads", [&](const run::Compiler& compiler) -> Verdict {

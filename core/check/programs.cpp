@@ -16,6 +16,30 @@ namespace {
 constexpr size_t sampled_graphs = 60;
 constexpr int64_t most_points = 20'000'000;  // of a graph that is interpreted
 
+/// The sample graphs of all ops, all inputs of floats but the first constant: most libraries take nothing but constant weights, which
+/// graphs drawn from all ops seldom have.
+std::vector<graph::Graph> weighted_graphs(const graph::OpRegistry& ops, uint64_t seed) {
+  std::vector<graph::Graph> result;
+  trust::Random random(seed);
+  for (const auto* op : ops.all()) {
+    auto samples = samples_of(*op, ops);
+    if (!samples) continue;  // blamed where ops are checked
+    for (auto& graph : *samples) {
+      bool changed = false, first = true;
+      for (const auto& port : std::vector(graph.inputs().begin(), graph.inputs().end())) {
+        const auto input = port.value;
+        const auto type = graph.type(input);
+        if (!is_float(type.dtype) || !type.bytes()) continue;
+        if (std::exchange(first, false)) continue;
+        auto weight = graph.add_literal(type, trust::random_tensor(type, trust::Contents::positive, random));
+        changed = (weight && graph.replace_uses(input, *weight)) || changed;
+      }
+      if (changed) result.push_back(std::move(graph));
+    }
+  }
+  return result;
+}
+
 /// How much of a program is the provider's.
 size_t parts_of(const Compilation& compiled, const Ledger& ledger, const fe_provider& provider) {
   const auto& kernels = compiled.executable->kernels;
@@ -87,7 +111,11 @@ void check_programs(const CheckOptions& options, const Subject& subject, Runner&
       if (std::ranges::none_of(runtimes, [&](const auto& r) { return abi::view(r.table->id) == kind; }))
         return Verdict::skipped(fmt::format("no runtime '{}' is loaded; load it with --plugin", kind));
       if (home.empty()) return Verdict::skipped("there is no device for what the provider does not take");
-      if (graphs.empty()) graphs = sample_graphs(subject, options, sampled_graphs);
+      if (graphs.empty()) {
+        graphs = sample_graphs(subject, options, sampled_graphs);
+        std::ranges::move(weighted_graphs(subject.registry().ops(), options.seed),
+                          std::back_inserter(graphs));
+      }
       return check_provider(*table, graphs, home.substr(0, home.find(':')) == kind ? home : kind + "," + home,
                             subject, options.seed);
     });

@@ -23,7 +23,9 @@ constexpr Key schema_key{.name = "schema",
                          .type = KeyType::integer,
                          .absent = "required",
                          .example = "0",
-                         .doc = "the version of the form; this Ferrite reads 0"};
+                         .doc = "the version of the form; this Ferrite reads 0",
+                         .least = 0,
+                         .most = newest_schema};
 
 // What a manifest and a descriptor say alike of a pass.
 constexpr Key mode_key{
@@ -335,7 +337,8 @@ constexpr Key descriptor_top_keys[] = {
      .example = "\">= 0.1, < 0.3\"",
      .doc =
          "the ABI that the library was built for: one version, or conditions with `>=`, `>`, `<=`, `<`, `==` "
-         "joined by commas. The program's own must be in it"},
+         "joined by commas. The program's own must be in it",
+     .goes_with = "library"},
     {.name = "rules",
      .type = KeyType::strings,
      .absent = "none",

@@ -37,6 +37,16 @@ Json table_schema(const KeyTable& table);
 
 Json by_name(Json value) { return {{"type", "object"}, {"additionalProperties", std::move(value)}}; }
 
+constexpr const char* declaration_place = "#/$defs/setting";
+
+/// A type, a declaration, or a table of further settings: one in which `type`, if it is there, is a setting's name.
+Json declaration_schema(const KeyTable& declaration) {
+  Json group = by_name({{"$ref", declaration_place}});
+  group["properties"] = {{"type", {{"type", "object"}, {"$ref", declaration_place}}}};
+  return {
+      {"anyOf", {{{"enum", list_of_names(setting_types())}}, table_schema(declaration), std::move(group)}}};
+}
+
 Json value_schema(const Key& key) {
   switch (key.type) {
     case KeyType::integer: {
@@ -57,17 +67,13 @@ Json value_schema(const Key& key) {
       return {{"anyOf", {list_of(string_schema(key)), by_name(table_schema(*key.inner))}}};
     case KeyType::table_list: return list_of(table_schema(*key.inner));
     case KeyType::settings: return {{"type", "object"}};
-    case KeyType::declarations:
-      // A type, a declaration, or a table of further settings, which an editor cannot tell from a declaration.
-      return by_name(
-          {{"anyOf",
-            {{{"enum", list_of_names(setting_types())}}, table_schema(*key.inner), {{"type", "object"}}}}});
+    case KeyType::declarations: return by_name({{"$ref", declaration_place}});
   }
   return Json::object();
 }
 
 Json table_schema(const KeyTable& table) {
-  Json properties = Json::object(), required = Json::array();
+  Json properties = Json::object(), required = Json::array(), together = Json::object();
   for (const auto& key : table.keys) {
     Json schema = value_schema(key);
     schema["description"] = key.doc;
@@ -76,9 +82,14 @@ Json table_schema(const KeyTable& table) {
       schema["examples"] = Json::array({Json::parse(key.example, nullptr, false)});
     properties[std::string(key.name)] = std::move(schema);
     if (key.required()) required.push_back(key.name);
+    if (!key.goes_with.empty()) {
+      together[std::string(key.name)] = {key.goes_with};
+      together[std::string(key.goes_with)] = {key.name};
+    }
   }
   Json schema = {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
   if (!required.empty()) schema["required"] = std::move(required);
+  if (!together.empty()) schema["dependentRequired"] = std::move(together);
   return schema;
 }
 
@@ -96,7 +107,9 @@ std::string joined_choices(const Key& key) {
 std::string type_text(const Key& key) {
   switch (key.type) {
     case KeyType::integer:
-      return key.limited() ? fmt::format("integer, {} to {}", key.least, key.most) : std::string("integer");
+      // The one value of the form's version stands in its description.
+      return key.limited() && key.least < key.most ? fmt::format("integer, {} to {}", key.least, key.most)
+                                                   : std::string("integer");
     case KeyType::boolean: return "true or false";
     case KeyType::string: return key.choices.empty() ? "string" : joined_choices(key);
     case KeyType::strings: return "list of strings";
@@ -126,6 +139,8 @@ void collect(const KeyTable& table, std::vector<const KeyTable*>& tables) {
 std::string json_schema(const FileKeys& file) {
   Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", file.doc}};
   schema.update(table_schema(*file.top));
+  for (const auto& key : file.top->keys)
+    if (key.type == KeyType::declarations) schema["$defs"] = {{"setting", declaration_schema(*key.inner)}};
   return schema.dump(2) + "\n";
 }
 

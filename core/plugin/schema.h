@@ -39,6 +39,7 @@ struct Key {
   int64_t least = INT64_MIN, most = INT64_MAX;  ///< of integers, both inclusive
   std::string_view pattern = {};                ///< of strings, for editors; the reader says more
   const KeyTable* inner = nullptr;
+  std::string_view goes_with = {};  ///< another key of the table: both stand there, or neither
 
   bool required() const { return absent == "required"; }
   bool limited() const { return least != INT64_MIN || most != INT64_MAX; }
@@ -64,6 +65,9 @@ const KeyTable& descriptor_keys();
 const KeyTable& lock_keys();
 /// Of one setting in a descriptor's [config].
 const KeyTable& declaration_keys();
+
+/// The newest version of all forms that this program reads.
+inline constexpr int64_t newest_schema = 0;
 
 /// The types that a declaration of a plugin's setting may name.
 std::span<const std::string_view> setting_types();

@@ -9,7 +9,6 @@
 namespace ferrite::core::plugin {
 namespace {
 
-constexpr int64_t newest_schema = 0;
 constexpr uintmax_t largest_file = 1 << 20;
 /// Tables within tables are read, walked and freed by functions that call themselves.
 constexpr size_t longest_key = 64;
@@ -255,11 +254,11 @@ Result<void> TomlTable::check_integer(const Key& key, const toml::node& node) co
   const auto* value = node.as_integer();
   if (!value) return wrong_type(key.name, node, "an integer");
   const int64_t number = value->get();
-  if (key.name == "schema" && (number < 0 || number > newest_schema))
+  if (key.name == "schema" && (number < key.least || number > key.most))
     return at(place(node), error(FE_EINVALID, "FE-M04",
                                  "schema {} is unknown to this version, which reads up to {}; "
                                  "use a newer Ferrite, or write the file for schema {}",
-                                 number, newest_schema, newest_schema));
+                                 number, key.most, key.most));
   if (number < key.least || number > key.most)
     return at(place(node), error(FE_EINVALID, "FE-M17", "{} is {} to {}, not {}", name_of(key.name),
                                  key.least, key.most, number));

@@ -336,19 +336,13 @@ class Builder::Steps {
 
   Result<void> apply_layout(size_t u, const OperandLayout& layout) {
     auto& kernel = units_[u].group.kernel;
-    if (layout.buffer >= kernel.buffers.size() || kernel.buffers[layout.buffer].kind != FE_BUFFER_CONSTANT ||
-        layout.unpack.size() != kernel.buffers[layout.buffer].dims.size())
-      return core::at(units_[u].provenance, error(FE_EINTERNAL, "FE-K21",
-                                                  "the provider wants a layout for something that is "
-                                                  "no constant operand"));
-    FE_TRY(auto packing, import_packing(layout, kernel.pool));
-    FE_TRY(auto pack, make_pack_kernel(kernel.buffers[layout.buffer], layout));
+    const auto plain = layout.buffer < kernel.buffers.size() ? kernel.buffers[layout.buffer] : loop::Buffer();
+    if (auto done = lay_out(kernel, layout); !done)
+      return core::at(units_[u].provenance, std::move(done.error()));
+    FE_TRY(auto pack, make_pack_kernel(plain, layout));
     uint32_t argument = 0;
     for (uint32_t b = 0; b < layout.buffer; ++b)
       if (kernel.buffers[b].kind != FE_BUFFER_LOCAL) ++argument;
-    kernel.buffers[layout.buffer].packing = std::move(packing);
-    kernel.buffers[layout.buffer].strides.clear();
-    kernel.buffers[layout.buffer].offset = 0;
     schedule::GroupKernel pack_group{std::move(pack), {0, 1}};
     make_canonical(pack_group);
     FE_TRY(size_t pack_unit,

@@ -8,16 +8,9 @@ namespace ferrite::core::run {
 using namespace ferrite::core::loop;
 using ferrite::loop::Packing;
 
-OperandLayout copy_layout(const fe_operand_layout& layout) {
-  OperandLayout copy;
-  copy.buffer = layout.buffer;
-  copy.dims.assign(layout.packed_dims, layout.packed_dims + layout.packed_rank);
-  copy.exprs.assign(layout.exprs, layout.exprs + layout.expr_count);
-  // The rank of the buffer is the host's to know; the provider gives one number a logical dim.
-  if (layout.unpack) copy.unpack.assign(layout.unpack, layout.unpack + layout.logical_rank);
-  return copy;
-}
+namespace {
 
+/// The layout's expressions over new symbols of `pool`, one for each packed dim. FE-K21 for a malformed one.
 Result<Packing> import_packing(const OperandLayout& layout, index::Pool& pool) {
   auto malformed = [] { return error(FE_EINTERNAL, "FE-K21", "the provider's operand layout is malformed"); };
   Packing packing;
@@ -59,6 +52,30 @@ Result<Packing> import_packing(const OperandLayout& layout, index::Pool& pool) {
     packing.logical.push_back(exprs[number]);
   }
   return packing;
+}
+
+}  // namespace
+
+OperandLayout copy_layout(const fe_operand_layout& layout) {
+  OperandLayout copy;
+  copy.buffer = layout.buffer;
+  copy.dims.assign(layout.packed_dims, layout.packed_dims + layout.packed_rank);
+  copy.exprs.assign(layout.exprs, layout.exprs + layout.expr_count);
+  // The rank of the buffer is the host's to know; the provider gives one number a logical dim.
+  if (layout.unpack) copy.unpack.assign(layout.unpack, layout.unpack + layout.logical_rank);
+  return copy;
+}
+
+Result<void> lay_out(Kernel& kernel, const OperandLayout& layout) {
+  if (layout.buffer >= kernel.buffers.size() || kernel.buffers[layout.buffer].kind != FE_BUFFER_CONSTANT ||
+      layout.unpack.size() != kernel.buffers[layout.buffer].dims.size())
+    return error(FE_EINTERNAL, "FE-K21",
+                 "the provider wants a layout for something that is no constant operand");
+  auto& buffer = kernel.buffers[layout.buffer];
+  FE_TRY(buffer.packing, import_packing(layout, kernel.pool));
+  buffer.strides.clear();
+  buffer.offset = 0;
+  return {};
 }
 
 Result<Kernel> make_pack_kernel(const Buffer& source, const OperandLayout& layout) {

@@ -19,8 +19,8 @@ struct OperandLayout {
 };
 OperandLayout copy_layout(const fe_operand_layout& layout);
 
-/// The layout's expressions over new symbols of `pool`, one for each packed dim. FE-K21 for a malformed one.
-Result<ferrite::loop::Packing> import_packing(const OperandLayout& layout, index::Pool& pool);
+/// The constant operand as the provider wants it. FE-K21 where the layout is malformed or of something that is no constant.
+Result<void> lay_out(loop::Kernel& kernel, const OperandLayout& layout);
 
 /// packed[p..] = source[logical(p..)] where that is inside, else 0. Buffer 0 is the source, buffer 1 the packed array.
 Result<loop::Kernel> make_pack_kernel(const loop::Buffer& source, const OperandLayout& layout);

@@ -109,6 +109,14 @@ class PlacementTest(ProgramTest):
         check.wait()
         self.assertEqual([table.name for table in self.folder.glob("*" + tables.SUFFIX)], [place.name])
 
+    def test_plugin_check_tries_what_a_library_takes(self):
+        words = [Settings.ferrite, "plugin", "check", Settings.stubs / "acme.gemm.plugin.toml"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for check in ("larger structs", "full sinks", "damaged kernels", "two threads"):
+            self.assertRegex(done.stdout, rf"L2 passed   provider acme.gemm: {check}: [1-9]")
+        self.assertRegex(done.stdout, r"L3 passed   provider acme.gemm: programs: [1-9]\d* parts of [1-9]\d* graphs")
+
     def test_bad_capability_files(self):
         for old, new, code, pattern in [
             ("map", "mop", "FE-P54", r"capabilities.toml:6:1: .*'mop'; did you mean 'map'"),
