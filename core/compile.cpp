@@ -293,10 +293,10 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (enters("fuse")) {
     schedule::FusionLimits limits;
     limits.fuse = options.fuse;
-    limits.local_bytes = devices.back()->codegen()->target.local_bytes;
+    limits.local_bytes = devices.back()->generators().front().target.local_bytes;
     for (const auto& device : devices)
-      if (const auto* codegen = device->codegen())
-        limits.local_bytes = std::min(limits.local_bytes, codegen->target.local_bytes);
+      for (const auto& generator : device->generators())
+        limits.local_bytes = std::min(limits.local_bytes, generator.target.local_bytes);
     c.schedule = schedule::fuse(std::move(*c.program), requests, limits, ledger);
     c.program.reset();
     show("schedule", "fuse", c);
@@ -327,7 +327,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (parts) merged = groups;
   place::Placement placement;
   while (true) {
-    const size_t refused = refusals.count();
+    const size_t refused = refusals.count(), declined = refusals.groups.size();
     if (merged) groups = *merged;
     watch.begin("select");
     // A device for each group, by what it covers.
@@ -337,6 +337,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     run::Builder builder(groups, devices, placement, regions, build, refusals, ledger);
     // A kernel for each group, and the cheapest candidate that is proposed for it.
     FE_CHECK(c.kernel ? builder.select(*c.kernel) : builder.select());
+    // What nobody compiles for its device is placed again.
+    if (refusals.groups.size() != declined) continue;
     watch.begin("plan");
     // Places in the arena for what lives between kernels.
     builder.plan();

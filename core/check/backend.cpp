@@ -246,7 +246,7 @@ void check_kernels(const Backend& backend, const std::string& prefix,
                    const Subject& subject, Runner& runner) {
   const auto* compiler = device->compiler(*backend.provider);
   if (compiler && (compiler->slots.claim || compiler->is_library())) return;
-  if (!compiler || compiler != device->codegen()) {
+  if (!compiler || compiler != device->generators().data()) {
     runner.run(prefix + "kernels", [&] {
       return Verdict::skipped(compiler ? "another plugin's provider compiles for this device"
                                        : "the provider cannot compile for this device");

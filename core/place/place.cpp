@@ -9,14 +9,25 @@
 namespace ferrite::core::place {
 namespace {
 
-/// Why a device does not take a kernel; empty where it does.
-std::string refusal(const run::Device& device, const schedule::GroupKernel& group) {
-  const auto* compiler = device.codegen();
-  if (!compiler) return "it compiles no loops";
+/// Why a code generator does not take a kernel; empty where it does.
+std::string refusal(const run::Compiler& generator, const Refusals& refusals,
+                    const schedule::GroupKernel& group) {
+  if (refusals.has_dropped(generator)) return "its provider was dropped";
   auto kernel = group.kernel;
-  if (const uint64_t kinds = compiler->target.statement_kinds)
+  if (const uint64_t kinds = generator.target.statement_kinds)
     if (auto legal = kernel::legalise(kernel, kinds); !legal) return legal.error().text;
-  return compiler->coverage.missing(kernel, kernel.statements.size());
+  return generator.coverage.missing(kernel, kernel.statements.size());
+}
+
+/// Why none of a device's code generators takes a kernel; empty where one does.
+std::string refusal(const run::Device& device, const Refusals& refusals, const schedule::GroupKernel& group) {
+  std::string reasons;
+  for (const auto& generator : device.generators()) {
+    auto why = refusal(generator, refusals, group);
+    if (why.empty()) return {};
+    reasons += (reasons.empty() ? "" : "; ") + why;
+  }
+  return reasons.empty() ? "it compiles no loops" : reasons;
 }
 
 }  // namespace
@@ -45,8 +56,8 @@ Placement place(const schedule::Schedule& schedule, const run::Devices& devices,
     const auto group = kernels.make(g);
     const auto subject = schedule::origin_names(first);
     for (uint32_t d = 0; d < last && placement[g].device == last; ++d) {
-      std::string why =
-          refusals.groups.contains({g, d, nullptr}) ? "its compilation failed" : refusal(*devices[d], group);
+      std::string why = refusals.groups.contains({g, d, nullptr}) ? "it was not compiled"
+                                                                  : refusal(*devices[d], refusals, group);
       if (why.empty())
         placement[g].device = d;
       else

@@ -150,8 +150,8 @@ class Selector {
     schedule::mark_constants(group, constants_);
     const auto& kernel = group.kernel;
     std::optional<double> best;
-    for (const auto& compiler : device.compilers) {
-      if (compiler.is_library() || !compiler.takes_kernels() || refusals_.has_dropped(compiler)) continue;
+    for (const auto& compiler : device.generators()) {
+      if (refusals_.has_dropped(compiler)) continue;
       auto legal = kernel;
       if (const uint64_t kinds = compiler.target.statement_kinds)
         if (!kernel::legalise(legal, kinds)) continue;

@@ -34,7 +34,7 @@ struct Unit {
   std::string entry;
   std::string provenance;
   uint32_t device = 0;
-  const Compiler* compiler = nullptr;  ///< who compiles it
+  const Compiler* compiler = nullptr;  ///< who compiles it; null: a code generator, until one is chosen
   uint64_t candidate = 0;
   std::string candidate_name;
 };
@@ -246,15 +246,9 @@ class Builder::Steps {
     return {};
   }
 
-  /// The unit of a kernel in the form that its provider takes, null being the device's code generator; `group` is brought into
-  /// its order.
+  /// The unit of a kernel, null being the device's code generators; `group` is brought into its order.
   Result<size_t> add_kernel(schedule::GroupKernel& group, const std::string& provenance, uint32_t device,
                             const Compiler* chosen) {
-    const auto* compiler = chosen ? chosen : devices_[device]->codegen();
-    if (const uint64_t kinds = compiler->target.statement_kinds) {
-      auto legal = kernel::legalise(group.kernel, kinds);
-      if (!legal) return core::at(provenance, std::move(legal.error()));
-    }
     make_canonical(group);
     return unit_of(group, provenance, device, chosen);
   }
@@ -296,42 +290,119 @@ class Builder::Steps {
     return result;
   }
 
-  /// Asks the providers for candidates and takes the cheapest; the layouts that it wants for constants become packing kernels.
-  Result<void> choose_candidates() {
-    // Packing kernels are added behind the units they belong to and have no constants worth packing themselves.
-    size_t count = units_.size();
-    for (size_t u = 0; u < count; ++u) {
-      std::optional<Proposal> best;
-      const Compiler* by = nullptr;
-      std::string reasons;
-      for (const auto& compiler : devices_[units_[u].device]->compilers) {
-        if (units_[u].compiler ? units_[u].compiler != &compiler
-                               : compiler.is_library() || !compiler.takes_kernels())
-          continue;
-        if (refusals_.has_dropped(compiler)) continue;
-        std::string declined;
-        const size_t statements = units_[u].group.kernel.statements.size();
-        auto proposals = propose(compiler, units_[u].bytes, statements, declined);
-        if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
-        if (!proposals) return core::at(units_[u].provenance, std::move(proposals.error()));
-        for (auto& proposal : *proposals) {
-          if (proposal.covered < statements || (best && best->cost <= proposal.cost)) continue;
-          best = std::move(proposal);
-          by = &compiler;
-        }
-        if (!declined.empty()) reasons += (reasons.empty() ? "" : "; ") + declined;
-      }
-      if (!best)
-        return core::at(units_[u].provenance,
-                        error(FE_EUNSUPPORTED, "FE-K20", "{}",
-                              reasons.empty() ? "the provider proposes nothing for this kernel" : reasons));
-      units_[u].compiler = by;
-      units_[u].candidate = best->id;
-      units_[u].candidate_name = best->name;
-      ledger_.add({"candidate", units_[u].provenance, best->name, "chosen", {}, units_[u].entry, best->cost});
-      for (const auto& layout : best->layouts) FE_CHECK(apply_layout(u, layout));
+  /// What a unit becomes with one of its providers.
+  struct Offer {
+    const Compiler* compiler = nullptr;
+    Proposal proposal;
+    Unit form;  ///< the kernel in the kinds of statements that the provider takes, its bytes and entry
+  };
+
+  /// The unit for a provider. FE-K07 where it has statements that the provider does not take.
+  static Result<Unit> form_for(const Unit& unit, const Compiler& compiler) {
+    Unit form = unit;
+    if (const uint64_t kinds = compiler.target.statement_kinds) {
+      // Its buffers stay as they are, and so do the arguments.
+      FE_CHECK(kernel::legalise(form.group.kernel, kinds));
+      FE_CHECK(flatten(form));
     }
+    return form;
+  }
+  static Result<void> flatten(Unit& unit) {
+    FE_TRY(auto flat, kernel::flatten(unit.group.kernel, unit.provenance));
+    unit.bytes = std::move(flat.bytes);
+    unit.entry = flat.entry;
     return {};
+  }
+
+  /// The cheapest offer of the providers that a unit may have; without one the error says why, FE-K20.
+  Result<Offer> best_offer(const Unit& unit) {
+    const auto& device = *devices_[unit.device];
+    const auto providers = unit.compiler ? std::span(unit.compiler, 1) : device.generators();
+    std::optional<Offer> best;
+    std::string reasons;
+    const auto decline = [&](const std::string& reason) {
+      reasons += (reasons.empty() ? "" : "; ") + reason;
+    };
+    for (const auto& compiler : providers) {
+      if (const auto dropped = refusals_.dropped.find(&compiler); dropped != refusals_.dropped.end()) {
+        decline(fmt::format("provider '{}' was dropped: {}", compiler.id, dropped->second));
+        continue;
+      }
+      auto form = form_for(unit, compiler);
+      if (!form) {
+        decline(form.error().text);
+        continue;
+      }
+      std::string declined;
+      const size_t statements = form->group.kernel.statements.size();
+      auto proposals = propose(compiler, form->bytes, statements, declined);
+      if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) {
+        decline(proposals.error().text);
+        continue;
+      }
+      if (!proposals) return std::move(proposals.error());
+      if (!declined.empty()) decline(declined);
+      for (auto& proposal : *proposals) {
+        if (proposal.covered < statements || (best && best->proposal.cost <= proposal.cost)) continue;
+        best = Offer{&compiler, std::move(proposal), *form};
+      }
+    }
+    if (best) return std::move(*best);
+    return error(FE_EUNSUPPORTED, "FE-K20", "{}",
+                 reasons.empty() ? "the provider proposes nothing for this kernel" : reasons);
+  }
+
+  /// Asks the providers for candidates and takes the cheapest; the layouts that it wants for constants become packing kernels,
+  /// which are units behind the others and have no constants themselves.
+  Result<void> choose_candidates() {
+    const size_t kernels = units_.size();
+    for (size_t u = 0; u < units_.size(); ++u) {
+      auto offer = best_offer(units_[u]);
+      if (!offer) {
+        const bool declined = offer.error().code == "FE-K20";
+        auto failed = core::at(units_[u].provenance, std::move(offer.error()));
+        if (!declined) return failed;
+        FE_CHECK(send_elsewhere(u, std::move(failed)));
+        continue;
+      }
+      auto& unit = units_[u] = std::move(offer->form);
+      unit.compiler = offer->compiler;
+      unit.candidate = offer->proposal.id;
+      if (u >= kernels) continue;
+      unit.candidate_name = offer->proposal.name;
+      ledger_.add({"candidate",
+                   unit.provenance,
+                   unit.candidate_name,
+                   "chosen",
+                   {},
+                   unit.entry,
+                   offer->proposal.cost});
+      for (const auto& layout : offer->proposal.layouts) FE_CHECK(apply_layout(u, layout));
+    }
+    merge_equal_units();
+    return {};
+  }
+
+  /// Kernels that only differed in what their provider does not take are one.
+  void merge_equal_units() {
+    std::map<std::tuple<uint32_t, const Compiler*, std::string>, size_t> first;
+    std::vector<size_t> number;
+    for (const auto& unit : units_)
+      number.push_back(
+          first.emplace(std::tuple(unit.device, unit.compiler, unit.entry), first.size()).first->second);
+    if (first.size() == units_.size()) return;
+    std::vector<Unit> kept(first.size());
+    decltype(packs_) packs;
+    for (size_t u = units_.size(); u-- > 0;) kept[number[u]] = std::move(units_[u]);
+    for (auto& [u, list] : packs_) {
+      for (auto& pack : list) pack.unit = number[pack.unit];
+      packs[number[u]] = std::move(list);
+    }
+    for (auto& group : groups_)
+      if (!group.call) group.unit = number[group.unit];
+    if (alone_) alone_ = number[*alone_];
+    units_ = std::move(kept);
+    packs_ = std::move(packs);
   }
 
   Result<void> apply_layout(size_t u, const OperandLayout& layout) {
@@ -347,13 +418,9 @@ class Builder::Steps {
     make_canonical(pack_group);
     FE_TRY(size_t pack_unit,
            unit_of(std::move(pack_group), "packing for " + units_[u].provenance, units_[u].device, nullptr));
-    if (units_[pack_unit].candidate_name.empty()) units_[pack_unit].candidate_name = "pack";
-    units_[pack_unit].compiler = devices_[units_[u].device]->codegen();
+    units_[pack_unit].candidate_name = "pack";
     packs_[u].push_back({argument, layout.buffer, pack_unit});
-    FE_TRY(auto flat, kernel::flatten(units_[u].group.kernel, units_[u].provenance));
-    units_[u].bytes = std::move(flat.bytes);
-    units_[u].entry = flat.entry;
-    return {};
+    return flatten(units_[u]);
   }
 
   /// Compiles every unit, in parallel.
@@ -484,19 +551,29 @@ class Builder::Steps {
     return failed;
   }
 
-  /// The groups of a unit that did not compile go elsewhere, where there is an elsewhere; otherwise that is the error.
+  /// A unit did not compile: where its provider's failure is passed over there is nothing to do, else its groups go elsewhere.
   Result<void> refuse(size_t u, Error failed) {
     if (refusals_.forgive(*units_[u].compiler, failed, ledger_)) return {};
-    const bool library = units_[u].compiler->is_library();
+    return send_elsewhere(u, std::move(failed));
+  }
+
+  /// The groups of a unit that nobody compiles go elsewhere, where there is an elsewhere; otherwise that is the error.
+  Result<void> send_elsewhere(size_t u, Error failed) {
+    const auto* compiler = units_[u].compiler;
+    const bool library = compiler && compiler->is_library();
     if (!library && units_[u].device == home()) return failed;
-    ledger_.add(
-        {"placement", units_[u].provenance, units_[u].compiler->id, "refused", {}, failed.message(), 0});
+    ledger_.add({"placement",
+                 units_[u].provenance,
+                 compiler ? compiler->id : devices_[units_[u].device]->kind,
+                 "refused",
+                 {},
+                 failed.message(),
+                 0});
     for (size_t g = 0; g < groups_.size(); ++g) {
       bool uses = !groups_[g].call && groups_[g].unit == u;
       for (const auto& pack : packs_[groups_[g].unit]) uses = uses || (!groups_[g].call && pack.unit == u);
       if (uses)
-        refusals_.groups.insert(
-            {placement_[g].group, placement_[g].device, library ? units_[u].compiler : nullptr});
+        refusals_.groups.insert({placement_[g].group, placement_[g].device, library ? compiler : nullptr});
     }
     return {};
   }

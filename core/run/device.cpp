@@ -217,9 +217,10 @@ std::string Device::refusal(const std::string& target) const {
   return status == FE_OK ? "" : call.error(status, "FE-K53", "its code does not run on this device").text;
 }
 
-const Compiler* Device::codegen() const {
-  const auto& first = compilers.front();
-  return first.takes_kernels() && !first.is_library() ? &first : nullptr;
+std::span<const Compiler> Device::generators() const {
+  const auto end = std::ranges::find_if_not(
+      compilers, [](const Compiler& c) { return c.takes_kernels() && !c.is_library(); });
+  return {compilers.begin(), end};
 }
 
 const Compiler* Device::compiler(const fe_provider& provider) const {
@@ -259,13 +260,13 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
     log::warn("plugins", fmt::format("left out: {}", device.error().message()));
   }
   const auto& last = *devices.back();
-  if (!last.codegen() || !last.host_memory)
-    return core::at(
-        place_of(names),
-        error(FE_EINVALID, "FE-D20", "'{}' {}; name one behind it that takes the rest, as in '{},cpu'",
-              last.kind,
-              last.codegen() ? "does not reach the host's memory" : "compiles no loops, only whole regions",
-              names));
+  if (last.generators().empty() || !last.host_memory)
+    return core::at(place_of(names),
+                    error(FE_EINVALID, "FE-D20",
+                          "'{}' {}; name one behind it that takes the rest, as in '{},cpu'", last.kind,
+                          last.generators().empty() ? "compiles no loops, only whole regions"
+                                                    : "does not reach the host's memory",
+                          names));
   return devices;
 }
 

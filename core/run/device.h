@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,9 @@ class Device {
 
   /// Why code that was compiled for this target does not run on the device, as the runtime says; empty where it does.
   std::string refusal(const std::string& target) const;
-  /// The code generator, or null where only whole regions are taken.
-  const Compiler* codegen() const;
+  /// The code generators, the one that was enabled last first; none where only whole regions are taken. The first that takes a
+  /// kernel for least compiles it, so one that knows little stands beside one that knows all.
+  std::span<const Compiler> generators() const;
   /// What this provider opened, or null.
   const Compiler* compiler(const fe_provider& provider) const;
 

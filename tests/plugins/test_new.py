@@ -71,6 +71,63 @@ def project(kind: str, ferrite: Path, scratch: Path, prefix: Path) -> str:
     return f"{kind}: made, built, {passed} tests passed in {clock.lap():.1f} s"
 
 
+WEIGHTED = """ferrite graph 0
+graph @weighted(%x: f32[64,64]) -> (%y "y") {
+  %w = full() {dtype = f32, shape = [64,64], value = 0.5}
+  %m = matmul(%x, %w)
+  %y = relu(%m)
+}
+"""
+MASK = """ferrite graph 0
+graph @mask(%m: i64[1,16]) -> (%y "y") {
+  %f = cast(%m) {dtype = f32}
+  %one = literal f32[] {1}
+  %s = sub(%one, %f)
+  %y = relu(%s)
+}
+"""
+# For a C compiler: it writes what is no object.
+NO_COMPILER = """#!/bin/sh
+for word; do last=$word; done
+echo nothing > "$last"
+"""
+
+
+def beside_the_cpu(ferrite: Path, scratch: Path) -> list[str]:
+    """What is wrong where the provider and the backend decline, or fail, and the CPU's own code generator does the rest."""
+    weighted, mask = scratch / "weighted.fe", scratch / "mask.fe"
+    weighted.write_text(WEIGHTED)
+    mask.write_text(MASK)
+    tools = scratch / "tools"
+    tools.mkdir()
+    (tools / "cc").write_text(NO_COMPILER)
+    (tools / "cc").chmod(0o755)
+    broken = surroundings() | {"PATH": f"{tools}:{surroundings()['PATH']}"}
+
+    def run(model: Path, *words: str, env: dict[str, str]) -> str:
+        done = subprocess.run(
+            [ferrite, "run", model, "--cache", "off", *words], capture_output=True, text=True, env=env, timeout=50
+        )
+        return next((line for line in done.stdout.splitlines() if line.startswith("output")), done.stderr)
+
+    failures = []
+    for isolation in ("in-process", "process"):
+        (scratch / f"{isolation}.toml").write_text(
+            f'schema = 0\nsearch = ["build-provider"]\nenable = ["acme.my_provider"]\n'
+            f'[plugin."acme.my_provider"]\non_error = "skip"\nisolation = "{isolation}"\n'
+        )
+    for model, words, env in (
+        (weighted, ["--plugin", str(scratch / "build-provider")], surroundings()),
+        (weighted, ["--manifest", str(scratch / "in-process.toml")], broken),
+        (weighted, ["--manifest", str(scratch / "process.toml")], broken),
+        (mask, ["--plugin", str(scratch / "build-backend"), "--device", "acme_my_backend,cpu"], surroundings()),
+    ):
+        expected, given = run(model, env=surroundings()), run(model, *words, env=env)
+        if not expected.startswith("output") or given != expected:
+            failures.append(f"{model.name} {' '.join(words)}: {given} where {expected} was expected")
+    return failures
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--prefix", type=Path, required=True, help="where Ferrite is installed")
@@ -82,6 +139,7 @@ def main() -> int:
         with ThreadPoolExecutor(2) as pool:
             for line in pool.map(lambda kind: project(kind, ferrite, scratch, prefix), KINDS):
                 print(line)
+        failures += beside_the_cpu(ferrite, scratch)
     for failure in failures:
         print(f"FAILED: {failure}")
     return 1 if failures else 0
