@@ -6,6 +6,16 @@
 
 namespace ferrite::emitter {
 
+namespace {
+
+/// Of zeros of both signs either may come: telling them apart takes x86 as long again as all the rest of an extreme.
+llvm::Value* either_zero(llvm::Value* extreme) {
+  if (auto* call = llvm::dyn_cast<llvm::Instruction>(extreme)) call->setHasNoSignedZeros(true);
+  return extreme;
+}
+
+}  // namespace
+
 llvm::Value* VectorMath::sqrt(Value* x) {
   const MathScope lanes(builder_);
   return square_root(lanes(x));
@@ -59,12 +69,12 @@ llvm::Value* VectorMath::fmod(Value* x, Value* y) {
 
 llvm::Value* VectorMath::min_nan(Value* a, Value* b) {
   const MathScope lanes(builder_);
-  return builder_.CreateMinimum(lanes(a), lanes(b));
+  return either_zero(builder_.CreateMinimum(lanes(a), lanes(b)));
 }
 
 llvm::Value* VectorMath::max_nan(Value* a, Value* b) {
   const MathScope lanes(builder_);
-  return builder_.CreateMaximum(lanes(a), lanes(b));
+  return either_zero(builder_.CreateMaximum(lanes(a), lanes(b)));
 }
 
 llvm::Value* VectorMath::float_to_int_saturating(Value* operand, llvm::IntegerType* integer, bool is_signed) {

@@ -92,9 +92,9 @@ class VectorMath {
   /// C's fmod: exact, with x's sign. The one function that a target may turn into a library call (fmod,
   /// fmodf).
   Value* fmod(Value* x, Value* y);
-  /// The smaller; NaN if either is NaN; -0 is smaller than +0.
+  /// The smaller; NaN if either is NaN; of zeros of both signs either.
   Value* min_nan(Value* a, Value* b);
-  /// The larger; NaN if either is NaN; +0 is larger than -0.
+  /// The larger; NaN if either is NaN; of zeros of both signs either.
   Value* max_nan(Value* a, Value* b);
 
   /// Rounds toward zero to `integer` (an integer scalar type); out of range goes to the nearest end, NaN to
