@@ -182,6 +182,8 @@ Result<Source> parse_source(std::string_view text, const graph::ParseOptions& op
 void CompileStats::count(const run::Executable& executable) {
   kernels = static_cast<size_t>(std::ranges::count(executable.steps, run::no_copy, &run::Launch::copy));
   unique_kernels = executable.kernels.size();
+  load_ms = executable.load_ms;
+  init_ms = executable.init_ms;
 }
 
 std::string Compilation::text() const {
@@ -274,7 +276,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (c.program) c.stats.statements = c.program->statements.size();
   if (options.device == run::interpreter_name) {
     watch.end();
-    c.stats.compile_ms = milliseconds_since(start);
+    c.stats.compile_ms = milliseconds_since(start) - c.stats.init_ms;
     return c;
   }
   // Producers go into their consumers before groups are formed, so that fusion sees real traffic only.

@@ -57,7 +57,9 @@ struct CompileStats {
   size_t statements = 0;  ///< after lowering
   size_t kernels = 0;     ///< launches of a run
   size_t unique_kernels = 0;
-  double compile_ms = 0, load_ms = 0, init_ms = 0;
+  double compile_ms = 0;  ///< from import to link, with load_ms
+  double load_ms = 0;     ///< putting kernels into memory; of a package reading it, too
+  double init_ms = 0;     ///< preparing constants at load, in neither of the others
   cache::Counts cache;
   bool packaged = false;  ///< the program came compiled
 

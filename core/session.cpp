@@ -252,7 +252,7 @@ Compilation packaged(const package::Package& package, std::shared_ptr<run::Execu
   c.stats.nodes = package.figures().nodes;
   c.stats.statements = package.figures().statements;
   c.stats.count(*executable);
-  c.stats.load_ms = load_ms;
+  c.stats.load_ms = load_ms - c.stats.init_ms;
   c.stats.packaged = true;
   c.executable = std::move(executable);
   return c;

@@ -6,6 +6,7 @@
 
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
+#include "core/support/elapsed.h"
 
 namespace ferrite::core::run {
 
@@ -160,8 +161,11 @@ Result<void> Executable::load_libraries(std::span<const std::string> blobs) {
 Result<void> Executable::load(std::span<const std::string> blobs) {
   arena_bytes.resize(devices.size());
   workspace_bytes_.resize(devices.size());
+  const auto begin = std::chrono::steady_clock::now();
   FE_CHECK(load_modules(blobs));
   FE_CHECK(load_libraries(blobs));
+  const auto loaded = std::chrono::steady_clock::now();
+  load_ms = milliseconds_between(begin, loaded);
   for (const auto& kernel : kernels)
     workspace_bytes_[kernel.device] = std::max(workspace_bytes_[kernel.device], kernel.workspace_bytes);
   // Kernels may assume a buffer's alignment; a weight in a mapped file can lie anywhere.
@@ -194,6 +198,7 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
       std::vector<std::byte>().swap(aligned_constants_[k]);
       constants[k].data = nullptr;
     }
+  init_ms = milliseconds_since(loaded);
   return {};
 }
 

@@ -76,6 +76,7 @@ class Executable {
 
   std::vector<PortInfo> inputs, outputs;
   std::vector<CompiledKernel> kernels;
+  double load_ms = 0, init_ms = 0;  ///< what load() took: putting kernels into memory, preparing constants
   std::vector<Launch> init, steps;
   std::vector<Place>
       output_places;  ///< where each output lies after the run; another place than its own: copied

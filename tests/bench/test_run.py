@@ -36,6 +36,7 @@ def main() -> int:
         assert row["row"] == "magika-b1" and list(row["engines"]) == ["onnxruntime", "ferrite"], row
         ours = row["engines"]["ferrite"]
         assert 0 < ours["min_ms"] <= ours["median_ms"] and ours["kernels"] > 0, ours
+        assert ours["init_ms"] > 0, ours  # its weights are packed
         assert ours["warm_cache_misses"] == 0 and ours["warm_compile_ms"] < ours["compile_ms"], ours
         assert report["geometric_means"]["best"]["rows"] == 1, report["geometric_means"]
         assert "| magika-b1 " in done.stdout, done.stdout

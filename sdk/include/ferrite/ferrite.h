@@ -112,9 +112,9 @@ typedef struct ferrite_stats {
   uint64_t nodes;       // of the imported graph
   uint64_t statements;  // after lowering
   uint64_t kernels;     // launches of one run
-  double compile_ms;    // from import to link
-  double init_ms;       // constants folded and packed when the program was loaded
-  double load_ms;       // kernels put into memory
+  double compile_ms;    // from import to link, with load_ms
+  double init_ms;       // constants folded and packed when the program was loaded; in neither of the others
+  double load_ms;       // kernels put into memory; of a package reading it, too
   double run_ms;        // of the last run; 0 before the first
 } ferrite_stats;
 // FERRITE_EINVALID before anything was compiled.
