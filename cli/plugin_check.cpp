@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/plugin.h"
@@ -32,8 +35,9 @@ using check::Finding;
 using check::Message;
 using check::Outcome;
 
-constexpr int report_file = 3;        // where a child writes its messages
-constexpr size_t most_restarts = 32;  // of one level
+constexpr int report_file = 3;                        // where a child writes its messages
+constexpr size_t most_restarts = 32;                  // of one level
+constexpr size_t longest_message = size_t{64} << 20;  // bytes
 
 struct Options {
   std::string path;
@@ -93,6 +97,8 @@ class Child {
     posix_spawnattr_setpgroup(&attributes, 0);
     if (posix_spawn(&process_, "/proc/self/exe", &actions, &attributes, argv.data(), environ) != 0)
       process_ = -1;
+    else
+      watched_ = core::FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, process_, 0)));
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
   }
@@ -101,24 +107,33 @@ class Child {
 
   bool started() const { return process_ > 0; }
 
-  /// The next message; none once there are no more, or after `seconds` without one (then timed_out()).
+  /// The next message; none once there are no more, after `seconds` without one (then timed_out()), and where something
+  /// came that is none (then garbled()).
   std::optional<Message> next(double seconds) {
     const auto until = Clock::now() + std::chrono::duration<double>(seconds);
     for (;;) {
       if (const auto line_end = text_.find('\n'); line_end != std::string::npos) {
         auto message = check::decode(std::string_view(text_).substr(0, line_end));
         text_.erase(0, line_end + 1);
-        if (message) return message;
-        continue;
+        garbled_ = !message;
+        return message;
+      }
+      if (text_.size() > longest_message) {
+        garbled_ = true;
+        return std::nullopt;
       }
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-      pollfd waiting{messages_.get(), POLLIN, 0};
-      const int ready = left <= 0 ? 0 : poll(&waiting, 1, static_cast<int>(std::min<long>(left, 1 << 30)));
+      std::array<pollfd, 2> waiting = {{{messages_.get(), POLLIN, 0}, {watched_.get(), POLLIN, 0}}};
+      const int ready =
+          left <= 0 ? 0
+                    : poll(waiting.data(), waiting.size(), static_cast<int>(std::min<long>(left, 1 << 30)));
       if (ready < 0 && errno == EINTR) continue;
       if (ready <= 0) {
         timed_out_ = true;
         return std::nullopt;
       }
+      // It is gone, whoever else has the end that it wrote to.
+      if (waiting[0].revents == 0) return std::nullopt;
       std::array<char, 4096> part;
       const ssize_t count = read(messages_.get(), part.data(), part.size());
       if (count <= 0) return std::nullopt;
@@ -126,38 +141,37 @@ class Child {
     }
   }
   bool timed_out() const { return timed_out_; }
+  bool garbled() const { return garbled_; }
 
-  /// Waits for its end, at most this long; what it died of, or empty where it ended well.
+  /// Waits for its end, at most this long, and ends what it started; what it died of, or empty where it ended well.
   std::string finish(double seconds) {
     const auto until = Clock::now() + std::chrono::duration<double>(seconds);
-    while (process_ > 0) {
-      int status = 0;
-      const pid_t ended = waitpid(process_, &status, WNOHANG);
-      if (ended == 0 && Clock::now() < until) {
-        usleep(1000);
-        continue;
-      }
-      if (ended == 0) {
-        end();
-        return fmt::format("the process was not done after {:.0f} s", seconds);
-      }
-      process_ = -1;
-      if (ended > 0 && WIFSIGNALED(status))
-        return fmt::format("the process died: {}{}", strsignal(WTERMSIG(status)), last_words());
-      if (ended > 0 && WEXITSTATUS(status) != 0)
-        return fmt::format("the process ended with exit status {}{}", WEXITSTATUS(status), last_words());
-    }
+    siginfo_t info{};
+    // It is waited for by end(), until which its number, and so that of its group, is nobody else's.
+    while (waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == 0 && Clock::now() < until)
+      usleep(1000);
+    const bool ended = info.si_pid == process_;
+    const int status = end();
+    if (!ended) return fmt::format("the process was not done after {:.0f} s", seconds);
+    if (WIFSIGNALED(status))
+      return fmt::format("the process died: {}{}", strsignal(WTERMSIG(status)), last_words());
+    if (WEXITSTATUS(status) != 0)
+      return fmt::format("the process ended with exit status {}{}", WEXITSTATUS(status), last_words());
     return {};
   }
 
  private:
-  void end() {
-    if (process_ <= 0) return;
+  /// How it ended, as waitpid says it.
+  int end() {
+    int status = 0;
+    if (process_ <= 0) return status;
     // The group first: what the plugin started goes with it.
     kill(-process_, SIGKILL);
     kill(process_, SIGKILL);
-    waitpid(process_, nullptr, 0);
+    waitpid(process_, &status, 0);
     process_ = -1;
+    return status;
   }
   /// The last line that it wrote.
   std::string last_words() const {
@@ -173,8 +187,9 @@ class Child {
 
   pid_t process_ = -1;
   core::FileDescriptor output_{memfd_create("ferrite-plugin-check", MFD_CLOEXEC)}, messages_;
+  core::FileDescriptor watched_;  // readable once the process has ended
   std::string text_;
-  bool timed_out_ = false;
+  bool timed_out_ = false, garbled_ = false;
 };
 
 struct Report {
@@ -236,30 +251,51 @@ void run_level(const Options& options, const std::string& level, Report& report,
   for (size_t starts = 0; starts < most_restarts; ++starts) {
     Child child(child_arguments(options, report.target, level, next));
     Finding under_way{level, "begin", Outcome::failed, "FE-P53", "no process could be started"};
-    bool in_check = false, done = false;
-    while (child.started() && !done) {
+    if (!child.started()) return add(under_way);
+    bool in_check = false, done = false, garbled = false;
+    while (!done && !garbled) {
       const auto message = child.next(options.timeout);
       if (!message) break;
-      done = message->kind == Message::Kind::done;
-      if (message->kind == Message::Kind::goes_on) continue;
-      if (message->kind == Message::Kind::found) add(message->finding);
-      in_check = message->kind == Message::Kind::begins;
-      if (!in_check) continue;
-      ++next;
-      under_way.name = message->finding.name;
-      progress.update(fmt::format("{} {}: {}", report.target.path, level, under_way.name));
+      const Finding& said = message->finding;
+      switch (message->kind) {
+        case Message::Kind::goes_on: break;
+        case Message::Kind::done:
+          garbled = in_check;
+          done = !garbled;
+          break;
+        case Message::Kind::begins:
+          garbled = in_check;
+          if (garbled) break;
+          in_check = true;
+          ++next;
+          under_way.name = said.name;
+          progress.update(fmt::format("{} {}: {}", report.target.path, level, under_way.name));
+          break;
+        case Message::Kind::found:
+          garbled = !in_check || said.name != under_way.name || said.level != level;
+          if (garbled) break;
+          in_check = false;
+          add(said);
+      }
     }
-    if (child.timed_out())
-      under_way.text = fmt::format("not done after {:g} s; the process was ended", options.timeout);
-    const std::string end = child.timed_out() || !child.started() ? "" : child.finish(options.timeout);
-    if (done && end.empty()) return;
-    if (!end.empty()) under_way.text = end;
-    if (done) under_way.name = "end of the process";
-    if (end.empty() && !child.timed_out() && child.started())
-      under_way.text = "the process ended without a word";
+    garbled = garbled || child.garbled();
+    if (garbled || child.timed_out()) {
+      under_way.text = garbled
+                           ? fmt::format(
+                                 "something else was written among what the checks report, to descriptor {}; "
+                                 "write only to descriptors that the plugin opened",
+                                 report_file)
+                           : fmt::format("not done after {:g} s; the process was ended", options.timeout);
+    } else {
+      under_way.text = child.finish(options.timeout);
+      if (done && under_way.text.empty()) return;
+      if (done) under_way.name = "end of the process";
+      if (under_way.text.empty())
+        under_way.text = "the process ended with exit status 0 before the check did";
+    }
     add(under_way);
     // A plugin that dies when it is loaded does so in every check of L1.
-    if (done || !in_check || (level == "L1" && next <= 1)) return;
+    if (done || (!in_check && !garbled) || (level == "L1" && next <= 1)) return;
   }
 }
 
@@ -285,12 +321,34 @@ void print_json(const std::vector<Report>& reports) {
              Json{{"plugins", std::move(plugins)}}.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
+/// Before an hour of measuring: whether the table can be written there. A file that is there keeps what it holds.
+Result<void> check_writable(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  bool writable = false;
+  if (fs::is_directory(path, none)) {
+    writable = access(path.c_str(), W_OK | X_OK) == 0;
+  } else {
+    const bool is_new = !fs::exists(path, none);
+    std::ofstream file(path, std::ios::app);
+    if (is_new || !fs::is_regular_file(path, none)) file << '\n';
+    file.close();
+    writable = !file.fail();
+    if (is_new && writable) fs::remove(path, none);
+  }
+  if (writable) return {};
+  return core::at("--capabilities " + path,
+                  error(FE_EINVALID, "FE-P54",
+                        "the table of capabilities cannot be written; check the folder and the free space"));
+}
+
 Result<int> run_checks(const Options& options) {
   if (options.pipeline.safe_mode)
     return core::at("--safe-mode", error(FE_EINVALID, "FE-C01",
                                          "it loads the built-in plugins only, and so none that "
                                          "could be checked; leave it out"));
   FE_TRY(const auto targets, check::find_targets(options.path));
+  if (!options.capabilities.empty()) FE_CHECK(check_writable(options.capabilities));
   for (const auto& sample : options.samples)
     if (auto file = core::graph::MappedFile::open(sample); !file)
       return core::at("--sample " + sample,

@@ -107,8 +107,21 @@ class PluginCheckTest(ProgramTest):
         for what in ("larger structs", "refused host calls", "two threads"):
             self.assertFails(checks, name.format("fault", what), "FE-P53", "died: Segmentation fault")
             self.assertFails(checks, name.format("leave", what), "FE-P53", "exit status 3")
+            self.assertFails(checks, name.format("end", what), "FE-P53", "ended with exit status 0 before")
+            self.assertFails(checks, name.format("hand_over", what), "FE-P53", "exit status 4")
+            self.assertFails(checks, name.format("scribble", what), "FE-P53", "was written .* to descriptor 3")
             self.assertFails(checks, name.format("hang", what), "FE-P53", "not done after 5 s")
         self.assertEqual(checks["L2 create: larger structs"]["outcome"], "passed")
+        # What a pass started ends with its level, however that ends.
+        left = [f for f in Path("/proc").glob("[0-9]*/cmdline") if b"check-fatal-left-behind" in self.bytes_of(f)]
+        self.assertEqual(left, [])
+
+    @staticmethod
+    def bytes_of(file):
+        try:
+            return file.read_bytes()
+        except OSError:  # the process is gone
+            return b""
 
     def test_backend_that_computes_nothing(self):
         table = self.folder / "poor.toml"
@@ -159,6 +172,16 @@ class PluginCheckTest(ProgramTest):
         checks = self.findings("--level", "L3", "--capabilities", table, self.plain, status=OK)
         self.assertEqual(checks["L3 capabilities"]["outcome"], "skipped")
         self.assertFalse(table.exists())
+
+    def test_capabilities_that_cannot_be_written(self):
+        """Said once and at the start, and not for each kernel."""
+        for path in ("/dev/full", self.folder / "nowhere" / "table.toml"):
+            done = self.check("--level", "L3", "--capabilities", path, self.plugin("poor_backend"))
+            self.assertRefused(done, "FE-P54", f"--capabilities {path}: ")
+        kept = self.folder / "kept.toml"
+        kept.write_text("kept\n")
+        self.check("--level", "L0", "--capabilities", kept, self.plugin("poor_backend"))
+        self.assertEqual(kept.read_text(), "kept\n")
 
     def test_lines_as_they_come(self):
         """Whoever waits sees what is done; the limit is for each check, not for all of them."""
