@@ -52,6 +52,30 @@ Result<core::Source> read_source(const core::Session& session, const Options& op
   return core::Source(std::move(graph));
 }
 
+/// Each is a pass, or PASS#RULE.
+Result<void> check_passes(const core::plugin::Registry& registry, const std::vector<std::string>& wanted) {
+  std::vector<std::string_view> names;
+  for (const auto& pass : registry.passes()) names.push_back(pass.name);
+  for (const auto& name : wanted) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const size_t mark = std::min(name.rfind('#'), name.size());
+    const auto pass = std::string_view(name).substr(0, mark);
+    std::vector<std::string_view> rules;
+    for (const auto& entry : registry.passes())
+      if (entry.name == pass) rules.insert(rules.end(), entry.rules.begin(), entry.rules.end());
+    if (rules.empty() || mark == name.size())
+      return core::at("--pass " + name,
+                      error(FE_EINVALID, "FE-C07", "no plugin has such a pass; there are {}{}",
+                            fmt::join(names, ", "), core::did_you_mean(name, names)));
+    const std::string wanted_rule = name.substr(mark + 1);
+    if (std::find(rules.begin(), rules.end(), wanted_rule) == rules.end())
+      return core::at("--pass " + name,
+                      error(FE_EINVALID, "FE-C07", "the pass '{}' has no such rule; it has {}{}", pass,
+                            fmt::join(rules, ", "), core::did_you_mean(wanted_rule, rules)));
+  }
+  return {};
+}
+
 Result<void> opt(const Options& options) {
   FE_TRY(auto pipeline, options.pipeline.read());
   auto compile = options.device.compile_options(pipeline);
@@ -59,13 +83,7 @@ Result<void> opt(const Options& options) {
   // Stages before `fuse` need no device, but a name that was given must be one.
   if (!options.device.device.empty())
     FE_CHECK(core::run::check_devices(options.device.device, session->registry()));
-  std::vector<std::string_view> names;
-  for (const auto& pass : session->registry().passes()) names.push_back(pass.name);
-  for (const auto& name : options.passes)
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      return core::at("--pass " + name,
-                      error(FE_EINVALID, "FE-C07", "no plugin has such a pass; there are {}{}",
-                            fmt::join(names, ", "), core::did_you_mean(name, names)));
+  FE_CHECK(check_passes(session->registry(), options.passes));
   FE_TRY(auto source, read_source(*session, options));
   compile.from = options.from;
   compile.to = options.to;
@@ -93,8 +111,9 @@ Run add_opt(CLI::App& command) {
       ->type_name("STAGE");
   command.add_option("--to", options->to, "The last stage to run; its result is printed")->type_name("STAGE");
   command
-      .add_option("--pass", options->passes,
-                  "Run this pass only, of all passes of the stages; may be repeated")
+      .add_option(
+          "--pass", options->passes,
+          "Run this pass only, of all passes of the stages, or one of its rules: PASS#RULE; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
   options->inputs.add_to(command);

@@ -79,13 +79,30 @@ Result<void> check_expectations(const PassEntry& entry, size_t applications, con
   return {};
 }
 
+/// What is left of a pass where only some are to run: all of it, some of its rules, or nothing.
+struct Selected {
+  bool all = false;
+  std::vector<std::string> rules;
+};
+
+Selected selected(const PassEntry& entry, const std::vector<std::string>& only_passes) {
+  Selected result{only_passes.empty(), {}};
+  for (const std::string& wanted : only_passes) {
+    result.all = result.all || wanted == entry.name;
+    for (const std::string& rule : entry.rules)
+      if (wanted == entry.name + "#" + rule) result.rules.push_back(rule);
+  }
+  return result;
+}
+
 Result<void> run_all(std::string_view phase, const Registry& registry, const GateOptions& options,
                      Ledger& ledger, const Stage& stage) {
   FE_TRY(auto order, order_passes(registry.passes(), phase));
   for (const auto* entry : order) {
-    if (!options.only_passes.empty() && std::find(options.only_passes.begin(), options.only_passes.end(),
-                                                  entry->name) == options.only_passes.end())
-      continue;
+    const auto chosen = selected(*entry, options.only_passes);
+    if (!chosen.all && chosen.rules.empty()) continue;
+    // What manifests expect is of the whole pass.
+    const bool expect = options.expect && chosen.all;
     auto start = Clock::now();
     stage.begin(*entry);
     auto ran = run_rounds(stage, *entry);
@@ -112,13 +129,12 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
           {"pass", entry->name, entry->plugin->id, "failed", {}, verdict.error().message(), milliseconds});
       if (entry->plugin->on_error == OnError::skip) {
         log::warn("passes", fmt::format("{}; skipped, as the manifest says", failure.text));
-        if (options.expect) FE_CHECK(check_expectations(*entry, 0, {}));
+        if (expect) FE_CHECK(check_expectations(*entry, 0, {}));
         continue;
       }
       return at(std::string(phase), std::move(failure));
     }
-    if (options.expect)
-      FE_CHECK(check_expectations(*entry, *ran, stage.counts ? *stage.counts : RuleCounts()));
+    if (expect) FE_CHECK(check_expectations(*entry, *ran, stage.counts ? *stage.counts : RuleCounts()));
     bool changed = stage.changed();
     ledger.add({"pass",
                 entry->name,
@@ -186,7 +202,15 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
     apply.counts = &counts;
     apply.near_misses = options.near_misses;
     apply.watcher = options.watcher;
-    return rewrite::apply_rules(registry.compiled_rules(entry.rule_set), phase, graph, registry.ops(), ledger,
+    const auto& rules = registry.compiled_rules(entry.rule_set);
+    const auto chosen = selected(entry, options.only_passes);
+    rewrite::CompiledRules some;
+    if (!chosen.all) {
+      some.predicates = rules.predicates;
+      for (const auto& rule : rules.rules)
+        if (std::ranges::find(chosen.rules, rule.name) != chosen.rules.end()) some.rules.push_back(rule);
+    }
+    return rewrite::apply_rules(chosen.all ? rules : some, phase, graph, registry.ops(), ledger,
                                 entry.plugin->id, apply);
   };
   stage.check = [&] { return graph::verify(graph, registry.ops(), graph.touched(mark)); };

@@ -28,7 +28,7 @@ class PassWatcher : public rewrite::Watcher {
 };
 
 struct GateOptions {
-  std::vector<std::string> only_passes;         ///< not empty: others are skipped
+  std::vector<std::string> only_passes;         ///< not empty: others are skipped; PASS, or PASS#RULE
   rewrite::NearMisses* near_misses = nullptr;   ///< where not null: where rules nearly matched is added to it
   PassWatcher* watcher = nullptr;               ///< of the passes over graphs
   observe::Observation* observation = nullptr;  ///< where not null: gets a span of each pass

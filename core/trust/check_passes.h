@@ -29,7 +29,7 @@ struct CheckCounts {
   size_t places = 0;                    ///< edits that were interpreted; equal ones once
   size_t alike = 0;                     ///< edits that are the same nodes over the same values again
   size_t skipped = 0;                   ///< too large, or not to be interpreted
-  size_t suspected = 0;                 ///< differences that running the pass alone did not show
+  size_t suspected = 0;                 ///< differences that running the pass alone did not show: warned of
 };
 
 /// Watches one compilation. FE-R31 is the verdict on a rule, FE-R32 on a pass, FE-R33 where the reproducer cannot be

@@ -26,8 +26,11 @@ class Interpreted {
   const plugin::Registry& registry() const { return *registry_; }
   /// Points of all loops: what a run costs.
   int64_t points() const { return points_; }
+  /// Whether something is rounded to whole numbers: what ties are of interest to.
+  bool rounds() const { return rounds_; }
   std::vector<Tensor> random_inputs(Contents contents, uint64_t seed) const;
-  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) const;
+  /// `exact`: where not null, whether no result of an operation was rounded. Of floats narrower than f32 it is never known.
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, bool* exact = nullptr) const;
 
  private:
   Interpreted(graph::Graph graph, const plugin::Registry& registry)
@@ -36,6 +39,7 @@ class Interpreted {
   graph::Graph graph_, parts_;  // before and after it was decomposed; the program reads their constants
   loop::LoopProgram program_;
   int64_t points_ = 0;
+  bool rounds_ = false, narrow_ = false;
 };
 
 /// An output that the second graph computes otherwise than the first.
@@ -52,7 +56,9 @@ struct Difference {
 
 /// The first difference over each kind of contents. Both graphs have the same inputs, and outputs of the same types. Where
 /// the first graph by itself answers to rounding (inputs and constants moved by a unit in the last place move a result),
-/// as much again and more is no difference.
+/// as much again and more is no difference; but where both compute the halves without rounding anything but to whole
+/// numbers, they have to agree on ties. Halves are left out where the first graph, and the second where it is one, has
+/// nothing that rounds to whole numbers.
 /// Inputs on which `before` fails say nothing; where it fails on all of them its error is given.
 Result<std::optional<Difference>> compare(const Interpreted& before, const Interpreted& after,
                                           std::span<const Contents> contents, uint64_t seed);
@@ -69,8 +75,8 @@ std::optional<Difference> effect_of(const Edit& edit, const graph::Graph& graph,
                                     const plugin::Registry& registry, std::span<const Contents> contents);
 
 inline constexpr Contents every_contents[] = {Contents::normal, Contents::positive, Contents::whole,
-                                              Contents::wide, Contents::special};
+                                              Contents::wide,   Contents::special,  Contents::halves};
 /// Without what overflows, NaN and infinities, which arise within a model only where something is lost already.
-inline constexpr Contents ordinary_contents[] = {Contents::normal, Contents::positive};
+inline constexpr Contents ordinary_contents[] = {Contents::normal, Contents::positive, Contents::halves};
 
 }  // namespace ferrite::core::trust

@@ -41,9 +41,11 @@ Result<std::string> write_reproducer(const graph::Graph& graph, const Reproducer
   const auto hash = static_cast<uint32_t>(XXH3_64bits(text.data(), text.size()));
   const fs::path path =
       fs::path(reproducer.folder) / fmt::format("{}-{:08x}.fe", file_name(reproducer.pass), hash);
+  const std::string pass =
+      reproducer.rule.empty() ? reproducer.pass : reproducer.pass + "#" + reproducer.rule;
   const std::string command = fmt::format("ferrite opt {}{}{} --trust off --to {} --pass {} --check-passes",
                                           shell_word(path.string()), reproducer.options.empty() ? "" : " ",
-                                          reproducer.options, reproducer.phase, shell_word(reproducer.pass));
+                                          reproducer.options, reproducer.phase, shell_word(pass));
   std::error_code failed;
   fs::create_directories(reproducer.folder, failed);
   std::ofstream file(path);

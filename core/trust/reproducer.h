@@ -13,6 +13,7 @@ struct Reproducer {
   std::string folder;   ///< made where it is not there
   std::string options;  ///< what loads the plugins, as a shell reads it
   std::string phase, pass;
+  std::string rule;  ///< the one of the pass that is to be applied; empty: all of it
   std::string what;  ///< the finding, as a comment
 };
 

@@ -48,6 +48,7 @@ double random_float(DType dtype, Contents contents, Random& random) {
     case Contents::whole: return static_cast<double>(random.below(9)) - 4;
     case Contents::wide: return wide_float(dtype, random);
     case Contents::special: return random.pick(special);
+    case Contents::halves: return static_cast<double>(random.below(17)) / 2 - 4;
   }
   return 0;
 }
@@ -59,6 +60,7 @@ int64_t random_integer(DType dtype, Contents contents, Random& random) {
     case Contents::normal: return static_cast<int64_t>(random.below(2));
     case Contents::positive: return static_cast<int64_t>(random.below(4));
     case Contents::whole:
+    case Contents::halves:
       return is_signed(dtype) ? static_cast<int64_t>(random.below(9)) - 4
                               : static_cast<int64_t>(random.below(5));
     case Contents::wide:
@@ -106,7 +108,8 @@ double Random::normal() {
 }
 
 std::string_view name_of(Contents contents) {
-  constexpr std::array<std::string_view, 5> names = {"normal", "positive", "whole", "wide", "special"};
+  constexpr std::array<std::string_view, 6> names = {"normal", "positive", "whole",
+                                                     "wide",   "special",  "halves"};
   return names[static_cast<size_t>(contents)];
 }
 

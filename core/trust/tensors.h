@@ -35,7 +35,7 @@ class Random {
 };
 
 /// What the elements are. Integers are 0 or 1 in `normal`, 0 to 3 in `positive`, -4 to 4 (from 0 where unsigned) in
-/// `whole`, -100 to 100 (likewise) in `wide`, and the least, the greatest and small ones in `special`; bool is false or
+/// `whole` and `halves`, -100 to 100 (likewise) in `wide`, and the least, the greatest and small ones in `special`; bool is false or
 /// true.
 enum class Contents : uint8_t {
   normal,    ///< N(0, 1)
@@ -43,6 +43,7 @@ enum class Contents : uint8_t {
   whole,     ///< -4 to 4
   wide,      ///< N(0, 1) beside what is so large or small that its exponential or square leaves the dtype
   special,   ///< NaN, infinities, zeros of both signs and a few ordinary numbers
+  halves,    ///< -4 to 4 in steps of 0.5: where ties are rounded
 };
 std::string_view name_of(Contents contents);
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/trust/try_rule.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "core/trust/reduce.h"
 #include "core/trust/sample.h"
 
@@ -12,6 +16,13 @@ constexpr int64_t few_points = 200'000, most_points = 2'000'000;
 constexpr size_t most_large_samples = 4;
 
 using graph::Graph;
+
+/// Whether the process of an isolated plugin was at fault, and not what the plugin answered.
+bool process_failed(const Error& error) {
+  constexpr std::array<std::string_view, 6> codes = {"FE-P26", "FE-P27", "FE-P28",
+                                                     "FE-P29", "FE-P31", "FE-P32"};
+  return std::ranges::find(codes, error.code) != codes.end();
+}
 
 class Trial {
  public:
@@ -28,7 +39,7 @@ class Trial {
       auto graph = sampler_.draw();
       if (!graph) continue;
       ++drawn_;
-      if (try_on(*graph)) return std::move(verdict_);
+      if (try_on(*graph) || verdict_.broken) return std::move(verdict_);
     }
     if (verdict_.samples > 0) {
       verdict_.kind = Verdict::Kind::passed;
@@ -50,6 +61,8 @@ class Trial {
     const auto count = apply(edited);
     if (!count) {
       verdict_.reason = count.error().message();
+      // Each further sample might cost a process.
+      verdict_.broken = process_failed(count.error());
       return false;
     }
     if (*count == 0) return false;

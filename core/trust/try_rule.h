@@ -26,8 +26,9 @@ struct Verdict {
     untested,  ///< no sample reached the rule, or none could be interpreted
   };
   Kind kind = Kind::untested;
-  size_t samples = 0;  ///< on which the rule was applied and compared
-  std::string reason;  ///< wrong: the difference; untested: why
+  size_t samples = 0;   ///< on which the rule was applied and compared
+  bool broken = false;  ///< the plugin's process failed, which ended the trial: another time it may go well
+  std::string reason;   ///< wrong: the difference; untested: why
   std::optional<graph::Graph> counterexample;
 };
 

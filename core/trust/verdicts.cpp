@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using plugin::RuleSetEntry;
 
-constexpr int trial_version = 2;  // counts up where trying became stricter
+constexpr int trial_version = 3;  // counts up where trying became stricter
 
 /// A file as it is now, without reading it.
 std::string file_identity(const std::string& path) {
@@ -52,10 +52,12 @@ std::string key_of(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
   return hash128(text);
 }
 
-/// One rule's line of a verdict file: "passed NAME", or "untested NAME: REASON". A wrong rule has none: it is tried again.
+/// One rule's line of a verdict file: "passed NAME", or "untested NAME: REASON". A wrong rule has none: it is tried again, and
+/// so is a set of which the plugin's process failed.
 struct Kept {
   bool tested = false;
   std::string text;
+  bool broken = false;
 };
 
 /// None where the file does not say something of each of these rules, in their order.
@@ -69,7 +71,7 @@ std::optional<std::vector<Kept>> read_kept(const fs::path& path, const std::vect
     line.erase(0, line.find(' ') + 1);
     const auto& name = rules[kept.size()].name;
     if (passed ? line != name : !line.starts_with(name + ": ")) return std::nullopt;
-    kept.push_back({passed, std::move(line)});
+    kept.push_back({passed, std::move(line), false});
   }
   return kept.size() == rules.size() ? std::optional(std::move(kept)) : std::nullopt;
 }
@@ -102,8 +104,8 @@ Error wrong(const RuleSetEntry& set, const rewrite::Rule& rule, const Verdict& v
             const std::string& folder, const std::string& options) {
   std::string text =
       fmt::format("rule '{}' of plugin '{}' is wrong: {}", rule.name, set.plugin->id, verdict.reason);
-  auto told = write_reproducer(*verdict.counterexample,
-                               {counterexample_folder(folder), options, rule.phase, set.pass, text});
+  auto told = write_reproducer(*verdict.counterexample, {counterexample_folder(folder), options, rule.phase,
+                                                         set.pass, rule.name, text});
   text += told ? *told : fmt::format(" ({})", told.error().message());
   return at(rule.where(rule.position), error(FE_EINVALID, "FE-R30", "{}", text));
 }
@@ -116,10 +118,16 @@ Result<std::vector<Kept>> try_all(const RuleSetEntry& set, const rewrite::Compil
   TryOptions options;
   options.plugin = set.plugin->id;
   for (size_t k = 0; k < rules.rules.size(); ++k) {
+    if (!kept.empty() && kept.back().broken) {  // the model needs the processes that the plugin may have yet
+      kept.push_back(
+          {false, fmt::format("{}: not tried behind {}", rules.rules[k].name, kept.back().text), true});
+      continue;
+    }
     const Verdict verdict = try_rule(rules, k, registry, options);
     if (verdict.kind == Verdict::Kind::wrong) return wrong(set, rules.rules[k], verdict, folder, loading);
     const bool passed = verdict.kind == Verdict::Kind::passed;
-    kept.push_back({passed, passed ? rules.rules[k].name : rules.rules[k].name + ": " + verdict.reason});
+    kept.push_back(
+        {passed, passed ? rules.rules[k].name : rules.rules[k].name + ": " + verdict.reason, verdict.broken});
   }
   return kept;
 }
@@ -154,7 +162,8 @@ Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const 
       auto kept = folder.empty() ? std::nullopt : read_kept(fs::path(folder) / name, rules.rules);
       if (!kept) {
         FE_TRY(kept, try_all(set, rules, registry, folder, loading));
-        if (!folder.empty()) write_kept(folder, name, *kept);
+        const bool broken = std::ranges::any_of(*kept, [](const Kept& one) { return one.broken; });
+        if (!folder.empty() && !broken) write_kept(folder, name, *kept);
       }
       std::vector<std::string_view> untested;
       for (size_t r = 0; r < kept->size(); ++r) {
@@ -166,7 +175,14 @@ Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const 
         log::print("plugins", "rule is untested: {}", (*kept)[r].text);
         untested.push_back(rules.rules[r].name);
       }
-      if (!untested.empty() && !log::enabled("plugins"))
+      if (const auto fault = std::ranges::find_if(*kept, [](const Kept& one) { return one.broken; });
+          fault != kept->end())
+        log::warn(
+            "plugins",
+            fmt::format("plugin '{}' failed while its rules were tried; they are applied untested now and "
+                        "tried again next time: {}: {}",
+                        set.plugin->id, fmt::join(untested, ", "), fault->text));
+      else if (!untested.empty() && !log::enabled("plugins"))
         log::warn("plugins",
                   fmt::format("plugin '{}' has rules that no sample reaches, applied untested: {}; "
                               "see --log plugins",

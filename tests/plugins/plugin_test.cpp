@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/support/warning.h"
+#include "core/trust/check_passes.h"
+
 namespace ferrite::core::plugin::test {
 namespace {
 
@@ -461,6 +464,33 @@ std::vector<float> result_of(const std::string& plugin, const std::string& op) {
   auto result = evaluate(*compiled, some_input);
   EXPECT_TRUE(result) << result.error().message();
   return *result;
+}
+
+TEST(CheckPasses, WhatIsSuspectedIsNoCleanBill) {
+  // Wrong at first only: no part shows it, nor does the whole model again.
+  auto session = open({request("wrong_pass", OnError::fail, {{"once", true}})});
+  ASSERT_TRUE(session) << session.error().message();
+  trust::PassCheck check((*session)->registry(), {});
+  GateOptions gate;
+  gate.watcher = &check;
+  auto graph = parse(**session, R"(ferrite graph 0
+graph @g(%x: f32[4], %y: f32[4]) -> (%q "q") {
+  %q = div(%x, %y) : f32[4] from "Div_7"
+}
+)");
+  Ledger ledger;
+  log::show_warnings();
+  testing::internal::CaptureStderr();
+  auto run = run_phase("pre_grad", graph, (*session)->registry(), gate, ledger);
+  const std::string warned = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_EQ(check.counts().suspected, 1u);
+  EXPECT_NE(warned.find("pass 'test.divide_by_multiplying' of plugin 'test.wrong_pass' is suspected: at "),
+            std::string::npos)
+      << warned;
+  EXPECT_NE(warned.find("Div_7"), std::string::npos) << warned;
+  EXPECT_NE(check.summary().find("1 of 1 places suspected"), std::string::npos) << check.summary();
+  EXPECT_EQ(check.summary().find("no difference"), std::string::npos) << check.summary();
 }
 
 TEST(Kernel, MayBeACFunction) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A pass that leaves valid graphs and wrong numbers: it turns x / y into x * y.
+// A pass that leaves valid graphs and wrong numbers: it turns x / y into x * y; with the setting `once`, of the first graph only
+// that it gets.
 #include "ferrite/plugin.hpp"
 
 namespace {
@@ -18,8 +19,13 @@ bool divide_by_multiplying(Graph& graph) {
   return changed;
 }
 
-void add_passes(PluginBuilder& builder, const PluginContext&) {
-  builder.add(pass("pre_grad", "test.divide_by_multiplying", divide_by_multiplying));
+void add_passes(PluginBuilder& builder, const PluginContext& context) {
+  const bool once = context.config.has("once");
+  builder.add(pass("pre_grad", "test.divide_by_multiplying", [once, done = false](Graph& graph) mutable {
+    if (once && done) return false;
+    done = true;
+    return divide_by_multiplying(graph);
+  }));
 }
 
 }  // namespace

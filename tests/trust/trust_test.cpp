@@ -138,6 +138,25 @@ TEST(TryRule, WhatLeavesItsRangeForLargeElementsIsFound) {
     EXPECT_EQ(try_text(rule(match, yield, "dtype(%x) == f32")).kind, Kind::passed) << match;
 }
 
+TEST(TryRule, WhatIsWrongOnTiesOnlyIsFound) {
+  for (const auto& text : {rule("%r = round(%x)", "%h = add(%x, 0.5)  %r = floor(%h)", "dtype(%x) == f32"),
+                           rule("%r = round(%x)", "%h = sub(%x, 0.5)  %r = ceil(%h)", "dtype(%x) == f64")}) {
+    const Verdict verdict = try_text(text);
+    EXPECT_EQ(verdict.kind, Kind::wrong) << text << verdict.reason;
+    EXPECT_NE(verdict.reason.find("halves inputs"), std::string::npos) << verdict.reason;
+  }
+  // Those that differ by rounding alone are right there too: a third of a number is none that f32 has.
+  for (const auto& text :
+       {rule("%n = neg(%x)  %f = floor(%n)  %r = neg(%f)", "%r = ceil(%x)"),
+        rule("%a = add(%x, %x)  %r = round(%a)", "%a = mul(%x, 2)  %r = round(%a)", "dtype(%x) == f32"),
+        rule("%a = div(%x, 3)  %r = round(%a)", "%a = mul(%x, 0.33333334)  %r = round(%a)",
+             "dtype(%x) == f32"),
+        rule("%a = div(%x, 5)  %b = mul(%a, 5)  %r = floor(%b)", "%r = floor(%x)", "dtype(%x) == f32")}) {
+    const Verdict verdict = try_text(text);
+    EXPECT_EQ(verdict.kind, Kind::passed) << text << verdict.reason;
+  }
+}
+
 TEST(TryRule, WhatNoSampleReachesIsUntested) {
   const Verdict verdict = try_text(rule("%r = exp(%x)", "%r = exp2(%x)", "rank(%x) == 12"));
   EXPECT_EQ(verdict.kind, Kind::untested);
@@ -244,6 +263,20 @@ TEST(Verdicts, AWrongRuleIsRefusedWithAFile) {
   EXPECT_TRUE(other.parent_path().filename().string().starts_with("ferrite-trust-")) << other;
   EXPECT_EQ(fs::status(other.parent_path()).permissions(), fs::perms::owner_all);
   fs::remove_all(other.parent_path());
+}
+
+TEST(Verdicts, TheCommandAppliesTheWrongRuleAlone) {
+  Folder folder;
+  // The right one, which matches the same, would be applied in its place.
+  auto session = open(
+      "rule acme.right at post_grad_pre {\n  match { %r = sub(%x, %y) }\n"
+      "  yield { %n = neg(%y)  %r = add(%x, %n) }\n}\n" +
+      wrong_text);
+  auto refused = trust(*session, plugin::Trust::on, folder.path);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text.find("rule 'acme.test'"), std::string::npos) << refused.error().text;
+  EXPECT_NE(refused.error().text.find("acme.rules#acme.test' --check-passes"), std::string::npos)
+      << refused.error().text;
 }
 
 TEST(Verdicts, OfAPluginThatMayBeSkippedDisableItsRules) {
