@@ -76,11 +76,16 @@ Error Plugin::blame(std::string_view callback, Error error) const {
   return error;
 }
 
-Error Plugin::garbage(std::string_view callback) {
+Error Plugin::fail(std::string_view callback, Error error) {
   process_.reset();
   uploaded_.reset();
-  return blame(callback,
-               error(FE_EINTERNAL, "FE-P29", "its process gave an answer that is none, and was ended"));
+  last_failure_ = fmt::format("{} {}: {}", error.code, callback, error.text);
+  return blame(callback, std::move(error));
+}
+
+Error Plugin::garbage(std::string_view callback) {
+  return fail(callback,
+              error(FE_EINTERNAL, "FE-P29", "its process gave an answer that is none, and was ended"));
 }
 
 /// One request and its reply, status included. The child is gone after an error.
@@ -90,9 +95,7 @@ Result<Bytes> Plugin::send(std::string_view callback, const Bytes& request, mill
   if (call && call->cancelled) cancelled = [call] { return call->cancelled(call->host) != 0; };
   auto reply = process_->call(request, timeout, cancelled);
   if (reply) return reply;
-  process_.reset();
-  uploaded_.reset();
-  return blame(callback, std::move(reply.error()));
+  return fail(callback, std::move(reply.error()));
 }
 
 /// The status of a reply: an error is the callback's own, which the child survives.
@@ -120,7 +123,8 @@ Result<void> Plugin::ensure_running() {
   if (!process_) {
     if (starts_ >= request_.process_limits.starts)
       return blame("start", error(FE_EINTERNAL, "FE-P31",
-                                  "{} of its processes have failed, and no other is started", starts_));
+                                  "{} of its processes have failed, and no other is started{}{}", starts_,
+                                  last_failure_.empty() ? "" : "; the last one: ", last_failure_));
     uploaded_.reset();
     loaded_ = 0;
     ++starts_;
@@ -236,11 +240,7 @@ Result<bool> Plugin::finish_graph_call(std::string_view callback, const Bytes& r
   const auto edits = from.bytes();
   if (!from.done()) return garbage(callback);
   if (edits.empty()) return answer;
-  if (auto done = replay(edits, api, uploaded_->names); !done) {
-    process_.reset();
-    uploaded_.reset();
-    return blame(callback, std::move(done.error()));
-  }
+  if (auto done = replay(edits, api, uploaded_->names); !done) return fail(callback, std::move(done.error()));
   return answer;
 }
 

@@ -95,6 +95,8 @@ class Plugin {
   Result<void> check(std::string_view callback, const Bytes& reply);
   Result<Bytes> ask(std::string_view callback, const Encoder& request, const fe_call* call = nullptr);
   Error blame(std::string_view callback, Error error) const;
+  /// Ends the child, which failed.
+  Error fail(std::string_view callback, Error error);
   Error garbage(std::string_view callback);
   Result<void> put_graph(Encoder& to, graph::GraphApi& api);
   Result<bool> finish_graph_call(std::string_view callback, const Bytes& reply, const fe_graph_api& api);
@@ -118,9 +120,10 @@ class Plugin {
   const std::deque<plugin::PluginRequest>& op_plugins_;
   mutable std::mutex mutex_;
   std::unique_ptr<Process> process_;
-  uint64_t starts_ = 0;  ///< how many children there were; the number of the one that runs
-  size_t loaded_ = 0;    ///< of op_plugins_, by it
-  Bytes description_;    ///< what the first one said; the others say the same
+  uint64_t starts_ = 0;       ///< how many children there were; the number of the one that runs
+  std::string last_failure_;  ///< how the last one that failed did
+  size_t loaded_ = 0;         ///< of op_plugins_, by it
+  Bytes description_;         ///< what the first one said; the others say the same
   std::optional<Uploaded> uploaded_;
   std::string id_, version_;
   std::deque<PassTable> passes_;

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,7 @@ Result<std::unique_ptr<Process>> Process::start(const std::string& program) {
     process->child_ = -1;
     return cannot_start(program, failed);
   }
+  process->watched_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, process->child_, 0)));
   return process;
 }
 
@@ -181,9 +183,10 @@ bool Process::wait(Clock::time_point deadline, const std::function<bool()>& canc
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count() + 1;
-    pollfd waiting{control_.get(), POLLIN, 0};
-    const int ready =
-        ::poll(&waiting, 1, static_cast<int>(std::clamp<int64_t>(left, 0, cancelled ? turn : INT32_MAX)));
+    // The child too: what it started may hold its socket open.
+    std::array<pollfd, 2> waiting = {{{control_.get(), POLLIN, 0}, {watched_.get(), POLLIN, 0}}};
+    const int ready = ::poll(waiting.data(), waiting.size(),
+                             static_cast<int>(std::clamp<int64_t>(left, 0, cancelled ? turn : INT32_MAX)));
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return false;
     if (left <= 0 || (cancelled && cancelled())) return false;

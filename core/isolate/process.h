@@ -44,7 +44,7 @@ class Process {
 
  private:
   Process() = default;
-  /// Whether there is something to read before the deadline, or before it is cancelled.
+  /// Whether there is something to read, or the child is gone, before the deadline or before it is cancelled.
   bool wait(std::chrono::steady_clock::time_point deadline, const std::function<bool()>& cancelled) const;
   Result<Bytes> receive();
   /// Waits for the child a little while, kills it where it goes on, and says how it ended.
@@ -52,7 +52,8 @@ class Process {
   void kill();
 
   FileDescriptor control_, request_, reply_;
-  pid_t child_ = -1;  ///< -1: none, or waited for
+  FileDescriptor watched_;  ///< readable once the child has ended
+  pid_t child_ = -1;        ///< -1: none, or waited for
   uint32_t sequence_ = 0;
 };
 

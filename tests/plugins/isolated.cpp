@@ -48,6 +48,16 @@ void misbehave(std::string_view mode) {
     std::raise(SIGSEGV);
   }
   if (mode == "exit") ::_exit(3);
+  if (mode == "orphan") {
+    // Out of the group that is ended with the child, with its end of the connection.
+    if (::fork() == 0) {
+      ::setsid();
+      for (const int output : {0, 1, 2}) ::close(output);
+      ::sleep(6);
+      ::_exit(0);
+    }
+    ::_exit(3);
+  }
   if (mode == "loop") never_come_back();
   if (mode == "memory") {
     // Addresses, not pages: a sanitizer's build has no limit and is to survive it.

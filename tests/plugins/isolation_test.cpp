@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -12,6 +13,8 @@
 #include "core/graph/verify.h"
 #include "core/isolate/plugin.h"
 #include "core/support/abi.h"
+#include "core/support/warning.h"
+#include "core/trust/verdicts.h"
 #include "ferrite/graph.hpp"
 #include "plugin_support.h"
 
@@ -34,6 +37,7 @@ PluginRequest isolated(const std::string& mode, OnError on_error = OnError::fail
   plugin.process_limits.timeout = milliseconds(20'000);
   plugin.process_limits.memory = uint64_t{1} << 30;
   if (mode == "loop") plugin.process_limits.timeout = milliseconds(300);
+  if (mode == "orphan") plugin.process_limits.timeout = milliseconds(3'000);
   return plugin;
 }
 
@@ -173,7 +177,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, IsolationFailures,
     testing::Values(
         Misbehaviour{"abort", "FE-P27", "signal 6"}, Misbehaviour{"segfault", "FE-P27", "signal 11"},
-        Misbehaviour{"exit", "FE-P27", "exited with status 3"}, Misbehaviour{"closes", "FE-P27", "is gone"},
+        Misbehaviour{"exit", "FE-P27", "exited with status 3"},
+        Misbehaviour{"orphan", "FE-P27", "exited with status 3"}, Misbehaviour{"closes", "FE-P27", "is gone"},
         Misbehaviour{"loop", "FE-P28", "within 300 ms"}, Misbehaviour{"memory", "FE-P32", "1024 MiB"},
         Misbehaviour{"garbage", "FE-P29", "answer"}, Misbehaviour{"other_request", "FE-P29", "answer"},
         Misbehaviour{"too_long", "FE-P29", "answer"}, Misbehaviour{"longer_than_sent", "FE-P29", "answer"},
@@ -229,6 +234,35 @@ TEST(Isolation, APredicateThatAbortsIsNamed) {
       << ledger.records()[0].text;
 }
 
+TEST(Isolation, APredicateThatFailsOnceIsTriedAgain) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / fmt::format("ferrite-isolation-test-{}", ::getpid());
+  fs::remove_all(folder);
+  Pipeline pipeline;
+  pipeline.trust = Trust::off;
+  pipeline.plugins = {standard_ops(), isolated("abort", OnError::fail, "rules")};
+  auto session = Session::open(pipeline);
+  ASSERT_TRUE(session) << session.error().message();
+  const auto judge = [&](Trust level) {
+    return trust::trust_rules(const_cast<Registry&>((*session)->registry()), level,
+                              installed_files().plugin_folder, folder.string(), {});
+  };
+  log::show_warnings();
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(judge(Trust::on));
+  const std::string warned = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warned.find("failed while its rules were tried"), std::string::npos) << warned;
+  EXPECT_NE(warned.find("FE-P27"), std::string::npos) << warned;
+  EXPECT_NE(warned.find("signal 6"), std::string::npos) << warned;
+  // Nothing of it is kept, and there are processes left to run with.
+  EXPECT_FALSE(fs::exists(folder));
+  const auto refused = judge(Trust::strict);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, "FE-R36");
+  EXPECT_NE(refused.error().text.find("FE-P27"), std::string::npos) << refused.error().text;
+  fs::remove_all(folder);
+}
+
 TEST(Isolation, WhatTheHostGivesUpIsEnded) {
   auto plugin = isolated("loop");
   plugin.process_limits.timeout = milliseconds(50'000);
@@ -263,6 +297,8 @@ TEST(Isolation, ChildrenAreNotStartedForEver) {
   EXPECT_NE(texts[1].find("FE-P27"), std::string::npos) << texts[1];
   EXPECT_NE(texts[2].find("FE-P31"), std::string::npos) << texts[2];
   EXPECT_NE(texts[3].find("FE-P31"), std::string::npos) << texts[3];
+  EXPECT_NE(texts[3].find("the last one: FE-P27 pass 'test.isolated.pass'"), std::string::npos) << texts[3];
+  EXPECT_NE(texts[3].find("exited with status 3"), std::string::npos) << texts[3];
 }
 
 TEST(Isolation, RefusesWhatItCannotRun) {
