@@ -139,12 +139,15 @@ Error Finder::unknown_plugin(const EnabledPlugin& enabled) const {
       ids.push_back(name.substr(0, name.size() - descriptor_suffix.size()));
     }
   std::sort(ids.begin(), ids.end());
-  return at(enabled.why,
-            error(FE_EINVALID, "FE-M05", "there is no plugin '{}' ({}{}){}", enabled.id,
-                  enabled.id + std::string(descriptor_suffix),
-                  pipeline_.search.empty() ? std::string(" and no folder to search it in")
-                                           : fmt::format(" in none of {}", fmt::join(pipeline_.search, ", ")),
-                  did_you_mean(enabled.id, name_views(ids))));
+  return at(
+      enabled.why,
+      error(FE_EINVALID, "FE-M05",
+            "there is no plugin '{}' ({}{}); add its folder to 'search' or FERRITE_PLUGIN_PATH, or load "
+            "it with --plugin{}",
+            enabled.id, enabled.id + std::string(descriptor_suffix),
+            pipeline_.search.empty() ? std::string(" and no folder to search it in")
+                                     : fmt::format(" in none of {}", fmt::join(pipeline_.search, ", ")),
+            did_you_mean(enabled.id, name_views(ids))));
 }
 
 /// By --plugin, beside the library that a manifest names, or in the folders searched; nothing where there is none.

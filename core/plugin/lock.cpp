@@ -50,6 +50,15 @@ std::string toml_string(std::string_view text) {
   return result + "\"";
 }
 
+/// Whether no plugin could be told from another by what the two say of its files.
+bool same_files(const LockedPlugin& a, const LockedPlugin& b) {
+  const auto same_path = [](const LockedFile& one, const LockedFile& other) {
+    return one.path == other.path;
+  };
+  return a.id == b.id && same_path(a.library, b.library) && same_path(a.descriptor, b.descriptor) &&
+         std::equal(a.rules.begin(), a.rules.end(), b.rules.begin(), b.rules.end(), same_path);
+}
+
 Error changed(std::string where, std::string_view what, std::string_view path, std::string_view hash,
               std::string_view locked) {
   return at(std::move(where),
@@ -86,6 +95,12 @@ Result<Lock> Lock::parse(std::string_view text, const std::string& path) {
       FE_TRY(auto file, read_file(rule, "path", "sha256"));
       plugin.rules.push_back(std::move(file));
     }
+    for (size_t k = 0; k + 1 < lock.plugins_.size(); ++k)
+      if (same_files(lock.plugins_[k], plugin))
+        return at(plugin.where, error(FE_EINVALID, "FE-M08",
+                                      "plugin '{}' with these files is locked twice, at {} too; run `ferrite "
+                                      "plugin lock`",
+                                      plugin.id, lock.plugins_[k].where));
   }
   return lock;
 }

@@ -29,7 +29,7 @@ class Lock {
  public:
   /// The lock file of a manifest: "ferrite.lock" beside "ferrite.toml".
   static std::string path_for(const std::string& manifest);
-  /// FE-M01 to FE-M04 as for manifests.
+  /// FE-M01 to FE-M04 as for manifests, FE-M08 for a plugin that stands there twice with the same files.
   static Result<Lock> read(const std::string& path);
   static Result<Lock> parse(std::string_view text, const std::string& path);
   /// What the plugins of the manifest's pipelines are now: of the request, without a profile and with each. Plugins that are

@@ -318,6 +318,15 @@ Result<void> Registry::compile_rules() {
     const auto& set = rule_sets_[k];
     auto compiled = rewrite::compile_rules(set.text, set.file, set.predicates, ops_);
     if (!compiled) return at(set.plugin->id, std::move(compiled.error()));
+    for (size_t j = 0; j < k; ++j)
+      for (const auto& other : compiled_rules_[j].rules)
+        for (const auto& rule : compiled->rules)
+          if (rule.name == other.name)
+            return at(
+                rule.where(rule.position),
+                error(FE_EINVALID, "FE-R03",
+                      "there are two rules '{}': of plugin '{}', and of plugin '{}' at {}; rename one",
+                      rule.name, set.plugin->id, rule_sets_[j].plugin->id, other.where(other.position)));
     for (const auto& phase : compiled->phases()) {
       if (!is_phase(phase))
         return at(set.file, error(FE_EINVALID, "FE-M09",

@@ -62,6 +62,7 @@ TEST_F(Mistakes, InAManifest) {
            {fuse + "process = { memory_mib = 1 }", "FE-M17 6:26", "is 64 to 16777216"},
            {"disable = [\"acme.fuse\"]", "FE-M05 4:12", "drop it"},
            {"enable = [\"acme.fuze\"]", "FE-M05 4:11", "did you mean 'acme.fuse'?"},
+           {"enable = [\"zebra\"]", "FE-M05 4:11", "or load it with --plugin"},
            {"enable = [\"acme.fuse\", \"acme.fuse\"]", "FE-M08 4:24", "drop one of the two"},
            {"enable = [\"acme.fuse\"]\n[plugin.\"acme.fuze\"]", "FE-M05 5:1", "did you mean 'acme.fuse'?"},
            {fuse + "library = \"\"", "FE-M03 6:11", "name a file below"},

@@ -155,6 +155,15 @@ class LockTest(ProgramTest):
         self.assertEqual(self.list("--profile", "more").returncode, OK)
         self.assertRefused(self.list("--profile", "moer"), "FE-M19", "did you mean 'more'")
 
+    def test_plugin_that_stands_there_twice(self):
+        """The hashes of one of them would count, and a reader sees the other."""
+        self.locked()
+        text = self.lock.read_text()
+        entry = text[text.index("[[plugin]]") :].split("\n[[plugin]]")[0]
+        self.lock.write_text(text + "\n" + re.sub("[0-9a-f]{64}", "0" * 64, entry))
+        line = text.count("\n") + 3
+        self.assertRefused(self.list(), "FE-M08", rf"ferrite\.lock:{line}:.*locked twice, at .*ferrite\.lock:")
+
     def test_bad_lock_files(self):
         self.locked()
         text = self.lock.read_text()
