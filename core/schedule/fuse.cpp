@@ -50,10 +50,12 @@ class Fuser {
         constant_(constant_statements(program, deps_)) {
     groups_.resize(program.statements.size());
     group_of_.resize(program.statements.size());
+    position_.resize(program.statements.size());
+    visited_.resize(program.statements.size());
     for (uint32_t s = 0; s < groups_.size(); ++s) {
       groups_[s].statements = {s};
       groups_[s].shared = static_cast<uint32_t>(program.statements[s].parallel_count());
-      group_of_[s] = s;
+      group_of_[s] = position_[s] = s;
     }
   }
 
@@ -319,37 +321,59 @@ class Fuser {
     return bytes;
   }
 
-  /// A chain of dependencies from one group to the other through a third. Statement numbers bound the search.
+  enum class Direction : uint8_t { forward, backward };
+  /// The other groups that depend on this one, or that it depends on, as far as they lie between the positions of both,
+  /// reached by way of others than `end`.
+  std::vector<uint32_t> between(uint32_t from, uint32_t end, Direction direction) const {
+    const auto& next = direction == Direction::forward ? deps_.after : deps_.before;
+    const auto [low, high] = std::minmax(position_[from], position_[end]);
+    std::vector<uint32_t> found, stack = {from};
+    ++visit_;
+    while (!stack.empty()) {
+      const uint32_t group = stack.back();
+      stack.pop_back();
+      for (uint32_t s : groups_[group].statements)
+        for (uint32_t other : next[s]) {
+          const uint32_t g = group_of_[other];
+          if (position_[g] <= low || position_[g] >= high || visited_[g] == visit_) continue;
+          visited_[g] = visit_;
+          found.push_back(g);
+          stack.push_back(g);
+        }
+    }
+    return found;
+  }
+
+  /// A chain of dependencies from one group to the other through a third. It leads through positions between theirs only.
   bool path_around(const Group& first, const Group& second) const {
     uint32_t a = group_of_[first.statements[0]], b = group_of_[second.statements[0]];
-    uint32_t last = 0;
-    for (const auto* group : {&first, &second}) last = std::max(last, group->statements.back());
-    for (auto [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
-      std::vector<uint32_t> stack;
-      std::vector<uint32_t> seen;
-      auto push = [&](uint32_t group) {
-        if (std::find(seen.begin(), seen.end(), group) != seen.end()) return;
-        seen.push_back(group);
-        stack.push_back(group);
-      };
-      for (uint32_t s : groups_[from].statements)
-        for (uint32_t next : deps_.after[s])
-          if (group_of_[next] != from && group_of_[next] != to) push(group_of_[next]);
-      while (!stack.empty()) {
-        uint32_t group = stack.back();
-        stack.pop_back();
-        if (groups_[group].statements[0] > last) continue;
-        for (uint32_t s : groups_[group].statements)
-          for (uint32_t next : deps_.after[s]) {
-            if (group_of_[next] == to) return true;
-            if (group_of_[next] != group && group_of_[next] != from) push(group_of_[next]);
-          }
-      }
-    }
-    return false;
+    if (position_[a] > position_[b]) std::swap(a, b);
+    return std::ranges::any_of(between(a, b, Direction::forward), [&](uint32_t group) {
+      return std::ranges::any_of(groups_[group].statements, [&](uint32_t s) {
+        return std::ranges::any_of(deps_.after[s], [&](uint32_t next) { return group_of_[next] == b; });
+      });
+    });
+  }
+
+  /// Keeps positions in an order of dependencies where the two become one: what the later one depends on moves before it, what
+  /// depends on the earlier one behind (Pearce and Kelly, A dynamic topological sort algorithm for directed acyclic graphs, 2007).
+  void order_with(uint32_t a, uint32_t b) {
+    if (position_[a] > position_[b]) std::swap(a, b);
+    auto behind = between(a, b, Direction::forward), before = between(b, a, Direction::backward);
+    const auto by_position = [&](uint32_t x, uint32_t y) { return position_[x] < position_[y]; };
+    std::ranges::sort(behind, by_position);
+    std::ranges::sort(before, by_position);
+    std::vector<uint32_t> places = {position_[a], position_[b]};
+    for (const auto* list : {&before, &behind})
+      for (uint32_t group : *list) places.push_back(position_[group]);
+    std::ranges::sort(places);
+    for (size_t k = 0; k < before.size(); ++k) position_[before[k]] = places[k];
+    position_[a] = position_[b] = places[before.size()];
+    for (size_t k = 0; k < behind.size(); ++k) position_[behind[k]] = places[before.size() + 2 + k];
   }
 
   void join(uint32_t a, uint32_t b, uint32_t shared) {
+    order_with(a, b);
     auto& first = groups_[a];
     auto& second = groups_[b];
     for (uint32_t s : second.statements) group_of_[s] = a;
@@ -389,6 +413,9 @@ class Fuser {
   const std::vector<bool> constant_;  ///< by statement: reads constants only
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;
+  std::vector<uint32_t> position_;         ///< by group, in an order of dependencies
+  mutable std::vector<uint64_t> visited_;  ///< by group: the last search that found it
+  mutable uint64_t visit_ = 0;
 };
 
 }  // namespace
