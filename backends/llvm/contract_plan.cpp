@@ -202,10 +202,17 @@ class Planner {
     return extent;
   }
 
+  /// A constant that is, or may be, packed: one that nothing else of the kernel reads, since the packed form serves this alone.
   bool is_constant(const Operand& operand) const {
     if (operand.load == none) return false;
-    const auto& buffer = kernel_.buffers[op(operand.load).buffer];
-    return buffer.kind == FE_BUFFER_CONSTANT && (buffer.packing || assume_packed_);
+    const auto id = op(operand.load).buffer;
+    const auto& buffer = kernel_.buffers[id];
+    return buffer.kind == FE_BUFFER_CONSTANT && (buffer.packing || assume_packed_) && loads_of(id) == 1;
+  }
+  size_t loads_of(loop::BufferId buffer) const {
+    return static_cast<size_t>(std::ranges::count_if(plan_.statement.ops, [&](const loop::BodyOp& each) {
+      return each.code == FE_OP_LOAD && each.buffer == buffer;
+    }));
   }
   bool is_packed(const Operand& operand) const {
     return operand.load != none && kernel_.buffers[op(operand.load).buffer].packing.has_value();
@@ -380,9 +387,7 @@ class Planner {
         if (kernel_.buffers[b].packing->dims != packed_dims(plan_, columns)) return false;
         used = true;
       }
-      size_t loads = 0;
-      for (const auto& load : plan_.statement.ops) loads += load.code == FE_OP_LOAD && load.buffer == b;
-      if (!used || loads != 1) return false;
+      if (!used || loads_of(static_cast<loop::BufferId>(b)) != 1) return false;
     }
     return true;
   }
