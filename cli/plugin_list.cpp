@@ -37,6 +37,9 @@ std::string contributions_text(const plugin::Registry& registry, const plugin::L
   add(count(registry.importers()), "importer", "importers");
   add(count(registry.providers()), "provider", "providers");
   add(count(registry.runtimes()), "runtime", "runtimes");
+  add(count(registry.fusion_policies()), "fusion policy", "fusion policies");
+  add(count(registry.cost_models()), "cost model", "cost models");
+  add(count(registry.metric_sinks()), "metric sink", "metric sinks");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -60,6 +63,14 @@ void print_contributions(const plugin::Registry& registry, const plugin::LoadedP
   for (const auto& importer : registry.importers())
     if (importer.plugin == &loaded) names.emplace_back(core::abi::view(importer.table->extensions));
   print("imports");
+  const auto advice = [&](const auto& list, std::string_view kind) {
+    for (const auto& entry : list)
+      if (entry.plugin == &loaded) names.emplace_back(core::abi::view(entry.table->id));
+    print(kind);
+  };
+  advice(registry.fusion_policies(), "fusion policies");
+  advice(registry.cost_models(), "cost models");
+  advice(registry.metric_sinks(), "metric sinks");
 }
 
 /// Where its descriptor was looked for, what it needs and provides, its settings, what it gives.

@@ -13,6 +13,7 @@
 #include "core/loop/verify.h"
 #include "core/lower/lower.h"
 #include "core/observe/observation.h"
+#include "core/plugin/advice.h"
 #include "core/plugin/gate.h"
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
@@ -292,6 +293,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (devices.empty()) {
     FE_TRY(devices, open_devices());
   }
+  plugin::CostModels costs(registry.cost_models(), ledger);
   if (enters("fuse")) {
     schedule::FusionLimits limits;
     limits.fuse = options.fuse;
@@ -299,7 +301,9 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     for (const auto& device : devices)
       for (const auto& generator : device->generators())
         limits.local_bytes = std::min(limits.local_bytes, generator.target.local_bytes);
-    c.schedule = schedule::fuse(std::move(*c.program), requests, limits, ledger);
+    plugin::PolicyAdvisor policies(registry.fusion_policies(), costs, devices.front()->kind, ledger);
+    c.schedule = schedule::fuse(std::move(*c.program), requests, limits, ledger, policies.if_any());
+    FE_CHECK(policies.check());
     c.program.reset();
     show("schedule", "fuse", c);
   }
@@ -335,7 +339,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     // A device for each group, by what it covers.
     placement = place::place(groups, devices, refusals, ledger);
     // Libraries that cover a group, or a part of it and leave the rest to the code generator.
-    if (parts) FE_CHECK(place::select_libraries(groups, *parts, placement, devices, refusals, ledger));
+    if (parts) FE_CHECK(place::select_libraries(groups, *parts, placement, devices, costs, refusals, ledger));
     run::Builder builder(groups, devices, placement, regions, build, refusals, ledger);
     // A kernel for each group, and the cheapest candidate that is proposed for it.
     FE_CHECK(c.kernel ? builder.select(*c.kernel) : builder.select());

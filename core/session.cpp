@@ -10,6 +10,7 @@
 #include "core/loop/eval.h"
 #include "core/lower/lower.h"
 #include "core/observe/observation.h"
+#include "core/observe/sinks.h"
 #include "core/package/package.h"
 #include "core/place/region.h"
 #include "core/plugin/host.h"
@@ -39,6 +40,7 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
     }
     log::warn("plugins", fmt::format("{} skipped: {}", request.id, loaded.error().message()));
   }
+  FE_CHECK(observe::check_sinks(session->registry_->metric_sinks()));
   FE_CHECK(session->registry_->compile_rules());
   FE_CHECK(plugin::apply_pass_settings(pipeline, session->registry_->passes()));
   FE_CHECK(trust::trust_rules(*session->registry_, pipeline.trust.value_or(plugin::Trust::on),
@@ -291,7 +293,8 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   CompileOptions watched = options;
   observe::Observation seen;
   const auto& metrics = session_.metrics();
-  if (!watched.observation && metrics.any()) watched.observation = &seen;
+  const auto& sinks = session_.registry().metric_sinks();
+  if (!watched.observation && (metrics.any() || !sinks.empty())) watched.observation = &seen;
   if (watched.observation) watched.observation->add({"session", "import", start, imported_at, 0, {}});
   auto compiled = compile(std::move(imported), session_.registry(), watched, program->ledger);
   if (!compiled) return at(path_, std::move(compiled.error()));
@@ -299,6 +302,9 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   program->compilation.stats.compile_ms += program->import_ms;
   if (metrics.any() && program->compilation.executable)
     FE_CHECK(metrics.write(path_, *watched.observation, program->compilation, program->ledger));
+  if (!sinks.empty() && program->compilation.executable)
+    FE_CHECK(observe::give_to_sinks(
+        sinks, {path_, *watched.observation, program->compilation, program->ledger, {}}));
   entry->program = program;
   return program;
 }

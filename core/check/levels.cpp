@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/check/levels.h"
 
+#include "core/check/advice.h"
 #include "core/check/backend.h"
 #include "core/check/hostile.h"
 #include "core/check/library.h"
@@ -23,6 +24,7 @@ void run_level(std::string_view level, const CheckOptions& options, Runner& runn
     check_creation(options, subject, runner);
     check_hostile_ops(options, subject, runner);
     check_hostile_passes(options, subject, runner);
+    check_hostile_advice(options, subject, runner);
     check_hostile_importers(options, subject, runner);
     check_hostile_backends(subject, runner);
     return;
@@ -30,6 +32,7 @@ void run_level(std::string_view level, const CheckOptions& options, Runner& runn
   check_samples(options, subject, runner);
   check_ops(options, subject, runner);
   check_passes(options, subject, runner);
+  check_advice(options, subject, runner);
   check_importers(options, subject, runner);
   check_backends(options, subject, runner);
 }

@@ -96,6 +96,9 @@ std::vector<std::string> Subject::contributions() const {
   add(registry().providers(), "provider");
   add(registry().runtimes(), "runtime");
   add(registry().importers(), "importer");
+  add(registry().fusion_policies(), "fusion-policy");
+  add(registry().cost_models(), "cost-model");
+  add(registry().metric_sinks(), "metric-sink");
   std::sort(result.begin(), result.end());
   return result;
 }

@@ -11,6 +11,10 @@
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
 
+namespace ferrite::core::plugin {
+class CostModels;
+}
+
 namespace ferrite::core::place {
 
 struct Choice {
@@ -31,10 +35,11 @@ Placement place(const schedule::Schedule& schedule, const run::Devices& devices,
 /// Asks the library providers of each group's device what they cover. A candidate that covers a part of a group is priced with
 /// the rest as a kernel of its own; where the sum is the lowest, the group is split. `parts` is the schedule before maps were
 /// merged, epilogues exposed: group by group what `schedule` has. Gives whether anything was chosen; `schedule` and `placement` then
-/// have the split groups. Every candidate is in the ledger, with the sum of its costs.
+/// have the split groups. What code generators compile costs what a cost model says, where one knows it. Every candidate is in the
+/// ledger, with the sum of its costs.
 Result<bool> select_libraries(schedule::Schedule& schedule, const schedule::Schedule& parts,
-                              Placement& placement, const run::Devices& devices, Refusals& refusals,
-                              Ledger& ledger);
+                              Placement& placement, const run::Devices& devices, plugin::CostModels& costs,
+                              Refusals& refusals, Ledger& ledger);
 
 /// Whether a device of the program has a library provider.
 bool has_libraries(const run::Devices& devices);

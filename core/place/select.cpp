@@ -8,6 +8,7 @@
 #include "core/kernel/flatten.h"
 #include "core/kernel/legalise.h"
 #include "core/place/place.h"
+#include "core/plugin/advice.h"
 #include "core/run/propose.h"
 
 namespace ferrite::core::place {
@@ -15,6 +16,7 @@ namespace {
 
 using run::Compiler;
 using schedule::Schedule;
+using Price = plugin::CostModels::Price;
 
 /// More than this of one worker, and a candidate is not taken.
 constexpr int64_t most_workspace = 64 << 20;
@@ -22,11 +24,12 @@ constexpr int64_t most_workspace = 64 << 20;
 class Selector {
  public:
   Selector(Schedule& schedule, const Schedule& parts, Placement& placement, const run::Devices& devices,
-           Refusals& refusals, Ledger& ledger)
+           plugin::CostModels& costs, Refusals& refusals, Ledger& ledger)
       : schedule_(schedule),
         parts_(parts),
         placement_(placement),
         devices_(devices),
+        costs_(costs),
         refusals_(refusals),
         ledger_(ledger),
         kernels_(schedule),
@@ -71,7 +74,7 @@ class Selector {
     if (auto found = decided_.find(key); found != decided_.end()) return found->second;
 
     Verdict best;
-    std::optional<double> whole;  // by the code generator; asked for once some library covers anything
+    std::optional<Price> whole;  // by the code generator; asked for once some library covers anything
     struct Offer {
       Verdict verdict;
       std::string refused;
@@ -100,7 +103,7 @@ class Selector {
           if (!rest)
             offer.refused = "nothing compiles the rest";
           else
-            offer.verdict.cost += *rest;
+            offer.verdict.cost += rest->seconds;
         }
         offers.push_back(std::move(offer));
       }
@@ -108,7 +111,7 @@ class Selector {
     if (!offers.empty()) {
       FE_TRY(whole, price(device, kernels_.make(g)));
       for (const auto& offer : offers)
-        if (offer.refused.empty() && (!whole || offer.verdict.cost < *whole) &&
+        if (offer.refused.empty() && (!whole || offer.verdict.cost < whole->seconds) &&
             (!best.compiler || offer.verdict.cost < best.cost))
           best = offer.verdict;
       record(subject, group.kernel.statements.size(), best, offers, whole);
@@ -118,7 +121,7 @@ class Selector {
 
   template <class Offers>
   void record(const std::string& subject, size_t statements, const Verdict& best, const Offers& offers,
-              std::optional<double> whole) {
+              const std::optional<Price>& whole) {
     for (const auto& offer : offers) {
       const auto& v = offer.verdict;
       const bool taken = v.compiler == best.compiler && v.name == best.name && v.covered == best.covered;
@@ -133,7 +136,9 @@ class Selector {
     if (whole)
       ledger_.add({"select", subject, "the code generator", best.compiler ? "refused" : "chosen",
                    best.compiler ? "cost" : "",
-                   fmt::format("covers {} of {} statements", statements, statements), *whole});
+                   fmt::format("covers {} of {} statements{}{}", statements, statements,
+                               whole->by.empty() ? "" : ", by ", whole->by),
+                   whole->seconds});
   }
 
   static bool only_constants(const ferrite::loop::Kernel& kernel, const run::Proposal& proposal) {
@@ -145,11 +150,11 @@ class Selector {
     });
   }
 
-  /// What the code generator says that a group costs; none where it declines.
-  Result<std::optional<double>> price(const run::Device& device, schedule::GroupKernel group) {
+  /// What a cost model says that a group costs, else the code generator; none where that declines.
+  Result<std::optional<Price>> price(const run::Device& device, schedule::GroupKernel group) {
     schedule::mark_constants(group, constants_);
     const auto& kernel = group.kernel;
-    std::optional<double> best;
+    std::optional<Price> best;
     for (const auto& compiler : device.generators()) {
       if (refusals_.has_dropped(compiler)) continue;
       auto legal = kernel;
@@ -161,12 +166,17 @@ class Selector {
       if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
       if (!proposals) return proposals.error();
       for (const auto& proposal : *proposals)
-        if (proposal.covered == legal.statements.size() && (!best || proposal.cost < *best))
-          best = proposal.cost;
+        if (proposal.covered == legal.statements.size() && (!best || proposal.cost < best->seconds))
+          best = Price{proposal.cost, {}};
+    }
+    if (best && !costs_.empty()) {
+      FE_TRY(const auto flat, kernel::flatten(kernel));
+      if (auto known = costs_.price(device.kind, flat)) best = std::move(known);
+      FE_CHECK(costs_.check());
     }
     return best;
   }
-  Result<std::optional<double>> price_of_rest(const run::Device& device, size_t g, size_t covered) {
+  Result<std::optional<Price>> price_of_rest(const run::Device& device, size_t g, size_t covered) {
     Schedule trial = parts_;
     schedule::split_group(trial, g, covered);
     std::vector<bool> apart(trial.groups.size(), true);
@@ -198,6 +208,7 @@ class Selector {
   const Schedule& parts_;
   Placement& placement_;
   const run::Devices& devices_;
+  plugin::CostModels& costs_;
   Refusals& refusals_;
   Ledger& ledger_;
   const schedule::KernelMaker kernels_, kernels_of_parts_;
@@ -209,8 +220,9 @@ class Selector {
 }  // namespace
 
 Result<bool> select_libraries(Schedule& schedule, const Schedule& parts, Placement& placement,
-                              const run::Devices& devices, Refusals& refusals, Ledger& ledger) {
-  return Selector(schedule, parts, placement, devices, refusals, ledger).run();
+                              const run::Devices& devices, plugin::CostModels& costs, Refusals& refusals,
+                              Ledger& ledger) {
+  return Selector(schedule, parts, placement, devices, costs, refusals, ledger).run();
 }
 
 bool has_libraries(const run::Devices& devices) {

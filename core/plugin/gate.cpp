@@ -229,7 +229,7 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
 Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& registry,
                             const GateOptions& options, schedule::FusionRequests& requests, Ledger& ledger) {
   schedule::FusionRequests before;
-  schedule::LoopApi api(program, requests);
+  schedule::LoopApi api(program, &requests);
   Stage
       stage;  // without a check: each request was checked when it was made, and fuse refuses what is not legal
   stage.begin = [&](const PassEntry&) { before = requests; };

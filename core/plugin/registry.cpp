@@ -64,6 +64,19 @@ Error null_slot(std::string_view what, std::string_view slot) {
   return error(FE_EINVALID, "FE-P07", "its {} table has no '{}' function", what, slot);
 }
 
+/// Records name whose advice it was, so that no two of a kind have one id.
+template <class Table>
+Result<void> add_advice(std::vector<Contributed<Table>>& list, const Table* table, const LoadedPlugin& plugin,
+                        std::string_view what) {
+  FE_TRY(const auto id, name_of(table->id, what));
+  for (const auto& other : list)
+    if (abi::view(other.table->id) == id)
+      return error(FE_EINVALID, "FE-P08", "{} '{}' is already given by {}", what, id, other.plugin->id);
+  callback::own(table, plugin.id);
+  list.push_back({table, &plugin});
+  return {};
+}
+
 void destroy(const LoadedPlugin& plugin) {
   const auto* description = plugin.description;
   if (!description || !description->destroy || !plugin.instance) return;
@@ -190,6 +203,9 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     std::erase_if(providers_, is_its);
     std::erase_if(runtimes_, is_its);
     std::erase_if(importers_, is_its);
+    std::erase_if(fusion_policies_, is_its);
+    std::erase_if(cost_models_, is_its);
+    std::erase_if(metric_sinks_, is_its);
     graph::OpRegistry others;
     for (const auto* op : ops_.all())
       if (op->plugin != loaded.id) FE_CHECK(others.add(op->def, op->plugin));
@@ -306,6 +322,22 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       callback::own(table, plugin.id);
       importers_.push_back({table, &plugin});
       return {};
+    }
+    case FE_CONTRIBUTION_FUSION_POLICY: {
+      FE_TRY(const auto* table, table_of<fe_fusion_policy>(contribution, "fusion policy"));
+      if (!table->decide) return null_slot("fusion policy", "decide");
+      return add_advice(fusion_policies_, table, plugin, "fusion policy");
+    }
+    case FE_CONTRIBUTION_COST_MODEL: {
+      FE_TRY(const auto* table, table_of<fe_cost_model>(contribution, "cost model"));
+      if (!table->estimate) return null_slot("cost model", "estimate");
+      return add_advice(cost_models_, table, plugin, "cost model");
+    }
+    case FE_CONTRIBUTION_METRIC_SINK: {
+      FE_TRY(const auto* table, table_of<fe_metric_sink>(contribution, "metric sink"));
+      if (!table->write) return null_slot("metric sink", "write");
+      FE_CHECK(names_of(table->tables, "tables of a metric sink"));
+      return add_advice(metric_sinks_, table, plugin, "metric sink");
     }
     default:
       return error(FE_EUNSUPPORTED, "FE-P07",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What is loaded and what it contributes: plugins by id, ops, lowerings, rule sets, passes, providers, runtimes, importers.
+// What is loaded and what it contributes: plugins by id, ops, lowerings, rule sets, passes, providers, runtimes, importers,
+// fusion policies, cost models, metric sinks.
 #pragma once
 
 #include <chrono>
@@ -158,6 +159,10 @@ class Registry {
   const std::vector<Contributed<fe_provider>>& providers() const { return providers_; }
   const std::vector<Contributed<fe_runtime>>& runtimes() const { return runtimes_; }
   const std::vector<Contributed<fe_importer>>& importers() const { return importers_; }
+  // In the order of the manifest: the first one that has an opinion is heard.
+  const std::vector<Contributed<fe_fusion_policy>>& fusion_policies() const { return fusion_policies_; }
+  const std::vector<Contributed<fe_cost_model>>& cost_models() const { return cost_models_; }
+  const std::vector<Contributed<fe_metric_sink>>& metric_sinks() const { return metric_sinks_; }
 
  private:
   Result<void> add(const LoadedPlugin& plugin, const fe_contribution& contribution);
@@ -174,6 +179,9 @@ class Registry {
   std::vector<Contributed<fe_provider>> providers_;
   std::vector<Contributed<fe_runtime>> runtimes_;
   std::vector<Contributed<fe_importer>> importers_;
+  std::vector<Contributed<fe_fusion_policy>> fusion_policies_;
+  std::vector<Contributed<fe_cost_model>> cost_models_;
+  std::vector<Contributed<fe_metric_sink>> metric_sinks_;
 };
 
 /// The order in which passes of one phase run: a topological sort of after and before, ties by plugin id and name. FE-M10 for a

@@ -56,4 +56,10 @@ const char* slot_name(const fe_importer& table, const void* slot) {
   return "coverage of importer";
 }
 
+const char* slot_name(const fe_fusion_policy& table, const void* slot) {
+  return is(table.rank, slot) ? "rank of fusion policy" : "decide of fusion policy";
+}
+const char* slot_name(const fe_cost_model&, const void*) { return "estimate of cost model"; }
+const char* slot_name(const fe_metric_sink&, const void*) { return "write of metric sink"; }
+
 }  // namespace ferrite::core::plugin

@@ -7,6 +7,7 @@
 
 #include "core/support/abi.h"
 #include "core/support/callback.h"
+#include "ferrite/abi/advice.h"
 #include "ferrite/abi/importer.h"
 #include "ferrite/abi/provider.h"
 #include "ferrite/abi/runtime.h"
@@ -29,6 +30,9 @@ std::unique_lock<std::mutex> serialised(const Table& table) {
 const char* slot_name(const fe_provider& table, const void* slot);
 const char* slot_name(const fe_runtime& table, const void* slot);
 const char* slot_name(const fe_importer& table, const void* slot);
+const char* slot_name(const fe_fusion_policy& table, const void* slot);
+const char* slot_name(const fe_cost_model& table, const void* slot);
+const char* slot_name(const fe_metric_sink& table, const void* slot);
 
 /// Calls one of the table's slots, alone where the table asks for that.
 template <class Table, class Args, class Out>

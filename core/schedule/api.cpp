@@ -52,7 +52,7 @@ int32_t StatementViews::fill(fe_call* call, const fe_statement_args* args, const
   return FE_OK;
 }
 
-LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
+LoopApi::LoopApi(const LoopProgram& program, FusionRequests* requests)
     : program_(program), requests_(requests), views_(program) {
   auto table = abi::sized<fe_loop_api>();
   table.rev = 1;
@@ -80,7 +80,7 @@ LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
     size_t count = api->program_.statements.size();
     if (!args || args->a >= count || args->b >= count || args->a == args->b)
       return refuse(call, "FE-S01", "a pair needs two different statements of the program");
-    api->requests_.forbidden.insert({std::min(args->a, args->b), std::max(args->a, args->b)});
+    api->requests_->forbidden.insert({std::min(args->a, args->b), std::max(args->a, args->b)});
     return FE_OK;
   };
   table.force_fusion = [](void* self, fe_call* call, const fe_pair_args* args, fe_none*) -> int32_t {
@@ -90,9 +90,10 @@ LoopApi::LoopApi(const LoopProgram& program, FusionRequests& requests)
     size_t count = api->program_.statements.size();
     if (!args || args->a >= count || args->b >= count || args->a == args->b)
       return refuse(call, "FE-S01", "a pair needs two different statements of the program");
-    api->requests_.forced.emplace_back(std::min(args->a, args->b), std::max(args->a, args->b));
+    api->requests_->forced.emplace_back(std::min(args->a, args->b), std::max(args->a, args->b));
     return FE_OK;
   };
+  if (!requests) table.forbid_fusion = table.force_fusion = nullptr;
   loan_.emplace(this, table);
 }
 

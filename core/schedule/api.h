@@ -34,7 +34,8 @@ class StatementViews {
 
 class LoopApi {
  public:
-  LoopApi(const LoopProgram& program, FusionRequests& requests);
+  /// Without requests the program can only be read.
+  LoopApi(const LoopProgram& program, FusionRequests* requests);
   LoopApi(const LoopApi&) = delete;
   const fe_loop_api* api() const { return loan_->table(); }
   /// Once it has passed, every slot fails (FE-M21).
@@ -45,7 +46,7 @@ class LoopApi {
 
  private:
   const LoopProgram& program_;
-  FusionRequests& requests_;
+  FusionRequests* const requests_;
   StatementViews views_;
   Deadline deadline_;
   std::optional<Loan<fe_loop_api, LoopApi>> loan_;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <queue>
 
 #include <fmt/format.h>
 
+#include "core/schedule/advisor.h"
 #include "core/schedule/alignment.h"
+#include "core/schedule/group_kernel.h"
 #include "core/schedule/traffic.h"
 
 namespace ferrite::core::schedule {
@@ -17,12 +20,7 @@ constexpr size_t most_neighbours = 4;
 constexpr int64_t least_row = 64;
 
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
-struct Edge {
-  uint32_t first, second;
-  BufferId buffer;  ///< a storage; none: a pass asks for the pair
-  bool reads;
-  int64_t bytes;
-};
+using Edge = FusionPair;
 
 /// By statement: whether it reads constants only, or what such statements make.
 std::vector<bool> constant_statements(const LoopProgram& program, const Dependencies& deps) {
@@ -38,15 +36,24 @@ std::vector<bool> constant_statements(const LoopProgram& program, const Dependen
   return result;
 }
 
+std::set<BufferId> storages(const LoopProgram& program, std::span<const BufferId> buffers) {
+  std::set<BufferId> result;
+  for (const BufferId b : buffers) result.insert(program.storage(b));
+  return result;
+}
+
 /// Groups as a union over statements; each keeps its members in order.
 class Fuser {
  public:
-  Fuser(LoopProgram& program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger)
+  Fuser(LoopProgram& program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger,
+        FusionAdvisor* advisor)
       : program_(program),
         requests_(requests),
         limits_(limits),
         ledger_(ledger),
+        advisor_(advisor),
         deps_(Dependencies::of(program)),
+        outputs_(storages(program, program.outputs)),
         constant_(constant_statements(program, deps_)) {
     groups_.resize(program.statements.size());
     group_of_.resize(program.statements.size());
@@ -63,8 +70,10 @@ class Fuser {
     if (limits_.fuse) {
       for (auto [a, b] : requests_.forced) attempt({a, b, none, false, 0});
       // What is written and read first: a value that never reaches memory saves more than one that is read once less.
-      for (const auto& edge : by_bytes(written_and_read())) attempt(edge);
-      for (const auto& edge : by_bytes(read_twice())) attempt(edge);
+      auto edges = by_bytes(written_and_read());
+      const auto reads = by_bytes(read_twice());
+      edges.insert(edges.end(), reads.begin(), reads.end());
+      for (const size_t k : order_of(edges)) attempt(edges[k]);
     }
     return ordered();
   }
@@ -74,6 +83,15 @@ class Fuser {
     std::stable_sort(edges.begin(), edges.end(),
                      [](const Edge& x, const Edge& y) { return x.bytes > y.bytes; });
     return edges;
+  }
+  /// As they stand, or as the advisor ranks them.
+  std::vector<size_t> order_of(const std::vector<Edge>& edges) const {
+    std::vector<size_t> order(edges.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    if (!advisor_) return order;
+    if (const auto scores = advisor_->rank(program_, edges); !scores.empty())
+      std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return scores[x] > scores[y]; });
+    return order;
   }
   std::vector<Edge> written_and_read() const {
     std::vector<Edge> result;
@@ -132,7 +150,8 @@ class Fuser {
       std::string why;
       auto refused = refusal(edge, a, b, shared, why);
       if (refused.empty()) {
-        text = fmt::format("with the loops of {} in the other's order", origin_names(map));
+        text = fmt::format("with the loops of {} in the other's order{}{}", origin_names(map),
+                           why.empty() ? "" : "; ", why);
         return {};
       }
       std::swap(map.vars, order);
@@ -191,8 +210,32 @@ class Fuser {
                    limit);
   }
 
-  /// Empty when the groups can be one kernel over `shared` common loops; otherwise the category, and why in `text`.
+  /// Empty when the groups are to be one kernel over `shared` common loops; otherwise the category, and why in `text`. Where an
+  /// advisor decides, `text` says so.
   std::string refusal(const Edge& edge, uint32_t a, uint32_t b, uint32_t& shared, std::string& text) const {
+    if (auto category = obstacle(edge, a, b, shared, text); !category.empty()) return category;
+    const auto& first = groups_[a];
+    const auto& second = groups_[b];
+    text = dearer(edge, first, second, shared);
+    if (!text.empty() && !advisor_) return "cost";
+    if (path_around(first, second)) {
+      text = "another kernel stands between them";
+      return "cycle";
+    }
+    if (advisor_) {
+      const auto advice = advisor_->decide(program_, edge, {first, second, shared, text.empty()});
+      if (advice.verdict != FusionAdvisor::Verdict::no_opinion) {
+        const bool fuse = advice.verdict == FusionAdvisor::Verdict::fuse;
+        text = fmt::format("{} {} it{}{}", advice.by, fuse ? "wants" : "refuses",
+                           text.empty() ? "" : "; by cost: ", text);
+        return fuse ? "" : "policy";
+      }
+    }
+    return text.empty() ? "" : "cost";
+  }
+
+  /// Empty when the groups can be one kernel over `shared` common loops; otherwise the category, and why in `text`.
+  std::string obstacle(const Edge& edge, uint32_t a, uint32_t b, uint32_t& shared, std::string& text) const {
     const auto& first = groups_[a];
     const auto& second = groups_[b];
     for (uint32_t x : first.statements)
@@ -251,35 +294,55 @@ class Fuser {
             return "different element count";
           }
     }
-    if (!contract && !is_one_nest(members(first, second), shared)) {
-      int64_t points = 1;
-      const auto& vars = program_.statements[first.statements[0]].vars;
-      for (uint32_t k = 0; k < shared; ++k) points *= vars[k].extent;
-      if (points < limits_.least_shared_points && work(first) + work(second) > limits_.small_work) {
-        text = fmt::format("only {} iterations are shared", points);
-        return "cost";
-      }
+    if (!contract && !is_one_nest(members(first, second), shared))
       if (int64_t bytes = local_bytes(first, second, shared); bytes > limits_.local_bytes) {
         text = fmt::format("{} bytes between the parts of one iteration", bytes);
         return "cost";
       }
+    return {};
+  }
+
+  /// Why two groups that can be one are better apart; empty where they are not.
+  std::string dearer(const Edge& edge, const Group& first, const Group& second, uint32_t shared) const {
+    if (auto known = dearer_by_prices(edge, first, second, shared)) return *known;
+    const bool contract = program_.statements[first.statements[0]].kind == FE_STATEMENT_CONTRACT;
+    if (!contract && !is_one_nest(members(first, second), shared)) {
+      int64_t points = 1;
+      const auto& vars = program_.statements[first.statements[0]].vars;
+      for (uint32_t k = 0; k < shared; ++k) points *= vars[k].extent;
+      if (points < limits_.least_shared_points && work(first) + work(second) > limits_.small_work)
+        return fmt::format("only {} iterations are shared", points);
     }
     if (edge.reads)
-      if (text = useless(edge, first, second, shared); !text.empty()) return "cost";
-    if (!contract) {
-      const int64_t apart = moved_bytes(first, second), together = moved_bytes(first, second, shared);
-      const bool small = !edge.reads && work(first) + work(second) <= limits_.small_work;
-      if (edge.reads ? together >= apart : together > apart && !small) {
-        text = fmt::format("{} bytes together, {} apart; those that no inner loop walks count {} times",
-                           together, apart, uncoalesced);
-        return "cost";
-      }
-    }
-    if (path_around(first, second)) {
-      text = "another kernel stands between them";
-      return "cycle";
-    }
+      if (auto text = useless(edge, first, second, shared); !text.empty()) return text;
+    if (contract) return {};
+    const int64_t apart = moved_bytes(first, second), together = moved_bytes(first, second, shared);
+    const bool small = !edge.reads && work(first) + work(second) <= limits_.small_work;
+    if (edge.reads ? together >= apart : together > apart && !small)
+      return fmt::format("{} bytes together, {} apart; those that no inner loop walks count {} times",
+                         together, apart, uncoalesced);
     return {};
+  }
+
+  /// The same by an advisor that knows what all three kernels cost; else nothing.
+  std::optional<std::string> dearer_by_prices(const Edge& edge, const Group& first, const Group& second,
+                                              uint32_t shared) const {
+    if (!advisor_ || !advisor_->has_prices()) return {};
+    const auto one = price(first), other = one ? price(second) : std::nullopt;
+    const auto both = other ? price({members(first, second), shared}) : std::nullopt;
+    if (!both) return {};
+    const double apart = one->seconds + other->seconds;
+    if (edge.reads ? both->seconds < apart : both->seconds <= apart) return "";
+    return fmt::format("{:.3g} us together, {:.3g} us apart, by {}", both->seconds * 1e6, apart * 1e6,
+                       both->by);
+  }
+  std::optional<FusionAdvisor::Price> price(const Group& group) const {
+    const auto inside = [&](uint32_t s) { return std::ranges::binary_search(group.statements, s); };
+    return advisor_->price(kernel_of(program_, group, [&](BufferId storage) {
+                             return !outputs_.contains(storage) &&
+                                    std::ranges::all_of(deps_.readers[storage], inside) &&
+                                    std::ranges::all_of(deps_.writers[storage], inside);
+                           }).kernel);
   }
 
   /// Whether one loop nest serves all statements, so that nothing lives longer than a point: maps over the shared loops, behind at
@@ -409,7 +472,9 @@ class Fuser {
   const FusionRequests& requests_;
   const FusionLimits& limits_;
   Ledger& ledger_;
+  FusionAdvisor* const advisor_;  ///< null: there is none
   Dependencies deps_;
+  const std::set<BufferId> outputs_;  ///< storages
   const std::vector<bool> constant_;  ///< by statement: reads constants only
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;
@@ -420,9 +485,9 @@ class Fuser {
 
 }  // namespace
 
-Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits,
-              Ledger& ledger) {
-  auto groups = Fuser(program, requests, limits, ledger).run();
+Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger,
+              FusionAdvisor* advisor) {
+  auto groups = Fuser(program, requests, limits, ledger, advisor).run();
   Schedule schedule{std::move(program), std::move(groups)};
   number_by_group(schedule);
   return schedule;

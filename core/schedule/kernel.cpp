@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/schedule/schedule.h"
+#include "core/schedule/group_kernel.h"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -40,8 +40,12 @@ KernelMaker::KernelMaker(const Schedule& schedule)
 }
 
 GroupKernel KernelMaker::make(size_t number) const {
-  const auto& program = schedule_.program;
-  const auto& group = schedule_.groups[number];
+  return kernel_of(schedule_.program, schedule_.groups[number],
+                   [&](BufferId storage) { return users_[storage] == number; });
+}
+
+GroupKernel kernel_of(const LoopProgram& program, const Group& group,
+                      const std::function<bool(BufferId)>& local) {
   GroupKernel result;
   Kernel& kernel = result.kernel;
   kernel.shared = group.statements.size() > 1
@@ -62,7 +66,7 @@ GroupKernel KernelMaker::make(size_t number) const {
     auto store = written.find(storage);
     if (store == written.end()) {
       buffer.kind = source.role == Role::constant ? FE_BUFFER_CONSTANT : FE_BUFFER_INPUT;
-    } else if (users_[storage] != number) {
+    } else if (!local(storage)) {
       buffer.kind = FE_BUFFER_OUTPUT;
     } else {
       // What only this group touches lives inside one iteration of the shared loops.

@@ -63,10 +63,13 @@ struct FusionLimits {
 /// reader, cheap maps whose inputs are no larger than their result. Statements that nobody reads any more are dropped.
 void inline_producers(LoopProgram& program, Ledger& ledger);
 
+class FusionAdvisor;
+
 /// Groups statements along producer-consumer pairs, the pair that shares most bytes first. Refusals go to the ledger with a
-/// category: "different loop order", "broadcast", "cost", "size limit", "cycle", "not a memory dependency".
-Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits,
-              Ledger& ledger);
+/// category: "different loop order", "broadcast", "cost", "size limit", "cycle", "not a memory dependency", "policy". An advisor,
+/// where there is one, may order the pairs and decides which legal ones are fused, whatever they cost.
+Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger,
+              FusionAdvisor* advisor = nullptr);
 
 /// Whether `map` has all loops of `reduce`, those of the reduction too, and makes what that reads at the same point.
 bool is_prologue(const LoopProgram& program, const ProgramStatement& map, const ProgramStatement& reduce);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "cli/npy.h"
 #include "core/graph/parse.h"
@@ -26,6 +27,7 @@ constexpr uint64_t graphs_a_process = 100;
 struct Options {
   uint64_t count = 300, seed = 1;
   std::string device = "cpu", dump, json, commit;
+  std::optional<int64_t> policy;  ///< seed of the policy that decides at random what is fused
   bool print = false;
 };
 
@@ -107,10 +109,11 @@ std::string check(const core::Session& session, const GeneratedGraph& graph, uin
   auto expected = evaluate(session, graph, inputs, reference);
   if (!expected) return "reference: " + expected.error().message();
   for (bool fuse : {true, false}) {
+    if (options.policy && !fuse) continue;  // nothing to decide
     core::CompileOptions compiled;
     compiled.device = options.device;
     compiled.fuse = fuse;
-    const char* variant = fuse ? "fused" : "not fused";
+    const char* variant = options.policy ? "fused at random" : fuse ? "fused" : "not fused";
     auto actual = evaluate(session, graph, inputs, compiled);
     if (!actual) return fmt::format("{}: {}", variant, actual.error().message());
     for (size_t k = 0; k < expected->ports.size(); ++k) {
@@ -122,8 +125,9 @@ std::string check(const core::Session& session, const GeneratedGraph& graph, uin
 }
 
 void report(const GeneratedGraph& graph, uint64_t seed, const std::string& what, const Options& options) {
-  fmt::print("seed {}: {}\n{}repeat with: random_graphs --seed {} --count 1 --device {}\n", seed, what,
-             graph.text, seed, options.device);
+  fmt::print("seed {}: {}\n{}repeat with: random_graphs --seed {} --count 1 --device {}{}\n", seed, what,
+             graph.text, seed, options.device,
+             options.policy ? fmt::format(" --policy {}", *options.policy) : "");
   std::fflush(stdout);
   if (options.dump.empty()) return;
   std::error_code failed;
@@ -142,7 +146,12 @@ void report(const GeneratedGraph& graph, uint64_t seed, const std::string& what,
 
 /// Checks [first, last) and writes a verdict for each seed to `progress`. A graph that hangs is ended by its alarm.
 int run_part(uint64_t first, uint64_t last, int progress, const Options& options) {
-  auto pipeline = core::plugin::read_pipeline({});
+  core::plugin::PipelineRequest request;
+  if (options.policy) request.plugins = {FERRITE_RANDOM_POLICY};
+  auto pipeline = core::plugin::read_pipeline(request);
+  if (pipeline && options.policy)
+    for (auto& plugin : pipeline->plugins)
+      if (plugin.library == FERRITE_RANDOM_POLICY) plugin.config = {{"seed", *options.policy}};
   if (!pipeline) return fmt::print("{}\n", pipeline.error().message()), 2;
   auto session = core::Session::open(*pipeline);
   if (!session) return fmt::print("{}\n", session.error().message()), 2;
@@ -188,8 +197,8 @@ int run(const Options& options) {
     ++crashed;
     ++next;
   }
-  fmt::print("{} graphs from seed {}: {} passed, {} failed, {} crashed\n", options.count, first, passed,
-             failed, crashed);
+  fmt::print("{} graphs from seed {}{}: {} passed, {} failed, {} crashed\n", options.count, first,
+             options.policy ? ", fused at random" : "", passed, failed, crashed);
   if (!options.json.empty()) {
     std::ofstream(options.json) << fmt::format(
         "{{\"commit\": \"{}\", \"seed\": {}, \"graphs\": {}, \"passed\": {}, \"failed\": {}, \"crashed\": "
@@ -209,6 +218,7 @@ int main(int argc, char** argv) {
   app.add_option("--count", options.count, "How many graphs")->capture_default_str();
   app.add_option("--seed", options.seed, "The first seed; each graph has its own")->capture_default_str();
   app.add_option("--device", options.device, "What to compile for")->capture_default_str();
+  app.add_option("--policy", options.policy, "Fuse what a policy with this seed says, at random");
   app.add_option("--dump-failing", options.dump,
                  "Write graphs that fail, and their inputs, into this folder");
   app.add_option("--json", options.json, "Write the counts into this file");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ferrite/advice.hpp"
 #include "ferrite/op.hpp"
 #include "ferrite/provider.hpp"
 #include "ferrite/rule.hpp"
@@ -26,6 +27,9 @@ class PluginBuilder {
   void add(std::unique_ptr<Provider> provider);
   void add(std::unique_ptr<Runtime> runtime);
   void add(std::unique_ptr<Importer> importer);
+  void add(std::unique_ptr<FusionPolicy> policy);
+  void add(std::unique_ptr<CostModel> model);
+  void add(std::unique_ptr<MetricSink> sink);
   const std::vector<fe_contribution>& contributions() const { return contributions_; }
 
  private:
@@ -80,6 +84,23 @@ class PluginBuilder {
     std::string id, extensions;
     fe_importer table{};
   };
+  struct PolicyTable {
+    std::unique_ptr<FusionPolicy> policy;
+    std::string id;
+    fe_fusion_policy table{};
+  };
+  struct CostTable {
+    std::unique_ptr<CostModel> model;
+    std::string id, device;
+    fe_cost_model table{};
+  };
+  struct SinkTable {
+    std::unique_ptr<MetricSink> sink;
+    std::string id;
+    std::vector<std::string> tables;
+    std::vector<fe_string> abi_tables;
+    fe_metric_sink table{};
+  };
 
   static int32_t run_lowering(fe_call* call, const LowerFunction& function, const fe_lowering_args* args) {
     return detail::guarded(call, [&] {
@@ -112,6 +133,9 @@ class PluginBuilder {
   std::deque<ProviderTable> providers_;
   std::deque<RuntimeTable> runtimes_;
   std::deque<ImporterTable> importers_;
+  std::deque<PolicyTable> policies_;
+  std::deque<CostTable> costs_;
+  std::deque<SinkTable> sinks_;
   static void add_exec(fe_provider& table);
   static void add_claim(fe_provider& table);
 
@@ -493,6 +517,80 @@ inline void PluginBuilder::add(std::unique_ptr<Importer> importer) {
     return detail::guarded(call, [&] { write(*sink, static_cast<Importer*>(self)->coverage()); });
   };
   contributions_.push_back({FE_CONTRIBUTION_IMPORTER, 0, &table});
+}
+
+inline void PluginBuilder::add(std::unique_ptr<FusionPolicy> policy) {
+  auto& entry = policies_.emplace_back(PolicyTable{std::move(policy), {}, {}});
+  entry.id = entry.policy->id();
+  auto& table = entry.table;
+  table = sized<fe_fusion_policy>();
+  table.rev = 1;
+  table.thread_model = FE_THREADS_ANY;
+  table.self = entry.policy.get();
+  table.id = to_abi(entry.id);
+  table.rank = [](void* self, fe_call* call, const fe_fusion_rank_args* args,
+                  fe_fusion_rank_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      std::vector<FusionPair> pairs;
+      for (uint64_t k = 0; k < args->pairs.count; ++k)
+        pairs.emplace_back(element<fe_fusion_pair>(args->pairs, k), *args->loops);
+      const auto scores = static_cast<FusionPolicy*>(self)->rank(pairs);
+      if (scores.empty()) decline("it leaves the order as it is");
+      if (scores.size() != out->count)
+        fail("FE-P81", "the policy gave ", scores.size(), " scores for ", out->count, " pairs");
+      for (size_t k = 0; k < scores.size(); ++k) out->scores[k] = scores[k];
+    });
+  };
+  table.decide = [](void* self, fe_call* call, const fe_fusion_decide_args* args,
+                    fe_fusion_decide_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      const FusionPair pair(*args->pair, *args->loops);
+      out->decision = static_cast<uint32_t>(static_cast<FusionPolicy*>(self)->decide(pair));
+    });
+  };
+  contributions_.push_back({FE_CONTRIBUTION_FUSION_POLICY, 0, &table});
+}
+
+inline void PluginBuilder::add(std::unique_ptr<CostModel> model) {
+  auto& entry = costs_.emplace_back(CostTable{std::move(model), {}, {}, {}});
+  entry.id = entry.model->id();
+  entry.device = entry.model->device();
+  auto& table = entry.table;
+  table = sized<fe_cost_model>();
+  table.rev = 1;
+  table.thread_model = FE_THREADS_ANY;
+  table.self = entry.model.get();
+  table.id = to_abi(entry.id);
+  table.device = to_abi(entry.device);
+  table.estimate = [](void* self, fe_call* call, const fe_cost_args* args, fe_cost_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      const auto cost =
+          static_cast<CostModel*>(self)->estimate(from_abi(args->device), bytes_from(args->kernel));
+      if (!cost) decline("the model does not know this kernel");
+      out->seconds = cost->seconds;
+      out->operations = cost->operations;
+      out->bytes = cost->bytes;
+    });
+  };
+  contributions_.push_back({FE_CONTRIBUTION_COST_MODEL, 0, &table});
+}
+
+inline void PluginBuilder::add(std::unique_ptr<MetricSink> sink) {
+  auto& entry = sinks_.emplace_back(SinkTable{std::move(sink), {}, {}, {}, {}});
+  entry.id = entry.sink->id();
+  entry.tables = entry.sink->tables();
+  for (const auto& name : entry.tables) entry.abi_tables.push_back(to_abi(name));
+  auto& table = entry.table;
+  table = sized<fe_metric_sink>();
+  table.rev = 1;
+  table.thread_model = FE_THREADS_SERIALISED;
+  table.self = entry.sink.get();
+  table.id = to_abi(entry.id);
+  table.tables = to_array(entry.abi_tables.data(), entry.abi_tables.size());
+  table.write = [](void* self, fe_call* call, const fe_metric_args* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] { static_cast<MetricSink*>(self)->write(MetricRows(*args)); });
+  };
+  contributions_.push_back({FE_CONTRIBUTION_METRIC_SINK, 0, &table});
 }
 
 namespace detail {

@@ -3,6 +3,7 @@
 #ifndef FERRITE_ABI_PLUGIN_H
 #define FERRITE_ABI_PLUGIN_H
 
+#include "ferrite/abi/advice.h"
 #include "ferrite/abi/base.h"
 #include "ferrite/abi/contrib.h"
 #include "ferrite/abi/importer.h"
@@ -58,6 +59,9 @@ typedef struct fe_host {
 #define FE_CONTRIBUTION_RUNTIME 6u        // fe_runtime
 #define FE_CONTRIBUTION_IMPORTER 7u       // fe_importer
 #define FE_CONTRIBUTION_DECOMPOSITION 8u  // fe_decomposition
+#define FE_CONTRIBUTION_FUSION_POLICY 9u  // fe_fusion_policy
+#define FE_CONTRIBUTION_COST_MODEL 10u    // fe_cost_model
+#define FE_CONTRIBUTION_METRIC_SINK 11u   // fe_metric_sink
 
 typedef struct fe_contribution {
   uint32_t kind;

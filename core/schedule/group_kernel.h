@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The kernel of a group whose program need not be a schedule yet.
+#pragma once
+
+#include <functional>
+
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+
+/// `local`: whether only the group touches a storage that it writes, which then lives inside one iteration of the shared loops.
+GroupKernel kernel_of(const LoopProgram& program, const Group& group,
+                      const std::function<bool(BufferId storage)>& local);
+
+}  // namespace ferrite::core::schedule

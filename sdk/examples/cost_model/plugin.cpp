@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What kernels cost on a device whose launches are dear: the launch itself, and the bytes of the buffers that other kernels see
+// at the memory's bandwidth. Contractions are left to the compiler.
+#include <ferrite/kernel.hpp>
+#include <ferrite/plugin.hpp>
+
+namespace {
+
+using namespace ferrite;
+
+class LaunchAndBytes : public CostModel {
+ public:
+  LaunchAndBytes(double launch, double bandwidth) : launch_(launch), bandwidth_(bandwidth) {}
+  std::string id() const override { return "acme.launch_and_bytes"; }
+
+  std::optional<Cost> estimate(std::string_view, Bytes bytes) const override {
+    std::string wrong;
+    const auto kernel = read_kernel(bytes, &wrong);
+    if (!kernel) fail("acme.cost_model/kernel", "the kernel cannot be read: ", wrong);
+    for (const auto& statement : kernel->statements)
+      if (statement.kind == FE_STATEMENT_CONTRACT) return std::nullopt;
+    Cost cost;
+    cost.bytes = 0;
+    for (const auto& buffer : kernel->buffers)
+      if (buffer.kind != FE_BUFFER_LOCAL) cost.bytes += buffer.bytes();
+    cost.seconds = launch_ + static_cast<double>(cost.bytes) / bandwidth_;
+    return cost;
+  }
+
+ private:
+  const double launch_, bandwidth_;
+};
+
+void add(PluginBuilder& builder, const PluginContext& context) {
+  const auto number = [&](const char* name, double otherwise) {
+    return context.config.has(name) ? context.config.number(name) : otherwise;
+  };
+  builder.add(std::make_unique<LaunchAndBytes>(number("launch_us", 5) * 1e-6,
+                                               number("gigabytes_per_second", 10) * 1e9));
+}
+
+}  // namespace
+
+FERRITE_PLUGIN("acme.cost_model", "1.0.0", add)
