@@ -19,9 +19,9 @@ graph @chain(%x: f32[64,64]) -> (%2 "y") {
 )";
 // Four rows are too few iterations for the workers.
 const std::string dear_text = R"(ferrite graph 0
-graph @dear(%x: f32[4,65536]) -> (%1 "y") {
+graph @dear(%x: f32[4,32768]) -> (%1 "y") {
   %0 = reduce_max(%x) {axes = [1], keepdims = true} : f32[4,1] from "Max"
-  %1 = sub(%x, %0) : f32[4,65536] from "Sub"
+  %1 = sub(%x, %0) : f32[4,32768] from "Sub"
 }
 )";
 
@@ -87,6 +87,30 @@ TEST(FusionPolicy, RanksPairs) {
   EXPECT_EQ(reversed.fusions.at(0).object, "Div");
   ASSERT_EQ(reversed.policies.size(), 1u);
   EXPECT_EQ(reversed.policies[0].subject + " " + reversed.policies[0].outcome, "test.policy ranked");
+}
+
+// 1 and 4 are one group, which stands between 0 and 2: by way of 3, whose number is larger than theirs.
+TEST(Fusion, MakesNoCycleThroughGroupsThatWereFusedBefore) {
+  auto session = open({});
+  ASSERT_TRUE(session) << session.error().message();
+  Ledger ledger;
+  auto compiled = compile(**session, R"(ferrite graph 0
+graph @knot(%x: f32[64,64]) -> (%2 "y", %4 "z") {
+  %0 = exp(%x) : f32[64,64]
+  %1 = neg(%x) : f32[64,64]
+  %2 = add(%0, %1) : f32[64,64]
+  %3 = abs(%0) : f32[64,64]
+  %4 = mul(%3, %1) : f32[64,64]
+}
+)",
+                          ledger, "lower");
+  ASSERT_TRUE(compiled) << compiled.error().message();
+  schedule::FusionRequests requests;
+  requests.forced = {{1, 4}, {0, 2}};
+  const auto schedule = schedule::fuse(std::move(*compiled->program), requests, {}, ledger);
+  size_t statements = 0;
+  for (const auto& group : schedule.groups) statements += group.statements.size();
+  EXPECT_EQ(statements, 5u) << schedule::print(schedule);
 }
 
 TEST(FusionPolicy, ThatFailsIsNamedOrNotAskedAnyMore) {
