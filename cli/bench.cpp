@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  std::string model;
+  std::string model, trace;
   PipelineOptions pipeline;
   DeviceOptions device;
   InputOptions inputs;
@@ -28,7 +28,9 @@ constexpr int warm_up_runs = 2;
 
 Result<void> bench(const Options& options) {
   Progress progress("loading " + options.model);
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check));
+  core::observe::Observation observation;
+  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check,
+                                 options.trace.empty() ? nullptr : &observation));
   opened.compile.recompile = options.recompile;
   FE_TRY(auto inputs, make_inputs(*opened.model, options.inputs));
   progress.update("compiling " + options.model);
@@ -48,10 +50,11 @@ Result<void> bench(const Options& options) {
       shown = Clock::now();
     }
     auto start = Clock::now();
-    FE_CHECK(runner.run(inputs));
+    FE_CHECK(runner.run(inputs, opened.compile.observation));
     times.push_back(core::milliseconds_since(start));
   }
   progress.update("");
+  if (!options.trace.empty()) FE_CHECK(write_text(options.trace, core::observe::trace_json(observation)));
   std::sort(times.begin(), times.end());
   const size_t middle = times.size() / 2;
   const double median = times.size() % 2 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
@@ -97,6 +100,10 @@ Run add_bench(CLI::App& command) {
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
+  command
+      .add_option("--trace", options->trace,
+                  "Write a timeline of the timed runs as trace events; Perfetto shows it")
+      ->type_name("FILE");
   command.add_flag("--json", options->json, "One line of JSON instead of text");
   options->inputs.add_to(command);
   options->device.add_to(command);

@@ -17,19 +17,21 @@
 #include "core/plugin/gate.h"
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
+#include "core/schedule/layout.h"
 #include "core/support/elapsed.h"
 #include "core/text/lexer.h"
 
 namespace ferrite::core {
 namespace {
 
-constexpr std::array<std::string_view, 18> stage_names = {
+constexpr std::array<std::string_view, 19> stage_names = {
     "import",         "pre_grad",       "decompose_early",
     "joint_pre",      "joint_post",     "post_grad_pre",
     "post_grad",      "post_grad_post", "place",
     "decompose_late", "pre_lower",      "lower",
-    "inline",         "pre_fusion",     "fuse",
-    "post_fusion",    "emit",           "code"};
+    "inline",         "layout",         "pre_fusion",
+    "fuse",           "post_fusion",    "emit",
+    "code"};
 
 using Clock = std::chrono::steady_clock;
 
@@ -285,6 +287,12 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     schedule::inline_producers(*c.program, ledger);
     FE_CHECK(loop::verify(*c.program));
     show("loops", "inline", c);
+  }
+  // What convolutions touch is stored with the channels innermost, over the whole program.
+  if (enters("layout")) {
+    schedule::choose_layouts(*c.program, ledger);
+    FE_CHECK(loop::verify(*c.program));
+    show("loops", "layout", c);
   }
   schedule::FusionRequests requests;
   if (enters("pre_fusion")) FE_CHECK(plugin::run_pre_fusion(*c.program, registry, gate, requests, ledger));

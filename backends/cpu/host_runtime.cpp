@@ -2,6 +2,7 @@
 #include "host_runtime.h"
 
 #include <llvm/TargetParser/Host.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -16,6 +17,7 @@ namespace ferrite::cpu {
 namespace {
 
 constexpr uint64_t alignment = 64;
+constexpr uint64_t huge_page = 2 << 20, least_huge = 2 * huge_page;
 constexpr int32_t dlpack_cpu = 1;
 
 using Entry = void (*)(void* const* buffers, int64_t begin, int64_t end, int64_t worker, char* workspace,
@@ -54,8 +56,13 @@ class HostRuntime final : public Runtime {
 
   void* alloc(uint32_t, uint64_t bytes) override {
     if (bytes > UINT64_MAX - 2 * alignment) throw std::bad_alloc();
-    void* data = std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
+    const uint64_t unit = bytes < least_huge ? alignment : huge_page;
+    const uint64_t size = (bytes / unit + 1) * unit;
+    void* data = std::aligned_alloc(unit, size);
     if (!data) throw std::bad_alloc();
+    // Weights and arenas are walked from end to end: without huge pages each few kilobytes cost a walk of the page table. Advice
+    // that is not taken changes nothing.
+    if (unit == huge_page) madvise(data, size, MADV_HUGEPAGE);
     return data;
   }
   void free(uint32_t, void* data) override { std::free(data); }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// In which order the dims of buffers are stored.
+#pragma once
+
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+
+/// Stores what convolutions read and write with the channels innermost, and everything that shares a loop over those channels
+/// with it, over the whole program; inputs, outputs, constants and what opaque kernels touch keep their order. The loops of each
+/// statement concerned follow what it stores. Each buffer whose order changes, and each statement that is left to bring values
+/// from one order to another, is a record of kind "layout".
+void choose_layouts(LoopProgram& program, Ledger& ledger);
+
+}  // namespace ferrite::core::schedule
