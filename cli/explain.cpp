@@ -16,7 +16,7 @@ struct Options {
   std::string model;
   std::vector<std::string> why_not;  // two nodes, or nothing
   std::string rule;                  // of --near-misses; "" = all
-  bool near_misses = false, applied = false, json = false;
+  bool near_misses = false, applied = false, layouts = false, json = false;
   size_t limit = 20;
   PipelineOptions pipeline;
   DeviceOptions device;
@@ -112,10 +112,13 @@ Result<void> explain_pair(const std::vector<core::LedgerRecord>& records,
   return {};
 }
 
-void print_all(const std::vector<core::LedgerRecord>& records) {
+/// Records by kind; only those of `kind` where that is not empty.
+void print_records(const std::vector<core::LedgerRecord>& records, std::string_view kind_only = {}) {
   std::vector<std::string> kinds;
   for (const auto& record : records)
-    if (std::find(kinds.begin(), kinds.end(), record.kind) == kinds.end()) kinds.push_back(record.kind);
+    if ((kind_only.empty() || record.kind == kind_only) &&
+        std::find(kinds.begin(), kinds.end(), record.kind) == kinds.end())
+      kinds.push_back(record.kind);
   for (const auto& kind : kinds) {
     std::map<std::string, size_t> counts;
     for (const auto& record : records)
@@ -167,7 +170,14 @@ Result<void> explain(const Options& options) {
     fmt::print("{}\n", core::ledger_json(program->ledger));
     return {};
   }
-  print_all(program->ledger.records());
+  if (options.layouts) {
+    const auto records = program->ledger.records();
+    print_records(records, "layout");
+    if (std::ranges::none_of(records, [](const auto& record) { return record.kind == "layout"; }))
+      fmt::print("layout: every buffer has its dims in the order of the graph\n");
+    return {};
+  }
+  print_records(program->ledger.records());
   fmt::print("{}\n", stats_text(stats));
   return {};
 }
@@ -192,8 +202,12 @@ Run add_explain(CLI::App& command) {
                       "after MODEL")
           ->type_name("[RULE]")
           ->expected(0, 1);
-  why_not->excludes(applied)->excludes(near_misses);
-  applied->excludes(near_misses);
+  auto* layouts = command.add_flag(
+      "--layouts", options->layouts,
+      "The buffers whose dims are stored in another order, and where values change from one to the other");
+  why_not->excludes(applied)->excludes(near_misses)->excludes(layouts);
+  applied->excludes(near_misses)->excludes(layouts);
+  layouts->excludes(near_misses);
   command
       .add_option("--limit", options->limit, "At most so many near misses, or applications of each rule; 20")
       ->type_name("N")

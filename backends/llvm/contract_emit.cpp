@@ -79,6 +79,18 @@ class ContractEmitter {
       if (!plan_.column.transposed)
         column_packer_.emplace(context_, plan_, plan_.column, plan_.depth, plan_.columns);
     }
+    if (plan_.window) {
+      const auto& window = *plan_.window;
+      row_row_ = padded(plan_.channelwise ? plan_.tile_columns : window.inner.extent);
+      const int64_t lines = plan_.tile_rows / window.places;
+      const int64_t across = window.planar ? window.channels : window.width();
+      row_block_ = context_.take_workspace((window.height(lines) * across * row_row_ + plan_.lanes) *
+                                           accumulator_bytes());
+      if (window.region)
+        window_packer_.emplace(context_, plan_);
+      else
+        row_packer_.emplace(context_, plan_, window.statement, plan_.row.value, window.outer, window.inner);
+    }
     if (plan_.row.access == Access::block) {
       const bool inside = plan_.row.depth_inside;
       row_row_ = row_of(inside ? plan_.depth.extent : plan_.tile_rows);
@@ -94,12 +106,15 @@ class ContractEmitter {
     MicroShape shape;
     shape.lanes = plan_.lanes;
     shape.depth = plan_.depth.extent;
+    shape.channelwise = plan_.channelwise;
     shape.fused = context_.target.fused_multiply_add;
     shape.accumulator = accumulator();
     shape.row_type = context_.storage_type(plan_.row.dtype);
     shape.column_type = context_.storage_type(plan_.column.dtype);
     shape.tile_stride = plan_.block_columns();
-    if (plan_.row.access == Access::block) {
+    if (plan_.window) {
+      walk_window(shape);
+    } else if (plan_.row.access == Access::block) {
       shape.row_stride = plan_.row.depth_inside ? row_row_ : 1;
       shape.row_step = plan_.row.depth_inside ? 1 : row_row_;
     } else {
@@ -112,7 +127,7 @@ class ContractEmitter {
     const auto attributes = llvm::AttributeList::get(
         context_.module.getContext(), llvm::AttributeList::FunctionIndex,
         llvm::AttrBuilder(context_.module.getContext(), context_.function->getAttributes().getFnAttrs()));
-    const int64_t rest_rows = plan_.rows.extent % plan_.block_rows;
+    const int64_t rest_rows = plan_.line_rows() % plan_.block_rows;
     const int64_t rest_columns = plan_.columns.extent % plan_.block_columns();
     for (int last_rows = 0; last_rows < 2; ++last_rows)
       for (int last_columns = 0; last_columns < 2; ++last_columns) {
@@ -121,7 +136,7 @@ class ContractEmitter {
           micro = last_rows && !rest_rows ? micro_[0][last_columns] : micro_[last_rows][0];
           continue;
         }
-        if ((!last_rows && plan_.rows.extent < plan_.block_rows) ||
+        if ((!last_rows && plan_.line_rows() < plan_.block_rows) ||
             (!last_columns && plan_.columns.extent < plan_.block_columns()))
           continue;
         shape.rows = last_rows ? static_cast<int>(rest_rows) : plan_.block_rows;
@@ -142,6 +157,26 @@ class ContractEmitter {
                                       llvm::Twine(shape.vectors),
                                   shape, attributes);
       }
+  }
+
+  /// How the micro-kernel walks the windows inside the copy of a task's lines.
+  void walk_window(MicroShape& shape) const {
+    const auto& window = *plan_.window;
+    const int64_t line = (window.planar ? window.channels : window.width()) * row_row_;
+    shape.row_stride = window.place_step * (window.planar ? 1 : row_row_);
+    if (window.planar) {
+      shape.loops = {{window.channels, row_row_}, {window.line_taps, line}};
+      shape.depth = window.place_taps;
+      shape.row_step = 1;
+    } else if (plan_.channelwise) {
+      shape.loops = {{window.line_taps, line}};
+      shape.depth = window.place_taps;
+      shape.row_step = row_row_;
+    } else {
+      shape.loops = {{window.line_taps, line}, {window.place_taps, row_row_}};
+      shape.depth = window.channels;
+      shape.row_step = 1;
+    }
   }
 
   llvm::Value* smaller(llvm::Value* a, llvm::Value* b) {
@@ -184,12 +219,19 @@ class ContractEmitter {
       if (column_block_)
         context_.when(plan_.columns_first ? builder_.getTrue() : first, "columns", [&] { pack_columns(); });
       if (row_block_)
-        context_.when(plan_.columns_first ? first : builder_.getTrue(), "rows", [&] { pack_rows(); });
+        context_.when(plan_.columns_first && !plan_.channelwise ? first : builder_.getTrue(), "rows",
+                      [&] { pack_rows(); });
     }
     context_.loop(column_from_, column_to_, plan_.block_columns(), "panel", [&](llvm::Value* column) {
       auto* columns = column_pointer(column);
-      context_.loop(row_from_, row_to_, plan_.block_rows, "block",
-                    [&](llvm::Value* row) { emit_block(row, column, columns); });
+      const auto blocks = [&](llvm::Value* from, llvm::Value* to) {
+        context_.loop(from, to, plan_.block_rows, "block",
+                      [&](llvm::Value* row) { emit_block(row, to, column, columns); });
+      };
+      if (!plan_.window) return blocks(row_from_, row_to_);
+      context_.loop(row_from_, row_to_, plan_.window->places, "line", [&](llvm::Value* line) {
+        blocks(line, builder_.CreateAdd(line, context_.i64(plan_.window->places)));
+      });
     });
   }
 
@@ -207,7 +249,34 @@ class ContractEmitter {
                     load_dtype(plan_.column), block);
   }
 
+  /// The positions that the windows of the task's lines read, those outside of the operand included.
+  void pack_window() {
+    const auto& window = *plan_.window;
+    PackedBlock block;
+    block.data = row_block_;
+    block.row = row_row_;
+    auto* line = builder_.CreateUDiv(row_from_, context_.i64(window.places));
+    auto* last =
+        builder_.CreateSub(builder_.CreateUDiv(row_to_, context_.i64(window.places)), context_.i64(1));
+    auto* height = builder_.CreateAdd(times(builder_.CreateSub(last, line), window.line_step),
+                                      context_.i64(window.line_taps));
+    if (window_packer_) {
+      auto* from = times(line, window.line_step);
+      auto* channels = plan_.channelwise ? builder_.CreateSub(column_to_, column_from_) : nullptr;
+      return window_packer_->emit(batch_, row_block_, row_row_, from, builder_.CreateAdd(from, height),
+                                  plan_.channelwise ? column_from_ : context_.i64(0), channels);
+    }
+    const int64_t across = window.planar ? window.channels : window.width();
+    block.outer_from = times(line, window.line_step * across);
+    block.outer_count = times(height, across);
+    block.inner_from = plan_.channelwise ? column_from_ : context_.i64(0);
+    block.inner_count = plan_.channelwise ? builder_.CreateSub(column_to_, column_from_)
+                                          : static_cast<llvm::Value*>(context_.i64(window.inner.extent));
+    row_packer_->emit(batch_, block);
+  }
+
   void pack_rows() {
+    if (plan_.window) return pack_window();
     PackedBlock block;
     block.data = row_block_;
     block.row = row_row_;
@@ -243,6 +312,7 @@ class ContractEmitter {
     auto* zero = context_.i64(0);
     switch (operand.access) {
       case Access::direct: return direct_pointer(operand, zero, column);
+      case Access::window: break;  // of rows alone
       case Access::block: return at(accumulator(), column_block_, builder_.CreateSub(column, column_from_));
       case Access::constant: break;
     }
@@ -253,7 +323,20 @@ class ContractEmitter {
               times(panel, plan_.depth.extent * width));
   }
 
-  llvm::Value* row_pointer(llvm::Value* row) {
+  /// Of the first position that the windows from flat row `row` on read.
+  llvm::Value* window_pointer(llvm::Value* row, llvm::Value* column) {
+    const auto& window = *plan_.window;
+    auto* places = context_.i64(window.places);
+    auto* local = builder_.CreateSub(row, row_from_);
+    const int64_t line = (window.planar ? window.channels : window.width()) * row_row_;
+    auto* element = builder_.CreateAdd(
+        times(builder_.CreateUDiv(local, places), window.line_step * line),
+        times(builder_.CreateURem(local, places), window.place_step * (window.planar ? 1 : row_row_)));
+    if (plan_.channelwise) element = builder_.CreateAdd(element, builder_.CreateSub(column, column_from_));
+    return at(accumulator(), row_block_, element);
+  }
+
+  llvm::Value* row_pointer(llvm::Value* row, llvm::Value* column) {
     const auto& operand = plan_.row;
     auto* zero = context_.i64(0);
     switch (operand.access) {
@@ -261,6 +344,7 @@ class ContractEmitter {
       case Access::block:
         return at(accumulator(), row_block_,
                   times(builder_.CreateSub(row, row_from_), operand.depth_inside ? row_row_ : 1));
+      case Access::window: return window_pointer(row, column);
       case Access::constant: break;
     }
     auto* number = builder_.CreateAdd(times(batch_number(operand, row, zero), plan_.rows.extent), row);
@@ -278,18 +362,20 @@ class ContractEmitter {
       return builder_.CreateSelect(fits, whole, last);
     };
     auto by_rows = [&](int last_columns) {
-      return among(micro_[0][last_columns], micro_[1][last_columns], row, plan_.block_rows,
-                   plan_.rows.extent);
+      auto* place = plan_.window ? builder_.CreateURem(row, context_.i64(plan_.line_rows())) : row;
+      return among(micro_[0][last_columns], micro_[1][last_columns], place, plan_.block_rows,
+                   plan_.line_rows());
     };
     return among(by_rows(0), by_rows(1), column, plan_.block_columns(), plan_.columns.extent);
   }
 
-  void emit_block(llvm::Value* row, llvm::Value* column, llvm::Value* columns) {
-    auto* rows = row_pointer(row);
+  /// The block at (row, column), its rows before `last`.
+  void emit_block(llvm::Value* row, llvm::Value* last, llvm::Value* column, llvm::Value* columns) {
+    auto* rows = row_pointer(row, column);
     auto* type = llvm::FunctionType::get(
         builder_.getVoidTy(), {builder_.getPtrTy(), builder_.getPtrTy(), builder_.getPtrTy()}, false);
     builder_.CreateCall(type, micro_at(row, column), {rows, columns, tile_});
-    auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), row_to_);
+    auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
     auto* column_end = smaller(builder_.CreateAdd(column, context_.i64(plan_.block_columns())), column_to_);
     // Down the rows first: what depends on the columns alone is then the same for the whole inner loop.
     const auto lanes = static_cast<unsigned>(plan_.lanes);
@@ -330,6 +416,7 @@ class ContractEmitter {
   loop::Statement finish_;
   BodyEmitter body_;
   std::optional<BlockPacker> column_packer_, row_packer_;
+  std::optional<WindowPacker> window_packer_;
 
   llvm::Value* tile_ = nullptr;
   llvm::Value *column_block_ = nullptr, *row_block_ = nullptr;

@@ -18,20 +18,24 @@ class MicroEmitter {
 
   /// `accumulators` hold rows * vectors values, updated in place; `step` is the k relative to both pointers.
   void step(llvm::Value* rows, llvm::Value* columns, int64_t step, std::vector<llvm::Value*>& accumulators) {
+    if (shape_.channelwise) return step_channelwise(rows, columns, step, 1, accumulators);
     std::vector<llvm::Value*> column(shape_.vectors);
-    for (int v = 0; v < shape_.vectors; ++v)
-      column[v] =
-          load_columns(at(shape_.column_type, columns, step * shape_.column_step + v * shape_.lanes), v);
+    for (int v = 0; v < shape_.vectors; ++v) column[v] = columns_at(columns, step, v);
     for (int r = 0; r < shape_.rows; ++r) {
       auto* pointer = at(shape_.row_type, rows, step * shape_.row_step + r * shape_.row_stride);
       llvm::Value* scalar = b_.CreateAlignedLoad(shape_.row_type, pointer, align_of(shape_.row_type));
       auto* broadcast = b_.CreateVectorSplat(shape_.lanes, widen_float(b_, scalar, shape_.accumulator));
-      for (int v = 0; v < shape_.vectors; ++v) {
-        auto*& sum = accumulators[r * shape_.vectors + v];
-        sum = shape_.fused ? b_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {broadcast, column[v], sum})
-                           : b_.CreateFAdd(b_.CreateFMul(broadcast, column[v]), sum);
-      }
+      for (int v = 0; v < shape_.vectors; ++v) add_product(accumulators, r, v, broadcast, column[v]);
     }
+  }
+
+  /// So many steps of k in one go. Rows that are neighbours read the same positions in turn: each is loaded once and goes into
+  /// every sum that takes it.
+  void steps(llvm::Value* rows, llvm::Value* columns, int64_t count,
+             std::vector<llvm::Value*>& accumulators) {
+    if (shape_.channelwise && shape_.row_step > 0 && shape_.row_stride % shape_.row_step == 0)
+      return step_channelwise(rows, columns, 0, count, accumulators);
+    for (int64_t k = 0; k < count; ++k) step(rows, columns, k, accumulators);
   }
 
   llvm::Value* at(llvm::Type* type, llvm::Value* base, int64_t elements) {
@@ -41,6 +45,46 @@ class MicroEmitter {
   llvm::FixedVectorType* vector() const { return vector_; }
 
  private:
+  llvm::Value* columns_at(llvm::Value* columns, int64_t step, int v) {
+    return load_columns(at(shape_.column_type, columns, step * shape_.column_step + v * shape_.lanes), v);
+  }
+  void add_product(std::vector<llvm::Value*>& accumulators, int64_t r, int v, llvm::Value* row,
+                   llvm::Value* column) {
+    auto*& sum = accumulators[static_cast<size_t>(r * shape_.vectors + v)];
+    sum = shape_.fused ? b_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {row, column, sum})
+                       : b_.CreateFAdd(b_.CreateFMul(row, column), sum);
+  }
+  void step_channelwise(llvm::Value* rows, llvm::Value* columns, int64_t first, int64_t count,
+                        std::vector<llvm::Value*>& accumulators) {
+    const int64_t stride = count == 1 ? 1 : shape_.row_stride / shape_.row_step;  // in steps of k
+    auto* type = llvm::FixedVectorType::get(shape_.row_type, shape_.lanes);
+    for (int v = 0; v < shape_.vectors; ++v) {
+      std::vector<llvm::Value*> column(static_cast<size_t>(count));
+      for (int64_t k = 0; k < count; ++k) column[static_cast<size_t>(k)] = columns_at(columns, first + k, v);
+      const auto product = [&](int64_t r, int64_t k, llvm::Value* row) {
+        add_product(accumulators, r, v, row, column[static_cast<size_t>(k)]);
+      };
+      const auto row_at = [&](int64_t r, int64_t k) {
+        auto* pointer = at(shape_.row_type, rows,
+                           (first + k) * shape_.row_step + r * shape_.row_stride + v * shape_.lanes);
+        return widen_float(b_, b_.CreateAlignedLoad(type, pointer, align_of(shape_.row_type)),
+                           shape_.accumulator);
+      };
+      if (count == 1) {
+        for (int64_t r = 0; r < shape_.rows; ++r) product(r, 0, row_at(r, 0));
+        continue;
+      }
+      for (int64_t position = 0; position < (shape_.rows - 1) * stride + count; ++position) {
+        llvm::Value* row = nullptr;
+        for (int64_t k = 0; k < count; ++k) {
+          const int64_t r = (position - k) / stride;
+          if (position < k || (position - k) % stride != 0 || r >= shape_.rows) continue;
+          if (!row) row = row_at(r, k);
+          product(r, k, row);
+        }
+      }
+    }
+  }
   static llvm::Align align_of(llvm::Type* type) { return llvm::Align(type->getScalarSizeInBits() / 8); }
 
   llvm::Value* load_columns(llvm::Value* pointer, int v) {
@@ -73,6 +117,89 @@ llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::T
   return builder.CreateFPExt(value, type->getWithNewType(accumulator));
 }
 
+namespace {
+
+/// The loops over k, each with all sums in registers.
+class DepthEmitter {
+ public:
+  DepthEmitter(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape)
+      : builder_(builder), function_(function), shape_(shape), micro_(builder, shape) {}
+
+  /// Emits the loops from `level` on; gives where the columns go on. `sums` are updated in place.
+  llvm::Value* emit(size_t level, llvm::Value* row, llvm::Value* column, std::vector<llvm::Value*>& sums) {
+    if (level < shape_.loops.size()) {
+      const auto& loop = shape_.loops[level];
+      return turns(loop.turns, loop.row_step, row, column, sums,
+                   [&](llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& inner) {
+                     return emit(level + 1, rows, columns, inner);
+                   });
+    }
+    // Enough work a turn to hide the loop's own, little enough to compile fast.
+    const auto count = static_cast<int64_t>(sums.size());
+    if (!shape_.loops.empty() && shape_.depth <= 8 && shape_.depth * count <= 128)
+      return straight(shape_.depth, row, column, sums);
+    const int64_t unroll = count >= 12 ? 1 : count >= 6 ? 2 : 4;
+    const int64_t whole = shape_.depth / unroll;
+    column = turns(whole, unroll * shape_.row_step, row, column, sums,
+                   [&](llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& inner) {
+                     return straight(unroll, rows, columns, inner);
+                   });
+    row = micro_.at(shape_.row_type, row, whole * unroll * shape_.row_step);
+    return straight(shape_.depth - whole * unroll, row, column, sums);
+  }
+
+  MicroEmitter& micro() { return micro_; }
+
+ private:
+  llvm::Value* straight(int64_t count, llvm::Value* row, llvm::Value* column,
+                        std::vector<llvm::Value*>& sums) {
+    micro_.steps(row, column, count, sums);
+    return micro_.at(shape_.column_type, column, count * shape_.column_step);
+  }
+
+  template <class Body>
+  llvm::Value* turns(int64_t count, int64_t row_step, llvm::Value* row, llvm::Value* column,
+                     std::vector<llvm::Value*>& sums, Body&& body) {
+    if (count == 0) return column;
+    if (count == 1) return body(row, column, sums);
+    auto* before = builder_.GetInsertBlock();
+    auto* loop = llvm::BasicBlock::Create(builder_.getContext(), "depth", function_);
+    builder_.CreateBr(loop);
+    builder_.SetInsertPoint(loop);
+    auto* turn = builder_.CreatePHI(builder_.getInt64Ty(), 2);
+    auto* rows = builder_.CreatePHI(builder_.getPtrTy(), 2);
+    auto* columns = builder_.CreatePHI(builder_.getPtrTy(), 2);
+    turn->addIncoming(builder_.getInt64(count), before);
+    rows->addIncoming(row, before);
+    columns->addIncoming(column, before);
+    std::vector<llvm::PHINode*> phis(sums.size());
+    for (size_t s = 0; s < sums.size(); ++s) {
+      phis[s] = builder_.CreatePHI(micro_.vector(), 2);
+      phis[s]->addIncoming(sums[s], before);
+      sums[s] = phis[s];
+    }
+    auto* next_column = body(rows, columns, sums);
+    auto* next_row = micro_.at(shape_.row_type, rows, row_step);
+    auto* next_turn = builder_.CreateSub(turn, builder_.getInt64(1));
+    auto* last = builder_.GetInsertBlock();
+    for (size_t s = 0; s < sums.size(); ++s) phis[s]->addIncoming(sums[s], last);
+    turn->addIncoming(next_turn, last);
+    rows->addIncoming(next_row, last);
+    columns->addIncoming(next_column, last);
+    auto* done = llvm::BasicBlock::Create(builder_.getContext(), "done", function_);
+    builder_.CreateCondBr(builder_.CreateICmpNE(next_turn, builder_.getInt64(0)), loop, done);
+    builder_.SetInsertPoint(done);
+    return next_column;
+  }
+
+  llvm::IRBuilder<>& builder_;
+  llvm::Function* function_;
+  const MicroShape& shape_;
+  MicroEmitter micro_;
+};
+
+}  // namespace
+
 llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                   const llvm::AttributeList& attributes) {
   auto& context = module.getContext();
@@ -86,53 +213,17 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);
   llvm::IRBuilder<> builder(entry);
-  MicroEmitter micro(builder, shape);
-  const int count = shape.rows * shape.vectors;
-  std::vector<llvm::Value*> sums(count, llvm::Constant::getNullValue(micro.vector()));
-
-  // Enough work a turn to hide the loop's own, little enough to compile fast.
-  const int64_t unroll = count >= 12 ? 1 : count >= 6 ? 2 : 4;
-  const int64_t turns = shape.depth / unroll;
-  if (turns > 0) {
-    auto* loop = llvm::BasicBlock::Create(context, "depth", function);
-    auto* done = llvm::BasicBlock::Create(context, "done", function);
-    builder.CreateBr(loop);
-    builder.SetInsertPoint(loop);
-    auto* turn = builder.CreatePHI(builder.getInt64Ty(), 2);
-    auto* row = builder.CreatePHI(pointer, 2);
-    auto* column = builder.CreatePHI(pointer, 2);
-    turn->addIncoming(builder.getInt64(turns), entry);
-    row->addIncoming(rows, entry);
-    column->addIncoming(columns, entry);
-    std::vector<llvm::PHINode*> phis(count);
-    for (int s = 0; s < count; ++s) {
-      phis[s] = builder.CreatePHI(micro.vector(), 2);
-      phis[s]->addIncoming(sums[s], entry);
-      sums[s] = phis[s];
-    }
-    for (int64_t u = 0; u < unroll; ++u) micro.step(row, column, u, sums);
-    for (int s = 0; s < count; ++s) phis[s]->addIncoming(sums[s], loop);
-    auto* next_row = micro.at(shape.row_type, row, unroll * shape.row_step);
-    auto* next_column = micro.at(shape.column_type, column, unroll * shape.column_step);
-    auto* next_turn = builder.CreateSub(turn, builder.getInt64(1));
-    turn->addIncoming(next_turn, loop);
-    row->addIncoming(next_row, loop);
-    column->addIncoming(next_column, loop);
-    builder.CreateCondBr(builder.CreateICmpNE(next_turn, builder.getInt64(0)), loop, done);
-    builder.SetInsertPoint(done);
-    auto* base_row = micro.at(shape.row_type, row, unroll * shape.row_step);
-    auto* base_column = micro.at(shape.column_type, column, unroll * shape.column_step);
-    for (int64_t k = turns * unroll; k < shape.depth; ++k)
-      micro.step(base_row, base_column, k - turns * unroll, sums);
-  } else {
-    for (int64_t k = 0; k < shape.depth; ++k) micro.step(rows, columns, k, sums);
-  }
+  DepthEmitter depth(builder, function, shape);
+  auto& micro = depth.micro();
+  std::vector<llvm::Value*> sums(static_cast<size_t>(shape.rows * shape.vectors),
+                                 llvm::Constant::getNullValue(micro.vector()));
+  depth.emit(0, rows, columns, sums);
 
   const llvm::Align tile_align(static_cast<uint64_t>(shape.lanes) * shape.accumulator->getScalarSizeInBits() /
                                8);
   for (int r = 0; r < shape.rows; ++r)
     for (int v = 0; v < shape.vectors; ++v)
-      builder.CreateAlignedStore(sums[r * shape.vectors + v],
+      builder.CreateAlignedStore(sums[static_cast<size_t>(r * shape.vectors + v)],
                                  micro.at(shape.accumulator, tile, r * shape.tile_stride + v * shape.lanes),
                                  tile_align);
   builder.CreateRetVoid();

@@ -5,19 +5,27 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace ferrite::emitter {
 
+/// A loop around the steps of k: so many turns, each this far in the rows; columns go on where they are.
+struct MicroLoop {
+  int64_t turns = 1, row_step = 0;
+};
+
 /// One register block of a contraction: tile[r][c] = sum over k of rows[r, k] * columns[k, c], accumulated in
-/// registers. Strides and steps are in elements and known when the kernel is emitted, so that rows are
-/// reached by displacements from one moving pointer.
+/// registers; channelwise the rows are rows[r, k, c]. Strides and steps are in elements and known when the kernel is
+/// emitted, so that rows are reached by displacements from one moving pointer.
 struct MicroShape {
-  int rows = 1;        ///< rows of the block
-  int vectors = 1;     ///< vectors of columns
-  int lanes = 1;       ///< elements of a vector
-  int tail_lanes = 0;  ///< > 0: only this many lanes of the last vector may be read
-  int64_t depth = 0;   ///< extent of k
-  bool fused = true;   ///< the target has a fused multiply-add
+  int rows = 1;                  ///< rows of the block
+  int vectors = 1;               ///< vectors of columns
+  int lanes = 1;                 ///< elements of a vector
+  int tail_lanes = 0;            ///< > 0: only this many lanes of the last vector may be read
+  std::vector<MicroLoop> loops;  ///< around the innermost k, the outermost first
+  int64_t depth = 0;             ///< extent of the innermost k
+  bool fused = true;             ///< the target has a fused multiply-add
+  bool channelwise = false;
   llvm::Type* accumulator = nullptr;
   llvm::Type* row_type = nullptr;        ///< as stored: f16, f32, f64, or i16 for bf16
   int64_t row_stride = 0, row_step = 0;  ///< from row to row, from k to k + 1

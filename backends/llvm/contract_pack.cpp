@@ -24,11 +24,10 @@ loop::Statement pack_statement(const ContractPlan& plan, const Operand& operand,
   return kept;
 }
 
-/// The pack statement, and the inner axis as segments and the variable that vectors run along: the whole axis
+/// The statement, and the inner axis as segments and the variable that vectors run along: the whole axis
 /// when the statement moves evenly along it, else its last variable.
-loop::Statement split_inner(const ContractPlan& plan, const Operand& operand, index::Pool& pool,
-                            const Axis& inner, std::vector<loop::Var>& segments, loop::Var& along) {
-  auto statement = pack_statement(plan, operand, pool);
+loop::Statement split_inner(loop::Statement statement, index::Pool& pool, const Axis& inner,
+                            std::vector<loop::Var>& segments, loop::Var& along) {
   along = {inner.symbol, inner.extent, loop::VarKind::parallel};
   if (inner.vars.size() == 1) return statement;
   auto flat = statement;
@@ -48,12 +47,17 @@ loop::Statement split_inner(const ContractPlan& plan, const Operand& operand, in
 
 BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const Operand& operand,
                          const Axis& outer, const Axis& inner)
+    : BlockPacker(context, plan, pack_statement(plan, operand, context.kernel.pool), operand.value, outer,
+                  inner) {}
+
+BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const loop::Statement& statement,
+                         loop::OpId value, const Axis& outer, const Axis& inner)
     : context_(context),
       plan_(plan),
-      operand_(operand),
+      value_(value),
       outer_(outer),
       inner_(inner),
-      statement_(split_inner(plan, operand, context.kernel.pool, inner, segments_, along_)),
+      statement_(split_inner(statement, context.kernel.pool, inner, segments_, along_)),
       body_(context, statement_) {}
 
 void BlockPacker::decode(Point& point, std::span<const loop::Var> vars, llvm::Value* flat) {
@@ -116,7 +120,7 @@ void BlockPacker::pack_chunk(const Point& point, const PackedBlock& block, llvm:
   auto& builder = context_.builder;
   auto* accumulator = context_.value_type(plan_.accumulator);
   body_.start(point);
-  auto* value = widen_float(builder, body_.lanes_of(operand_.value), accumulator);
+  auto* value = widen_float(builder, body_.lanes_of(value_), accumulator);
   auto* element = builder.CreateAdd(builder.CreateMul(outer, context_.i64(block.row)), column);
   builder.CreateAlignedStore(value, builder.CreateInBoundsGEP(accumulator, block.data, element),
                              llvm::Align(static_cast<uint64_t>(bits_of(plan_.accumulator)) / 8));

@@ -26,6 +26,9 @@ class BlockPacker {
  public:
   BlockPacker(KernelContext& context, const ContractPlan& plan, const Operand& operand, const Axis& outer,
               const Axis& inner);
+  /// The value of operation `value` of a statement of the batch variables and the two axes.
+  BlockPacker(KernelContext& context, const ContractPlan& plan, const loop::Statement& statement,
+              loop::OpId value, const Axis& outer, const Axis& inner);
 
   /// Emits the packing of one block of batch entry `batch`.
   void emit(llvm::Value* batch, const PackedBlock& block);
@@ -40,12 +43,39 @@ class BlockPacker {
 
   KernelContext& context_;
   const ContractPlan& plan_;
-  const Operand& operand_;
+  loop::OpId value_;
   const Axis &outer_, &inner_;
   std::vector<loop::Var> segments_;  // of the inner axis, all but the one that vectors run along
   loop::Var along_;
   loop::Statement statement_;
   BodyEmitter body_;
+};
+
+/// Copies positions of a window that has a region: those inside of it vector by vector, zeros for the others.
+class WindowPacker {
+ public:
+  /// Keeps references; the plan has a window with a region.
+  WindowPacker(KernelContext& context, const ContractPlan& plan);
+
+  /// Emits the copy of the lines of positions [y_from, y_to) of batch entry `batch` to `data`, rows of `pitch` accumulators: one
+  /// for each position, or planar for each channel of a line. `channels`: how many from `channel` on; null: all, from 0 on.
+  void emit(llvm::Value* batch, llvm::Value* data, int64_t pitch, llvm::Value* y_from, llvm::Value* y_to,
+            llvm::Value* channel, llvm::Value* channels);
+
+ private:
+  void interleaved_line(Point point, llvm::Value* line, llvm::Value* channel, llvm::Value* channels);
+  void planar_line(Point point, llvm::Value* line);
+  void copy(Point& point, llvm::Value* mask, llvm::Value* target);
+  void zero(llvm::Value* from, llvm::Value* to);
+  llvm::Value* at(llvm::Value* data, llvm::Value* element);
+
+  KernelContext& context_;
+  const ContractPlan& plan_;
+  const Window& window_;
+  BodyEmitter body_;
+  llvm::Type* accumulator_;
+  llvm::Align align_;
+  int64_t pitch_ = 0;
 };
 
 /// Packs a block of columns that are contiguous along the depth: square blocks are loaded, transposed in

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "contract_statement.h"
+#include "contract_window.h"
 
 namespace ferrite::emitter {
 namespace {
@@ -36,6 +37,12 @@ class Planner {
   }
 
  private:
+  struct Side {
+    Operand operand;
+    std::vector<bool> needed;
+    std::vector<loop::Var> vars;
+  };
+
   const loop::BodyOp& op(loop::OpId id) const { return plan_.statement.ops[id]; }
 
   /// The element is a product of two float values whose sum is kept in f32 or f64.
@@ -109,7 +116,26 @@ class Planner {
     }
     if (sides_[0].vars.empty() && sides_[1].vars.empty()) return false;
     for (auto& side : sides_) sort_by_store(side.vars);
+    if (find_channel()) return true;
     if (!second_has_columns()) std::swap(sides_[0], sides_[1]);
+    return true;
+  }
+
+  /// A channelwise contraction: windows over one operand, and the variable along which the output is contiguous is common to
+  /// both. It then takes the place of the columns.
+  bool find_channel() {
+    if (sides_[0].vars.empty() == sides_[1].vars.empty()) return false;
+    const auto channel = std::ranges::find_if(
+        batch_, [&](const loop::Var& var) { return pool_.coefficient(store_address(), var.symbol) == 1; });
+    if (channel == batch_.end()) return false;
+    auto& rows = sides_[sides_[0].vars.empty() ? 1 : 0];
+    plan_.window = find_window(pool_, kernel_.statements[0], plan_.statement, rows.operand.value, rows.vars,
+                               depth_, &*channel);
+    if (!plan_.window) return false;
+    if (sides_[0].vars.empty()) std::swap(sides_[0], sides_[1]);
+    sides_[1].vars = {*channel};
+    batch_.erase(channel);
+    plan_.channelwise = true;
     return true;
   }
 
@@ -142,12 +168,15 @@ class Planner {
   }
 
   void make_axes() {
+    if (!plan_.window && !getenv("NOWIN"))
+      plan_.window = find_window(pool_, kernel_.statements[0], plan_.statement, sides_[0].operand.value,
+                                 sides_[0].vars, depth_, nullptr);
     plan_.depth = make_axis(pool_, depth_);
     auto& columns = sides_[1].vars;
     keep_suffix(columns, column_start(columns));
     plan_.columns = make_axis(pool_, columns);
     auto& rows = sides_[0].vars;
-    keep_suffix(rows, row_start(rows));
+    keep_suffix(rows, plan_.window ? rows.size() - 2 : row_start(rows));
     plan_.rows = make_axis(pool_, rows);
     std::ranges::stable_sort(batch_, {}, [&](const loop::Var& var) {
       return std::ranges::find(plan_.statement.vars, var.symbol, &loop::Var::symbol) -
@@ -254,7 +283,10 @@ class Planner {
 
   bool reach_rows() {
     auto& row = plan_.row = sides_[0].operand;
-    if (find_strides(row, plan_.rows)) {
+    if (plan_.window) {
+      row.access = Access::window;
+      row.dtype = plan_.accumulator;
+    } else if (find_strides(row, plan_.rows)) {
       row.access = Access::direct;
       row.dtype = op(row.load).dtype;
     } else if (is_constant(row)) {
@@ -306,8 +338,9 @@ class Planner {
   /// longer, with the latency of a chain of sums as the floor; edges count as they are.
   void choose_block() {
     const int registers = static_cast<int>(target_.vector_registers);
-    const int64_t rows = plan_.rows.extent, vectors = ceil_div(plan_.columns.extent, plan_.lanes);
+    const int64_t rows = plan_.line_rows(), vectors = ceil_div(plan_.columns.extent, plan_.lanes);
     auto time = [&](int64_t r, int64_t v) {
+      if (plan_.channelwise) return channelwise_time(r, v);
       const double sums = static_cast<double>(r * v) * 0.5, loads = static_cast<double>(r + v) * 0.5;
       return std::max({sums, loads, 4.0}) + 0.012 * static_cast<double>(r + v * 16) +
              8.0 * static_cast<double>(r * v) / 512.0;
@@ -330,6 +363,46 @@ class Planner {
       }
   }
 
+  /// Of a channelwise block and one line of taps: results that are neighbours read most of the same positions.
+  double channelwise_time(int64_t r, int64_t v) const {
+    const auto taps = plan_.window->place_taps;
+    const int64_t positions = plan_.window->place_step == 1 ? r + taps - 1 : r * taps;
+    const auto sums = static_cast<double>(r * v * taps) * 0.5,
+               loads = static_cast<double>((positions + taps) * v) * 0.5;
+    const bool spills = (r + taps) * v + 2 > static_cast<int64_t>(target_.vector_registers);
+    return std::max({sums, loads, 4.0 * static_cast<double>(taps)}) * (spills ? 1.3 : 1.0) + 2.0;
+  }
+
+  /// A task takes whole lines of windows. Neighbouring tasks share the copy, except channelwise, where each needs its own
+  /// channels only.
+  void choose_window_tiles(int64_t panels, int64_t each) {
+    const auto& window = *plan_.window;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8;
+    // Channelwise each task copies its own channels: enough of them that what it reads is several cache lines in a row.
+    constexpr int64_t cache_line = 64, least_run = 4;
+    int64_t column_tiles = 1;
+    if (plan_.channelwise)
+      column_tiles =
+          ceil_div(panels, std::max<int64_t>(1, least_run * cache_line / (plan_.block_columns() * bytes)));
+    const int64_t channels =
+        plan_.channelwise ? ceil_div(panels, column_tiles) * plan_.block_columns() : window.channels;
+    const int64_t line_bytes = std::max<int64_t>(1, window.width() * channels * window.line_step * bytes);
+    const int64_t budget = std::max<int64_t>(1, target_.l2_bytes / 4 / line_bytes);
+    const int64_t least_lines = std::min(window.lines, ceil_div(window.lines, budget));
+    // Weights that do not stay in the cache are read once for each tile of lines: then tasks divide the columns.
+    const int64_t weight_bytes = plan_.depth.extent * plan_.columns.extent * bytes;
+    if (!plan_.channelwise && weight_bytes > target_.l2_bytes / 2) column_tiles = std::min(panels, each);
+    const int64_t line_tiles = std::clamp<int64_t>(ceil_div(each, column_tiles), least_lines, window.lines);
+    if (!plan_.channelwise && column_tiles == 1)
+      column_tiles = std::min(panels, ceil_div(std::min<int64_t>(each, 16), line_tiles));
+    plan_.columns_first = true;
+    const int64_t lines = ceil_div(window.lines, line_tiles), column_panels = ceil_div(panels, column_tiles);
+    plan_.tile_rows = lines * window.places;
+    plan_.tile_columns = column_panels * plan_.block_columns();
+    plan_.row_tiles = ceil_div(window.lines, lines);
+    plan_.column_tiles = ceil_div(panels, column_panels);
+  }
+
   /// Tiles small enough that what a task reads again stays in the second-level cache, and enough tasks to
   /// balance many workers, as long as each is worth its hand-over.
   void choose_tiles() {
@@ -339,10 +412,11 @@ class Planner {
     const int64_t budget = target_.l2_bytes / 2;
     const int64_t row_limit = std::max<int64_t>(1, budget / (depth_bytes * plan_.block_rows));
     const int64_t panel_limit = std::max<int64_t>(1, budget / (depth_bytes * plan_.block_columns()));
-    // Few rows are bound by memory: they count as if they were enough to keep the arithmetic busy.
-    const double work = static_cast<double>(plan_.batch.extent) *
-                        static_cast<double>(std::max<int64_t>(16, plan_.rows.extent)) *
-                        static_cast<double>(plan_.columns.extent) * static_cast<double>(plan_.depth.extent);
+    // One row is bound by memory and a few are nearly: they count as what would take the arithmetic as long.
+    const double work =
+        static_cast<double>(plan_.batch.extent) *
+        static_cast<double>(std::max<int64_t>(plan_.rows.extent == 1 ? 64 : 16, plan_.rows.extent)) *
+        static_cast<double>(plan_.columns.extent) * static_cast<double>(plan_.depth.extent);
     // Eight tasks as soon as each is worth its hand-over, more only when they are long enough to repay
     // smaller tiles.
     const auto wanted = static_cast<int64_t>(
@@ -350,6 +424,7 @@ class Planner {
     const int64_t each =
         ceil_div(wanted, std::max<int64_t>(1, plan_.batch.extent));  // tasks of one batch entry
 
+    if (plan_.window) return choose_window_tiles(panels, each);
     int64_t row_tiles = 1, column_tiles = 1;
     if (plan_.column.access == Access::block) {
       // What a task packs serves all its rows.
@@ -391,12 +466,6 @@ class Planner {
     }
     return true;
   }
-
-  struct Side {
-    Operand operand;
-    std::vector<bool> needed;
-    std::vector<loop::Var> vars;
-  };
 
   const Target& target_;
   loop::Kernel& kernel_;

@@ -20,11 +20,35 @@ struct Axis {
   index::Symbol symbol = 0;  ///< the flat coordinate
 };
 
+/// The rows of a contraction as `lines` x `places` results, each of which reads `line_taps` x `place_taps` positions of every
+/// channel. The copy has a position (y, x) for each that any result of a line, or of a place, reads.
+struct Window {
+  loop::Statement statement;  ///< the operand's value by the batch variables, y, x and the channel
+  /// The copy: element (outer, inner). Interleaved: (y, x) and the channel; planar: (y, channel) and x.
+  Axis outer, inner;
+  bool planar = false;
+  int64_t lines = 1, places = 1;          ///< results
+  int64_t line_step = 1, place_step = 1;  ///< positions from one result to the next
+  int64_t line_taps = 1, place_taps = 1;
+  int64_t channels = 1;  ///< that are summed; channelwise: 1
+  /// Positions that the operand has, first to last of y and of x; all others are zero, and the statement's load, whose mask they
+  /// were, has none. Nothing where the operand is computed, or masked otherwise: the statement then says what each position is.
+  struct Region {
+    int64_t y_from = 0, y_to = 0, x_from = 0, x_to = 0;
+  };
+  std::optional<Region> region;
+
+  /// Positions that so many lines of results read.
+  int64_t height(int64_t count) const { return (count - 1) * line_step + line_taps; }
+  int64_t width() const { return (places - 1) * place_step + place_taps; }
+};
+
 /// How the micro-kernel reaches an operand.
 enum class Access {
   direct,    ///< in place, by constant strides along row or column and depth
   constant,  ///< in the layout that was proposed, packed once when the program is loaded
-  block      ///< packed by each task into its workspace
+  block,     ///< packed by each task into its workspace
+  window     ///< rows: what the windows of a task's lines read, copied once into its workspace
 };
 
 struct Operand {
@@ -54,6 +78,8 @@ struct ContractPlan {
 
   Axis batch, rows, columns, depth;
   Operand row, column;
+  std::optional<Window> window;  ///< of the rows, where that is how they are reached
+  bool channelwise = false;      ///< rows depend on the columns too: a vector of them takes a vector of rows
   DType accumulator = DType::none;
 
   int lanes = 1;
@@ -62,6 +88,8 @@ struct ContractPlan {
   int64_t row_tiles = 1, column_tiles = 1;
   bool columns_first = false;  ///< neighbouring tasks share their rows, not their columns
 
+  /// Rows that a register block may span: those of a line of windows, or all.
+  int64_t line_rows() const { return window ? window->places : rows.extent; }
   int64_t block_columns() const { return static_cast<int64_t>(block_vectors) * lanes; }
   int64_t tasks() const { return batch.extent * row_tiles * column_tiles; }
 };

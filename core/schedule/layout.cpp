@@ -72,13 +72,35 @@ class LayoutChooser {
                  !by_storage_[b].empty();
       for (size_t a : by_storage_[b])
         free_[b] = free_[b] && std::ranges::all_of(*accesses_[a].index, [&](index::Expr expr) {
-          return program_.pool.affine(expr).rest.empty();
-        });
+                     return program_.pool.affine(expr).rest.empty();
+                   });
     }
     for (const auto& statement : program_.statements)
       for (const auto* list : {&statement.call.reads, &statement.call.writes})
         for (BufferId b : *list) free_[program_.storage(b)] = false;
     for (BufferId b : program_.outputs) free_[program_.storage(b)] = false;
+    // What is only brought on into a settled order, element by element, is written in that order: its reader is then part of what
+    // writes it. Readers come later in the program: from the last statement on each is decided before what it reads.
+    for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;)
+      for (const auto& store : program_.statements[s].stores)
+        if (const BufferId b = program_.storage(store.buffer); free_[b] && settled_by_readers(b))
+          free_[b] = false;
+  }
+
+  bool settled_by_readers(BufferId storage) const {
+    bool read = false;
+    for (size_t a : by_storage_[storage]) {
+      if (accesses_[a].store) continue;
+      read = true;
+      const auto& reader = program_.statements[accesses_[a].statement];
+      if (reader.kind != FE_STATEMENT_MAP || reader.stores.empty()) return false;
+      const BufferId target = program_.storage(reader.stores[0].buffer);
+      const auto& written = program_.buffers[target];
+      if (free_[target] || written.dims.size() < 3 ||
+          written.elements() != program_.buffers[storage].elements())
+        return false;
+    }
+    return read;
   }
 
   std::vector<index::Symbol> symbols_of(index::Expr expr) const {
@@ -101,7 +123,8 @@ class LayoutChooser {
     const auto& data = statement.ops[statement.contract_a];
     const auto& weight = statement.ops[statement.contract_b];
     if (data.code != FE_OP_LOAD || weight.code != FE_OP_LOAD || weight.index.size() < 3) return;
-    std::vector<index::Symbol> channels;  // groups and channels: what the first two dims of the weight are addressed by
+    std::vector<index::Symbol>
+        channels;  // groups and channels: what the first two dims of the weight are addressed by
     for (size_t d = 0; d < 2; ++d)
       for (const auto symbol : symbols_of(weight.index[d])) channels.push_back(symbol);
     const auto channel_dim = [&](const std::vector<index::Expr>& index) -> std::optional<size_t> {
@@ -180,8 +203,7 @@ class LayoutChooser {
   void order_loops(Statement& statement) const {
     if (statement.stores.empty() || statement.has(VarKind::serial) || statement.kind == FE_STATEMENT_SCATTER)
       return;
-    const auto parallel =
-        statement.vars.begin() + static_cast<std::ptrdiff_t>(statement.parallel_count());
+    const auto parallel = statement.vars.begin() + static_cast<std::ptrdiff_t>(statement.parallel_count());
     sort_by(std::span(statement.vars.begin(), parallel), statement.stores[0].index);
     if (statement.kind != FE_STATEMENT_CONTRACT) return;
     for (const auto& op : statement.ops) {
@@ -208,19 +230,33 @@ class LayoutChooser {
       const BufferId from = accesses_[a].storage, to = program_.storage(store.buffer);
       if (inner_[from].has_value() == inner_[to].has_value()) continue;
       const auto& settled = inner_[from] ? program_.buffers[to] : program_.buffers[from];
-      if (settled.dims.size() < 3 || settled.role == Role::constant) continue;
-      const char* why = settled.role == Role::input    ? "an input has the layout of its caller"
-                        : settled.role == Role::output ? "an output has the layout of its caller"
-                        : program_.outputs.end() !=
-                                std::ranges::find(program_.outputs, inner_[from] ? to : from)
-                            ? "an output has the layout of its caller"
-                            : "it is addressed by more than sums of loop variables, or shares no loop over "
-                              "channels with what is stored channels last";
-      ledger_.add({"layout", origin_names(statement),
-                   fmt::format("{}x{}", name_of(settled.dtype), fmt::join(settled.dims, "x")), "relayout",
-                   {}, fmt::format("{} on the way: {}", inner_[from] ? "to the given order" : "to channels last", why),
-                   static_cast<double>(settled.bytes())});
+      const auto& moved = inner_[from] ? program_.buffers[from] : program_.buffers[to];
+      const auto longer = [](int64_t dim) { return dim > 1; };
+      if (settled.role == Role::constant || settled.elements() != moved.elements() ||
+          std::ranges::count_if(settled.dims, longer) < 2 || keeps_order(accesses_[a], store.index))
+        continue;
+      const char* why =
+          settled.role == Role::input    ? "an input has the layout of its caller"
+          : settled.role == Role::output ? "an output has the layout of its caller"
+          : program_.outputs.end() != std::ranges::find(program_.outputs, inner_[from] ? to : from)
+              ? "an output has the layout of its caller"
+              : "it is addressed by more than sums of loop variables, or shares no loop over "
+                "channels with what is stored channels last";
+      ledger_.add(
+          {"layout",
+           origin_names(statement),
+           fmt::format("{}x{}", name_of(settled.dtype), fmt::join(settled.dims, "x")),
+           "relayout",
+           {},
+           fmt::format("{} on the way: {}", inner_[from] ? "to the given order" : "to channels last", why),
+           static_cast<double>(settled.bytes())});
     }
+  }
+
+  /// Whether both sides are walked with the same variable innermost.
+  bool keeps_order(const Access& read, const std::vector<index::Expr>& stored) const {
+    return !read.index->empty() && !stored.empty() &&
+           symbols_of(read.index->back()) == symbols_of(stored.back());
   }
 
   LoopProgram& program_;
