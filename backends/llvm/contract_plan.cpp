@@ -168,7 +168,7 @@ class Planner {
   }
 
   void make_axes() {
-    if (!plan_.window && !getenv("NOWIN"))
+    if (!plan_.window)
       plan_.window = find_window(pool_, kernel_.statements[0], plan_.statement, sides_[0].operand.value,
                                  sides_[0].vars, depth_, nullptr);
     plan_.depth = make_axis(pool_, depth_);
