@@ -25,13 +25,9 @@ namespace ferrite::core {
 namespace {
 
 constexpr std::array<std::string_view, 19> stage_names = {
-    "import",         "pre_grad",       "decompose_early",
-    "joint_pre",      "joint_post",     "post_grad_pre",
-    "post_grad",      "post_grad_post", "place",
-    "decompose_late", "pre_lower",      "lower",
-    "inline",         "layout",         "pre_fusion",
-    "fuse",           "post_fusion",    "emit",
-    "code"};
+    "import",         "pre_grad", "decompose_early", "joint_pre", "joint_post", "post_grad_pre", "post_grad",
+    "post_grad_post", "place",    "decompose_late",  "pre_lower", "lower",      "inline",        "layout",
+    "pre_fusion",     "fuse",     "post_fusion",     "emit",      "code"};
 
 using Clock = std::chrono::steady_clock;
 

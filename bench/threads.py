@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How models scale with threads: Ferrite beside its peers with 1, 2, 4, ... threads, interleaved in one run.
+
+Usage: threads.py [--ferrite FILE] [--peers NAME,...] [--threads N,...] [--rounds N] [--output FILE] [ROW...]
+Every peer runs in this interpreter, which has the packages of bench/requirements.txt that it needs; models that PyTorch
+defines are exported with it. The table goes to standard output and all figures to --output. Exit status 1 when anything
+failed.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/models")]
+
+import engines  # noqa: E402
+import figures  # noqa: E402
+import rows as table  # noqa: E402
+
+
+def cpu() -> dict:
+    """The processor's name, and which of its matrix units the system shows."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    value = lambda key: next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")  # noqa: E731
+    amx = [flag for flag in value("flags").split() if flag.startswith("amx")]
+    return {"cpu": figures.plain_cpu(value("model name")), "cores": len(os.sched_getaffinity(0)), "amx": amx}
+
+
+def make(row: table.Row, engine: str, arguments: argparse.Namespace, threads: int):
+    def started(scratch: Path, deadline: engines.Deadline):
+        if engine == figures.FERRITE:
+            return engines.Ferrite(arguments.ferrite, row, threads, scratch, deadline)
+        return engines.Peer(engine, Path(sys.executable), row, threads, scratch, deadline)
+
+    return started
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ferrite", type=Path, default=ROOT / "build/release/bin/ferrite")
+    parser.add_argument("--peers", default="onnxruntime,torch", metavar="NAME,...")
+    parser.add_argument("--threads", default="1,2,4,8,16", metavar="N,...")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long an engine runs in a round, about; 1")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds after which a row is given up; 300")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("rows", nargs="+", metavar="ROW", help=", ".join(row.name for row in table.ROWS))
+    arguments = parser.parse_args()
+    peers = arguments.peers.split(",")
+    rows = table.select(arguments.rows)
+    missing = [row.name for row in rows if row.exported and not row.path().is_file()]
+    if missing:
+        subprocess.run([sys.executable, str(ROOT / "bench/models/export.py"), *missing], check=True)
+
+    every = sorted(os.sched_getaffinity(0))
+    report = {"command": shlex.join(["bench/threads.py", *sys.argv[1:]]), **cpu(), "rows": []}
+    failed = False
+    titles = [figures.TITLES[name] for name in [figures.FERRITE, *peers]]
+    print("| model | threads | " + " | ".join(f"{title}, ms" for title in titles) + " |")
+    print("| --- | ---: |" + " ---: |" * len(titles), flush=True)
+    for row in rows:
+        for threads in [int(count) for count in arguments.threads.split(",")]:
+            os.sched_setaffinity(0, every[:threads])
+            measured, versions = engines.measure(
+                row,
+                {name: make(row, name, arguments, threads) for name in [*peers, figures.FERRITE]},
+                arguments.rounds,
+                arguments.seconds,
+                arguments.timeout,
+            )
+            report["rows"].append({"threads": threads, **measured})
+            report["versions"] = report.get("versions", {}) | versions
+            cells = []
+            for name in [figures.FERRITE, *peers]:
+                entry = measured["engines"][name]
+                failed = failed or "error" in entry
+                cells.append(entry["error"].splitlines()[0] if "error" in entry else f"{entry['median_ms']:.2f}")
+            print(f"| {row.name} | {threads} | " + " | ".join(cells) + " |", flush=True)
+            arguments.output.write_text(json.dumps(report, indent=2) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
