@@ -27,6 +27,7 @@ class ContractEmitter {
         body_(context, finish_) {}
 
   void emit() {
+    find_streams();
     make_tile();
     make_blocks();
     make_micro_kernels();
@@ -369,25 +370,71 @@ class ContractEmitter {
     return among(by_rows(0), by_rows(1), column, plan_.block_columns(), plan_.columns.extent);
   }
 
+  /// What each block reads or writes once, of more than the second-level cache keeps: residual operands and results.
+  struct Stream {
+    loop::BufferId buffer;
+    index::Expr address;
+    bool store;
+  };
+  void find_streams() {
+    auto& pool = context_.kernel.pool;
+    const auto add = [&](loop::BufferId buffer, index::Expr address, bool store) {
+      const bool each_once =
+          pool.coefficient(address, lane_) == 1 && pool.depends_on(address, plan_.rows.symbol);
+      if (each_once && context_.kernel.buffers[buffer].bytes() >= context_.target.l2_bytes / 2)
+        streams_.push_back({buffer, address, store});
+    };
+    for (size_t k = 0; k < finish_.ops.size(); ++k)
+      if (const auto& op = finish_.ops[k]; op.code == FE_OP_LOAD && op.a == loop::none)
+        add(op.buffer, body_.load_address(static_cast<loop::OpId>(k)), false);
+    for (size_t k = 0; k < finish_.stores.size(); ++k)
+      if (finish_.stores[k].mask == loop::none) add(finish_.stores[k].buffer, body_.store_address(k), true);
+  }
+
+  /// Asks for the lines that follow the sums, so that they come while the sums are made.
+  void prefetch(llvm::Value* row, llvm::Value* row_end, llvm::Value* column) {
+    if (streams_.empty()) return;
+    constexpr int64_t cache_line = 64;
+    context_.loop(row, row_end, 1, "ahead", [&](llvm::Value* r) {
+      body_.start(point_at(r, column));
+      for (const auto& stream : streams_) {
+        auto* type = context_.storage_type(context_.kernel.buffers[stream.buffer].dtype);
+        auto* first = at(type, context_.base(stream.buffer), body_.index(stream.address));
+        const int64_t bytes =
+            plan_.block_columns() * bits_of(context_.kernel.buffers[stream.buffer].dtype) / 8;
+        for (int64_t byte = 0; byte < bytes; byte += cache_line)
+          builder_.CreateIntrinsic(
+              llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+              {builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, static_cast<uint64_t>(byte)),
+               builder_.getInt32(stream.store ? 1 : 0), builder_.getInt32(3), builder_.getInt32(1)});
+      }
+    });
+  }
+
   /// The block at (row, column), its rows before `last`.
   void emit_block(llvm::Value* row, llvm::Value* last, llvm::Value* column, llvm::Value* columns) {
+    auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
+    prefetch(row, row_end, column);
     auto* rows = row_pointer(row, column);
     auto* type = llvm::FunctionType::get(
         builder_.getVoidTy(), {builder_.getPtrTy(), builder_.getPtrTy(), builder_.getPtrTy()}, false);
     builder_.CreateCall(type, micro_at(row, column), {rows, columns, tile_});
-    auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
     auto* column_end = smaller(builder_.CreateAdd(column, context_.i64(plan_.block_columns())), column_to_);
-    // Down the rows first: what depends on the columns alone is then the same for the whole inner loop.
+    // All vectors of a row in one go: blocks are small, and a loop's end that is foretold wrongly costs as much as a row.
     const auto lanes = static_cast<unsigned>(plan_.lanes);
-    context_.loop(column, column_end, lanes, "vector", [&](llvm::Value* c) {
-      llvm::Value* mask = nullptr;
-      if (plan_.columns.extent % lanes != 0)
-        mask = context_.lane_mask(builder_.CreateSub(column_end, c), lanes);
-      auto* tile_column = at(accumulator(), tile_, builder_.CreateSub(c, column));
-      context_.loop(row, row_end, 1, "row", [&](llvm::Value* r) {
-        auto* offset = times(builder_.CreateSub(r, row), plan_.block_columns());
-        emit_finish(r, c, at(accumulator(), tile_column, offset), mask);
-      });
+    const bool whole = plan_.columns.extent % plan_.block_columns() == 0;
+    std::vector<llvm::Value*> starts, masks;
+    for (int64_t v = 0; v < plan_.block_vectors; ++v) {
+      starts.push_back(builder_.CreateAdd(column, context_.i64(v * lanes)));
+      auto* left = builder_.CreateSub(column_end, starts.back());
+      auto* some = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, left, context_.i64(0));
+      masks.push_back(whole ? nullptr : context_.lane_mask(some, lanes));
+    }
+    context_.loop(row, row_end, 1, "row", [&](llvm::Value* r) {
+      auto* sums = at(accumulator(), tile_, times(builder_.CreateSub(r, row), plan_.block_columns()));
+      for (size_t v = 0; v < starts.size(); ++v)
+        emit_finish(r, starts[v], at(accumulator(), sums, context_.i64(static_cast<int64_t>(v * lanes))),
+                    masks[v]);
     });
   }
 
@@ -417,6 +464,7 @@ class ContractEmitter {
   BodyEmitter body_;
   std::optional<BlockPacker> column_packer_, row_packer_;
   std::optional<WindowPacker> window_packer_;
+  std::vector<Stream> streams_;
 
   llvm::Value* tile_ = nullptr;
   llvm::Value *column_block_ = nullptr, *row_block_ = nullptr;

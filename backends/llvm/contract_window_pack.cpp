@@ -45,7 +45,9 @@ void WindowPacker::interleaved_line(Point point, llvm::Value* line, llvm::Value*
   constexpr int64_t most_straight = 4;
   if (!channels) channels = context_.i64(along.extent);
   const auto mask_at = [&](llvm::Value* element) {
-    return whole ? nullptr : context_.lane_mask(builder.CreateSub(channels, element), lanes);
+    auto* left = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smax, builder.CreateSub(channels, element),
+                                               context_.i64(0));
+    return whole ? nullptr : context_.lane_mask(left, lanes);
   };
   std::vector<llvm::Value*> masks;
   if (vectors <= most_straight)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/run/pool.h"
 
+#include <sched.h>
+
 #include <algorithm>
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -23,10 +25,17 @@ void pause() {
 
 thread_local bool inside_parallel_for = false;
 
+/// Processors that this process may run on; a machine may have more.
+int64_t processors() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
 }  // namespace
 
 Pool& Pool::process() {
-  static Pool pool(std::max<int64_t>(1, std::thread::hardware_concurrency()));
+  static Pool pool(processors());
   return pool;
 }
 
@@ -37,25 +46,27 @@ Pool::~Pool() {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
+  for (auto& bed : beds_) bed.wake.notify_one();
   for (auto& thread : threads_) thread.join();
 }
 
 void Pool::grow(int64_t workers) {
   std::lock_guard lock(callers_);
   for (int64_t worker = workers_.load(); worker < workers; ++worker) {
-    threads_.emplace_back([this, worker] { work(worker); });
+    auto& bed = beds_.emplace_back();
+    threads_.emplace_back([this, worker, &bed] { work(worker, bed); });
     workers_.store(worker + 1);
   }
 }
 
-void Pool::work(int64_t worker) {
+void Pool::work(int64_t worker, Bed& bed) {
   inside_parallel_for = true;
   uint64_t seen = 0;
-  // An odd generation is a running job, an even one none.
+  // An odd generation is a running job, an even one none. A job for fewer workers is no news: those beyond its limit neither
+  // spin for it nor are woken, and leave their processors to whoever else has work.
   auto is_news = [&] {
     uint64_t now = generation_.load();
-    return stopping_.load() || (now != seen && now % 2 == 1);
+    return stopping_.load() || (now != seen && now % 2 == 1 && worker < job_.limit.load());
   };
   while (true) {
     for (int spins = 0; !is_news(); ++spins) {
@@ -64,16 +75,16 @@ void Pool::work(int64_t worker) {
         continue;
       }
       std::unique_lock park(mutex_);
-      parked_.fetch_add(1);
-      wake_.wait(park, is_news);
-      parked_.fetch_sub(1);
+      bed.parked.store(true);
+      bed.wake.wait(park, is_news);
+      bed.parked.store(false);
     }
     if (stopping_.load()) return;
     seen = generation_.load();
     // Announce first, then look again: the caller ends the generation first, then waits for the announced. So a worker that
     // comes late either is waited for or sees that it is late, and the job's fields change only while nobody reads them.
     job_.active.fetch_add(1);
-    if (seen % 2 == 1 && generation_.load() == seen && worker < job_.limit) drain(worker);
+    if (seen % 2 == 1 && generation_.load() == seen && worker < job_.limit.load()) drain(worker);
     job_.active.fetch_sub(1);
   }
 }
@@ -101,13 +112,14 @@ void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* conte
   job_.count = count;
   // A few chunks for each worker even out what they cost, and other load on the machine.
   job_.chunk = std::max(grain, (count + wanted * 4 - 1) / (wanted * 4));
-  job_.limit = wanted;
+  job_.limit.store(wanted);
   job_.next.store(0);
   {
     std::lock_guard park(mutex_);
     generation_.fetch_add(1);
   }
-  if (parked_.load() > 0) wake_.notify_all();
+  for (auto bed = beds_.begin(); bed != beds_.end() && bed - beds_.begin() < wanted - 1; ++bed)
+    if (bed->parked.load()) bed->wake.notify_one();
   drain(0);
   generation_.fetch_add(1);
   while (job_.active.load() != 0) pause();

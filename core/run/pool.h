@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -16,7 +17,7 @@ class Pool {
  public:
   using Function = void (*)(void* context, int64_t begin, int64_t end, int64_t worker);
 
-  /// The pool of this process, started with the machine's processors when first used.
+  /// The pool of this process, started when first used with as many workers as it has processors.
   static Pool& process();
 
   explicit Pool(int64_t workers);
@@ -38,22 +39,26 @@ class Pool {
     Function fn = nullptr;
     int64_t count = 0;
     int64_t chunk = 1;
-    int64_t limit = 0;
+    std::atomic<int64_t> limit{0};
     std::atomic<int64_t> next{0};
     std::atomic<int64_t> active{0};
   };
-  void work(int64_t worker);
+  /// Where one worker waits when it has spun for nothing.
+  struct Bed {
+    std::atomic<bool> parked{false};
+    std::condition_variable wake;
+  };
+  void work(int64_t worker, Bed& bed);
   void drain(int64_t worker);
 
   std::vector<std::thread> threads_;  // guarded by callers_
+  std::deque<Bed> beds_;              // of worker 1, 2, ...; likewise
   std::atomic<int64_t> workers_{1};
   std::mutex callers_;
   Job job_;
   std::atomic<uint64_t> generation_{0};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::atomic<int64_t> parked_{0};
 };
 
 }  // namespace ferrite::core::run
