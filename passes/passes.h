@@ -24,6 +24,9 @@ bool fold_batch_norm(Graph& graph);
 /// Turns a convolution and a constant per channel that is multiplied with or added to its result into a
 /// convolution.
 bool fold_channel_affine(Graph& graph);
+/// Turns a scatter upon a constant that puts one update on each line into a choice at each element, which needs no
+/// tensor to scatter into and goes into what reads it.
+bool scatter_into_constant(Graph& graph);
 
 RuleSet simplify();
 RuleSet recognise_gelu();

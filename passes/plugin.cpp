@@ -25,6 +25,9 @@ void add_passes(ferrite::PluginBuilder& builder, const ferrite::PluginContext&) 
                   .run_after("passes.compose_views"));
   builder.add(pass("post_grad", "passes.fold_batch_norm", passes::fold_batch_norm)
                   .run_after("passes.fold_channel_affine"));
+  builder.add(pass("post_grad", "passes.scatter_into_constant", passes::scatter_into_constant)
+                  .run_after("passes.compose_views")
+                  .run_before("passes.cse"));
   builder.add(pass("post_grad", "passes.cse", passes::merge_common).run_after("passes.fold_batch_norm"));
   builder.add(pass("post_grad", "passes.dead_code", passes::drop_dead).run_after("passes.cse"));
 

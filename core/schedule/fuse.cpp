@@ -276,7 +276,8 @@ class Fuser {
         return "not a memory dependency";
       }
     }
-    if (shared == 0) {
+    // Where neither has a loop there is one iteration, and they are in it.
+    if (shared == 0 && (first.shared > 0 || second.shared > 0)) {
       text = "the loops around the shared buffer differ";
       return mismatch(program_, edge.first, edge.second, edge.buffer);
     }

@@ -148,11 +148,31 @@ class Inliner {
         return false;
       if (recomputed && reader_points * reads > 4 * points && cost.loads > 0 && cost.prims > 0) return false;
     }
-    if (view || readers.size() == 1) return true;
+    if (view) return true;
+    if (picks_few(producer, points)) return false;
+    if (readers.size() == 1) return true;
     if (cost.loads == 0 && cost.expensive == 0) return true;
     // Several readers: only where reading the inputs instead costs no more than reading the result would.
-    bool small = cost.prims <= 2 && cost.expensive == 0 && cost.indirect == 0 && readers.size() <= 3;
+    // An index that is computed again is checked again: only where it serves many elements, as along a line of them.
+    bool small = cost.prims <= 2 && cost.expensive == 0 && readers.size() <= 3 &&
+                 (cost.indirect == 0 || cost.loaded_elements * 4 <= points);
     return small && cost.loaded_elements * 10 <= points * 12 && !could_be_epilogue(s);
+  }
+
+  /// Whether it picks a few elements, by number, of what another statement makes: done where that is at hand, it need not be kept
+  /// until its reader runs.
+  bool picks_few(const Statement& producer, int64_t points) const {
+    const auto picked = [&](const BodyOp& load) {
+      return std::ranges::any_of(producer.ops, [&](const BodyOp& op) {
+        return op.code == FE_OP_INDIRECT && std::ranges::any_of(load.index, [&](index::Expr expr) {
+                 return program_.pool.depends_on(expr, op.symbol);
+               });
+      });
+    };
+    return std::ranges::any_of(producer.ops, [&](const BodyOp& op) {
+      return op.code == FE_OP_LOAD && !deps_.writers[program_.storage(op.buffer)].empty() &&
+             program_.buffers[op.buffer].elements() >= 16 * points && picked(op);
+    });
   }
 
   static bool reads_as_operand_op(const Statement& reader, OpId id) {
@@ -166,7 +186,7 @@ class Inliner {
     return false;
   }
 
-  /// Whether a reduction or contraction with the same parallel loops makes one of the inputs.
+  /// Whether a contraction with the same parallel loops makes one of the inputs, and the others do not wait for it.
   bool could_be_epilogue(uint32_t s) const {
     const auto& statement = program_.statements[s];
     for (BufferId b : deps_.reads[s])
@@ -174,7 +194,11 @@ class Inliner {
         const auto& writer = program_.statements[w];
         if (writer.kind == FE_STATEMENT_CONTRACT &&
             writer.points(VarKind::parallel) == statement.points(VarKind::parallel))
-          return true;
+          return std::ranges::none_of(deps_.reads[s], [&](BufferId other) {
+            return other != b && std::ranges::any_of(deps_.writers[other], [&](uint32_t maker) {
+                     return maker > w && std::ranges::find(deps_.reads[maker], b) != deps_.reads[maker].end();
+                   });
+          });
       }
     return false;
   }

@@ -22,7 +22,9 @@ Result<void> check_shared(const Schedule& schedule, const Group& group) {
       return fault(s, fmt::format("it lacks the {} variables that its group shares", group.shared));
     if (group.statements.size() == 1) break;
     const bool contract = statement.kind == FE_STATEMENT_CONTRACT;
-    if (group.shared == 0 || (contract && k > 0) ||
+    const bool has_loops =
+        statement.parallel_count() > 0 || program.statements[group.statements[0]].parallel_count() > 0;
+    if ((group.shared == 0 && has_loops) || (contract && k > 0) ||
         (statement.kind != FE_STATEMENT_MAP && statement.kind != FE_STATEMENT_REDUCE && !contract))
       return fault(s, "it has to be a group of its own");
     const auto& first = program.statements[group.statements[0]];

@@ -203,6 +203,50 @@ OpDef scatter_elements_op() {
                        "scatter_elements(%x, %i, %u) {reduction = \"max\"}")});
 }
 
+OpDef scatter_into_constant_op() {
+  return op_def("scatter_into_constant")
+      .doc(
+          "`size` elements along the axis for each index: the update at the coordinate that the index names, "
+          "`fill` "
+          "elsewhere. Indices and updates have size 1 there; see scatter_elements.")
+      .operands("indices", "updates", "fill")
+      .attr(attr("axis", 0))
+      .required(attr("size", 1))
+      .infer([](const Instance& op) {
+        auto indices = typed(op, 0, FE_PRIM_INT), updates = typed(op, 1, any_class);
+        need_same_dtype(op, 2, updates.dtype);
+        need_rank(op, 2, op.operand(2).rank(), 0, 0);
+        need_rank(op, 0, indices.rank(), 1, 64);
+        need_fit(updates.dims == indices.dims, op, "the updates ", to_string(updates), " and the indices ",
+                 to_string(indices), " differ in dims");
+        auto axis = static_cast<size_t>(axis_of(op, indices.rank()));
+        need_fit(indices.dims[axis] == 1, op, "the indices ", to_string(indices), " have not size 1 in dim ",
+                 axis);
+        int64_t size = op.attrs.integer("size");
+        need_value(size >= 0 && size <= large, op, "size", "is ", size);
+        need_addressable(op, size, indices.dims);
+        updates.dims[axis] = size;
+        element_count(op, updates.dims);
+        return std::vector{updates};
+      })
+      .lower([](Lowering& l) {
+        int64_t size = l.op.attrs.integer("size");
+        auto axis = static_cast<size_t>(axis_of(l.op, l.op.operand(0).rank()));
+        DType counted = size <= (int64_t{1} << 31) ? i32 : i64;
+        l.map(0, [&](const Indices& i) {
+          Indices at = i;
+          at[axis] = l.constant_index(0);
+          Idx wanted = l.indirect(l.load(0, at), size);
+          return where(l.value(i[axis], counted) == l.value(wanted, counted), l.load(1, at),
+                       load_single(l, 2));
+        });
+      })
+      .samples({sample("%i: i64[3,1], %u: f32[3,1], %f: f32[]",
+                       "scatter_into_constant(%i, %u, %f) {axis = 1, size = 4}"),
+                sample("%i: i32[2,1,3], %u: i32[2,1,3], %f: i32[]",
+                       "scatter_into_constant(%i, %u, %f) {axis = -2, size = 3}")});
+}
+
 OpDef scatter_nd_op() {
   return op_def("scatter_nd")
       .doc(
@@ -276,8 +320,8 @@ OpDef one_hot_op() {
 }  // namespace
 
 void add_index(PluginBuilder& builder, const PluginContext&) {
-  for (auto make :
-       {gather_op, gather_elements_op, gather_nd_op, scatter_elements_op, scatter_nd_op, one_hot_op})
+  for (auto make : {gather_op, gather_elements_op, gather_nd_op, scatter_elements_op,
+                    scatter_into_constant_op, scatter_nd_op, one_hot_op})
     builder.add(make());
 }
 

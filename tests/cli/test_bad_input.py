@@ -34,6 +34,12 @@ graph @fixed(%x: f32[2,3]) -> (%2 "y") {
   %2 = exp(%1) from "third"
 }
 """
+SCATTER = """ferrite graph 0
+graph @scatter(%i: i64[2,1], %u: f32[2,1]) -> (%0 "r") {
+  %zero = full() {dtype = f32, shape = [2, 5]}
+  %0 = scatter_elements(%zero, %i, %u) {axis = 1} from "Put"
+}
+"""
 GATHER = """ferrite graph 0
 graph @pick(%x: f32[3,5], %i: i64[2]) -> (%0 "y") {
   %0 = gather(%x, %i) {axis = 1} from "Pick"
@@ -49,7 +55,7 @@ graph @fails(%x: f32[4]) -> (%0 "y") {
 class BadInputTest(ProgramTest):
     def setUp(self):
         super().setUp()
-        for name, text in (("sum", SUM), ("fixed", FIXED), ("gather", GATHER), ("fails", FAILS)):
+        for name, text in (("sum", SUM), ("fixed", FIXED), ("gather", GATHER), ("scatter", SCATTER), ("fails", FAILS)):
             (self.folder / f"{name}.fe").write_text(text)
 
     def call(self, *words, environment=None, **more):
@@ -202,6 +208,14 @@ class Inputs(BadInputTest):
         done = self.call(*words, "--device", "interpreter")
         self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
         self.assertRegex(done.stderr, r"^ferrite: FE-X21 .*Pick")
+
+    def test_index_of_a_scatter_upon_a_constant(self):
+        for number, status in ((-5, 0), (4, 0), (5, BAD_INPUT), (-6, BAD_INPUT)):
+            i = self.array(np.array([[1], [number]]), "i.npy")
+            done = self.call("run", "scatter.fe", "-i", f"i={i}")
+            self.assertEqual(done.returncode, status, done.stderr)
+            if status:
+                self.assertRegex(done.stderr, r"^ferrite: FE-X10 .*Put")
 
 
 class Sizes(BadInputTest):

@@ -191,7 +191,21 @@ void Generator::scatter() {
     return t.rank() >= 1 && t.elements() > 0 && t.dtype != boolean && t.magnitude < 1000;
   });
   if (!k) return;
-  const auto t = w_.values[*k];
+  auto t = w_.values[*k];
+  if (random_.chance(0.3)) {
+    // Upon a constant, which need not become a tensor.
+    const auto fill = random_.integer(0, 3);
+    const size_t count = w_.values.size();
+    Tensor base = t;
+    base.magnitude = 3;
+    base.error = 0;
+    emit(base, fmt::format("full() {{dtype = {}, shape = [{}], value = {}.0}}", name_of(t.dtype),
+                           fmt::join(t.dims, ", "), fill));
+    if (w_.values.size() > count) {
+      k = count;
+      t = w_.values[count];
+    }
+  }
   const auto axis = static_cast<size_t>(random_.integer(0, static_cast<int64_t>(t.rank()) - 1));
   static const std::vector<std::string> reductions = {"none", "add", "max", "min"};
   const auto reduction = random_.pick(reductions);

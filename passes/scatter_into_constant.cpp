@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A scatter upon a constant that puts at most one update on each line along its axis is a choice at each element.
+#include <cstring>
+
+#include "passes.h"
+
+namespace ferrite::passes {
+namespace {
+
+constexpr uint64_t most_compared_bytes = 1 << 20;
+
+/// The number that every element of x is, as a scalar; none where it is not known to be one.
+Value fill_of(Graph& g, Value x) {
+  const auto as_scalar = [&](Value one) {
+    return one.rank() == 0 ? one : g.make("reshape", {one}, {attr("shape", Dims{})});
+  };
+  if (Node node = x.producer()) {
+    if (node.op() == "full") return g.scalar(x.dtype(), node.attrs().number("value"));
+    const bool repeats = node.op() == "expand" && node.operand(0).is_constant();
+    return repeats && node.operand(0).type().elements() == 1 ? as_scalar(node.operand(0)) : Value();
+  }
+  const auto view = x.view();
+  const auto bytes = bytes_of(x.dtype(), 1);
+  // Elements of less than a byte, and those that are not there to be looked at, are left alone.
+  if (!x.is_constant() || !view.data || view.data_bytes > most_compared_bytes || view.data_bytes == 0 ||
+      bytes_of(x.dtype(), 2) != 2 * bytes)
+    return {};
+  const auto* data = static_cast<const char*>(view.data);
+  const auto all = view.data_bytes - static_cast<uint64_t>(bytes);
+  if (std::memcmp(data, data + bytes, all) != 0) return {};
+  return g.literal({x.dtype(), {}}, data);
+}
+
+/// The attributes of the op that takes the scatter's place; none where it is no such scatter.
+bool one_update_a_line(Node scatter, size_t& axis) {
+  if (scatter.op() != "scatter_elements") return false;
+  const auto reduction = scatter.attrs().string("reduction");
+  if (reduction != "none" && reduction != "add") return false;
+  const auto base = scatter.operand(0).dims(), indices = scatter.operand(1).dims();
+  const auto given = scatter.attrs().integer("axis");
+  axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(base.size()) : given);
+  for (size_t d = 0; d < base.size(); ++d)
+    if (base[d] < 0 || indices[d] != (d == axis ? 1 : base[d])) return false;
+  return true;
+}
+
+}  // namespace
+
+bool scatter_into_constant(Graph& graph) {
+  bool changed = false;
+  for (Node node : graph.nodes()) {
+    size_t axis = 0;
+    if (!one_update_a_line(node, axis)) continue;
+    graph.set_insertion(node);
+    Value fill = fill_of(graph, node.operand(0));
+    if (!fill) continue;
+    Value updates = node.operand(2);
+    if (node.attrs().string("reduction") == "add") updates = graph.make("add", {fill, updates});
+    const auto size = node.operand(0).dims()[axis];
+    Value result = graph.make("scatter_into_constant", {node.operand(1), updates, fill},
+                              {attr("axis", static_cast<int64_t>(axis)), attr("size", size)});
+    graph.replace_uses(node.result(), result);
+    graph.erase(node);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace ferrite::passes
