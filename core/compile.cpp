@@ -18,6 +18,7 @@
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
 #include "core/schedule/layout.h"
+#include "core/schedule/split.h"
 #include "core/support/elapsed.h"
 #include "core/text/lexer.h"
 
@@ -317,6 +318,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     FE_CHECK(plugin::run_post_fusion(*c.schedule, registry, gate, ledger));
     // Groups are final: maps move into the statement whose loops they share.
     schedule::drop_unread(*c.schedule);
+    // A reduction with few results is divided, so that all workers have a part of it.
+    if (options.fuse) schedule::split_reductions(*c.schedule, ledger);
     if (place::has_libraries(devices)) {
       parts = *c.schedule;
       schedule::expose_epilogues(*parts);

@@ -9,6 +9,7 @@
 #include "core/schedule/advisor.h"
 #include "core/schedule/alignment.h"
 #include "core/schedule/group_kernel.h"
+#include "core/schedule/split.h"
 #include "core/schedule/traffic.h"
 
 namespace ferrite::core::schedule {
@@ -276,8 +277,8 @@ class Fuser {
         return "not a memory dependency";
       }
     }
-    // Where neither has a loop there is one iteration, and they are in it.
-    if (shared == 0 && (first.shared > 0 || second.shared > 0)) {
+    // Where neither has a loop there is one iteration, and they are in it. Maps may run inside of a whole reduction.
+    if (shared == 0 && (first.shared > 0 || second.shared > 0) && !inside_whole_reduction(first, second)) {
       text = "the loops around the shared buffer differ";
       return mismatch(program_, edge.first, edge.second, edge.buffer);
     }
@@ -301,6 +302,18 @@ class Fuser {
         return "cost";
       }
     return {};
+  }
+
+  /// Whether all but one statement are maps with the loops of that one, a reduction of everything that is done soon or divided among
+  /// workers.
+  bool inside_whole_reduction(const Group& first, const Group& second) const {
+    const auto all = members(first, second);
+    const auto& reduction = program_.statements[all.back()];
+    return reduction.kind == FE_STATEMENT_REDUCE && reduction.parallel_count() == 0 &&
+           std::ranges::all_of(
+               std::span(all).first(all.size() - 1),
+               [&](uint32_t s) { return is_prologue(program_, program_.statements[s], reduction); }) &&
+           (work(first) + work(second) <= limits_.small_work || parts_that_pay(program_, reduction) > 1);
   }
 
   /// Why two groups that can be one are better apart; empty where they are not.

@@ -22,18 +22,6 @@ std::vector<Access> accesses(const LoopProgram& program, const Statement& statem
   return result;
 }
 
-/// Elements from one value of the variable to the next; none where that differs from place to place.
-std::optional<int64_t> step(const LoopProgram& program, const Access& access, index::Symbol symbol) {
-  const auto& strides = program.buffers[access.storage].strides;
-  int64_t step = 0;
-  for (size_t d = 0; d < access.index->size(); ++d) {
-    const auto coefficient = program.pool.coefficient((*access.index)[d], symbol);
-    if (!coefficient) return std::nullopt;
-    step += *coefficient * strides[d];
-  }
-  return step;
-}
-
 /// What one statement moves with the variable at `position` innermost, by storage and direction. A statement that lacks the
 /// variable moves little beside those that have it.
 using Moved = std::map<std::pair<BufferId, bool>, int64_t>;
@@ -42,7 +30,7 @@ Moved moved(const LoopProgram& program, const Statement& statement, size_t posit
   for (const auto& access : accesses(program, statement)) {
     int64_t bytes = program.buffers[access.storage].bytes();
     if (position < statement.vars.size() && statement.vars[position].extent > 1) {
-      const auto each = step(program, access, statement.vars[position].symbol);
+      const auto each = step_of(program, access.storage, *access.index, statement.vars[position].symbol);
       if (!each || *each < 0 || *each > 1) bytes *= uncoalesced;
     }
     auto [found, added] = result.emplace(std::pair(access.storage, access.store), bytes);
@@ -66,6 +54,18 @@ int64_t sum(const std::vector<Moved>& parts) {
 }
 
 }  // namespace
+
+std::optional<int64_t> step_of(const LoopProgram& program, BufferId buffer,
+                               std::span<const index::Expr> index, index::Symbol symbol) {
+  const auto& strides = program.buffers[buffer].strides;
+  int64_t step = 0;
+  for (size_t d = 0; d < index.size(); ++d) {
+    const auto coefficient = program.pool.coefficient(index[d], symbol);
+    if (!coefficient) return std::nullopt;
+    step += *coefficient * strides[d];
+  }
+  return step;
+}
 
 int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements, uint32_t shared,
                 bool one_nest) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+
 #include "core/schedule/schedule.h"
 
 #include "core/loop/verify.h"

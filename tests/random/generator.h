@@ -117,7 +117,8 @@ class Generator {
 
   GraphWriter w_;
   RandomSource& random_;
-  double empty_ = 0.01;  ///< how often a dim has size 0: seldom, but in some graphs often
+  int64_t most_ = most_elements;  ///< of one value
+  double empty_ = 0.01;           ///< how often a dim has size 0: seldom, but in some graphs often
 };
 
 }  // namespace ferrite::random_graphs

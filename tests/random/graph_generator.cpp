@@ -7,7 +7,15 @@ GeneratedGraph Generator::run() {
   if (random_.chance(0.1)) empty_ = 0.15;
   const int64_t first = random_.integer(1, 3);
   for (int64_t k = 0; k < first; ++k) fresh(random_dtype(), random_dims(), -1);
-  const auto wanted = random_.integer(3, 25);
+  auto wanted = random_.integer(3, 25);
+  if (random_.chance(0.05)) {
+    // Large enough that its reductions are divided among workers.
+    static const std::vector<Dims> large = {{150001},   {3, 50021},   {4096, 40}, {2, 70000},
+                                            {40961, 4}, {600, 8, 32}, {1, 163840}};
+    most_ = int64_t{1} << 18;
+    wanted = random_.integer(3, 8);
+    fresh(random_dtype(), random_.pick(large), -1);
+  }
   for (int attempt = 0; w_.node_count() < wanted && attempt < 400; ++attempt) step();
   return w_.finish(outputs());
 }
@@ -47,7 +55,7 @@ std::optional<size_t> Generator::choose_float(size_t low_rank) {
 }
 
 void Generator::emit(Tensor t, const std::string& call) {
-  if (t.elements() > most_elements) return;
+  if (t.elements() > most_) return;
   if (is_float(t.dtype)) {
     // Exact while its multiples of the quantum fit the significand.
     const double limit = std::ldexp(1.0, t.dtype == f64 ? 52 : t.dtype == f32 ? 23 : t.dtype == f16 ? 10 : 7);

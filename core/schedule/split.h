@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Dividing what one worker would do alone: reductions with few results, and those over rows beside others along them.
+#pragma once
+
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+
+/// Into how many parts a reduction over all loops of `statement` is better divided; 1 where it is not.
+int64_t parts_that_pay(const LoopProgram& program, const Statement& statement);
+
+/// Turns groups of one reduction that leave workers idle, or walk too many pages, into one of many parts, one of what is left where
+/// these are not of one size, and one of what they give. What stands around the reduction is merged into it first. Counts follow
+/// from the shape alone. Run after post_fusion. A record of kind "split" each.
+void split_reductions(Schedule& schedule, Ledger& ledger);
+
+}  // namespace ferrite::core::schedule
