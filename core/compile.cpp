@@ -18,6 +18,7 @@
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
 #include "core/schedule/layout.h"
+#include "core/schedule/memory.h"
 #include "core/schedule/split.h"
 #include "core/support/elapsed.h"
 #include "core/text/lexer.h"
@@ -320,6 +321,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     schedule::drop_unread(*c.schedule);
     // A reduction with few results is divided, so that all workers have a part of it.
     if (options.fuse) schedule::split_reductions(*c.schedule, ledger);
+    // Kernels run in an order in which less has to live at a time.
+    schedule::order_for_memory(*c.schedule);
     if (place::has_libraries(devices)) {
       parts = *c.schedule;
       schedule::expose_epilogues(*parts);
@@ -337,7 +340,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
       options.threads, options.jobs,        options.listings || options.to == "code",
       &kernels,        options.observation, options.load};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split
-  if (parts) merged = groups;
+  if (parts || devices.size() > 1) merged = groups;
   place::Placement placement;
   while (true) {
     const size_t refused = refusals.count(), declined = refusals.groups.size();
@@ -347,6 +350,11 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     placement = place::place(groups, devices, refusals, ledger);
     // Libraries that cover a group, or a part of it and leave the rest to the code generator.
     if (parts) FE_CHECK(place::select_libraries(groups, *parts, placement, devices, costs, refusals, ledger));
+    // Where most lives at a time, results take the place of operands that nobody reads again.
+    std::vector<bool> in_place;
+    for (const auto& choice : placement)
+      in_place.push_back(!choice.compiler && choice.device + 1 == devices.size());
+    schedule::store_in_place(groups, in_place, ledger);
     run::Builder builder(groups, devices, placement, regions, build, refusals, ledger);
     // A kernel for each group, and the cheapest candidate that is proposed for it.
     FE_CHECK(c.kernel ? builder.select(*c.kernel) : builder.select());

@@ -18,6 +18,8 @@ config.substitutions += [
     ("%refused", f"{config.test_source_root}/refused.sh {parameter['ferrite']}"),
     # Compiled and interpreted results agree.
     ("%same_result", f"{parameter['python']} {config.test_source_root}/same_result.py {parameter['ferrite']}"),
+    # The memory plan needs no more than op-by-op execution.
+    ("%within_eager", f"{parameter['python']} {config.test_source_root}/within_eager.py {parameter['ferrite']}"),
     # Each stage gives from the text of the one before what it gives from the model.
     ("%every_stage", f"{parameter['python']} {config.test_source_root}/every_stage.py {parameter['ferrite']}"),
     # The command line is wrong: its message, and exit status 2.
