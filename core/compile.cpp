@@ -319,8 +319,11 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     FE_CHECK(plugin::run_post_fusion(*c.schedule, registry, gate, ledger));
     // Groups are final: maps move into the statement whose loops they share.
     schedule::drop_unread(*c.schedule);
-    // A reduction with few results is divided, so that all workers have a part of it.
-    if (options.fuse) schedule::split_reductions(*c.schedule, ledger);
+    // Reductions over rows go where rows are at hand; one with few results is divided, so that all workers have a part of it.
+    if (options.fuse) {
+      schedule::mix_orders(*c.schedule, ledger);
+      schedule::split_reductions(*c.schedule, ledger);
+    }
     // Kernels run in an order in which less has to live at a time.
     schedule::order_for_memory(*c.schedule);
     if (place::has_libraries(devices)) {

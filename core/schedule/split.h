@@ -14,4 +14,9 @@ int64_t parts_that_pay(const LoopProgram& program, const Statement& statement);
 /// from the shape alone. Run after post_fusion. A record of kind "split" each.
 void split_reductions(Schedule& schedule, Ledger& ledger);
 
+/// Puts reductions over rows into the group before them that works along these and has at hand what they read: in each block of rows
+/// a part of them, and a group behind that combines the parts. What only they read of it then lives inside a block. Layer norm's
+/// backward is such: TorchInductor's "mix order reduction" (pull request 165370). A record of kind "split", outcome "mixed", each.
+void mix_orders(Schedule& schedule, Ledger& ledger);
+
 }  // namespace ferrite::core::schedule

@@ -15,6 +15,14 @@ GeneratedGraph Generator::run() {
     most_ = int64_t{1} << 18;
     wanted = random_.integer(3, 8);
     fresh(random_dtype(), random_.pick(large), -1);
+    // Along rows and then over them, as in the gradients of a normalisation.
+    if (random_.chance(0.5)) {
+      fresh(f32, {4096, 40}, -1);
+      softmax();
+      normalise();
+      reduce();
+      reduce();
+    }
   }
   for (int attempt = 0; w_.node_count() < wanted && attempt < 400; ++attempt) step();
   return w_.finish(outputs());

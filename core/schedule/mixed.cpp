@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reductions over rows inside the group that works along them: each block of rows gives a part, while it is near.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "core/schedule/body.h"
+#include "core/schedule/split.h"
+#include "core/schedule/splitter.h"
+
+namespace ferrite::core::schedule {
+namespace {
+
+constexpr int64_t near_bytes = 128 << 10;  // of what a block touches: it is read again by each statement
+constexpr int64_t least_blocks = 16, least_rows = 4;
+constexpr int64_t least_saved = 256 << 10;  // bytes
+
+/// Turn this: reduction 0 = sum %a   and   reduction 0 = max %b, over the same loops
+/// into this: reduction 0 = sum %a; reduction 1 = max %b, in one statement
+void join(LoopProgram& program, ProgramStatement& into, ProgramStatement other) {
+  Substitution same_loops;
+  for (size_t k = 0; k < other.vars.size(); ++k)
+    same_loops.emplace_back(other.vars[k].symbol, program.pool.symbol(into.vars[k].symbol));
+  for (auto& op : other.ops)
+    if (op.code == FE_OP_REDUCED) op.bits += into.reductions.size();
+  BodyWriter body(program.pool);
+  renumber(into, body.splice(into.ops, {}, none, nullptr));
+  renumber(other, body.splice(other.ops, same_loops, none, nullptr));
+  into.ops = std::move(body.ops);
+  into.reductions.insert(into.reductions.end(), other.reductions.begin(), other.reductions.end());
+  for (auto& store : other.stores) {
+    for (auto& expr : store.index) expr = program.pool.substitute(expr, same_loops);
+    into.stores.push_back(std::move(store));
+  }
+  for (auto& origin : other.origins)
+    if (std::ranges::find(into.origins, origin) == into.origins.end())
+      into.origins.push_back(std::move(origin));
+}
+
+bool same_loops(const Statement& x, const Statement& y) {
+  return std::ranges::equal(
+      x.vars, y.vars, [](const Var& a, const Var& b) { return a.extent == b.extent && a.kind == b.kind; });
+}
+
+/// The dim of an access that the variable addresses, alone in it and in no other; none where there is no such.
+std::optional<size_t> dim_of(const LoopProgram& program, std::span<const index::Expr> index,
+                             index::Symbol symbol) {
+  std::optional<size_t> found;
+  for (size_t d = 0; d < index.size(); ++d) {
+    if (!program.pool.depends_on(index[d], symbol)) continue;
+    if (found || program.pool.as_symbol(index[d]) != symbol) return std::nullopt;
+    found = d;
+  }
+  return found;
+}
+
+/// One group along rows, and the reductions over the rows that may go into it.
+class Mixer {
+ public:
+  explicit Mixer(Schedule& schedule) : schedule_(schedule), program_(schedule.program) {
+    const auto deps = Dependencies::of(program_);
+    group_of_.resize(program_.statements.size());
+    users_.resize(program_.buffers.size());
+    for (size_t g = 0; g < schedule.groups.size(); ++g)
+      for (uint32_t s : schedule.groups[g].statements) {
+        group_of_[s] = g;
+        for (const auto* list : {&deps.reads[s], &deps.writes[s]})
+          for (BufferId b : *list) users_[b].insert(g);
+      }
+    writers_ = deps.writers;
+    for (BufferId b : program_.outputs) outputs_.insert(program_.storage(b));
+    for (const auto& buffer : program_.buffers)
+      if (buffer.base != none) outputs_.insert(buffer.base);  // storages of several contents stay as they are
+  }
+
+  /// Whether the group works along rows: one shared loop, and a reduction inside it.
+  bool works_along_rows(size_t g) const {
+    const auto& group = schedule_.groups[g];
+    return group.shared == 1 && group.statements.size() > 1 &&
+           std::ranges::all_of(group.statements,
+                               [&](uint32_t s) {
+                                 const auto kind = program_.statements[s].kind;
+                                 return kind == FE_STATEMENT_MAP || kind == FE_STATEMENT_REDUCE;
+                               }) &&
+           std::ranges::any_of(group.statements, [&](uint32_t s) {
+             return program_.statements[s].kind == FE_STATEMENT_REDUCE;
+           });
+  }
+
+  /// Whether a group is a reduction over as many rows, of what the other one has at hand and nothing that is made behind it.
+  bool reduces_rows(size_t h, size_t g) const {
+    const auto& group = schedule_.groups[h];
+    const auto& statement = program_.statements[group.statements[0]];
+    const auto& rows = program_.statements[schedule_.groups[g].statements[0]];
+    if (h <= g || group.statements.size() != 1 || statement.kind != FE_STATEMENT_REDUCE ||
+        statement.parallel_count() == 0 || statement.vars.size() != statement.parallel_count() + 1 ||
+        statement.vars.back().extent != rows.vars[0].extent || statement.points(VarKind::parallel) == 0)
+      return false;
+    const auto stores = element_stores(program_, statement);
+    if (stores.empty() || std::ranges::find(stores, true) != stores.end()) return false;
+    bool at_hand = false;
+    for (const auto& op : statement.ops) {
+      if (op.code != FE_OP_LOAD) continue;
+      const BufferId b = program_.storage(op.buffer);
+      if (std::ranges::any_of(writers_[b], [&](uint32_t w) { return group_of_[w] > g; })) return false;
+      at_hand = at_hand || (users_[b].contains(g) && program_.buffers[b].elements() > rows.vars[0].extent);
+    }
+    return at_hand;
+  }
+
+  /// Puts the reductions into the group, where that reads less; what their parts give is combined in a group behind it.
+  /// Gives what it did, for people; empty where it did nothing.
+  std::string mix(size_t g, std::vector<size_t> reductions) {
+    group_ = g;
+    if (!find_local(reductions)) return {};
+    const auto rows = choose_rows(reductions);
+    if (rows == 0) return {};
+    const int64_t count = program_.statements[schedule_.groups[g].statements[0]].vars[0].extent;
+    std::vector<ProgramStatement> parts, combined;
+    for (size_t h : reductions) {
+      const auto& whole = program_.statements[schedule_.groups[h].statements[0]];
+      Cut cut;
+      cut.var = whole.parallel_count();
+      cut.parts = count / rows;
+      cut.steps = rows;
+      auto stores = element_stores(program_, whole);
+      Splitter splitter(program_, whole, std::move(stores), cut);
+      add(parts, splitter.part(false));
+      add(combined, splitter.combined());
+    }
+    for (uint32_t s : schedule_.groups[g].statements) cut_rows(program_.statements[s], rows);
+    // Their first variable is the block; what they read of local buffers has the rows of a block in a dim of its own.
+    for (auto& part : parts) cut_local(part, part.vars[0].symbol, part.vars.back().symbol, rows);
+    for (BufferId b : local_) cut_dim(program_.buffers[b], local_dim_.at(b), rows);
+    for (auto& part : parts) {
+      schedule_.groups[g].statements.push_back(static_cast<uint32_t>(program_.statements.size()));
+      program_.statements.push_back(std::move(part));
+    }
+    for (size_t h : reductions) schedule_.groups[h].statements.clear();
+    for (size_t k = 0; k < combined.size(); ++k) {
+      // In the place of the reductions, of which there are no fewer: all that reads them stands behind.
+      auto& group = schedule_.groups[reductions[k]];
+      group.shared = static_cast<uint32_t>(combined[k].parallel_count());
+      group.statements = {static_cast<uint32_t>(program_.statements.size())};
+      program_.statements.push_back(std::move(combined[k]));
+    }
+    return fmt::format("blocks of {} rows", rows);
+  }
+
+ private:
+  void add(std::vector<ProgramStatement>& list, ProgramStatement statement) {
+    for (auto& other : list)
+      if (same_loops(other, statement)) return join(program_, other, std::move(statement));
+    list.push_back(std::move(statement));
+  }
+
+  /// What the group writes and it or the reductions read: it must be theirs alone, and lie row by row.
+  bool find_local(const std::vector<size_t>& reductions) {
+    const auto& members = schedule_.groups[group_].statements;
+    for (uint32_t s : members)
+      for (const auto& store : program_.statements[s].stores) {
+        const BufferId b = store.buffer;
+        if (store.mode != FE_STORE_SET || program_.buffers[b].base != none) return false;
+        const bool read = std::ranges::any_of(users_[b], [&](size_t user) {
+          return std::ranges::any_of(schedule_.groups[user].statements, [&](uint32_t reader) {
+            return std::ranges::any_of(program_.statements[reader].ops, [&](const BodyOp& op) {
+              return op.code == FE_OP_LOAD && program_.storage(op.buffer) == b;
+            });
+          });
+        });
+        const bool alone = program_.buffers[b].role == Role::temporary && !outputs_.contains(b) &&
+                           std::ranges::all_of(users_[b], [&](size_t user) {
+                             return user == group_ || std::ranges::find(reductions, user) != reductions.end();
+                           });
+        if (alone) local_.insert(b);
+        // What others read too may not be read here: its rows would be addressed in two ways.
+        if (!alone && read && (reads(members, b) || std::ranges::any_of(reductions, [&](size_t h) {
+                                 return reads(schedule_.groups[h].statements, b);
+                               })))
+          return false;
+      }
+    auto rows_lie_alike = [&](const ProgramStatement& statement, index::Symbol row) {
+      const auto fits = [&](BufferId b, std::span<const index::Expr> index) {
+        if (!local_.contains(b)) return true;
+        const auto dim = dim_of(program_, index, row);
+        return dim && local_dim_.emplace(b, *dim).first->second == *dim;
+      };
+      return std::ranges::all_of(statement.ops,
+                                 [&](const BodyOp& op) {
+                                   return op.code != FE_OP_LOAD ||
+                                          fits(program_.storage(op.buffer), op.index);
+                                 }) &&
+             std::ranges::all_of(statement.stores,
+                                 [&](const Store& store) { return fits(store.buffer, store.index); });
+    };
+    for (uint32_t s : members)
+      if (!rows_lie_alike(program_.statements[s], program_.statements[s].vars[0].symbol)) return false;
+    for (size_t h : reductions) {
+      const auto& statement = program_.statements[schedule_.groups[h].statements[0]];
+      if (!rows_lie_alike(statement, statement.vars.back().symbol)) return false;
+    }
+    return true;
+  }
+
+  bool reads(const std::vector<uint32_t>& statements, BufferId b) const {
+    return std::ranges::any_of(statements, [&](uint32_t s) {
+      return std::ranges::any_of(program_.statements[s].ops, [&](const BodyOp& op) {
+        return op.code == FE_OP_LOAD && program_.storage(op.buffer) == b;
+      });
+    });
+  }
+
+  /// Rows of a block, a divisor of their number; 0 where it does not pay.
+  int64_t choose_rows(const std::vector<size_t>& reductions) const {
+    const int64_t count = program_.statements[schedule_.groups[group_].statements[0]].vars[0].extent;
+    int64_t touched = 0, saved = 0, parts = 0;
+    for (BufferId b = 0; b < users_.size(); ++b) {
+      const bool here = users_[b].contains(group_);
+      const bool there = std::ranges::any_of(reductions, [&](size_t h) { return users_[b].contains(h); });
+      const int64_t bytes = program_.buffers[b].bytes();
+      if (here && bytes >= count) touched += bytes;
+      if (here && there) saved += local_.contains(b) ? 2 * bytes : bytes;
+    }
+    for (size_t h : reductions)
+      parts += 8 * program_.statements[schedule_.groups[h].statements[0]].points(VarKind::parallel);
+    for (int64_t rows = std::min(count / least_blocks, near_bytes * count / std::max<int64_t>(touched, 1));
+         rows >= least_rows; --rows)
+      if (count % rows == 0) return saved >= least_saved && 2 * parts * (count / rows) < saved ? rows : 0;
+    return 0;
+  }
+
+  /// Turn variable i into block b and row r of it, i being rows * b + r.
+  void cut_rows(ProgramStatement& statement, int64_t rows) {
+    auto& pool = program_.pool;
+    const Var whole = statement.vars[0];
+    const Var block{pool.new_symbol({0, whole.extent / rows - 1}), whole.extent / rows, VarKind::parallel};
+    const Var row{pool.new_symbol({0, rows - 1}), rows, VarKind::parallel};
+    statement.vars[0] = block;
+    statement.vars.insert(statement.vars.begin() + 1, row);
+    const index::Term terms[] = {{pool.symbol(block.symbol), rows}, {pool.symbol(row.symbol), 1}};
+    const std::pair<index::Symbol, index::Expr> replaced[] = {{whole.symbol, pool.linear(0, terms)}};
+    for (auto& op : statement.ops)
+      for (auto& expr : op.index) expr = pool.substitute(expr, replaced);
+    for (auto& store : statement.stores)
+      for (auto& expr : store.index) expr = pool.substitute(expr, replaced);
+    cut_local(statement, block.symbol, row.symbol, rows);
+  }
+
+  void cut_local(ProgramStatement& statement, index::Symbol block, index::Symbol row, int64_t) {
+    const auto cut = [&](BufferId b, std::vector<index::Expr>& index) {
+      if (!local_.contains(b)) return;
+      const auto dim = static_cast<ptrdiff_t>(local_dim_.at(b));
+      index[static_cast<size_t>(dim)] = program_.pool.symbol(block);
+      index.insert(index.begin() + dim + 1, program_.pool.symbol(row));
+    };
+    for (auto& op : statement.ops)
+      if (op.code == FE_OP_LOAD) cut(program_.storage(op.buffer), op.index);
+    for (auto& store : statement.stores) cut(store.buffer, store.index);
+  }
+
+  static void cut_dim(ProgramBuffer& buffer, size_t dim, int64_t rows) {
+    buffer.dims.insert(buffer.dims.begin() + static_cast<ptrdiff_t>(dim) + 1, rows);
+    buffer.dims[dim] /= rows;
+    buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
+  }
+
+  Schedule& schedule_;
+  LoopProgram& program_;
+  size_t group_ = 0;
+  std::vector<size_t> group_of_;         ///< by statement
+  std::vector<std::set<size_t>> users_;  ///< by storage: groups
+  std::vector<std::vector<uint32_t>> writers_;
+  std::set<BufferId> outputs_, local_;
+  std::map<BufferId, size_t> local_dim_;  ///< that rows address
+};
+
+}  // namespace
+
+void mix_orders(Schedule& schedule, Ledger& ledger) {
+  // What follows a reduction goes into it, where there is a group that may take it.
+  std::vector<bool> apart;
+  bool any = false;
+  for (size_t g = 0; g < schedule.groups.size(); ++g) {
+    const auto& group = schedule.groups[g];
+    const auto& first = schedule.program.statements[group.statements[0]];
+    any = any || (group.shared == 1 && group.statements.size() > 1 && first.kind == FE_STATEMENT_REDUCE);
+    apart.push_back(first.kind != FE_STATEMENT_REDUCE || first.parallel_count() + 1 != first.vars.size() ||
+                    std::any_of(group.statements.begin() + 1, group.statements.end(), [&](uint32_t s) {
+                      const auto& map = schedule.program.statements[s];
+                      return map.kind != FE_STATEMENT_MAP || map.vars.size() != first.parallel_count();
+                    }));
+  }
+  if (!any) return;
+  merge_statements(schedule, apart);
+  for (size_t g = 0; g < schedule.groups.size(); ++g) {
+    const auto& group = schedule.groups[g];
+    if (group.shared != 1 || group.statements.size() < 2) continue;
+    Mixer mixer(schedule);
+    if (!mixer.works_along_rows(g)) continue;
+    std::vector<size_t> reductions;
+    for (size_t h = g + 1; h < schedule.groups.size(); ++h)
+      if (mixer.reduces_rows(h, g)) reductions.push_back(h);
+    if (reductions.empty()) continue;
+    std::string names;
+    for (size_t h : reductions)
+      names += (names.empty() ? "" : ", ") +
+               origin_names(schedule.program.statements[schedule.groups[h].statements[0]]);
+    const auto along = origin_names(schedule.program.statements[group.statements[0]]);
+    const auto text = mixer.mix(g, std::move(reductions));
+    if (text.empty()) continue;
+    ledger.add({"split", names, along, "mixed", {}, text, 0});
+    std::erase_if(schedule.groups, [](const Group& other) { return other.statements.empty(); });
+    number_by_group(schedule);
+  }
+}
+
+}  // namespace ferrite::core::schedule

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One reduction as two: of parts, and of what these give.
+#pragma once
+
+#include <vector>
+
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+
+/// By store of a reduction: whether it runs at each step of it. Empty where the parts cannot be told from what follows them.
+std::vector<bool> element_stores(const LoopProgram& program, const Statement& statement);
+
+/// The variable of a reduction that is cut: into so many parts of so many steps, and the rest behind them.
+struct Cut {
+  size_t var = 0;
+  int64_t parts = 0, steps = 0, rest = 0;
+};
+
+/// Makes both of a statement that stays as it is; their buffers are added to the program.
+class Splitter {
+ public:
+  /// `element_stores` as of the function, not empty.
+  Splitter(LoopProgram& program, const ProgramStatement& whole, std::vector<bool> element_stores, Cut cut);
+
+  /// All parts, their number being the first variable; or what is left behind them, in the place behind theirs.
+  ProgramStatement part(bool rest);
+  /// What the whole stored when it was done, of what the parts have stored.
+  ProgramStatement combined();
+
+ private:
+  struct Partial {
+    uint32_t value = none, index = none;  ///< buffers, or operations that load them
+  };
+
+  BufferId add_buffer(DType dtype);
+  /// What the rest makes of a buffer that the parts have written.
+  BufferId version_of(BufferId base);
+
+  LoopProgram& program_;
+  const ProgramStatement whole_;
+  const std::vector<bool> element_stores_;
+  const Cut cut_;
+  std::vector<Partial> partial_;  ///< by reduction
+};
+
+}  // namespace ferrite::core::schedule
