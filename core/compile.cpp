@@ -19,6 +19,7 @@
 #include "core/run/build.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/memory.h"
+#include "core/schedule/reinplace.h"
 #include "core/schedule/split.h"
 #include "core/support/elapsed.h"
 #include "core/text/lexer.h"
@@ -283,6 +284,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   // Producers go into their consumers before groups are formed, so that fusion sees real traffic only.
   if (enters("inline")) {
     schedule::inline_producers(*c.program, ledger);
+    // What the model changes of its inputs is changed there.
+    schedule::reinplace(*c.program, ledger);
     FE_CHECK(loop::verify(*c.program));
     show("loops", "inline", c);
   }

@@ -350,7 +350,10 @@ Result<void> Program::run(run::Executable::Context* context, std::span<const voi
   for (size_t k = 0; k < program.outputs.size(); ++k)
     out.emplace_back(static_cast<std::byte*>(outputs[k]),
                      static_cast<size_t>(program.buffers[program.outputs[k]].bytes()));
-  return loop::evaluate(program, in, out);
+  // The inputs that a model changes are the caller's memory.
+  std::vector<loop::Memory> changed;
+  for (const auto& input : in) changed.emplace_back(const_cast<std::byte*>(input.data()), input.size());
+  return loop::evaluate(program, in, out, changed);
 }
 
 }  // namespace ferrite::core

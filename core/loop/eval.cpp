@@ -519,7 +519,7 @@ Result<void> evaluate(const StatementList& list, std::span<const Memory> given) 
 }
 
 Result<void> evaluate(const LoopProgram& program, std::span<const ConstMemory> inputs,
-                      std::span<const Memory> outputs) {
+                      std::span<const Memory> outputs, std::span<const Memory> changed) {
   if (inputs.size() != program.inputs.size() || outputs.size() != program.outputs.size())
     return error(FE_EINVALID, "FE-X20", "the program has {} inputs and {} outputs, not {} and {}",
                  program.inputs.size(), program.outputs.size(), inputs.size(), outputs.size());
@@ -567,6 +567,11 @@ Result<void> evaluate(const LoopProgram& program, std::span<const ConstMemory> i
                    outputs[k].size());
     if (bytes_needed(id) > 0)
       std::memcpy(outputs[k].data(), memory[list.storage[id]].data(), bytes_needed(id));
+  }
+  for (size_t k = 0; k < changed.size(); ++k) {
+    const BufferId id = program.inputs[k];
+    if (written[id] && bytes_needed(id) > 0)
+      std::memcpy(changed[k].data(), memory[id].data(), std::min(changed[k].size(), bytes_needed(id)));
   }
   return {};
 }

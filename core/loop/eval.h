@@ -20,9 +20,10 @@ using ConstMemory = std::span<const std::byte>;
 /// model's node), FE-X22 something that only a backend runs, or a call's own error. One thread; no state between calls.
 Result<void> evaluate(const StatementList& list, std::span<const Memory> memory);
 
-/// A whole program: `inputs` and `outputs` in the program's order.
+/// A whole program: `inputs` and `outputs` in the program's order. What it changes of its inputs goes into `changed`, by input, where
+/// that is not empty.
 Result<void> evaluate(const LoopProgram& program, std::span<const ConstMemory> inputs,
-                      std::span<const Memory> outputs);
+                      std::span<const Memory> outputs, std::span<const Memory> changed = {});
 
 /// A kernel: memory by buffer id; local buffers may have none.
 Result<void> evaluate(const Kernel& kernel, std::span<const Memory> memory);

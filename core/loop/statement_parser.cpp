@@ -45,6 +45,7 @@ Result<BufferId> StatementParser::declare_buffer(const std::vector<ProgramBuffer
       return at(where, error(FE_EINVALID, "FE-G02", "@{} is not a version of a buffer above", token.text));
     buffer = table[base->second];
     buffer.base = base->second;
+    buffer.kind = FE_BUFFER_OUTPUT;  // a statement writes it, whatever came before
     buffer.version = version;
   }
   if (!buffers_.emplace(std::string(token.text), id).second)

@@ -29,6 +29,7 @@ class Lowerer {
         return at(graph_.describe(id), error(FE_EUNSUPPORTED, "FE-K10", "no lowering for device '{}'{}{}",
                                              device_, declined.empty() ? "" : ": ", declined));
     }
+    FE_CHECK(store_mutations());
     for (const auto& output : graph_.outputs()) {
       FE_TRY(loop::BufferId id, buffer_of(output.value));
       // The first output that a value becomes owns its memory; the run copies what is asked for again.
@@ -92,6 +93,59 @@ class Lowerer {
     }
     program_.constants.push_back(std::move(constant));
     return id;
+  }
+
+  /// What the model leaves in the memory of its inputs is stored there when all else has read them. What is needed of the old
+  /// contents, as a result or in another input, is kept before.
+  Result<void> store_mutations() {
+    std::map<loop::BufferId, graph::ValueId> changed;
+    for (const auto& input : graph_.inputs())
+      if (input.mutated_by && input.mutated_by != input.value)
+        changed.emplace(buffers_.at(input.value), input.mutated_by);
+    const auto keep = [&](graph::ValueId value) -> Result<void> {
+      FE_TRY(const loop::BufferId id, buffer_of(value));
+      if (!changed.contains(id)) return {};
+      FE_TRY(const loop::BufferId kept, add_buffer(value, loop::Role::temporary));
+      copy(id, kept);
+      return {};
+    };
+    if (changed.empty()) return {};
+    for (const auto& output : graph_.outputs()) FE_CHECK(keep(output.value));
+    for (const auto& [id, value] : changed) FE_CHECK(keep(value));
+    for (const auto& [id, value] : changed) {
+      FE_TRY(const loop::BufferId from, buffer_of(value));
+      auto version = program_.buffers[id];
+      version.base = id;
+      version.version = 1;
+      version.kind = FE_BUFFER_OUTPUT;
+      program_.buffers.push_back(std::move(version));
+      copy(from, static_cast<loop::BufferId>(program_.buffers.size() - 1));
+    }
+    return {};
+  }
+
+  void copy(loop::BufferId from, loop::BufferId to) {
+    const auto& buffer = program_.buffers[from];
+    loop::ProgramStatement statement;
+    statement.kind = FE_STATEMENT_MAP;
+    statement.origins = {{0, "mutation", program_.buffers[program_.storage(to)].name}};
+    loop::BodyOp load;
+    load.code = FE_OP_LOAD;
+    load.dtype = buffer.dtype;
+    load.buffer = from;
+    for (int64_t dim : buffer.dims) {
+      if (dim == 1) {
+        load.index.push_back(program_.pool.constant(0));
+        continue;
+      }
+      const loop::Var var{program_.pool.new_symbol({0, std::max<int64_t>(dim, 1) - 1}), dim,
+                          loop::VarKind::parallel};
+      load.index.push_back(program_.pool.symbol(var.symbol));
+      statement.vars.push_back(var);
+    }
+    statement.stores.push_back({to, load.index, 0, loop::none, FE_STORE_SET});
+    statement.ops.push_back(std::move(load));
+    program_.statements.push_back(std::move(statement));
   }
 
   /// A region that a provider took is a call of what it compiled.

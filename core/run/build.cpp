@@ -664,6 +664,10 @@ class Builder::Steps {
       const BufferId storage = program_.storage(b);
       mirrors.bring_home(storage, place_of(storage), executable_->steps);
     }
+    // What the model changes of its inputs the caller finds there.
+    for (const auto& buffer : program_.buffers)
+      if (buffer.base != loop::none && program_.buffers[buffer.base].role == loop::Role::input)
+        mirrors.bring_home(buffer.base, place_of(buffer.base), executable_->steps);
     if (mirrors.copies() > 0)
       ledger_.add({"placement",
                    {},

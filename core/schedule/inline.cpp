@@ -120,7 +120,7 @@ class Inliner {
     // A read must not move behind a later write to what it reads.
     for (BufferId b : deps_.reads[s])
       for (uint32_t w : deps_.writers[b])
-        if (w > s) return false;
+        if (w > s && std::ranges::any_of(readers, [&](uint32_t r) { return w <= r; })) return false;
     for (uint32_t r : readers) {
       const auto& reader = program_.statements[r];
       if (reader.kind == FE_STATEMENT_CALL) return false;

@@ -37,6 +37,7 @@ KernelMaker::KernelMaker(const Schedule& schedule)
       for (BufferId b : statement.call.writes) touch(program.storage(b), g);
     }
   for (BufferId b : program.outputs) users_[program.storage(b)] = several;
+  for (BufferId b : program.inputs) users_[b] = several;
 }
 
 GroupKernel KernelMaker::make(size_t number) const {

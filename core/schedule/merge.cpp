@@ -125,6 +125,7 @@ bool drop_once(Schedule& schedule) {
       for (BufferId b : program.statements[s].call.reads) ++loads[program.storage(b)];
     }
   for (BufferId b : program.outputs) ++loads[program.storage(b)];
+  for (BufferId b : program.inputs) ++loads[b];  // what is stored in one the caller has
   bool dropped = false;
   for (auto& group : schedule.groups) {
     const size_t before = group.statements.size();

@@ -105,6 +105,7 @@ std::vector<bool> init_groups(const Schedule& schedule) {
   std::vector<bool> persistent(program.buffers.size()), result;
   std::vector<size_t> written(program.buffers.size());
   for (BufferId b : program.outputs) writers[program.storage(b)] = SIZE_MAX;
+  for (BufferId b : program.inputs) writers[b] = SIZE_MAX;
   for (const auto& group : schedule.groups) {
     bool constant = true;
     std::vector<BufferId> stored;

@@ -94,6 +94,34 @@ TEST_F(EmbedTest, RunsWhatIsRight) {
   EXPECT_EQ(sum_.elements, std::vector<float>(6, 2.0f));
 }
 
+TEST_F(EmbedTest, ChangesInputsThatTheModelChanges) {
+  std::ofstream(file("cache.fe"))
+      << "ferrite graph 0\n"
+         "graph @cache(%c: f32[2,3] mutated_by %0, %u: f32[2,3]) -> (%1 \"sum\") {\n"
+         "  %0 = add(%c, %u)\n"
+         "  %1 = reduce_sum(%0) {axes = [0, 1], keepdims = false}\n"
+         "}\n";
+  for (const char* device : {"cpu", "interpreter"}) {
+    ferrite_session_options options{};
+    options.size = sizeof options;
+    options.device = device;
+    ferrite_session* session = nullptr;
+    ferrite_model* model = nullptr;
+    ASSERT_EQ(ferrite_session_open(&options, &session), FERRITE_OK);
+    ASSERT_EQ(ferrite_model_load(session, file("cache.fe").c_str(), &model), FERRITE_OK);
+    Bound cache({2, 3}), update({2, 3}), sum({});
+    const std::array<const DLTensor*, 2> inputs = {&cache.tensor, &update.tensor};
+    const std::array<DLTensor*, 1> outputs = {&sum.tensor};
+    for (const float step : {2.0f, 3.0f}) {
+      EXPECT_EQ(ferrite_run(model, inputs.data(), 2, outputs.data(), 1), FERRITE_OK);
+      EXPECT_EQ(sum.elements[0], 6 * step) << device;
+      EXPECT_EQ(cache.elements, std::vector<float>(6, step)) << device;
+    }
+    ferrite_model_free(model);
+    ferrite_session_close(session);
+  }
+}
+
 TEST_F(EmbedTest, RefusesSessions) {
   refused(ferrite_session_open(nullptr, nullptr), FERRITE_EINVALID, "FE-X30", "ferrite_session_open");
   auto options = session_options();
