@@ -34,6 +34,7 @@ Result<void> bench(const Options& options) {
   opened.compile.recompile = options.recompile;
   FE_TRY(auto inputs, make_inputs(*opened.model, options.inputs));
   progress.update("compiling " + options.model);
+  opened.compile.tune.progress = [&](std::string_view text) { progress.update(text); };
   FE_TRY(auto runner, Runner::make(opened, inputs));
   progress.update("");
   report(opened.check.get());

@@ -120,6 +120,28 @@ void DeviceOptions::add_to(CLI::App& command) {
                   "FERRITE_CACHE)")
       ->type_name("PLACE")
       ->check(not_empty);
+  command
+      .add_option("--tune", tune,
+                  "What decides between the candidates of a kernel: off, costs; cached, what was measured "
+                  "before; or the "
+                  "seconds that may be spent on measuring")
+      ->type_name("off|cached|SECONDS")
+      ->check([](const std::string& value) {
+        core::tune::Options options;
+        return core::tune::read_mode(value, options)
+                   ? std::string()
+                   : fmt::format("'{}' is neither off nor cached nor seconds above 0", value);
+      });
+  command
+      .add_option("--decisions", decisions,
+                  "Take the candidates that this decisions lock names, measure nothing")
+      ->type_name("FILE")
+      ->check(not_empty);
+  command
+      .add_option("--lock-decisions", lock_decisions,
+                  "Write a decisions lock: which candidate each kernel got")
+      ->type_name("FILE")
+      ->check(not_empty);
   command.add_flag("--no-fuse", no_fuse, "Make every statement a kernel of its own");
 }
 
@@ -131,6 +153,11 @@ core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline
   options.jobs = compile_jobs;
   options.fuse = !no_fuse && pipeline.fuse.value_or(true);
   options.cache = core::cache::kernel_folder(cache.empty() ? pipeline.cache : cache);
+  const auto mode = !tune.empty() ? tune : pipeline.tune.value_or("cached");
+  core::tune::read_mode(mode, options.tune);
+  options.tune.folder = core::tune::store_folder(options.cache);
+  options.tune.replay = decisions;
+  options.tune.lock = lock_decisions;
   options.listings = core::log::enabled("output_code");
   return options;
 }

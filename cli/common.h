@@ -72,6 +72,8 @@ struct DeviceOptions {
   int64_t compile_jobs = 0;        ///< 0: as many as there are threads
   bool no_fuse = false;
   std::string cache;  ///< "on", "off" or a folder; empty: as the manifest says
+  std::string tune;   ///< "off", "cached" or seconds; empty: as the manifest says
+  std::string decisions, lock_decisions;
 
   void add_to(CLI::App& command);
   /// The manifest's settings, the command line's over them.

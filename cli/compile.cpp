@@ -27,6 +27,7 @@ Result<void> compile(const Options& options) {
   FE_TRY(const auto dims, resolve_dims(*opened.model, options.inputs));
   opened.compile.target = options.target;
   progress.update("compiling " + options.model);
+  opened.compile.tune.progress = [&](std::string_view text) { progress.update(text); };
   FE_TRY(const auto saved, opened.model->save(dims, opened.compile, options.output));
   progress.update("");
   report(opened.check.get());

@@ -23,6 +23,7 @@
 #include "core/schedule/split.h"
 #include "core/support/elapsed.h"
 #include "core/text/lexer.h"
+#include "core/tune/tune.h"
 
 namespace ferrite::core {
 namespace {
@@ -342,9 +343,11 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   schedule::Schedule no_groups;
   auto& groups = c.schedule ? *c.schedule : no_groups;
   cache::Kernels kernels(options.cache);
+  FE_TRY(auto decisions,
+         tune::Decisions::open(options.tune, [&] { return tune::contexts(devices, options.threads); }));
   const run::BuildOptions build{
-      options.threads, options.jobs,        options.listings || options.to == "code",
-      &kernels,        options.observation, options.load};
+      options.threads, options.jobs, options.listings || options.to == "code", &kernels, options.observation,
+      options.load,    &decisions};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split
   if (parts || devices.size() > 1) merged = groups;
   place::Placement placement;
@@ -354,8 +357,21 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     watch.begin("select");
     // A device for each group, by what it covers.
     placement = place::place(groups, devices, refusals, ledger);
+    decisions.begin();
+    // What nothing is known of yet is measured, where that is asked for.
+    if (options.tune.mode == tune::Mode::measure && !decisions.is_locked() && c.schedule) {
+      cache::Kernels trials(options.cache);  // with counts of its own
+      auto trial = build;
+      trial.cache = &trials;
+      watch.begin("tune");
+      FE_CHECK(tune::measure({groups, parts ? &*parts : nullptr, placement, devices}, options.tune, trial,
+                             costs, refusals, decisions, ledger));
+      watch.begin("select");
+    }
     // Libraries that cover a group, or a part of it and leave the rest to the code generator.
-    if (parts) FE_CHECK(place::select_libraries(groups, *parts, placement, devices, costs, refusals, ledger));
+    if (parts)
+      FE_CHECK(
+          place::select_libraries(groups, *parts, placement, devices, costs, refusals, ledger, decisions));
     // Where most lives at a time, results take the place of operands that nobody reads again.
     std::vector<bool> in_place;
     for (const auto& choice : placement)
@@ -373,6 +389,10 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     // Machine code, all kernels in parallel. What does not compile is placed again.
     FE_CHECK(builder.emit());
     if (refusals.count() != refused) continue;
+    FE_CHECK(decisions.check());
+    if (!options.tune.lock.empty()) FE_CHECK(decisions.write_lock(options.tune.lock));
+    if (options.observation)
+      options.observation->selections = {decisions.taken().begin(), decisions.taken().end()};
     if (!options.to.empty() || c.kernel) {
       c.listing = enters("code") ? builder.code() : builder.text();
       watch.end();

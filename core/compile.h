@@ -18,6 +18,7 @@
 #include "core/run/executable.h"
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
+#include "core/tune/options.h"
 
 namespace ferrite::core {
 
@@ -43,6 +44,7 @@ struct CompileOptions {
   plugin::PassWatcher* watcher = nullptr;  ///< of the passes over graphs; outlives the compilation
   std::string
       cache;  ///< a folder where compiled kernels are kept from one process to the next; empty: nowhere
+  tune::Options tune;     ///< what decides between the candidates of a kernel
   bool listings = false;  ///< keep the kernels' listings for --log output_code
   observe::Observation* observation =
       nullptr;  ///< where not null: filled with what is seen; outlives the compilation

@@ -280,6 +280,12 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   auto start = std::chrono::steady_clock::now();
   auto program = std::make_shared<Program>();
   if (state_->package && !options.recompile) {
+    const auto& tune = options.tune;
+    if (tune.mode == tune::Mode::measure || !tune.replay.empty() || !tune.lock.empty())
+      return at(path_,
+                error(FE_EINVALID, "FE-T45",
+                      "a package is compiled already, and nothing is decided anew: add --recompile, or leave "
+                      "out --tune SECONDS, --decisions and --lock-decisions"));
     FE_CHECK(check_dims(input_dims));
     auto loaded = state_->package->program(options.device, session_.registry(), options.threads);
     if (!loaded) return at(path_, std::move(loaded.error()));

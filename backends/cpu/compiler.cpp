@@ -20,7 +20,44 @@ struct CpuTarget : Target {
   emitter::Target machine;
 };
 
-constexpr uint64_t plain = 0, packed = 1;  // candidates
+/// What a candidate is beside its layouts; its id says all of it.
+struct Config {
+  bool packed = false;
+  emitter::ContractConfig contract;
+  unsigned unroll = 0;        // of loops over elements
+  bool half_vectors = false;  // of loops over elements
+
+  uint64_t id() const {
+    return uint64_t{packed} | static_cast<uint64_t>(contract.rows) << 8 |
+           static_cast<uint64_t>(contract.vectors) << 16 |
+           static_cast<uint64_t>(contract.tasks == 0 ? 0 : contract.tasks + 2) << 24 |
+           uint64_t{unroll} << 32 | uint64_t{half_vectors} << 40;
+  }
+  static Config of(uint64_t id) {
+    const auto byte = [&](unsigned at) { return static_cast<int>(id >> at & 0xff); };
+    Config config;
+    config.packed = byte(0) != 0;
+    config.contract = {byte(8), byte(16), byte(24) == 0 ? 0 : byte(24) - 2};
+    config.unroll = static_cast<unsigned>(byte(32));
+    config.half_vectors = byte(40) != 0;
+    return config;
+  }
+  /// "llvm.packed.6x2": rows and vectors of the register block; "llvm.unroll4".
+  std::string name() const {
+    std::string text = packed ? "llvm.packed" : "llvm";
+    if (contract.rows > 0)
+      text += "." + std::to_string(contract.rows) + "x" + std::to_string(contract.vectors);
+    if (contract.tasks != 0) text += contract.tasks < 0 ? ".few_tasks" : ".many_tasks";
+    if (unroll > 0) text += ".unroll" + std::to_string(unroll);
+    if (half_vectors) text += ".half_vectors";
+    return text;
+  }
+  emitter::Target machine(emitter::Target target) const {
+    target.unroll = unroll;
+    if (half_vectors) target.vector_bytes /= 2;
+    return target;
+  }
+};
 
 loop::Kernel read(Bytes bytes) {
   std::string error;
@@ -59,28 +96,42 @@ class Compiler final : public Provider {
     const auto& machine = static_cast<CpuTarget&>(target).machine;
     auto kernel = read(bytes);
     if (auto reason = emitter::unsupported_reason(machine, kernel); !reason.empty()) decline(reason);
-    std::vector<Candidate> candidates(1);
-    candidates[0].id = plain;
-    candidates[0].name = "llvm";
-    candidates[0].cost = emitter::estimate_seconds(machine, kernel);
-    auto layouts = emitter::propose_contract_layouts(machine, kernel);
-    if (layouts.empty()) return candidates;
-    Candidate better = candidates[0];
-    better.id = packed;
-    better.name = "llvm.packed";
-    better.cost *= 0.9;
-    for (auto& layout : layouts)
-      better.operand_layouts.push_back(
-          {layout.buffer, std::move(layout.dims), std::move(layout.exprs), std::move(layout.unpack)});
-    candidates.insert(candidates.begin(), std::move(better));
+    const double seconds = emitter::estimate_seconds(machine, kernel);
+    std::vector<Candidate> candidates;
+    const auto add = [&](const Config& config, double cost) -> Candidate& {
+      auto& candidate = candidates.emplace_back();
+      candidate.id = config.id();
+      candidate.name = config.name();
+      candidate.cost = cost;
+      return candidate;
+    };
+    // What the emitter holds best comes first and costs least; the others are there to be measured.
+    auto options = emitter::contract_options(machine, kernel);
+    const bool packs = !options.empty() && !options[0].layouts.empty();
+    for (const auto& option : options) {
+      auto& candidate =
+          add({.packed = packs, .contract = option.config}, seconds * option.time * (packs ? 0.9 : 1));
+      for (const auto& layout : option.layouts)
+        candidate.operand_layouts.push_back({layout.buffer, layout.dims, layout.exprs, layout.unpack});
+    }
+    if (options.empty() || packs) add({}, seconds);
+    if (!options.empty()) return candidates;
+    constexpr double unknown = 1.02;
+    Config other;
+    for (other.unroll = 1; other.unroll <= 4; other.unroll *= 4) add(other, seconds * unknown);
+    other.unroll = 0;
+    other.half_vectors = true;
+    if (machine.vector_bytes > 16) add(other, seconds * unknown);
     return candidates;
   }
 
   CompileResult compile(Target& target, const CompileRequest& request) override {
-    const auto& description = static_cast<CpuTarget&>(target).machine;
+    const auto config = Config::of(request.candidate);
+    const auto description = config.machine(static_cast<CpuTarget&>(target).machine);
     emitter::Machine machine(description);
     llvm::LLVMContext context;
-    auto emitted = emitter::emit_kernel(context, description, read(request.kernel), request.entry);
+    auto emitted =
+        emitter::emit_kernel(context, description, read(request.kernel), request.entry, config.contract);
     auto& module = *emitted.module;
     std::string problem;
     llvm::raw_string_ostream stream(problem);

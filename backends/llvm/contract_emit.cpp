@@ -476,13 +476,13 @@ class ContractEmitter {
 
 }  // namespace
 
-bool can_emit_contract(const Target& target, const loop::Kernel& kernel) {
+bool can_emit_contract(const Target& target, const loop::Kernel& kernel, const ContractConfig& config) {
   auto copy = kernel;
-  return plan_contract(target, copy, false).has_value();
+  return plan_contract(target, copy, false, config).has_value();
 }
 
-ContractShape emit_contract(KernelContext& context) {
-  auto plan = plan_contract(context.target, context.kernel, false);
+ContractShape emit_contract(KernelContext& context, const ContractConfig& config) {
+  auto plan = plan_contract(context.target, context.kernel, false, config);
   ContractEmitter(context, *plan).emit();
   return {plan->tasks(), 1};
 }

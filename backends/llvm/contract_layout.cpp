@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+
 #include "contract_plan.h"
 #include "contract_statement.h"
 #include "ferrite/emitter/contract.h"
@@ -44,17 +46,65 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
   return layout;
 }
 
+std::vector<OperandLayout> layouts_of(const ContractPlan& plan, const loop::Statement& statement,
+                                      index::Pool& pool) {
+  std::vector<OperandLayout> layouts;
+  for (bool columns : {false, true})
+    if ((columns ? plan.column : plan.row).access == Access::constant)
+      layouts.push_back(layout_of(plan, statement, pool, columns));
+  return layouts;
+}
+
+/// The blocks that are worth a trial beside the chosen one: the few of the least time, and the best of each width.
+std::vector<ContractPlan::Block> other_blocks(const ContractPlan& plan) {
+  constexpr size_t most = 7, fastest = 3;
+  auto sorted = plan.blocks;
+  std::ranges::stable_sort(sorted, {}, &ContractPlan::Block::time);
+  std::erase_if(sorted, [&](const auto& block) {
+    return block.rows == plan.block_rows && block.vectors == plan.block_vectors;
+  });
+  std::vector<ContractPlan::Block> result;
+  std::vector<int> widths{plan.block_vectors};
+  for (const auto& block : sorted) {
+    const bool wider = std::ranges::find(widths, block.vectors) == widths.end();
+    if (result.size() == most) break;
+    if (result.size() >= fastest && !wider) continue;
+    if (wider) widths.push_back(block.vectors);
+    result.push_back(block);
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<OperandLayout> propose_contract_layouts(const Target& target, const loop::Kernel& kernel) {
   auto copy = kernel;
   const auto plan = plan_contract(target, copy, true);
-  std::vector<OperandLayout> layouts;
-  if (!plan) return layouts;
-  for (bool columns : {false, true})
-    if ((columns ? plan->column : plan->row).access == Access::constant)
-      layouts.push_back(layout_of(*plan, kernel.statements[0], copy.pool, columns));
-  return layouts;
+  if (!plan) return {};
+  return layouts_of(*plan, kernel.statements[0], copy.pool);
+}
+
+std::vector<ContractOption> contract_options(const Target& target, const loop::Kernel& kernel) {
+  auto copy = kernel;
+  auto plan = plan_contract(target, copy, true);
+  std::vector<ContractOption> options;
+  if (!plan) return options;
+  options.push_back({{}, 1, layouts_of(*plan, kernel.statements[0], copy.pool)});
+  double own = 0;
+  for (const auto& block : plan->blocks)
+    if (block.rows == plan->block_rows && block.vectors == plan->block_vectors) own = block.time;
+  const auto others = other_blocks(*plan);
+  // Tasks are no part of a layout. How many are best depends on the machine's load: nothing that an estimate knows.
+  constexpr double unknown = 1.02;
+  for (const int tasks : {-1, 1}) options.push_back({{0, 0, tasks}, unknown, options[0].layouts});
+  for (const auto& block : others) {
+    plan->block_rows = block.rows;
+    plan->block_vectors = block.vectors;
+    options.push_back({{block.rows, block.vectors, 0},
+                       std::max(unknown, own > 0 ? block.time / own : unknown),
+                       layouts_of(*plan, kernel.statements[0], copy.pool)});
+  }
+  return options;
 }
 
 }  // namespace ferrite::emitter

@@ -18,8 +18,12 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// Finds the plan step by step; each step returns false when the kernel is not ours.
 class Planner {
  public:
-  Planner(const Target& target, loop::Kernel& kernel, bool assume_packed)
-      : target_(target), kernel_(kernel), pool_(kernel.pool), assume_packed_(assume_packed) {}
+  Planner(const Target& target, loop::Kernel& kernel, bool assume_packed, const ContractConfig& config)
+      : target_(target),
+        kernel_(kernel),
+        pool_(kernel.pool),
+        assume_packed_(assume_packed),
+        config_(config) {}
 
   std::optional<ContractPlan> plan() {
     auto merged = merge_statements(kernel_);
@@ -29,7 +33,10 @@ class Planner {
     if (!find_product() || !find_stores() || !classify()) return std::nullopt;
     make_axes();
     if (!reach_rows() || !reach_columns()) return std::nullopt;
-    choose_block();
+    if (config_.rows == 0)
+      choose_block();
+    else if (!take_block())
+      return std::nullopt;
     choose_tiles();
     if (!packings_match()) return std::nullopt;
     flatten_buffers(kernel_);
@@ -334,6 +341,16 @@ class Planner {
     return true;
   }
 
+  /// The register block that the configuration asks for; false where it cannot be.
+  bool take_block() {
+    const int64_t r = config_.rows, v = config_.vectors;
+    if (r < 1 || v < 1 || v > 8 || r * v + v + (v > 1) > static_cast<int64_t>(target_.vector_registers))
+      return false;
+    plan_.block_rows = config_.rows;
+    plan_.block_vectors = config_.vectors;
+    return true;
+  }
+
   /// The register block with the least estimated time: the fused multiply-adds or the loads, whichever take
   /// longer, with the latency of a chain of sums as the floor; edges count as they are.
   void choose_block() {
@@ -355,6 +372,7 @@ class Planner {
         if (rest_rows && rest) total += time(rest_rows, rest);
         // Each further micro-kernel takes time to compile.
         total *= 1.0 + 0.015 * ((rest_rows ? 2 : 1) * (rest ? 2 : 1) - 1);
+        plan_.blocks.push_back({static_cast<int>(r), static_cast<int>(v), total});
         if (total < best) {
           best = total;
           plan_.block_rows = static_cast<int>(r);
@@ -419,8 +437,11 @@ class Planner {
         static_cast<double>(plan_.columns.extent) * static_cast<double>(plan_.depth.extent);
     // Eight tasks as soon as each is worth its hand-over, more only when they are long enough to repay
     // smaller tiles.
-    const auto wanted = static_cast<int64_t>(
+    const auto own = static_cast<int64_t>(
         std::max(std::clamp(work / (1 << 20), 1.0, 8.0), std::min(work / (1 << 22), 64.0)));
+    const int64_t wanted = config_.tasks < 0   ? std::max<int64_t>(1, own / 4)
+                           : config_.tasks > 0 ? own * 4
+                                               : own;
     const int64_t each =
         ceil_div(wanted, std::max<int64_t>(1, plan_.batch.extent));  // tasks of one batch entry
 
@@ -471,6 +492,7 @@ class Planner {
   loop::Kernel& kernel_;
   index::Pool& pool_;
   bool assume_packed_;
+  const ContractConfig config_;
   ContractPlan plan_;
   Side sides_[2];  // rows, columns
   std::vector<loop::Var> batch_, depth_;
@@ -478,8 +500,9 @@ class Planner {
 
 }  // namespace
 
-std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed) {
-  return Planner(target, kernel, assume_packed).plan();
+std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed,
+                                          const ContractConfig& config) {
+  return Planner(target, kernel, assume_packed, config).plan();
 }
 
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/target.h"
 #include "ferrite/loop.hpp"
 
@@ -87,6 +88,12 @@ struct ContractPlan {
   int64_t tile_rows = 1, tile_columns = 1;  ///< of a task; multiples of the register block
   int64_t row_tiles = 1, column_tiles = 1;
   bool columns_first = false;  ///< neighbouring tasks share their rows, not their columns
+  /// Register blocks with their estimated times, where the planner chose among them.
+  struct Block {
+    int rows, vectors;
+    double time;
+  };
+  std::vector<Block> blocks;
 
   /// Rows that a register block may span: those of a line of windows, or all.
   int64_t line_rows() const { return window ? window->places : rows.extent; }
@@ -95,9 +102,11 @@ struct ContractPlan {
 };
 
 /// The plan, or nothing when the kernel is not a contraction that this emitter handles. `assume_packed` plans
-/// as if each layout that propose_contract_layouts names were granted. Turns the kernel's strided buffers
+/// as if each layout that propose_contract_layouts names were granted. Nothing too where `config` has a register block
+/// that the registers do not hold. Turns the kernel's strided buffers
 /// into one-dimensional ones.
-std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed);
+std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed,
+                                          const ContractConfig& config = {});
 
 /// Stored dims of a constant operand: [batch][panel][k][column] for columns, [batch][row][k] for rows.
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns);

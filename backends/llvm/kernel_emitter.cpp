@@ -165,12 +165,13 @@ void emit_rows(KernelContext& context, const Target& target, EmitResult& result)
 
 }  // namespace
 
-std::string unsupported_reason(const Target& target, const loop::Kernel& kernel) {
+std::string unsupported_reason(const Target& target, const loop::Kernel& kernel,
+                               const ContractConfig& config) {
   if (kernel.statements.empty()) return "the kernel has no statement";
   for (const auto& buffer : kernel.buffers)
     if (!known_dtype(buffer.dtype))
       return "element type " + std::string(name_of(buffer.dtype)) + " has no code here";
-  if (can_emit_contract(target, kernel)) return "";
+  if (can_emit_contract(target, kernel, config)) return "";
   for (const auto& statement : kernel.statements) {
     if (statement.kind == FE_STATEMENT_CALL) return "a call is no code";
     if (statement.has(VarKind::serial) &&
@@ -199,17 +200,17 @@ double estimate_seconds(const Target& target, loop::Kernel kernel) {
 }
 
 EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,
-                       std::string_view entry) {
-  if (auto reason = unsupported_reason(target, kernel); !reason.empty()) decline(reason);
+                       std::string_view entry, const ContractConfig& config) {
+  if (auto reason = unsupported_reason(target, kernel, config); !reason.empty()) decline(reason);
   EmitResult result;
   result.module = std::make_unique<llvm::Module>(llvm::StringRef(entry.data(), entry.size()), llvm_context);
   llvm::Triple triple(target.triple);
   result.module->setDataLayout(triple.computeDataLayout());
   result.module->setTargetTriple(triple);
-  bool contract = can_emit_contract(target, kernel);
+  bool contract = can_emit_contract(target, kernel, config);
   KernelContext context(*result.module, target, kernel, entry);
   if (contract) {
-    auto shape = emit_contract(context);
+    auto shape = emit_contract(context, config);
     result.tasks = shape.tasks;
     result.grain = shape.grain;
   } else {

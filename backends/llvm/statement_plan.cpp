@@ -263,6 +263,8 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
   } else if (vectors >= 4 && element_ops <= 12 && work.kind == FE_STATEMENT_MAP) {
     plan.unroll = 2;
   }
+  if (target.unroll > 0 && (cost.reduces || work.kind == FE_STATEMENT_MAP))
+    plan.unroll = std::bit_floor(std::max(1u, std::min(vectors, target.unroll)));
   if (plan.vector_is_parallel()) {
     double straight = 1;
     for (size_t k : plan.reductions) straight *= static_cast<double>(work.vars[k].extent);

@@ -162,6 +162,8 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
     session->options.threads = pipeline.threads.value_or(0);
     session->options.fuse = pipeline.fuse.value_or(true);
     session->options.cache = cache::kernel_folder(pipeline.cache);
+    tune::read_mode(pipeline.tune.value_or("cached"), session->options.tune);
+    session->options.tune.folder = tune::store_folder(session->options.cache);
     FE_TRY(session->session, Session::open(pipeline));
     *out = session.release();
     return {};

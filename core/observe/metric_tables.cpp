@@ -16,7 +16,7 @@
 namespace ferrite::core::observe {
 namespace {
 
-constexpr std::array<std::string_view, 4> table_names = {"graph", "fusion", "kernel", "cache"};
+constexpr std::array<std::string_view, 5> table_names = {"graph", "fusion", "kernel", "cache", "selection"};
 
 std::string known(int64_t value) { return value < 0 ? "unknown" : std::to_string(value); }
 
@@ -119,6 +119,25 @@ MetricTable cache_table(const std::string& model, const cache::Counts& counts) {
   return table;
 }
 
+MetricTable selection_table(const std::string& model, const Observation& seen) {
+  MetricTable table("selection",
+                    {"model", "kernel", "provenance", "device", "provider", "candidate", "by", "candidates",
+                     "cost_us", "measured_us", "usual_candidate", "usual_measured_us"});
+  const auto measured = [](double seconds) {
+    return seconds > 0 ? fmt::format("{:.3f}", seconds * 1e6) : std::string("unknown");
+  };
+  for (const auto& taken : seen.selections) {
+    const auto& decision = taken.decision;
+    // Costs pick what costs picked; otherwise it is known only where both were measured.
+    const auto& usual = decision.by == "cost" ? decision.candidate : decision.usual;
+    table.add({model, taken.entry, taken.provenance, taken.device, decision.provider, decision.candidate,
+               decision.by, std::to_string(taken.candidates), fmt::format("{:.3f}", decision.cost * 1e6),
+               measured(decision.seconds), usual.empty() ? "unknown" : usual,
+               measured(decision.usual_seconds)});
+  }
+  return table;
+}
+
 }  // namespace
 
 std::string bytes_text(int64_t bytes) {
@@ -144,6 +163,7 @@ std::vector<MetricTable> metric_tables(const std::function<bool(std::string_view
   if (wanted("graph")) result.push_back(graph_table(model, source.seen, source.compilation.stats));
   if (wanted("fusion")) result.push_back(fusion_table(model, source.ledger));
   if (wanted("cache")) result.push_back(cache_table(model, source.compilation.stats.cache));
+  if (wanted("selection")) result.push_back(selection_table(model, source.seen));
   if (wanted("kernel") && source.compilation.executable)
     result.push_back(kernel_table(model, source.seen, *source.compilation.executable, source.texts));
   return result;

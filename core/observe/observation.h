@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/observe/facts.h"
+#include "core/tune/decisions.h"
 
 namespace ferrite::core::observe {
 
@@ -61,7 +62,8 @@ class Observation {
  public:
   bool texts = false;  ///< keep the text of each stage
   std::vector<Stage> stages;
-  std::vector<Kernel> kernels;  ///< by their number in the executable, packing kernels included
+  std::vector<Kernel> kernels;          ///< by their number in the executable, packing kernels included
+  std::vector<tune::Taken> selections;  ///< which candidate each distinct kernel got
   std::vector<PlannedBuffer> memory;
   size_t groups = 0;         ///< steps of the memory plan
   int64_t arena_bytes = 0;   ///< with reuse

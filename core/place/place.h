@@ -2,7 +2,9 @@
 // Where each group runs, and who compiles it.
 #pragma once
 
+#include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -13,6 +15,9 @@
 
 namespace ferrite::core::plugin {
 class CostModels;
+}
+namespace ferrite::core::tune {
+class Decisions;
 }
 
 namespace ferrite::core::place {
@@ -32,14 +37,26 @@ using Placement = std::vector<Choice>;
 Placement place(const schedule::Schedule& schedule, const run::Devices& devices, const Refusals& refusals,
                 Ledger& ledger);
 
+/// What a library could take of a group.
+struct LibraryOffer {
+  const run::Compiler* compiler = nullptr;
+  size_t covered = 0;  ///< leading statements of the group with its maps apart
+  double cost = 0;     ///< seconds, with the rest
+  std::string name;
+};
+/// By group, each distinct one once.
+using LibraryOffers = std::map<size_t, std::vector<LibraryOffer>>;
+
 /// Asks the library providers of each group's device what they cover. A candidate that covers a part of a group is priced with
 /// the rest as a kernel of its own; where the sum is the lowest, the group is split. `parts` is the schedule before maps were
 /// merged, epilogues exposed: group by group what `schedule` has. Gives whether anything was chosen; `schedule` and `placement` then
-/// have the split groups. What code generators compile costs what a cost model says, where one knows it. Every candidate is in the
-/// ledger, with the sum of its costs.
+/// have the split groups. What code generators compile costs what a cost model says, where one knows it. What was decided about a
+/// group holds before costs do. Every candidate is in the ledger, with the sum of its costs, and in `offers`, where that is not null.
+/// FE-T42 where a decisions lock names what is not offered.
 Result<bool> select_libraries(schedule::Schedule& schedule, const schedule::Schedule& parts,
                               Placement& placement, const run::Devices& devices, plugin::CostModels& costs,
-                              Refusals& refusals, Ledger& ledger);
+                              Refusals& refusals, Ledger& ledger, tune::Decisions& decisions,
+                              LibraryOffers* offers = nullptr);
 
 /// Whether a device of the program has a library provider.
 bool has_libraries(const run::Devices& devices);

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "core/kernel/flatten.h"
-#include "core/kernel/legalise.h"
 #include "core/place/place.h"
 #include "core/plugin/advice.h"
 #include "core/run/propose.h"
+#include "core/tune/decisions.h"
 
 namespace ferrite::core::place {
 namespace {
@@ -24,7 +24,8 @@ constexpr int64_t most_workspace = 64 << 20;
 class Selector {
  public:
   Selector(Schedule& schedule, const Schedule& parts, Placement& placement, const run::Devices& devices,
-           plugin::CostModels& costs, Refusals& refusals, Ledger& ledger)
+           plugin::CostModels& costs, Refusals& refusals, Ledger& ledger, tune::Decisions& decisions,
+           LibraryOffers* collected)
       : schedule_(schedule),
         parts_(parts),
         placement_(placement),
@@ -32,6 +33,8 @@ class Selector {
         costs_(costs),
         refusals_(refusals),
         ledger_(ledger),
+        decisions_(decisions),
+        collected_(collected),
         kernels_(schedule),
         kernels_of_parts_(parts),
         init_(schedule::init_groups(schedule)),
@@ -73,6 +76,10 @@ class Selector {
         fmt::format("{}@{}{}", flat.entry, placement_[g].device, tried ? fmt::format("#{}", g) : "");
     if (auto found = decided_.find(key); found != decided_.end()) return found->second;
 
+    const auto decided = decisions_.find(tune::Kind::library, device.kind, flat.entry);
+    // What a lock does not give to a library is the code generators', and so is what was measured to be.
+    if (decided ? decided->provider.empty() : decisions_.is_locked()) return decided_[key] = Verdict();
+
     Verdict best;
     std::optional<Price> whole;  // by the code generator; asked for once some library covers anything
     struct Offer {
@@ -108,6 +115,28 @@ class Selector {
         offers.push_back(std::move(offer));
       }
     }
+    for (const auto& offer : offers)
+      if (collected_ && offer.refused.empty())
+        (*collected_)[g].push_back(
+            {offer.verdict.compiler, offer.verdict.covered, offer.verdict.cost, offer.verdict.name});
+    if (decided) {
+      for (const auto& offer : offers) {
+        const auto& v = offer.verdict;
+        if (offer.refused.empty() && v.compiler->id == decided->provider && v.name == decided->candidate &&
+            v.covered == decided->covered)
+          best = v;
+      }
+      if (best.compiler) {
+        ledger_.add({"select", subject, best.name, "chosen", decided->by,
+                     tune::figures_text(flat.entry, *decided), best.cost});
+        took(subject, flat.entry, device.kind, best, *decided, offers.size() + 1);
+        return decided_[key] = best;
+      }
+      if (decisions_.is_locked())
+        return tune::no_candidate(decisions_, *decided, flat.entry,
+                                  fmt::format("is not offered for {} of its {} statements", decided->covered,
+                                              group.kernel.statements.size()));
+    }
     if (!offers.empty()) {
       FE_TRY(whole, price(device, kernels_.make(g)));
       for (const auto& offer : offers)
@@ -115,8 +144,18 @@ class Selector {
             (!best.compiler || offer.verdict.cost < best.cost))
           best = offer.verdict;
       record(subject, group.kernel.statements.size(), best, offers, whole);
+      if (best.compiler) took(subject, flat.entry, device.kind, best, {.by = "cost"}, offers.size() + 1);
     }
     return decided_[key] = best;
+  }
+
+  void took(const std::string& subject, const std::string& entry, const std::string& device,
+            const Verdict& verdict, tune::Decision decision, size_t candidates) {
+    decision.provider = verdict.compiler->id;
+    decision.candidate = verdict.name;
+    decision.covered = verdict.covered;
+    decision.cost = verdict.cost;
+    decisions_.took({tune::Kind::library, device, entry, subject, candidates, std::move(decision)});
   }
 
   template <class Offers>
@@ -157,17 +196,12 @@ class Selector {
     std::optional<Price> best;
     for (const auto& compiler : device.generators()) {
       if (refusals_.has_dropped(compiler)) continue;
-      auto legal = kernel;
-      if (const uint64_t kinds = compiler.target.statement_kinds)
-        if (!kernel::legalise(legal, kinds)) continue;
-      FE_TRY(const auto flat, kernel::flatten(legal));
       std::string declined;
-      const auto proposals = run::propose(compiler, flat.bytes, legal.statements.size(), declined);
+      const auto proposals = run::propose_whole(compiler, kernel, declined);
       if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
       if (!proposals) return proposals.error();
       for (const auto& proposal : *proposals)
-        if (proposal.covered == legal.statements.size() && (!best || proposal.cost < best->seconds))
-          best = Price{proposal.cost, {}};
+        if (!best || proposal.cost < best->seconds) best = Price{proposal.cost, {}};
     }
     if (best && !costs_.empty()) {
       FE_TRY(const auto flat, kernel::flatten(kernel));
@@ -211,6 +245,8 @@ class Selector {
   plugin::CostModels& costs_;
   Refusals& refusals_;
   Ledger& ledger_;
+  tune::Decisions& decisions_;
+  LibraryOffers* const collected_;
   const schedule::KernelMaker kernels_, kernels_of_parts_;
   const std::vector<bool> init_;
   const std::set<schedule::BufferId> constants_;
@@ -221,8 +257,8 @@ class Selector {
 
 Result<bool> select_libraries(Schedule& schedule, const Schedule& parts, Placement& placement,
                               const run::Devices& devices, plugin::CostModels& costs, Refusals& refusals,
-                              Ledger& ledger) {
-  return Selector(schedule, parts, placement, devices, costs, refusals, ledger).run();
+                              Ledger& ledger, tune::Decisions& decisions, LibraryOffers* offers) {
+  return Selector(schedule, parts, placement, devices, costs, refusals, ledger, decisions, offers).run();
 }
 
 bool has_libraries(const run::Devices& devices) {

@@ -37,19 +37,6 @@ Result<LockedFile> read_file(const TomlTable& table, std::string_view path_key, 
   return file;
 }
 
-std::string toml_string(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-      continue;
-    }
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + "\"";
-}
-
 /// Whether no plugin could be told from another by what the two say of its files.
 bool same_files(const LockedPlugin& a, const LockedPlugin& b) {
   const auto same_path = [](const LockedFile& one, const LockedFile& other) {

@@ -50,6 +50,7 @@ struct Pipeline {
   std::optional<int64_t> threads;        ///< [pipeline] threads
   std::optional<bool> fuse;              ///< [pipeline] fuse
   std::optional<Trust> trust;            ///< none: on
+  std::optional<std::string> tune;       ///< [pipeline] tune: "off", "cached" or seconds; none: cached
   std::optional<std::string> cache;      ///< [pipeline] cache: "on", "off" or a folder; none: on
 };
 

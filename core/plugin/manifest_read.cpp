@@ -8,6 +8,7 @@
 
 #include "core/plugin/descriptor.h"
 #include "core/support/suggest.h"
+#include "core/tune/options.h"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -259,6 +260,15 @@ Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::st
           error(FE_EINVALID, "FE-M03", "'cache' is empty; write \"on\", \"off\" or the path of a folder"));
     pipeline.cache =
         *cache == "on" || *cache == "off" ? *cache : (fs::path(folder) / *cache).lexically_normal().string();
+  }
+  if (auto tune = settings->string("tune")) {
+    tune::Options read;
+    if (!tune::read_mode(*tune, read))
+      return at(
+          settings->place("tune"),
+          error(FE_EINVALID, "FE-M03",
+                "'tune' is '{}'; write \"off\", \"cached\" or the seconds to measure, as in \"30\"", *tune));
+    pipeline.tune = *tune;
   }
   if (auto trust = settings->string("trust"))
     pipeline.trust = *trust == "off" ? Trust::off : *trust == "on" ? Trust::on : Trust::strict;

@@ -177,6 +177,13 @@ constexpr Key pipeline_keys[] = {
      .doc =
          "where compiled kernels are kept from one process to the next: `\"on\"` in the user's cache folder, "
          "`\"off\"` nowhere, else a folder"},
+    {.name = "tune",
+     .type = KeyType::string,
+     .absent = "\"cached\"",
+     .example = "\"30\"",
+     .doc = "what decides between the candidates of a kernel: `\"off\"` costs, `\"cached\"` what was "
+            "measured before, else "
+            "costs, a number of seconds the same with measurements of what is not known, so long at most"},
     {.name = "trust",
      .type = KeyType::string,
      .absent = "\"on\"",

@@ -120,6 +120,19 @@ Result<std::string> read_text_file(const std::string& path) {
   return text;
 }
 
+std::string toml_string(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+      continue;
+    }
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + "\"";
+}
+
 Result<toml::table> parse_toml(std::string_view text, const std::string& path) {
   if (KeyDepth depth(text); depth.find_longer(longest_key))
     return at(

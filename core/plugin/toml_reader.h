@@ -40,6 +40,9 @@ inline std::string_view fault_of(const Error& error) {
 /// FE-M01 for a syntax error, and for keys of more than 64 parts.
 Result<toml::table> parse_toml(std::string_view text, const std::string& path);
 
+/// A string as TOML writes it.
+std::string toml_string(std::string_view text);
+
 /// One table of a file. check() comes first: what the getters give is then of the type that the key has.
 class TomlTable {
  public:

@@ -20,6 +20,7 @@
 #include "core/support/abi.h"
 #include "core/support/hash.h"
 #include "core/text/lexer.h"
+#include "core/tune/decisions.h"
 
 namespace ferrite::core::run {
 namespace {
@@ -86,9 +87,7 @@ class Builder::Steps {
     executable_->constants = program_.constants;
     if (!options_.cache || !options_.cache->is_open()) return;  // libraries need not be read then
     for (const auto& device : devices_)
-      for (const auto& compiler : device->compilers)
-        maker_[&compiler] = hash128({FERRITE_VERSION, compiler.target_key, compiler.plugin->settings,
-                                     file_hash128(compiler.plugin->library)});
+      for (const auto& compiler : device->compilers) maker_[&compiler] = maker_key(compiler);
   }
 
   Result<void> select() {
@@ -295,6 +294,8 @@ class Builder::Steps {
     const Compiler* compiler = nullptr;
     Proposal proposal;
     Unit form;  ///< the kernel in the kinds of statements that the provider takes, its bytes and entry
+    size_t candidates = 0;                  ///< of which it is one
+    std::optional<tune::Decision> decided;  ///< what spoke for it; none: its cost
   };
 
   /// The unit for a provider. FE-K07 where it has statements that the provider does not take.
@@ -314,11 +315,17 @@ class Builder::Steps {
     return {};
   }
 
-  /// The cheapest offer of the providers that a unit may have; without one the error says why, FE-K20.
-  Result<Offer> best_offer(const Unit& unit) {
+  /// The offer that was decided for, else the cheapest one, of the providers that a unit may have; without one the error says why,
+  /// FE-K20. `is_packing`: nothing is decided about what brings constants into their layout.
+  Result<Offer> best_offer(const Unit& unit, bool is_packing) {
     const auto& device = *devices_[unit.device];
     const auto providers = unit.compiler ? std::span(unit.compiler, 1) : device.generators();
-    std::optional<Offer> best;
+    auto* const decisions = unit.compiler || is_packing ? nullptr : options_.decisions;
+    const auto decided =
+        decisions ? decisions->find(tune::Kind::kernel, device.kind, unit.entry) : std::nullopt;
+    if (decisions && decisions->is_locked() && !decided) return tune::not_locked(*decisions, unit.entry);
+    std::optional<Offer> best, wanted;
+    size_t candidates = 0;
     std::string reasons;
     const auto decline = [&](const std::string& reason) {
       reasons += (reasons.empty() ? "" : "; ") + reason;
@@ -343,11 +350,22 @@ class Builder::Steps {
       if (!proposals) return std::move(proposals.error());
       if (!declined.empty()) decline(declined);
       for (auto& proposal : *proposals) {
-        if (proposal.covered < statements || (best && best->proposal.cost <= proposal.cost)) continue;
-        best = Offer{&compiler, std::move(proposal), *form};
+        if (proposal.covered < statements) continue;
+        ++candidates;
+        if (decided && decided->provider == compiler.id && decided->candidate == proposal.name)
+          wanted = Offer{&compiler, proposal, *form, 0, decided};
+        if (best && best->proposal.cost <= proposal.cost) continue;
+        best = Offer{&compiler, std::move(proposal), *form, 0, {}};
       }
     }
-    if (best) return std::move(*best);
+    if (decided && !wanted && decisions->is_locked())
+      return tune::no_candidate(*decisions, *decided, unit.entry,
+                                reasons.empty() ? "is not proposed" : "is not proposed: " + reasons);
+    if (wanted) best = std::move(wanted);
+    if (best) {
+      best->candidates = candidates;
+      return std::move(*best);
+    }
     return error(FE_EUNSUPPORTED, "FE-K20", "{}",
                  reasons.empty() ? "the provider proposes nothing for this kernel" : reasons);
   }
@@ -357,7 +375,7 @@ class Builder::Steps {
   Result<void> choose_candidates() {
     const size_t kernels = units_.size();
     for (size_t u = 0; u < units_.size(); ++u) {
-      auto offer = best_offer(units_[u]);
+      auto offer = best_offer(units_[u], u >= kernels);
       if (!offer) {
         const bool declined = offer.error().code == "FE-K20";
         auto failed = core::at(units_[u].provenance, std::move(offer.error()));
@@ -365,22 +383,37 @@ class Builder::Steps {
         FE_CHECK(send_elsewhere(u, std::move(failed)));
         continue;
       }
+      const bool generated = !units_[u].compiler;
+      const auto entry = units_[u].entry;
       auto& unit = units_[u] = std::move(offer->form);
       unit.compiler = offer->compiler;
       unit.candidate = offer->proposal.id;
       if (u >= kernels) continue;
       unit.candidate_name = offer->proposal.name;
-      ledger_.add({"candidate",
-                   unit.provenance,
-                   unit.candidate_name,
-                   "chosen",
-                   {},
-                   unit.entry,
-                   offer->proposal.cost});
+      record_choice(unit, entry, *offer, generated);
       for (const auto& layout : offer->proposal.layouts) FE_CHECK(apply_layout(u, layout));
     }
     merge_equal_units();
     return {};
+  }
+
+  /// `entry`: of the kernel as it was before its provider's form of it.
+  void record_choice(const Unit& unit, const std::string& entry, const Offer& offer, bool generated) {
+    const auto& decided = offer.decided;
+    ledger_.add({"candidate", unit.provenance, unit.candidate_name, "chosen",
+                 decided ? decided->by : std::string(),
+                 decided ? tune::figures_text(unit.entry, *decided) : unit.entry, offer.proposal.cost});
+    if (!options_.decisions || !generated) return;
+    tune::Taken taken{.device = devices_[unit.device]->kind,
+                      .entry = entry,
+                      .provenance = unit.provenance,
+                      .candidates = offer.candidates,
+                      .decision = {.by = "cost"}};
+    if (decided) taken.decision = *decided;
+    taken.decision.provider = offer.compiler->id;
+    taken.decision.candidate = offer.proposal.name;
+    taken.decision.cost = offer.proposal.cost;
+    options_.decisions->took(std::move(taken));
   }
 
   /// Kernels that only differed in what their provider does not take are one.

@@ -17,6 +17,10 @@ namespace ferrite::core::observe {
 class Observation;
 }
 
+namespace ferrite::core::tune {
+class Decisions;
+}
+
 namespace ferrite::core::run {
 
 struct BuildOptions {
@@ -26,6 +30,8 @@ struct BuildOptions {
   cache::Kernels* cache = nullptr;  ///< where kernels are looked for and kept; null: nowhere
   observe::Observation* observation = nullptr;  ///< where not null: gets the kernels and the memory plan
   bool load = true;  ///< else link() gives the code with the executable, for another machine
+  tune::Decisions* decisions =
+      nullptr;  ///< where not null: decides before costs do, and is told what was taken; outlives the build
 };
 
 /// From schedule to executable, in steps: select, plan, emit, link, each once and in this order. What it is made from outlives
@@ -42,7 +48,8 @@ class Builder {
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
-  /// Makes the kernels of the groups and takes the cheapest candidate that is proposed for each. FE-K20, FE-K21.
+  /// Makes the kernels of the groups and takes the cheapest candidate that is proposed for each, or the one that was decided
+  /// for. FE-K20, FE-K21; FE-T42, FE-T43 where a decisions lock does not fit.
   Result<void> select();
   /// The same for one kernel that is of no group; instead of select(). Packings that it has are asked for anew.
   Result<void> select(const loop::Kernel& kernel);

@@ -9,6 +9,7 @@
 
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
+#include "core/support/hash.h"
 #include "core/support/log.h"
 #include "core/support/suggest.h"
 #include "core/support/warning.h"
@@ -142,6 +143,11 @@ Result<void> find_coverage(Compiler& compiler, const std::string& description) {
 }
 
 }  // namespace
+
+std::string maker_key(const Compiler& compiler) {
+  return hash128({FERRITE_VERSION, compiler.target_key, compiler.plugin->settings,
+                  file_hash128(compiler.plugin->library)});
+}
 
 Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry,
                                              const std::string& target) {

@@ -30,6 +30,10 @@ struct Compiler {
   bool is_library() const { return slots.exec_create && slots.exec_launch; }
 };
 
+/// A hash of all that a provider's code depends on beside the kernel: its target and fingerprint, its plugin's settings, the
+/// contents of the library, Ferrite's version.
+std::string maker_key(const Compiler& compiler);
+
 /// A device with the runtime that owns it and the providers that compile for it, their targets open while this lives.
 class Device {
  public:

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/kernel/flatten.h"
+#include "core/kernel/legalise.h"
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
 
@@ -53,6 +55,20 @@ Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const 
   if (status != FE_OK) return call.error(status, "FE-K20", "the provider proposes nothing for this kernel");
   std::ranges::stable_sort(taken.proposals, {}, &Proposal::cost);
   return std::move(taken.proposals);
+}
+
+Result<std::vector<Proposal>> propose_whole(const Compiler& compiler, const loop::Kernel& kernel,
+                                            std::string& declined) {
+  auto legal = kernel;
+  if (const uint64_t kinds = compiler.target.statement_kinds)
+    if (auto done = kernel::legalise(legal, kinds); !done) {
+      declined = done.error().text;
+      return std::vector<Proposal>();
+    }
+  FE_TRY(const auto flat, kernel::flatten(legal));
+  FE_TRY(auto proposals, propose(compiler, flat.bytes, legal.statements.size(), declined));
+  std::erase_if(proposals, [&](const Proposal& each) { return each.covered < legal.statements.size(); });
+  return proposals;
 }
 
 std::string unfit(const fe_compile_out& compiled) {

@@ -28,6 +28,11 @@ struct Proposal {
 Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const std::byte> kernel,
                                       size_t statements, std::string& declined);
 
+/// The proposals for a kernel in the kinds of statements that the provider takes, of those the ones that cover all of it. Errors as
+/// of propose().
+Result<std::vector<Proposal>> propose_whole(const Compiler& compiler, const loop::Kernel& kernel,
+                                            std::string& declined);
+
 /// Why what a provider says of a compiled kernel cannot be: negative tasks, grain or workspace, or more workspace than there is.
 /// Empty where it can.
 std::string unfit(const fe_compile_out& compiled);

@@ -27,6 +27,7 @@ FAMILIES = {
     "M": ("manifest", "Manifest: manifests, descriptors, lock files"),
     "S": ("schedule", "Schedule: the views of pre_fusion and post_fusion"),
     "K": ("kernel", "Kernel: loop programs, lowering, kernels"),
+    "T": ("tune", "Tune: deciding between candidates by measuring them"),
     "X": ("run", "Run: inputs, outputs, the interpreter, the embedding API"),
     "D": ("device", "Device: finding, loading, launching"),
     "C": ("command", "Command line"),

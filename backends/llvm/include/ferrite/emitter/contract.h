@@ -23,9 +23,26 @@ struct OperandLayout {
   std::vector<uint32_t> unpack;  ///< by logical dim, position in exprs
 };
 
+/// How a contraction is cut up, where the emitter is not to choose: what a tuner tries.
+struct ContractConfig {
+  int rows = 0, vectors = 0;  ///< of the register block; 0: the emitter's own choice
+  int tasks = 0;  ///< -1: about a quarter of the tasks that the emitter would make, 1: four times as many
+  friend bool operator==(const ContractConfig&, const ContractConfig&) = default;
+};
+
 /// Whether emit_contract handles the kernel as it stands (its packings included): the first statement is a
 /// float contract with rows and columns, the others are maps over the same parallel variables.
-bool can_emit_contract(const Target& target, const loop::Kernel& kernel);
+bool can_emit_contract(const Target& target, const loop::Kernel& kernel, const ContractConfig& config = {});
+
+struct ContractOption {
+  ContractConfig config;
+  double time = 1;                     ///< estimated, the emitter's own choice being 1
+  std::vector<OperandLayout> layouts;  ///< that it wants
+};
+
+/// The emitter's own choice, then others that may turn out to be faster, each with a time of at least 1; empty when the
+/// kernel is not handled.
+std::vector<ContractOption> contract_options(const Target& target, const loop::Kernel& kernel);
 
 /// The layouts that make the kernel fastest; empty when none is wanted or the kernel is not handled.
 std::vector<OperandLayout> propose_contract_layouts(const Target& target, const loop::Kernel& kernel);
@@ -36,8 +53,8 @@ struct ContractShape {
 };
 
 /// Fills the context's entry function from the builder's insert point on; the builder ends where the function
-/// may return. Needs can_emit_contract. Rewrites the context's kernel: its strided buffers become
+/// may return. Needs can_emit_contract with the same config. Rewrites the context's kernel: its strided buffers become
 /// one-dimensional.
-ContractShape emit_contract(KernelContext& context);
+ContractShape emit_contract(KernelContext& context, const ContractConfig& config = {});
 
 }  // namespace ferrite::emitter

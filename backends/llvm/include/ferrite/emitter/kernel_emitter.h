@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/target.h"
 #include "ferrite/loop.hpp"
 
@@ -22,12 +23,13 @@ struct EmitResult {
 };
 
 /// Emits all statements of `kernel`. Declines (throws Failure, FE_EUNSUPPORTED) what it cannot express: calls, element
-/// types below a byte, packed operands outside a contraction. Thread-safe for different contexts.
+/// types below a byte, packed operands outside a contraction. `config` is of contractions alone. Thread-safe for different contexts.
 EmitResult emit_kernel(llvm::LLVMContext& context, const Target& target, loop::Kernel kernel,
-                       std::string_view entry);
+                       std::string_view entry, const ContractConfig& config = {});
 
 /// Whether emit_kernel would decline, and why; empty = it would not.
-std::string unsupported_reason(const Target& target, const loop::Kernel& kernel);
+std::string unsupported_reason(const Target& target, const loop::Kernel& kernel,
+                               const ContractConfig& config = {});
 
 /// Estimated seconds of one launch on one core.
 double estimate_seconds(const Target& target, loop::Kernel kernel);

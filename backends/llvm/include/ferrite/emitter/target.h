@@ -20,6 +20,8 @@ struct Target {
   bool half_conversion = false;  ///< f16 <-> f32 in hardware
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
 
+  unsigned unroll = 0;  ///< vectors at a time in loops over elements, at most; 0: as the planner finds best
+
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes_per_core = 1 << 20;

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/tune/decisions.h"
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "core/cache/folder.h"
+#include "core/plugin/toml_reader.h"
+#include "core/support/hash.h"
+
+namespace ferrite::core::tune {
+namespace {
+
+using plugin::Key;
+using plugin::KeyType;
+using plugin::TomlTable;
+
+constexpr Key entry_key{.name = "entry", .type = KeyType::string, .absent = "required", .doc = "the kernel"};
+constexpr Key from_key{.name = "from", .type = KeyType::string, .absent = "required", .doc = "model nodes"};
+constexpr Key device_key{.name = "device", .type = KeyType::string, .absent = "required", .doc = "its kind"};
+constexpr Key provider_key{
+    .name = "provider", .type = KeyType::string, .absent = "required", .doc = "its id"};
+constexpr Key candidate_key{
+    .name = "candidate", .type = KeyType::string, .absent = "required", .doc = "as the provider calls it"};
+constexpr Key covered_key{.name = "covered",
+                          .type = KeyType::integer,
+                          .absent = "required",
+                          .doc = "leading statements that the library takes",
+                          .least = 1};
+constexpr Key by_key{.name = "by", .type = KeyType::string, .absent = "unknown", .doc = "how it was decided"};
+constexpr Key cost_key{
+    .name = "cost_ns", .type = KeyType::integer, .absent = "0", .doc = "by the cost model", .least = 0};
+constexpr Key measured_key{
+    .name = "measured_ns", .type = KeyType::integer, .absent = "it was not", .doc = "measured", .least = 0};
+constexpr Key kernel_keys[] = {entry_key,     from_key, device_key, provider_key,
+                               candidate_key, by_key,   cost_key,   measured_key};
+constexpr Key library_keys[] = {entry_key,   from_key, device_key, provider_key, candidate_key,
+                                covered_key, by_key,   cost_key,   measured_key};
+constexpr plugin::KeyTable kernel_table{"[[kernel]]", kernel_keys};
+constexpr plugin::KeyTable library_table{"[[library]]", library_keys};
+constexpr Key top_keys[] = {
+    {.name = "schema", .type = KeyType::integer, .absent = "required", .doc = "0", .least = 0, .most = 0},
+    {.name = "kernel",
+     .type = KeyType::table_list,
+     .absent = "none",
+     .doc = "kernels",
+     .inner = &kernel_table},
+    {.name = "library",
+     .type = KeyType::table_list,
+     .absent = "none",
+     .doc = "libraries",
+     .inner = &library_table},
+};
+constexpr plugin::KeyTable lock_table{"", top_keys};
+
+constexpr std::string_view cure = "write the lock anew with --lock-decisions, or compile without --decisions";
+
+double seconds_of(const TomlTable& table, std::string_view key) {
+  return static_cast<double>(table.integer(key).value_or(0)) * 1e-9;
+}
+
+int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+}  // namespace
+
+Result<Decisions> Decisions::open(const Options& options, const std::function<Contexts()>& contexts) {
+  Decisions decisions;
+  if (!options.replay.empty()) {
+    FE_CHECK(decisions.read_lock(options.replay));
+    return decisions;
+  }
+  std::error_code failed;
+  const bool stored = !options.folder.empty() && std::filesystem::exists(options.folder, failed);
+  if (options.mode == Mode::off || (options.mode == Mode::cached && !stored)) return decisions;
+  decisions.store_ = std::make_unique<Store>(options.folder);
+  if (decisions.store_->is_open()) decisions.contexts_ = contexts();
+  return decisions;
+}
+
+Result<void> Decisions::read_lock(const std::string& path) {
+  FE_TRY(const auto text, plugin::read_text_file(path));
+  FE_TRY(const auto document, plugin::parse_toml(text, path));
+  const TomlTable table(document, path, "");
+  FE_CHECK(table.check(lock_table));
+  lock_path_ = path;
+  for (const auto kind : {Kind::kernel, Kind::library})
+    for (const auto& entry : table.table_list(kind == Kind::kernel ? "kernel" : "library")) {
+      Decision decision{.provider = *entry.string("provider"),
+                        .candidate = *entry.string("candidate"),
+                        .covered = static_cast<uint64_t>(entry.integer("covered").value_or(0)),
+                        .cost = seconds_of(entry, "cost_ns"),
+                        .seconds = seconds_of(entry, "measured_ns"),
+                        .usual = {},
+                        .usual_seconds = 0,
+                        .by = "locked"};
+      const tune::Decisions::Key key{kind, *entry.string("device"), *entry.string("entry")};
+      const auto place = entry.place("entry");
+      if (const auto [found, added] = locked_.emplace(key, place); !added)
+        return core::at(place, error(FE_EINVALID, "FE-M08", "{} is decided twice, at {} too; {}",
+                                     std::get<2>(key), found->second, cure));
+      known_.emplace(key, std::move(decision));
+    }
+  return {};
+}
+
+std::string Decisions::store_key(const Key& key) const {
+  const auto found = contexts_.find(std::get<1>(key));
+  if (found == contexts_.end() || found->second.empty()) return {};
+  return hash128({"decision 0", std::get<0>(key) == Kind::kernel ? "kernel" : "library", found->second,
+                  std::get<1>(key), std::get<2>(key)});
+}
+
+std::optional<Decision> Decisions::find(Kind kind, const std::string& device, const std::string& entry) {
+  const Key key{kind, device, entry};
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  if (!store_->is_open()) return std::nullopt;
+  return known_[key] = store_->find(store_key(key));
+}
+
+void Decisions::set(Kind kind, const std::string& device, const std::string& entry, Decision decision,
+                    bool keep) {
+  const Key key{kind, device, entry};
+  if (keep) store_->keep(store_key(key), decision);
+  known_[key] = std::move(decision);
+}
+
+Result<void> Decisions::check() const {
+  std::map<Key, std::string> unused = locked_;
+  for (const auto& taken : taken_) unused.erase({taken.kind, taken.device, taken.entry});
+  if (unused.empty()) return {};
+  const auto& [key, place] = *unused.begin();
+  return core::at(place,
+                  error(FE_EINVALID, "FE-T43",
+                        "the program has no kernel {} on device '{}' ({} of the lock's {} are not in it): "
+                        "the model, its shapes or the pipeline changed; {}",
+                        std::get<2>(key), std::get<1>(key), unused.size(), locked_.size(), cure));
+}
+
+Result<void> Decisions::write_lock(const std::string& path) const {
+  const auto folder = std::filesystem::path(path).parent_path();
+  const auto name = std::filesystem::path(path).filename();
+  if (const auto why =
+          cache::write_file(folder.empty() ? "." : folder.string(), name.string(), lock_text(taken_));
+      !why.empty())
+    return core::at(path, error(FE_EINVALID, "FE-C10", "the decisions lock cannot be written: {}", why));
+  return {};
+}
+
+Error no_candidate(const Decisions& decisions, const Decision& decision, std::string_view entry,
+                   std::string_view why) {
+  return core::at(decisions.lock_path(),
+                  error(FE_EINVALID, "FE-T42", "candidate '{}' of provider '{}' for {} {}; {}",
+                        decision.candidate, decision.provider, entry, why, cure));
+}
+
+Error not_locked(const Decisions& decisions, std::string_view entry) {
+  return core::at(
+      decisions.lock_path(),
+      error(FE_EINVALID, "FE-T43",
+            "it says nothing of kernel {}: the model, its shapes or the pipeline changed; {}", entry, cure));
+}
+
+std::string figures_text(std::string_view entry, const Decision& decision) {
+  std::string text(entry);
+  if (decision.seconds > 0)
+    text +=
+        fmt::format(": {:.1f} us measured, {:.1f} us by cost", decision.seconds * 1e6, decision.cost * 1e6);
+  if (decision.usual.empty() || decision.usual == decision.candidate) return text;
+  text += fmt::format("; costs pick '{}'", decision.usual);
+  if (decision.usual_seconds > 0) text += fmt::format(", {:.1f} us measured", decision.usual_seconds * 1e6);
+  return text;
+}
+
+std::string lock_text(std::span<const Taken> taken) {
+  std::set<std::tuple<Kind, std::string_view, std::string_view>> written;  // devices of a kind share theirs
+  std::string text =
+      "# Written by `ferrite ... --lock-decisions`: which candidate each kernel gets.\nschema = 0\n";
+  for (const auto& each : taken) {
+    const auto& decision = each.decision;
+    const bool library = each.kind == Kind::library;
+    if (!written.emplace(each.kind, each.device, each.entry).second) continue;
+    text += fmt::format("\n[[{}]]\nentry = {}\nfrom = {}\ndevice = {}\nprovider = {}\ncandidate = {}\n",
+                        library ? "library" : "kernel", plugin::toml_string(each.entry),
+                        plugin::toml_string(each.provenance), plugin::toml_string(each.device),
+                        plugin::toml_string(decision.provider), plugin::toml_string(decision.candidate));
+    if (library) text += fmt::format("covered = {}\n", decision.covered);
+    text +=
+        fmt::format("by = {}\ncost_ns = {}\n", plugin::toml_string(decision.by), nanoseconds(decision.cost));
+    if (decision.seconds > 0) text += fmt::format("measured_ns = {}\n", nanoseconds(decision.seconds));
+  }
+  return text;
+}
+
+}  // namespace ferrite::core::tune

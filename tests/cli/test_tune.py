@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Candidates that are measured, kept, and taken again: by the store, by a decisions lock, and whatever becomes of either.
+
+Usage: test_tune.py [--ferrite FILE] [--stubs DIRECTORY] [unittest options]
+"""
+
+import csv
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from program import BAD_INPUT, BUILD, OK, UNSUPPORTED, USAGE, ProgramTest, Settings, main  # noqa: E402
+
+MODEL = """ferrite graph 0
+graph @small(%x: f32[48,64]) -> (%y "y") {
+  #w0 = weight("w.bin", 0, 20480) : f32[64,80]
+  %e = exp(%x) from "e"
+  %row = reduce_sum(%e) {axes = [1], keepdims = true} from "row"
+  %soft = div(%e, %row) from "soft"
+  %product = matmul(%soft, #w0) from "product"
+  %y = relu(%product) from "relu"
+}
+"""
+LONG = 20  # seconds, of which the small model needs few
+
+
+class TuneTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        generator = np.random.default_rng(5)
+        self.x = generator.normal(size=(48, 64)).astype(np.float32)
+        self.w = generator.normal(size=(64, 80)).astype(np.float32)
+        self.w.tofile(self.folder / "w.bin")
+        np.save(self.folder / "x.npy", self.x)
+        (self.folder / "small.fe").write_text(MODEL)
+        e = np.exp(self.x)
+        self.expected = np.maximum(e / e.sum(1, keepdims=True) @ self.w, 0)
+
+    def command(self, command, *options, cache="cache", **how):
+        """`ferrite COMMAND` on the model with a store of its own."""
+        return self.call(command, "small.fe", "-i", "x=x.npy", "--threads", 1, "--cache", cache, *options, **how)
+
+    def right(self, *options, **how):
+        done = self.command("run", "-o", "out", *options, **how)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        y = np.load(self.folder / "out/output_0.npy")
+        np.testing.assert_allclose(y, self.expected, 1e-4, 1e-5)
+        return done, y
+
+    def records(self, *options):
+        """What the ledger has of candidates."""
+        done = self.command("explain", "--json", *options)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        return [record for record in json.loads(done.stdout) if record["kind"] in ("candidate", "select")]
+
+    def chosen(self, *options):
+        return {(record["object"], record["category"]) for record in self.records(*options) if record["outcome"] == "chosen"}
+
+    def store(self):
+        return sorted((self.folder / "cache/decisions").glob("*.decision"))
+
+    def lock(self, name="small.decisions.lock"):
+        return tomllib.loads((self.folder / name).read_text())
+
+    def write_lock(self, *options, name="small.decisions.lock"):
+        self.right("--lock-decisions", name, *options)
+        return (self.folder / name).read_text()
+
+    def test_measured_then_stored(self):
+        done, _ = self.right("--tune", LONG)
+        self.assertEqual(done.stderr, "")  # a bar is for terminals
+        self.assertEqual(len(self.store()), 2)
+        self.assertEqual(self.store()[0].parent.stat().st_mode & 0o077, 0)
+        for tune in ((), ("--tune", "cached"), ("--tune", LONG)):
+            records = self.records(*tune)
+            self.assertEqual({record["category"] for record in records}, {"stored"}, tune)
+        self.assertEqual({by for _, by in self.chosen("--tune", "off")}, {""})
+        self.right("--tune", "cached")
+
+    def test_all_candidates_are_in_the_ledger(self):
+        records = self.records("--tune", LONG)
+        for record in records:
+            self.assertIn(record["outcome"], ("measured", "chosen"))
+            self.assertGreater(record["score"], 0)
+        measured = [record["object"] for record in records if record["outcome"] == "measured"]
+        self.assertGreater(len(measured), 6)
+        self.assertIn("llvm.packed", measured)
+        self.assertTrue(any(re.fullmatch(r"llvm\.packed\.\d+x\d+", name) for name in measured), measured)
+        for name, by in self.chosen():
+            self.assertIn(name, measured)
+            self.assertEqual(by, "stored")
+
+    def test_other_threads_and_other_devices_decide_for_themselves(self):
+        self.right("--tune", LONG)
+        done = self.call("explain", "small.fe", "--json", "--cache", "cache", "--threads", 3)
+        chosen = [r for r in json.loads(done.stdout) if r["kind"] == "candidate" and r["outcome"] == "chosen"]
+        self.assertEqual({record["category"] for record in chosen}, {""})
+
+    def test_nothing_is_kept_without_a_cache(self):
+        done = self.call("run", "small.fe", "--threads", 1, "--cache", "off", "--tune", LONG)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertFalse((self.folder / "cache").exists())
+
+    def test_the_budget_is_kept(self):
+        records = self.records("--tune", "0.000001")
+        unmeasured = [record for record in records if record["outcome"] == "unmeasured"]
+        self.assertEqual([record["category"] for record in unmeasured], ["budget"] * len(unmeasured))
+        self.assertEqual(len(unmeasured), 2)
+        self.assertEqual([record for record in records if record["outcome"] == "measured"], [])
+        self.assertEqual({by for _, by in self.chosen()}, {""})
+        self.assertEqual(self.store(), [])
+
+    def test_damaged_decisions_are_set_aside(self):
+        self.right("--tune", LONG)
+        good = [path.read_bytes() for path in self.store()]
+        damages = [
+            lambda text: b"",
+            lambda text: text[: len(text) // 2],
+            lambda text: text.replace(b"llvm", b"mvll", 1),
+            lambda text: b"\0" * len(text),
+            lambda text: text + b" ",
+            lambda text: b"x" * 100_000,
+        ]
+        for number, damage in enumerate(damages):
+            paths = self.store() or [path.with_suffix("") for path in sorted((self.folder / "cache/decisions").glob("*.damaged"))]
+            for path, text in zip(paths, good):
+                path.write_bytes(damage(text))
+            done, _ = self.right()
+            self.assertEqual(len(re.findall(r"ferrite: warning: FE-T40 .*decided anew", done.stderr)), 2, (number, done.stderr))
+            self.assertEqual(self.store(), [])
+            self.assertEqual(len(list((self.folder / "cache/decisions").glob("*.damaged"))), 2)
+            self.assertEqual(self.right()[0].stderr, "")
+        # One that is another kernel's is none either.
+        paths = [path.with_suffix("") for path in sorted((self.folder / "cache/decisions").glob("*.damaged"))]
+        for path, text in zip(paths, reversed(good)):
+            path.write_bytes(text)
+        self.assertRegex(self.right()[0].stderr, "FE-T40 .*another kernel's")
+
+    def test_a_folder_that_is_not_to_be_trusted(self):
+        self.right("--tune", LONG)
+        folder = self.folder / "cache/decisions"
+        folder.chmod(0o777)
+        done, _ = self.right()
+        self.assertRegex(done.stderr, "warning: FE-T41 .*others may write to it")
+        self.assertEqual({by for _, by in self.chosen()}, {""})
+
+    def test_a_store_that_cannot_be_written(self):
+        (self.folder / "cache").mkdir(mode=0o700)
+        (self.folder / "cache/decisions").write_text("no folder")
+        done, _ = self.right("--tune", 1)
+        self.assertRegex(done.stderr, "warning: FE-T41 ")
+
+    def test_replay_is_deterministic(self):
+        first = self.write_lock("--tune", LONG)
+        self.assertIn('by = "measured"', first)
+        listing = [self.command("opt", "--decisions", "small.decisions.lock", cache="off").stdout for _ in range(2)]
+        self.assertEqual(*listing)
+        outputs, locks = [], []
+        for name in "ab":
+            _, y = self.right("--decisions", "small.decisions.lock", "--lock-decisions", name, cache="off")
+            outputs.append(y.tobytes())
+            locks.append((self.folder / name).read_text())
+        self.assertEqual(*outputs)
+        self.assertEqual(*locks)
+        self.assertEqual(first.replace('"measured"', '"locked"'), locks[0])
+        # Neither the store nor a budget has a say.
+        self.assertEqual({by for _, by in self.chosen("--decisions", "small.decisions.lock", "--tune", 5)}, {"locked"})
+
+    def test_equal_compilations_write_equal_locks(self):
+        self.assertEqual(self.write_lock("--tune", "off", name="a"), self.write_lock("--tune", "off", name="b"))
+
+    def test_every_candidate_gives_the_same_result(self):
+        """Whatever is forced computes the same, within what the order of sums changes."""
+        text = self.write_lock("--tune", "off")
+        entries = {kernel["entry"]: kernel["candidate"] for kernel in self.lock()["kernel"]}
+        tried = 0
+        for record in self.records("--tune", LONG):
+            if record["outcome"] != "measured":
+                continue
+            entry = record["text"].split(":")[0]
+            parts = text.split("[[kernel]]")
+            forced = [part.replace(f'candidate = "{entries[entry]}"', f'candidate = "{record["object"]}"')
+                      if entry in part else part for part in parts]  # fmt: skip
+            (self.folder / "forced.lock").write_text("[[kernel]]".join(forced))
+            self.right("--decisions", "forced.lock")
+            self.assertIn((record["object"], "locked"), self.chosen("--decisions", "forced.lock"))
+            tried += 1
+        self.assertGreater(tried, 6)
+
+    def test_locks_that_do_not_fit(self):
+        text = self.write_lock("--tune", "off")
+
+        def refused(changed, code, pattern):
+            (self.folder / "bad.lock").write_text(changed)
+            self.assertRefused(self.command("run", "--decisions", "bad.lock"), code, pattern)
+
+        refused(text.replace('"llvm.packed"', '"llvm.gone"'), "FE-T42", "'llvm.gone' of provider 'cpu' .*write the lock anew")
+        refused(text.replace('provider = "cpu"', 'provider = "acme"'), "FE-T42", "provider 'acme'")
+        first = text.index("[[kernel]]")
+        second = text.index("[[kernel]]", first + 1)
+        refused(text[:second], "FE-T43", r"says nothing of kernel k_[0-9a-f]{32}.*write the lock anew")
+        other = text + "\n" + text[second:].replace("k_", "k_0")
+        refused(other, "FE-T43", "has no kernel k_0")
+        refused(text + "\n" + text[second:], "FE-M08", "decided twice")
+        refused("schema = 0\n[[kernel", "FE-M01", "bad.lock")
+        refused(text.replace("candidate", "candidat"), "FE-M02", "did you mean 'candidate'")
+        refused("schema = 7\n", "FE-M04", "schema")
+        self.assertRefused(self.command("run", "--decisions", "none.lock"), "FE-M14", "none.lock")
+
+    def test_a_lock_that_cannot_be_written(self):
+        self.assertRefused(self.command("run", "--lock-decisions", "small.fe/x.lock"), "FE-C10", "small.fe/x.lock")
+
+    def test_words_that_are_no_way_to_tune(self):
+        for word in ("on", "-1", "0", "nan", "1s"):
+            self.assertRefused(self.command("run", f"--tune={word}"), "FE-C01", "--tune", status=USAGE)
+        manifest = self.folder / "ferrite.toml"
+        manifest.write_text('schema = 0\n[pipeline]\ntune = "fast"\n')
+        self.assertRefused(self.command("run", "--manifest", "ferrite.toml"), "FE-M03", "ferrite.toml:3:8.*'fast'")
+        manifest.write_text(f'schema = 0\n[pipeline]\ntune = "{LONG}"\n')
+        self.right("--manifest", "ferrite.toml")
+        self.assertEqual(len(self.store()), 2)
+
+    def test_other_machines_and_packages(self):
+        words = ("compile", "-o", "small.fepkg", "--target", "triple=aarch64-unknown-linux-gnu")
+        done = self.call(*words, "small.fe", "--tune", 1)
+        self.assertRefused(done, "FE-T44", "--decisions", status=UNSUPPORTED)
+        done = self.call("compile", "small.fe", "-o", "small.fepkg", "--tune", LONG, "--cache", "cache", "--threads", 1)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertEqual(len(self.store()), 2)
+        self.assertRefused(self.call("run", "small.fepkg", "--tune", 1), "FE-T45", "--recompile")
+        self.assertEqual(self.call("run", "small.fepkg", "--tune", 1, "--recompile").returncode, OK)
+
+    def test_metrics(self):
+        environment = {"FERRITE_METRICS": "selection", "FERRITE_METRICS_DIR": "metrics"}
+        self.right("--tune", LONG, environment=environment)
+        with open(self.folder / "metrics/metric_selection.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["by"] for row in rows], ["measured"] * 2)
+        for row in rows:
+            self.assertGreater(float(row["measured_us"]), 0)
+            self.assertGreater(float(row["usual_measured_us"]), 0)
+            self.assertGreater(float(row["cost_us"]), 0)
+            self.assertGreater(int(row["candidates"]), 1)
+
+    def library(self, *options):
+        plugin = Settings.stubs / "acme.gemm.plugin.toml"
+        return ("--plugin", plugin, *options)
+
+    def test_libraries_compete(self):
+        """A library that takes the product and leaves what follows is measured with the rest, and either choice is right."""
+        measured = [r for r in self.records(*self.library("--tune", LONG)) if r["outcome"] == "measured"]
+        self.assertTrue(any(record["object"].startswith("gemm") for record in measured), measured)
+        _, tuned = self.right(*self.library())
+        self.write_lock(*self.library("--tune", "off"))
+        lock = self.lock()
+        self.assertEqual([each["provider"] for each in lock["library"]], ["acme.gemm"])
+        _, by_library = self.right(*self.library("--decisions", "small.decisions.lock"))
+        # The same without the library: its kernel is the code generator's then.
+        self.write_lock("--tune", "off", name="alone.lock")
+        _, alone = self.right(*self.library("--decisions", "alone.lock"))
+        self.assertEqual({by for _, by in self.chosen(*self.library("--decisions", "alone.lock"))}, {"locked"})
+        for result in (tuned, alone):
+            np.testing.assert_allclose(result, by_library, 1e-4, 1e-5)
+        self.assertRefused(self.command("run", "--decisions", "small.decisions.lock"), "FE-T4[23]", "write the lock anew")
+
+
+if __name__ == "__main__":
+    main(__doc__, stubs=BUILD / "lib/ferrite/stubs")
