@@ -49,24 +49,29 @@ Schedule alone(const Schedule& schedule, size_t group, const std::set<BufferId>&
   auto& program = result.program;
   program.inputs.clear();
   program.outputs.clear();
+  const auto become = [](loop::ProgramBuffer& buffer, Role role, uint32_t kind, size_t number) {
+    buffer.role = role;
+    buffer.kind = kind;
+    buffer.number = static_cast<uint32_t>(number);
+  };
+  for (auto& buffer : program.buffers)
+    if (buffer.role == Role::input || buffer.role == Role::output)
+      become(buffer, Role::temporary, FE_BUFFER_OUTPUT, 0);
   size_t argument = 0;
   for (const auto& buffer : arguments.kernel.buffers) {
     if (buffer.kind == FE_BUFFER_LOCAL) continue;
     const BufferId id = arguments.arguments[argument++];
     auto& own = program.buffers[id];
     if (buffer.kind == FE_BUFFER_OUTPUT) {
-      own.role = Role::output;
-      own.number = static_cast<uint32_t>(program.outputs.size());
+      become(own, Role::output, FE_BUFFER_OUTPUT, program.outputs.size());
       program.outputs.push_back(id);
     } else if (own.role == Role::constant && program.constants[own.number].data) {
       continue;
     } else if (own.role == Role::constant || constants.contains(id)) {
-      own.role = Role::constant;
-      own.number = static_cast<uint32_t>(program.constants.size());
+      become(own, Role::constant, FE_BUFFER_CONSTANT, program.constants.size());
       program.constants.push_back(made_up(own));
     } else {
-      own.role = Role::input;
-      own.number = static_cast<uint32_t>(program.inputs.size());
+      become(own, Role::input, FE_BUFFER_INPUT, program.inputs.size());
       program.inputs.push_back(id);
     }
   }

@@ -19,14 +19,14 @@ namespace ferrite::core::tune {
 
 /// What was decided for a kernel.
 struct Decision {
-  std::string provider;      ///< its id; empty: the code generators take the kernel whole, no library
-  std::string candidate;     ///< the provider's name of it
+  std::string provider{};    ///< its id; empty: the code generators take the kernel whole, no library
+  std::string candidate{};   ///< the provider's name of it
   uint64_t covered = 0;      ///< of a library: the leading statements that it takes
   double cost = 0;           ///< seconds, by the provider or a cost model; of a part with the rest
   double seconds = 0;        ///< measured; 0: it was not
-  std::string usual;         ///< the candidate that costs alone would have picked; empty: it is not known
+  std::string usual{};       ///< the candidate that costs alone would have picked; empty: it is not known
   double usual_seconds = 0;  ///< measured; 0: it was not
-  std::string by;            ///< "cost", "measured", "stored" or "locked"
+  std::string by{};          ///< "cost", "measured", "stored" or "locked"
 };
 
 /// What a decision is about. Where a device has libraries, one of them may take a kernel, or a part of it, in the form in which
@@ -36,11 +36,11 @@ enum class Kind : uint8_t { kernel, library };
 /// A decision that a compilation came to.
 struct Taken {
   Kind kind = Kind::kernel;
-  std::string device;      ///< its kind
-  std::string entry;       ///< of the kernel, before its constants are laid out
-  std::string provenance;  ///< model nodes
-  size_t candidates = 0;   ///< between which was decided
-  Decision decision;
+  std::string device{};      ///< its kind
+  std::string entry{};       ///< of the kernel, before its constants are laid out
+  std::string provenance{};  ///< model nodes
+  size_t candidates = 0;     ///< between which was decided
+  Decision decision{};
 };
 
 /// One decision a file, named by what it depends on. An entry is checked against its own hash; one that is damaged is set aside

@@ -32,7 +32,7 @@ constexpr int rounds_of_final = 5;
 struct Way {
   const Compiler* compiler = nullptr;
   size_t covered = 0;  ///< of a library: statements of the group with its maps apart
-  std::string name;
+  std::string name{};
   double cost = 0;
   bool is_library() const { return compiler->is_library(); }
 };
@@ -41,10 +41,10 @@ struct Way {
 struct Question {
   size_t group = 0;
   uint32_t device = 0;
-  std::string entry, parts_entry;  ///< parts: empty where no library is asked
-  std::string subject;
+  std::string entry{}, parts_entry{};  ///< parts: empty where no library is asked
+  std::string subject{};
   size_t uses = 0;
-  std::vector<Way> ways;
+  std::vector<Way> ways{};
   double usual_seconds = 0;  ///< of the first way; 0: not measured
   double weight() const { return usual_seconds * static_cast<double>(uses); }
 };
@@ -221,7 +221,12 @@ class Tuner {
       forced.set(Kind::kernel, device, question.entry, {.provider = way.compiler->id, .candidate = way.name},
                  false);
       const auto schedule = alone(subject_.groups, question.group, constants_);
-      return Trial::make(schedule, subject_.devices, {{0, question.device, nullptr}}, options, refusals_);
+      FE_TRY(auto trial,
+             Trial::make(schedule, subject_.devices, {{0, question.device, nullptr}}, options, refusals_));
+      const auto taken = forced.taken();
+      if (taken.size() != 1 || taken[0].entry != question.entry || taken[0].decision.candidate != way.name)
+        return error(FE_EINTERNAL, "FE-K22", "alone it is another kernel");
+      return trial;
     }
     auto schedule = alone(*subject_.parts, question.group, constants_);
     place::Placement placement{{0, question.device, way.compiler}};
