@@ -16,23 +16,39 @@ using plugin::Key;
 using plugin::KeyType;
 using plugin::TomlTable;
 
-constexpr Key entry_key{.name = "entry", .type = KeyType::string, .absent = "required", .doc = "the kernel"};
-constexpr Key from_key{.name = "from", .type = KeyType::string, .absent = "required", .doc = "model nodes"};
-constexpr Key device_key{.name = "device", .type = KeyType::string, .absent = "required", .doc = "its kind"};
+constexpr Key entry_key{
+    .name = "entry", .type = KeyType::string, .absent = "required", .example = "", .doc = "the kernel"};
+constexpr Key from_key{
+    .name = "from", .type = KeyType::string, .absent = "required", .example = "", .doc = "model nodes"};
+constexpr Key device_key{
+    .name = "device", .type = KeyType::string, .absent = "required", .example = "", .doc = "its kind"};
 constexpr Key provider_key{
-    .name = "provider", .type = KeyType::string, .absent = "required", .doc = "its id"};
-constexpr Key candidate_key{
-    .name = "candidate", .type = KeyType::string, .absent = "required", .doc = "as the provider calls it"};
+    .name = "provider", .type = KeyType::string, .absent = "required", .example = "", .doc = "its id"};
+constexpr Key candidate_key{.name = "candidate",
+                            .type = KeyType::string,
+                            .absent = "required",
+                            .example = "",
+                            .doc = "as the provider calls it"};
 constexpr Key covered_key{.name = "covered",
                           .type = KeyType::integer,
                           .absent = "required",
+                          .example = "",
                           .doc = "leading statements that the library takes",
                           .least = 1};
-constexpr Key by_key{.name = "by", .type = KeyType::string, .absent = "unknown", .doc = "how it was decided"};
-constexpr Key cost_key{
-    .name = "cost_ns", .type = KeyType::integer, .absent = "0", .doc = "by the cost model", .least = 0};
-constexpr Key measured_key{
-    .name = "measured_ns", .type = KeyType::integer, .absent = "it was not", .doc = "measured", .least = 0};
+constexpr Key by_key{
+    .name = "by", .type = KeyType::string, .absent = "unknown", .example = "", .doc = "how it was decided"};
+constexpr Key cost_key{.name = "cost_ns",
+                       .type = KeyType::integer,
+                       .absent = "0",
+                       .example = "",
+                       .doc = "by the cost model",
+                       .least = 0};
+constexpr Key measured_key{.name = "measured_ns",
+                           .type = KeyType::integer,
+                           .absent = "it was not",
+                           .example = "",
+                           .doc = "measured",
+                           .least = 0};
 constexpr Key kernel_keys[] = {entry_key,     from_key, device_key, provider_key,
                                candidate_key, by_key,   cost_key,   measured_key};
 constexpr Key library_keys[] = {entry_key,   from_key, device_key, provider_key, candidate_key,
@@ -40,15 +56,23 @@ constexpr Key library_keys[] = {entry_key,   from_key, device_key, provider_key,
 constexpr plugin::KeyTable kernel_table{"[[kernel]]", kernel_keys};
 constexpr plugin::KeyTable library_table{"[[library]]", library_keys};
 constexpr Key top_keys[] = {
-    {.name = "schema", .type = KeyType::integer, .absent = "required", .doc = "0", .least = 0, .most = 0},
+    {.name = "schema",
+     .type = KeyType::integer,
+     .absent = "required",
+     .example = "",
+     .doc = "0",
+     .least = 0,
+     .most = 0},
     {.name = "kernel",
      .type = KeyType::table_list,
      .absent = "none",
+     .example = "",
      .doc = "kernels",
      .inner = &kernel_table},
     {.name = "library",
      .type = KeyType::table_list,
      .absent = "none",
+     .example = "",
      .doc = "libraries",
      .inner = &library_table},
 };

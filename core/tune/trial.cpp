@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "core/run/pool.h"
 #include "core/tune/alone.h"
 
 namespace ferrite::core::tune {
@@ -13,6 +14,31 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int least_runs = 3;
 constexpr size_t alignment = 64;
+
+/// What other kernels of a program do to the caches of each worker between two launches of one: constants come from further away
+/// then. Inputs, which a program has often just made, count as far away too.
+class Sweep {
+ public:
+  explicit Sweep(const run::Executable& executable) : workers_(executable.workers) {
+    if (executable.devices[executable.home()]->host_memory)
+      memory_.resize(static_cast<size_t>(workers_) * each);
+  }
+  void run() {
+    if (memory_.empty()) return;
+    run::Pool::process().parallel_for(
+        workers_, 1, workers_, memory_.data(), [](void* memory, int64_t begin, int64_t end, int64_t) {
+          auto* bytes = static_cast<unsigned char*>(memory);
+          for (size_t k = static_cast<size_t>(begin) * each; k < static_cast<size_t>(end) * each; k += line)
+            ++bytes[k];
+        });
+  }
+
+ private:
+  static constexpr size_t each = 4 << 20;  // more than what a worker has for itself
+  static constexpr size_t line = 64;
+  int64_t workers_;
+  std::vector<unsigned char> memory_;
+};
 
 double seconds_between(Clock::time_point start, Clock::time_point end) {
   return std::chrono::duration<double>(end - start).count();
@@ -62,8 +88,10 @@ Result<std::unique_ptr<Trial>> Trial::make(const schedule::Schedule& schedule, c
 
 Result<double> Trial::measure(double seconds) {
   FE_CHECK(executable_->run(*context_, inputs_, outputs_));
+  Sweep sweep(*executable_);
   const auto start = Clock::now();
   for (int run = 0; run < least_runs || seconds_between(start, Clock::now()) < seconds; ++run) {
+    sweep.run();
     FE_CHECK(executable_->run(*context_, inputs_, outputs_));
     double kernels = 0;
     for (size_t k = 0; k < executable_->steps.size(); ++k) {

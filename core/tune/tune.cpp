@@ -25,7 +25,7 @@ constexpr double share_of_first = 0.4;
 // A candidate runs so long at least, for the clock's sake, and at most: then its least time is known well enough.
 constexpr double least_slice = 2e-3, most_slice = 40e-3;
 // Faster by less than this may be noise.
-constexpr double worth = 0.98;
+constexpr double worth = 0.97;
 constexpr int rounds_of_final = 5;
 
 /// One way to compile a kernel.
