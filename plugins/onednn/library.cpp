@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "library.h"
+
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <string_view>
+
+#include "packing.h"
+#include "primitives.h"
+
+namespace ferrite::onednn {
+namespace {
+
+struct OpenTarget : Target {
+  int64_t vector_bytes_of_machine = 16;
+};
+
+loop::Kernel read(Bytes bytes) {
+  std::string error;
+  auto kernel = read_kernel(bytes, &error);
+  if (!kernel || kernel->statements.empty())
+    fail("ferrite.onednn/kernel", "the kernel cannot be read: ", error);
+  return std::move(*kernel);
+}
+
+class OneDnn final : public LibraryProvider {
+ public:
+  OneDnn(Host host, std::shared_ptr<const Library> library, double price)
+      : host_(host), library_(std::move(library)), price_(price) {}
+  std::string id() const override { return "onednn"; }
+  std::string device_kind() const override { return "cpu"; }
+
+  std::unique_ptr<Target> open_target(Bytes description) override {
+    const std::string_view text(reinterpret_cast<const char*>(description.data()), description.size());
+    auto target = std::make_unique<OpenTarget>();
+    target->name = "oneDNN " + library_->text;
+    target->vector_bytes_of_machine = text.find("+avx512f") != text.npos ? 64
+                                      : text.find("+avx2") != text.npos  ? 32
+                                                                         : 16;
+    return target;
+  }
+
+  std::vector<Candidate> propose(Target& target, Bytes bytes) override {
+    const auto kernel = read(bytes);
+    auto read = read_problem(kernel);
+    auto& problem = read.problem;
+    problem.workers = host_.workers();
+    const bool pack = read.constant && !read.weight_dims.empty();
+    const Computation computation(library_, problem, pack);
+    Candidate candidate;
+    candidate.name = problem.convolution ? "onednn.conv" : "onednn.matmul";
+    if (problem.bias.argument >= 0) candidate.name += ".bias";
+    if (problem.addend_count > 0) candidate.name += ".sum";
+    if (problem.activation != 0) candidate.name += ".act";
+    candidate.cost = price_ * computation.seconds(static_cast<OpenTarget&>(target).vector_bytes_of_machine);
+    candidate.workspace_bytes = computation.workspace_bytes();
+    candidate.covered = static_cast<uint32_t>(problem.covered);
+    if (pack) {
+      auto layout = packing_of(computation.weights(), computation.weight_roles(), read.weight,
+                               read.weight_dims, computation.column_chunks());
+      if (!layout) decline("oneDNN wants the weights in a layout that is not made of blocks");
+      candidate.operand_layouts.push_back(std::move(*layout));
+    }
+    return {candidate};
+  }
+
+  CompileResult compile(Target&, const CompileRequest& request) override {
+    const auto kernel = read(request.kernel);
+    auto read = read_problem(kernel);
+    auto& problem = read.problem;
+    problem.workers = host_.workers();
+    if (problem.covered != static_cast<int64_t>(kernel.statements.size()))
+      fail("ferrite.onednn/kernel", "the kernel is not the one that was proposed for");
+    const Computation computation(library_, problem, problem.packed != 0);
+    check_packing(kernel, read, computation);
+    CompileResult result;
+    result.blob.assign(reinterpret_cast<const char*>(&problem), sizeof(Problem));
+    result.tasks = computation.tasks();
+    result.workspace_bytes = computation.workspace_bytes();
+    if (request.want_listing) result.listing = computation.text();
+    return result;
+  }
+  std::string fingerprint() override { return "onednn 1 library " + library_->text; }
+
+  void* exec_create(Target&, Bytes blob, std::string_view) override {
+    Problem problem;
+    if (blob.size() != sizeof(Problem)) fail("ferrite.onednn/kernel", "the code is none of this provider");
+    std::memcpy(&problem, blob.data(), sizeof(Problem));
+    auto computation = std::make_unique<Computation>(library_, problem, problem.packed != 0);
+    computation->load();
+    return computation.release();
+  }
+  void exec_destroy(void* exec) override { delete static_cast<Computation*>(exec); }
+  void exec_launch(const fe_launch_args& args) override {
+    struct Share {
+      const fe_launch_args& args;
+      std::atomic<bool> failed{false};
+      std::exception_ptr failure{};
+    } share{args};
+    host_.parallel_for(args.tasks, args.grain, args.workers, &share,
+                       [](void* self, int64_t begin, int64_t end, int64_t worker) {
+                         auto& s = *static_cast<Share*>(self);
+                         try {
+                           static_cast<const Computation*>(s.args.function)
+                               ->run(s.args.buffers, begin, end,
+                                     static_cast<char*>(s.args.workspace) + worker * s.args.workspace_bytes);
+                         } catch (...) {
+                           if (!s.failed.exchange(true)) s.failure = std::current_exception();
+                         }
+                       });
+    if (share.failure) std::rethrow_exception(share.failure);
+  }
+
+ private:
+  /// A packed operand has to be as large as oneDNN reads it.
+  void check_packing(const loop::Kernel& kernel, const ReadProblem& read, const Computation& computation) {
+    if (!read.problem.packed) return;
+    const auto bytes = static_cast<int64_t>(library_->memory_desc_get_size(&computation.weights()));
+    if (kernel.buffers[read.weight].bytes() != bytes * computation.column_chunks())
+      fail("ferrite.onednn/kernel",
+           "the weights are packed in another layout than the one that was proposed");
+  }
+
+  Host host_;
+  std::shared_ptr<const Library> library_;
+  double price_;
+};
+
+}  // namespace
+
+std::unique_ptr<LibraryProvider> make_library(Host host, std::shared_ptr<const Library> library,
+                                              double price) {
+  return std::make_unique<OneDnn>(host, std::move(library), price);
+}
+
+}  // namespace ferrite::onednn

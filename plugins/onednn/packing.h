@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// oneDNN's blocked layouts as operand layouts of a candidate, so that the host packs weights once, when a program is loaded.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "dnnl.h"
+#include "ferrite/provider.hpp"
+#include "problem.h"
+
+namespace ferrite::onednn {
+
+/// The layout of `desc`, whose dims are `roles`, for a constant whose dims are `weight`. With several chunks of columns, each has one
+/// array of this layout, and they lie one after the other. None for a layout that is not made of blocks alone.
+std::optional<OperandLayout> packing_of(const dnnl::MemoryDesc& desc, std::span<const Role> roles,
+                                        uint32_t buffer, std::span<const Role> weight, int64_t chunks);
+
+}  // namespace ferrite::onednn

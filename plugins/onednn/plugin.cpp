@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ferrite/plugin.hpp"
+#include "dnnl.h"
+#include "library.h"
+
+// Where the library is missing or of another version there is nothing to offer, and compilation goes on without it.
+FERRITE_PLUGIN(
+    "ferrite.onednn", "0.1.0", [](ferrite::PluginBuilder& builder, const ferrite::PluginContext& context) {
+      const auto& config = context.config;
+      const std::string name(config.has("library") ? config.string("library") : "libdnnl.so.2");
+      const double price = config.has("price") ? config.number("price") : 1.0;
+      try {
+        builder.add(ferrite::onednn::make_library(context.host, ferrite::onednn::open(name), price));
+      } catch (const ferrite::onednn::Unavailable& reason) {
+        context.host.log(FE_LOG_WARNING, "plugins", reason.code + " ferrite.onednn: " + reason.text);
+      }
+    })

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// oneDNN's primitives for a problem, cut into tasks that the host's pool shares out: each runs on one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dnnl.h"
+#include "ferrite/provider.hpp"
+#include "problem.h"
+
+namespace ferrite::onednn {
+
+/// Any-thread once it is loaded.
+class Computation {
+ public:
+  /// Chooses implementations and layouts. Declines what only oneDNN's reference computes. `pack`: b may have any layout.
+  Computation(std::shared_ptr<const Library> library, const Problem& problem, bool pack);
+  ~Computation();
+
+  /// The layout that b is wanted in, where it is another than that of the kernel, and how many chunks of columns have each one.
+  const dnnl::MemoryDesc& weights() const { return weights_; }
+  std::vector<Role> weight_roles() const;
+  int64_t column_chunks() const { return column_chunks_; }
+
+  int64_t tasks() const { return tasks_; }
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+  std::string text() const;  ///< what was chosen, for listings
+  /// On one thread with vectors of so many bytes, at the rates that the code generators count with.
+  double seconds(int64_t vector_bytes) const;
+
+  /// Makes the code. Throws ferrite.onednn/failed where oneDNN cannot.
+  void load();
+  /// Some of the tasks; `workspace` is this worker's own.
+  void run(void* const* buffers, int64_t begin, int64_t end, void* workspace) const;
+
+ private:
+  struct Piece;
+  struct Part {  ///< of the result's rows
+    size_t piece = 0;
+    int64_t first = 0, input = 0;
+  };
+  void plan_product(bool pack);
+  void plan_convolution();
+  void run_task(void* const* buffers, int64_t task, char* workspace) const;
+
+  std::shared_ptr<const Library> library_;
+  Problem problem_;
+  dnnl::MemoryDesc weights_{};
+  std::vector<std::unique_ptr<Piece>> pieces_;
+  std::vector<Part> parts_;
+  int64_t column_chunks_ = 1, columns_ = 1;  // chunks, and columns of each
+  int64_t tasks_ = 1, workspace_bytes_ = 0;
+};
+
+}  // namespace ferrite::onednn
