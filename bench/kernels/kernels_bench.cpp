@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Kernels that Ferrite compiles, beside what the machine gives: each is run in turn with its floor, on the same memory.
+//   ms, floor_ms: medians; best_ms, best_floor_ms: of the fastest run; of_floor: best_floor_ms / best_ms, 1 is as fast as it can be
+//   floor: the same bytes with plain stores (streaming: with stores that leave out the caches), or the time that the multiply-adds
+//   of a product take at the measured peak (gflops_peak), or the same polynomial
+// Usage: kernels_bench FOLDER [Google Benchmark's options]; the folder has the kernels' texts.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "ferrite/ferrite.hpp"
+#include "floors.h"
+
+namespace ferrite::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Free {
+  void operator()(void* data) const { std::free(data); }
+};
+using Memory = std::unique_ptr<float, Free>;
+
+Memory allocate(int64_t count) {
+  constexpr size_t page = 2 << 20;
+  const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + page - 1) / page * page;
+  Memory memory(static_cast<float*>(std::aligned_alloc(page, bytes)));
+  if (!memory) throw std::bad_alloc();
+  for (int64_t i = 0; i < count; ++i) memory.get()[i] = static_cast<float>(i % 1021) / 512 - 1;
+  return memory;
+}
+
+/// A model of one kernel with its memory.
+class Kernel {
+ public:
+  Kernel(const std::string& path, int64_t threads) : session_(options(threads)) {
+    ferrite_model* model = nullptr;
+    detail::check_call(ferrite_model_load(session_.get(), path.c_str(), &model));
+    model_.reset(model);
+    for (uint64_t k = 0; k < ferrite_model_input_count(model); ++k)
+      add(port(ferrite_model_input, k), input_tensors_, inputs_);
+    for (uint64_t k = 0; k < ferrite_model_output_count(model); ++k)
+      add(port(ferrite_model_output, k), output_tensors_, outputs_);
+    run();  // compiles
+  }
+  void run() {
+    std::vector<const DLTensor*> in;
+    std::vector<DLTensor*> out;
+    for (auto& tensor : input_tensors_) in.push_back(&tensor.value);
+    for (auto& tensor : output_tensors_) out.push_back(&tensor.value);
+    detail::check_call(ferrite_run(model_.get(), in.data(), in.size(), out.data(), out.size()));
+  }
+  const float* input(size_t k) const { return k < inputs_.size() ? inputs_[k].get() : nullptr; }
+  float* output() const { return outputs_[0].get(); }
+  int64_t count(size_t k) const { return input_tensors_[k].count; }
+  std::span<const int64_t> dims(size_t k) const { return input_tensors_[k].dims; }
+
+ private:
+  struct Described {
+    std::vector<int64_t> dims;
+    int64_t count = 1;
+    DLTensor value{};
+  };
+  static SessionOptions options(int64_t threads) {
+    SessionOptions result;
+    result.threads = threads;
+    return result;
+  }
+  std::vector<int64_t> port(int32_t (*describe)(const ferrite_model*, uint64_t, ferrite_port*),
+                            uint64_t k) const {
+    auto port = detail::embedding_struct<ferrite_port>();
+    detail::check_call(describe(model_.get(), k, &port));
+    return {port.dims, port.dims + port.rank};
+  }
+  void add(const std::vector<int64_t>& dims, std::deque<Described>& tensors, std::vector<Memory>& memory) {
+    auto& tensor = tensors.emplace_back();
+    tensor.dims = dims;
+    for (int64_t dim : dims) tensor.count *= dim;
+    memory.push_back(allocate(std::max<int64_t>(16, tensor.count)));
+    tensor.value.data = memory.back().get();
+    tensor.value.device = {kDLCPU, 0};
+    tensor.value.ndim = static_cast<int32_t>(dims.size());
+    tensor.value.dtype = {kDLFloat, 32, 1};
+    tensor.value.shape = tensor.dims.data();
+  }
+
+  Session session_;
+  std::unique_ptr<ferrite_model, decltype(&ferrite_model_free)> model_{nullptr, ferrite_model_free};
+  std::deque<Described> input_tensors_, output_tensors_;
+  std::vector<Memory> inputs_, outputs_;
+};
+
+/// Times of one thing, in seconds.
+class Times {
+ public:
+  void add(double seconds) { all_.push_back(seconds); }
+  double median() {
+    std::ranges::sort(all_);
+    return all_[all_.size() / 2];
+  }
+  double least() const { return *std::ranges::min_element(all_); }
+
+ private:
+  std::vector<double> all_;
+};
+
+double timed(const auto& work) {
+  const auto start = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string folder;
+
+void report(benchmark::State& state, Times& kernel, Times& floor) {
+  state.counters["ms"] = kernel.median() * 1e3;
+  state.counters["floor_ms"] = floor.median() * 1e3;
+  state.counters["best_ms"] = kernel.least() * 1e3;
+  state.counters["best_floor_ms"] = floor.least() * 1e3;
+  state.counters["of_floor"] = floor.least() / kernel.least();
+}
+
+/// What a kernel over arrays in memory reads of its inputs, and whether it writes as much.
+struct Traffic {
+  int reads = 1;
+  bool writes = true;
+};
+
+void memory(benchmark::State& state, const char* name, Traffic traffic) {
+  if (!can_run_floors()) return state.SkipWithError("the floors need AVX-512");
+  const auto threads = static_cast<int>(state.range(0));
+  Kernel kernel(folder + "/" + name + ".fe", threads);
+  // Where the result is small, the floor writes none.
+  const float *x = kernel.input(0), *y = traffic.reads == 2 ? kernel.input(1) : nullptr;
+  const int64_t count = kernel.count(0);
+  float* out = kernel.output();
+  auto floor = [&](Store store) {
+    return timed_on_threads(threads, [&](int worker, int workers) {
+      if (traffic.writes) return copy(x, y, out, count, store, worker, workers);
+      float sum = read(x, count, worker, workers);
+      benchmark::DoNotOptimize(sum);
+    });
+  };
+  Times kernels, plain, streaming;
+  for (auto _ : state) {
+    const double seconds = timed([&] { kernel.run(); });
+    kernels.add(seconds);
+    plain.add(floor(Store::plain));
+    streaming.add(floor(Store::streaming));
+    state.SetIterationTime(seconds);
+  }
+  report(state, kernels, plain);
+  state.counters["streaming_ms"] = streaming.median() * 1e3;
+  state.counters["best_streaming_ms"] = streaming.least() * 1e3;
+  const double bytes = 4.0 * static_cast<double>(count) * (traffic.reads + (traffic.writes ? 1 : 0));
+  state.counters["gb_s"] = bytes / kernels.median() * 1e-9;
+}
+
+/// A folder that is gone in the end.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "kernels_bench_XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("no folder could be made for a model");
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+
+  std::string write_constant_product(int64_t size) const {
+    const int64_t count = size * size, bytes = count * static_cast<int64_t>(sizeof(float));
+    const Memory weights = allocate(count);
+    std::ofstream(path_ / "weights.bin", std::ios::binary)
+        .write(reinterpret_cast<const char*>(weights.get()), bytes);
+    const std::string type = "f32[" + std::to_string(size) + "," + std::to_string(size) + "]";
+    const auto file = path_ / "product.fe";
+    std::ofstream(file) << "ferrite graph 0\ngraph @sgemm(%a: " << type
+                        << ") -> (%out \"out\") {\n  #b = weight(\"weights.bin\", 0, " << bytes
+                        << ") : " << type << "\n  %out = matmul(%a, #b)\n}\n";
+    return file.string();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A product whose right operand is an input, or a constant, which is packed at load.
+void product(benchmark::State& state, int64_t size, bool constant) {
+  if (!can_run_floors()) return state.SkipWithError("the floors need AVX-512");
+  const auto threads = static_cast<int>(state.range(0));
+  std::string path = folder + "/sgemm_" + std::to_string(size) + ".fe";
+  const ScratchFolder scratch;
+  if (constant) path = scratch.write_constant_product(size);
+  Kernel kernel(path, threads);
+  const double operations = 2.0 * std::pow(static_cast<double>(size), 3);
+  Times kernels, floor;
+  for (auto _ : state) {
+    const double seconds = timed([&] { kernel.run(); });
+    kernels.add(seconds);
+    constexpr int64_t turns = 20'000;
+    double done = 0;
+    const double peak_seconds = timed_on_threads(threads, [&](int worker, int) {
+      const double mine = multiply_add(turns);
+      if (worker == 0) done = mine;
+    });
+    floor.add(peak_seconds * operations / (done * threads));
+    state.SetIterationTime(seconds);
+  }
+  report(state, kernels, floor);
+  state.counters["gflops"] = operations / kernels.median() * 1e-9;
+  state.counters["gflops_peak"] = operations / floor.median() * 1e-9;
+}
+
+void exp_in_cache(benchmark::State& state) {
+  if (!can_run_floors()) return state.SkipWithError("the floors need AVX-512");
+  Kernel kernel(folder + "/exp_in_cache.fe", 1);
+  const int64_t count = kernel.count(0);
+  std::vector<float> expected(static_cast<size_t>(count));
+  kernel.run();
+  std::copy_n(kernel.output(), count, expected.begin());
+  exponential(kernel.input(0), kernel.output(), count);
+  for (int64_t i = 0; i < count; ++i)
+    if (std::abs(kernel.output()[i] - expected[static_cast<size_t>(i)]) >
+        1e-6F * expected[static_cast<size_t>(i)])
+      return state.SkipWithError("the floor computes something else");
+  Times kernels, floor;
+  for (auto _ : state) {
+    const double seconds = timed([&] { kernel.run(); });
+    kernels.add(seconds);
+    floor.add(timed([&] { exponential(kernel.input(0), kernel.output(), count); }));
+    state.SetIterationTime(seconds);
+  }
+  report(state, kernels, floor);
+  state.counters["elements_s"] = static_cast<double>(count) / kernels.median();
+}
+
+constexpr Traffic one_read{}, two_reads{2, true}, reads_only{1, false};
+
+void set_up() {
+  for (const auto& [size, constant] :
+       {std::pair(512, false), {1024, false}, {2048, false}, {512, true}, {1024, true}, {2048, true}}) {
+    auto* row = benchmark::RegisterBenchmark(
+        ((constant ? "sgemm_packed_" : "sgemm_") + std::to_string(size)).c_str(),
+        [size = size, constant = constant](benchmark::State& state) { product(state, size, constant); });
+    row->Arg(1)->Arg(2)->ArgName("threads")->UseManualTime()->Iterations(size > 1024 ? 15 : 60);
+  }
+  const std::pair<const char*, Traffic> rows[] = {{"copy", one_read},         {"exp_sum", two_reads},
+                                                  {"gelu", one_read},         {"transpose_add", two_reads},
+                                                  {"column_sum", reads_only}, {"full_sum", reads_only},
+                                                  {"softmax", one_read},      {"layer_norm", one_read}};
+  for (const auto& [name, traffic] : rows)
+    benchmark::RegisterBenchmark(
+        name, [name = name, traffic = traffic](benchmark::State& state) { memory(state, name, traffic); })
+        ->Arg(2)
+        ->ArgName("threads")
+        ->UseManualTime()
+        ->Iterations(9);
+  benchmark::RegisterBenchmark("exp_in_cache", exp_in_cache)->UseManualTime()->Iterations(2000);
+}
+
+}  // namespace
+}  // namespace ferrite::bench
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (argc != 2) {
+    std::fprintf(stderr, "kernels_bench: give the folder of the kernels' texts, then options\n");
+    return 2;
+  }
+  ferrite::bench::folder = argv[1];
+  ferrite::bench::set_up();
+  try {
+    benchmark::RunSpecifiedBenchmarks();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kernels_bench: %s\n", error.what());
+    return 3;
+  }
+  return 0;
+}
