@@ -24,6 +24,12 @@ loop::Kernel read(Bytes bytes) {
   return std::move(*kernel);
 }
 
+/// What a blob holds: the layout of packed weights is part of it, because another machine's oneDNN may want another one.
+struct Blob {
+  Problem problem;
+  dnnl::MemoryDesc weights;
+};
+
 class OneDnn final : public LibraryProvider {
  public:
   OneDnn(Host host, std::shared_ptr<const Library> library, double price)
@@ -75,7 +81,8 @@ class OneDnn final : public LibraryProvider {
     const Computation computation(library_, problem, problem.packed != 0);
     check_packing(kernel, read, computation);
     CompileResult result;
-    result.blob.assign(reinterpret_cast<const char*>(&problem), sizeof(Problem));
+    const Blob blob{problem, computation.weights()};
+    result.blob.assign(reinterpret_cast<const char*>(&blob), sizeof(Blob));
     result.tasks = computation.tasks();
     result.workspace_bytes = computation.workspace_bytes();
     if (request.want_listing) result.listing = computation.text();
@@ -84,10 +91,13 @@ class OneDnn final : public LibraryProvider {
   std::string fingerprint() override { return "onednn 1 library " + library_->text; }
 
   void* exec_create(Target&, Bytes blob, std::string_view) override {
-    Problem problem;
-    if (blob.size() != sizeof(Problem)) fail("ferrite.onednn/kernel", "the code is none of this provider");
-    std::memcpy(&problem, blob.data(), sizeof(Problem));
-    auto computation = std::make_unique<Computation>(library_, problem, problem.packed != 0);
+    Blob made;
+    if (blob.size() == sizeof(Blob)) std::memcpy(&made, blob.data(), sizeof(Blob));
+    if (blob.size() != sizeof(Blob) || !is_sound(made.problem))
+      fail("ferrite.onednn/kernel", "the code is none of this provider");
+    const bool packed = made.problem.packed != 0;
+    auto computation =
+        std::make_unique<Computation>(library_, made.problem, packed, packed ? &made.weights : nullptr);
     computation->load();
     return computation.release();
   }

@@ -211,15 +211,16 @@ class Execution {
 
 }  // namespace
 
-Computation::Computation(std::shared_ptr<const Library> library, const Problem& problem, bool pack)
+Computation::Computation(std::shared_ptr<const Library> library, const Problem& problem, bool pack,
+                         const MemoryDesc* packed)
     : library_(std::move(library)), problem_(problem) {
   const OneThread alone(*library_);
   tasks_ = 1;
   for (int64_t k = 0; k < problem_.loop_count; ++k) tasks_ *= problem_.loops[static_cast<size_t>(k)].extent;
   if (problem_.convolution)
-    plan_convolution();
+    plan_convolution(packed);
   else
-    plan_product(pack);
+    plan_product(pack, packed);
   tasks_ *= static_cast<int64_t>(parts_.size()) * column_chunks_;
   for (const auto& piece : pieces_) workspace_bytes_ = std::max(workspace_bytes_, piece->workspace);
 }
@@ -227,7 +228,7 @@ Computation::~Computation() = default;
 
 /// Rows or columns are cut into as many parts as there are workers, or more where the result is gone over again: a part then stays
 /// in a core's cache. What both parts of a cut read again should be the smaller operand.
-void Computation::plan_product(bool pack) {
+void Computation::plan_product(bool pack, const MemoryDesc* packed) {
   const auto& p = problem_;
   const int64_t workers = std::max<int64_t>(1, p.workers);
   constexpr int64_t least_rows = 8, least_columns = 64, part_bytes = 512 << 10;
@@ -267,6 +268,7 @@ void Computation::plan_product(bool pack) {
     piece->bias = plain(*library_, dnnl::f32, {1, columns_}, {columns_, 1});
     // Every part reads the weights in the layout that suits the first one.
     const auto wanted = !pieces_.empty() ? weights_
+                        : packed         ? *packed
                         : pack           ? any(*library_, type, {p.k.extent, columns_})
                                          : plain(*library_, type, {p.k.extent, columns_}, {p.k.b, p.n.b});
     dnnl::OperationDesc operation{};
@@ -282,7 +284,7 @@ void Computation::plan_product(bool pack) {
 }
 
 /// Each image is a task, and where that is too few, its rows are cut; a part pads what lies beside the image alone.
-void Computation::plan_convolution() {
+void Computation::plan_convolution(const MemoryDesc* packed) {
   const auto& p = problem_;
   const int64_t workers = std::max<int64_t>(1, p.workers);
   const int64_t cuts = tasks_ % workers == 0 ? 1 : std::min(workers, p.m.extent);
@@ -324,7 +326,7 @@ void Computation::plan_convolution() {
     const auto target = channels_last(to, to_strides) ? piece->plain_result : any(*library_, result, to);
     std::vector<int64_t> window = {p.n.extent, p.k.extent, p.window_row.extent, p.window_column.extent};
     if (p.depthwise) window.insert(window.begin() + 1, 1);
-    const auto wanted = pieces_.empty() ? any(*library_, type, window) : weights_;
+    const auto wanted = !pieces_.empty() ? weights_ : packed ? *packed : any(*library_, type, window);
     const std::array<int64_t, 2> steps = {p.rows.step, p.columns.step},
                                  dilations = {p.rows.dilation - 1, p.columns.dilation - 1},
                                  low = {piece->low, p.columns.low},

@@ -16,8 +16,9 @@ namespace ferrite::onednn {
 /// Any-thread once it is loaded.
 class Computation {
  public:
-  /// Chooses implementations and layouts. Declines what only oneDNN's reference computes. `pack`: b may have any layout.
-  Computation(std::shared_ptr<const Library> library, const Problem& problem, bool pack);
+  /// Chooses implementations and layouts. Declines what only oneDNN's reference computes. `pack`: b may have any layout, or has this one.
+  Computation(std::shared_ptr<const Library> library, const Problem& problem, bool pack,
+              const dnnl::MemoryDesc* packed = nullptr);
   ~Computation();
 
   /// The layout that b is wanted in, where it is another than that of the kernel, and how many chunks of columns have each one.
@@ -42,8 +43,8 @@ class Computation {
     size_t piece = 0;
     int64_t first = 0, input = 0;
   };
-  void plan_product(bool pack);
-  void plan_convolution();
+  void plan_product(bool pack, const dnnl::MemoryDesc* packed);
+  void plan_convolution(const dnnl::MemoryDesc* packed);
   void run_task(void* const* buffers, int64_t task, char* workspace) const;
 
   std::shared_ptr<const Library> library_;

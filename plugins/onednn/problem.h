@@ -57,6 +57,9 @@ struct Problem {
 };
 static_assert(std::is_trivially_copyable_v<Problem>);
 
+/// Whether the numbers are some that read_problem() gives: those of a blob may come from anywhere.
+bool is_sound(const Problem& problem);
+
 /// What of a problem a weight's coordinates are, dim by dim of its buffer.
 enum class Role : uint8_t { zero, n, k, window_row, window_column };
 

@@ -623,6 +623,17 @@ class Reader {
 
 }  // namespace
 
+bool is_sound(const Problem& p) {
+  const auto some = [](const Loop& loop) { return loop.extent >= 1 && loop.extent <= loop::max_extent; };
+  const auto window = [](const Window& w) {
+    return w.size >= 1 && w.step >= 1 && w.dilation >= 1 && w.low >= 0;
+  };
+  return p.loop_count >= 0 && p.loop_count <= static_cast<int64_t>(Problem::most_loops) &&
+         p.addend_count >= 0 && p.addend_count <= static_cast<int64_t>(most_addends) && p.workers >= 1 &&
+         std::ranges::all_of(p.loops, some) && window(p.rows) && window(p.columns) && some(p.m) &&
+         some(p.n) && some(p.k) && some(p.column) && some(p.window_row) && some(p.window_column);
+}
+
 ReadProblem read_problem(const loop::Kernel& kernel) { return Reader(kernel).run(); }
 
 }  // namespace ferrite::onednn

@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 
-from program import BUILD, OK, ProgramTest, Settings, main  # noqa: E402
+from program import BUILD, OK, UNSUPPORTED, ProgramTest, Settings, main  # noqa: E402
 
 try:
     ctypes.CDLL("libdnnl.so.2")
@@ -127,6 +127,21 @@ class OneDnnTest(ProgramTest):
             nans = np.isnan(self.result("--manifest", "ferrite.toml", "-i", "x=x.npy"))
             self.assertTrue(nans[3].all())
             self.assertEqual(nans.sum(), 64)
+
+    @unittest.skipUnless(INSTALLED, "libdnnl.so.2 is not installed")
+    def test_packages_hold_what_it_made(self):
+        self.graph("%x: f32[40,48], %i: f32[1,24,13,11]", "%w: f32[48,64], %k: f32[40,24,3,3]", "%y = matmul(%x, %w)\n%z = conv(%i, %k)")
+        text = (self.folder / "g.fe").read_text().replace('(%y "y")', '(%y "y", %z "z")')
+        (self.folder / "g.fe").write_text(text)
+        expected = [self.result(), np.load(self.folder / "out/output_1.npy")]
+        self.manifest(price=0.0)
+        done = self.call("compile", "g.fe", "--manifest", "ferrite.toml", "-o", "g.fepkg")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        done = self.call("run", "g.fepkg", "--manifest", "ferrite.toml", "--seed", 5, "-o", "out")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        for index, values in enumerate(expected):
+            np.testing.assert_allclose(np.load(self.folder / f"out/output_{index}.npy"), values, 2e-5, 2e-5)
+        self.assertRefused(self.call("run", "g.fepkg"), "FE-K53", "no enabled plugin has the library 'onednn'", UNSUPPORTED)
 
     @unittest.skipUnless(INSTALLED, "libdnnl.so.2 is not installed")
     def test_the_price_decides(self):
