@@ -5,7 +5,7 @@
 Usage: bench/onednn.py [--threads N] [--rounds N] [--output FILE] [ROW...]
 
 Each model runs three ways, in turn: without the provider, with it by its costs, and with it wherever it can be taken. Kernels are
-timed by `ferrite report` (the median over the runs of a round; the least of the rounds). A kernel of the one way is compared with those
+timed by `ferrite report` (the median over the runs of a round, of which the least counts). A kernel of the one way is compared with those
 of the other that compute the same nodes of the model: where the provider takes a part of a group, its rest counts, too.
 Needs libdnnl.so.2 and the models of bench/run. Writes bench/results/onednn.json.
 """
@@ -63,6 +63,16 @@ def measure(row: table.Row, way: str, threads: int, folder: Path) -> list[dict]:
     return read_report((folder / "report.html").read_text())
 
 
+def least(rounds: list[list[dict]]) -> list[dict]:
+    """Each kernel with the least time that it took in a round."""
+    kernels: dict = {}
+    for kernel in (kernel for kernels_of_round in rounds for kernel in kernels_of_round):
+        key = (kernel["by"], frozenset(kernel["launches"]))
+        if key not in kernels or kernel["ms"] < kernels[key]["ms"]:
+            kernels[key] = kernel
+    return list(kernels.values())
+
+
 def components(ways: list[list[dict]]) -> list[list[list[dict]]]:
     """The launches of some ways in parts that have no node in common; of each part a list for each way."""
     leader: dict[str, str] = {}
@@ -96,7 +106,7 @@ def is_onednn(launch: dict) -> bool:
 
 def figures(row: table.Row, rounds: list[dict[str, list[dict]]]) -> dict:
     """What is told of a row: times of a run, how many launches are oneDNN's, and how many of them were faster than without it."""
-    best = {way: min((r[way] for r in rounds), key=lambda kernels: sum(k["ms"] for k in kernels)) for way in WAYS}
+    best = {way: least([kernels[way] for kernels in rounds]) for way in WAYS}
     result = {"row": row.name, "ms": {way: round(sum(k["ms"] for k in kernels), 3) for way, kernels in best.items()}}
     taken = {"product": [0, 0], "convolution": [0, 0]}  # faster, of so many
     for without, wherever in components([best["without"], best["wherever"]]):

@@ -255,7 +255,7 @@ void set_up() {
     auto* row = benchmark::RegisterBenchmark(
         ((constant ? "sgemm_packed_" : "sgemm_") + std::to_string(size)).c_str(),
         [size = size, constant = constant](benchmark::State& state) { product(state, size, constant); });
-    row->Arg(1)->Arg(2)->ArgName("threads")->UseManualTime()->Iterations(size > 1024 ? 15 : 60);
+    row->Arg(1)->Arg(2)->ArgName("threads")->UseManualTime()->Iterations(size > 1024 ? 25 : 200);
   }
   const std::pair<const char*, Traffic> rows[] = {{"copy", one_read},         {"exp_sum", two_reads},
                                                   {"gelu", one_read},         {"transpose_add", two_reads},
@@ -267,7 +267,7 @@ void set_up() {
         ->Arg(2)
         ->ArgName("threads")
         ->UseManualTime()
-        ->Iterations(9);
+        ->Iterations(25);
   benchmark::RegisterBenchmark("exp_in_cache", exp_in_cache)->UseManualTime()->Iterations(2000);
 }
 

@@ -36,6 +36,7 @@ std::shared_ptr<const Library> open(const std::string& name) {
   if (version.major != major || version.minor < least_minor)
     throw Unavailable{"FE-P86", name + " is version " + f.text + ", and 2.6 or a later 2 is needed"};
   find(handle, "dnnl_engine_create", f.engine_create);
+  find(handle, "dnnl_engine_destroy", f.engine_destroy);
   find(handle, "dnnl_stream_create", f.stream_create);
   find(handle, "dnnl_stream_destroy", f.stream_destroy);
   find(handle, "dnnl_memory_desc_init_by_strides", f.memory_desc_init_by_strides);

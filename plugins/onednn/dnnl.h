@@ -75,8 +75,15 @@ struct Unavailable {
 
 /// The functions of the opened library. Any-thread, except where oneDNN says otherwise.
 struct Library {
+  Library() = default;
+  ~Library() {
+    if (engine) engine_destroy(engine);
+  }
+  Library(const Library&) = delete;
+
   const dnnl::Version* (*version)();
   int (*engine_create)(dnnl::Handle*, int kind, size_t index);
+  int (*engine_destroy)(dnnl::Handle);
   int (*stream_create)(dnnl::Handle*, dnnl::Handle engine, unsigned flags);
   int (*stream_destroy)(dnnl::Handle);
   int (*memory_desc_init_by_strides)(dnnl::MemoryDesc*, int rank, const int64_t* dims, int dtype,
@@ -115,7 +122,7 @@ struct Library {
   int (*omp_get_max_threads)();
   void (*omp_set_num_threads)(int);
 
-  dnnl::Handle engine = nullptr;  ///< of the CPU; lasts as long as the process
+  dnnl::Handle engine = nullptr;  ///< of the CPU
   std::string text;               ///< version, for fingerprints
 };
 
