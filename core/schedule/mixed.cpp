@@ -309,7 +309,7 @@ void mix_orders(Schedule& schedule, Ledger& ledger) {
     const auto along = origin_names(schedule.program.statements[group.statements[0]]);
     const auto text = mixer.mix(g, std::move(reductions));
     if (text.empty()) continue;
-    ledger.add({"split", names, along, "mixed", {}, text, 0});
+    ledger.add({"parts", names, along, "mixed", {}, text, 0});
     std::erase_if(schedule.groups, [](const Group& other) { return other.statements.empty(); });
     number_by_group(schedule);
   }

@@ -148,10 +148,10 @@ void split_reductions(Schedule& schedule, Ledger& ledger) {
                         static_cast<uint32_t>(statement.parallel_count())});
       program.statements.push_back(std::move(statement));
     };
-    ledger.add({"split",
+    ledger.add({"parts",
                 origin_names(program.statements[whole]),
                 {},
-                "split",
+                "divided",
                 {},
                 fmt::format("{} parts of {}{}", cut.parts,
                             walk.rows / (cut.parts * cut.steps + cut.rest) * cut.steps,
