@@ -2,6 +2,7 @@
 // Reductions over rows inside the group that works along them: each block of rows gives a part, while it is near.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -293,21 +294,23 @@ void mix_orders(Schedule& schedule, Ledger& ledger) {
   }
   if (!any) return;
   merge_statements(schedule, apart);
+  std::optional<Mixer> mixer;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const auto& group = schedule.groups[g];
     if (group.shared != 1 || group.statements.size() < 2) continue;
-    Mixer mixer(schedule);
-    if (!mixer.works_along_rows(g)) continue;
+    if (!mixer) mixer.emplace(schedule);
+    if (!mixer->works_along_rows(g)) continue;
     std::vector<size_t> reductions;
     for (size_t h = g + 1; h < schedule.groups.size(); ++h)
-      if (mixer.reduces_rows(h, g)) reductions.push_back(h);
+      if (mixer->reduces_rows(h, g)) reductions.push_back(h);
     if (reductions.empty()) continue;
     std::string names;
     for (size_t h : reductions)
       names += (names.empty() ? "" : ", ") +
                origin_names(schedule.program.statements[schedule.groups[h].statements[0]]);
     const auto along = origin_names(schedule.program.statements[group.statements[0]]);
-    const auto text = mixer.mix(g, std::move(reductions));
+    const auto text = mixer->mix(g, std::move(reductions));
+    mixer.reset();
     if (text.empty()) continue;
     ledger.add({"parts", names, along, "mixed", {}, text, 0});
     std::erase_if(schedule.groups, [](const Group& other) { return other.statements.empty(); });
