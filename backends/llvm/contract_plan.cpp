@@ -379,6 +379,10 @@ class Planner {
           plan_.block_vectors = static_cast<int>(v);
         }
       }
+    // A channelwise time is that of a line of taps, any other that of one step.
+    const auto steps = static_cast<double>(plan_.channelwise ? plan_.window->line_taps : plan_.depth.extent);
+    const auto lines = static_cast<double>(plan_.batch.extent * (plan_.window ? plan_.window->lines : 1));
+    plan_.cycles = best * steps * lines;
   }
 
   /// Of a channelwise block and one line of taps: results that are neighbours read most of the same positions.

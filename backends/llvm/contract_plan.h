@@ -87,6 +87,7 @@ struct ContractPlan {
   int block_rows = 1, block_vectors = 1;    ///< of the register block
   int64_t tile_rows = 1, tile_columns = 1;  ///< of a task; multiples of the register block
   int64_t row_tiles = 1, column_tiles = 1;
+  double cycles = 0;           ///< that one worker takes for the sums, estimated
   bool columns_first = false;  ///< neighbouring tasks share their rows, not their columns
   /// Register blocks with their estimated times, where the planner chose among them.
   struct Block {

@@ -3,7 +3,9 @@
 #include "ferrite/emitter/kernel_emitter.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "contract_plan.h"
 #include "ferrite/emitter/contract.h"
 #include "ferrite/error.hpp"
 #include "statement_emitter.h"
@@ -190,7 +192,33 @@ std::string unsupported_reason(const Target& target, const loop::Kernel& kernel,
   return "";
 }
 
+namespace {
+
+/// Cycles of a contraction with what follows it; nothing where it is computed as any other statement.
+std::optional<double> contract_cycles(const Target& target, const loop::Kernel& kernel) {
+  auto copy = kernel;
+  const auto plan = plan_contract(target, copy, true, {});
+  if (!plan) return std::nullopt;
+  // What each element costs after its sum, and what brings it: from the caches, or where those do not hold it, from memory.
+  constexpr double bytes_a_cycle = 8, slow_bytes_a_cycle = 4, of_task = 1000;
+  double cycles = plan->cycles + of_task * static_cast<double>(plan->tasks());
+  for (const auto& buffer : kernel.buffers) {
+    const auto bytes = static_cast<double>(buffer.bytes());
+    const bool kept = buffer.kind == FE_BUFFER_OUTPUT || buffer.bytes() <= target.l2_bytes / 2;
+    if (buffer.kind != FE_BUFFER_LOCAL) cycles += bytes / (kept ? bytes_a_cycle : slow_bytes_a_cycle);
+  }
+  const auto points = static_cast<double>(plan->batch.extent * plan->rows.extent * plan->columns.extent);
+  double finish = 0;
+  for (const auto& statement : kernel.statements)
+    for (const auto& op : statement.ops)
+      finish += op.is_prim() && is_float(op.dtype) ? operation_cost(op) : 0;
+  return cycles + points * finish / plan->lanes;
+}
+
+}  // namespace
+
 double estimate_seconds(const Target& target, loop::Kernel kernel) {
+  if (const auto cycles = contract_cycles(target, kernel)) return *cycles / cycles_per_second;
   double cycles = 0;
   for (const auto& statement : kernel.statements) {
     auto plan = plan_statement(target, kernel, statement, 0);

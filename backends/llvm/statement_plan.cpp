@@ -9,6 +9,22 @@
 
 namespace ferrite::emitter {
 
+double operation_cost(const loop::BodyOp& op) {
+  if (!op.is_prim()) return op.code == FE_OP_INDEX ? 1 : 0.1;
+  switch (op.prim()) {
+    case Prim::div_:
+    case Prim::mod_:
+    case Prim::rem_: return is_float(op.dtype) ? 4 : 30;
+    case Prim::sqrt_:
+    case Prim::rsqrt_:
+    case Prim::reciprocal_: return 5;
+    case Prim::pow_:
+    case Prim::atan2_:
+    case Prim::erf_: return 30;
+    default: return op.prim() >= Prim::exp_ && op.prim() <= Prim::atanh_ ? 12 : 0.6;
+  }
+}
+
 namespace {
 
 using loop::VarKind;
@@ -102,22 +118,6 @@ unsigned widest(const loop::Kernel& kernel, const loop::Statement& statement) {
     }
   }
   return bytes;
-}
-
-double operation_cost(const loop::BodyOp& op) {
-  if (!op.is_prim()) return op.code == FE_OP_INDEX ? 1 : 0.1;
-  switch (op.prim()) {
-    case Prim::div_:
-    case Prim::mod_:
-    case Prim::rem_: return is_float(op.dtype) ? 4 : 30;
-    case Prim::sqrt_:
-    case Prim::rsqrt_:
-    case Prim::reciprocal_: return 5;
-    case Prim::pow_:
-    case Prim::atan2_:
-    case Prim::erf_: return 30;
-    default: return op.prim() >= Prim::exp_ && op.prim() <= Prim::atanh_ ? 12 : 0.6;
-  }
 }
 
 /// Estimated cycles of a statement's parts: what is done at every point, and what once for each point of the parallel

@@ -31,6 +31,9 @@ struct StatementPlan {
 StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const loop::Statement& statement,
                              size_t fixed);
 
+/// Estimated cycles of an operation on one vector.
+double operation_cost(const loop::BodyOp& op);
+
 /// Whether different values of parallel variable `var` never store to the same element.
 bool stores_apart(index::Pool& pool, const loop::Statement& statement, size_t var);
 

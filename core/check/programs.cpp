@@ -73,6 +73,7 @@ Verdict check_provider(const fe_provider& provider, const std::vector<graph::Gra
     if (!before || before->points() > most_points) continue;
     CompileOptions options;
     options.device = device;
+    options.tune.libraries_first = true;
     Ledger ledger;
     auto compiled = compile(graph::Graph(graph), subject.registry(), options, ledger);
     if (!compiled && compiled.error().status == FE_EUNSUPPORTED) continue;

@@ -140,7 +140,8 @@ class Selector {
     if (!offers.empty()) {
       FE_TRY(whole, price(device, kernels_.make(g)));
       for (const auto& offer : offers)
-        if (offer.refused.empty() && (!whole || offer.verdict.cost < whole->seconds) &&
+        if (offer.refused.empty() &&
+            (decisions_.libraries_first() || !whole || offer.verdict.cost < whole->seconds) &&
             (!best.compiler || offer.verdict.cost < best.cost))
           best = offer.verdict;
       record(subject, group.kernel.statements.size(), best, offers, whole);

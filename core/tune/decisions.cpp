@@ -90,6 +90,7 @@ int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
 Result<Decisions> Decisions::open(const Options& options, const std::function<Contexts()>& contexts) {
   Decisions decisions;
+  decisions.libraries_first_ = options.libraries_first;
   if (!options.replay.empty()) {
     FE_CHECK(decisions.read_lock(options.replay));
     return decisions;

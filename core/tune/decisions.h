@@ -75,6 +75,8 @@ class Decisions {
   /// A lock is replayed: all that it does not say is an error.
   bool is_locked() const { return !lock_path_.empty(); }
   const std::string& lock_path() const { return lock_path_; }
+  /// Options::libraries_first.
+  bool libraries_first() const { return libraries_first_; }
   /// From now on this holds. `keep`: in other compilations too.
   void set(Kind kind, const std::string& device, const std::string& entry, Decision decision, bool keep);
 
@@ -97,6 +99,7 @@ class Decisions {
   std::map<Key, std::optional<Decision>> known_;  ///< none: the store was asked and has none
   std::map<Key, std::string> locked_;             ///< where in the lock each stands
   std::string lock_path_;
+  bool libraries_first_ = false;
   std::vector<Taken> taken_;
 };
 

@@ -21,6 +21,8 @@ struct Options {
   std::string folder;  ///< of the store; empty: nothing is kept
   std::string replay;  ///< a decisions lock whose candidates are taken instead of all that; empty: none
   std::string lock;    ///< a decisions lock to write; empty: none
+  bool libraries_first =
+      false;  ///< what a library offers is taken, whatever it costs: what checks of libraries want
   std::function<void(std::string_view)> progress;  ///< where not empty: told how far measuring is
 };
 
