@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ferrite/emitter/machine.h"
 
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -14,6 +16,8 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Mem2Reg.h>
+
+#include <algorithm>
 
 #include "ferrite/error.hpp"
 
@@ -36,6 +40,36 @@ void complete_reversals(llvm::Function& function) {
         reverses = reverses && (mask[k] == llvm::PoisonMaskElem || mask[k] == reversal[k]);
       }
       if (reverses) shuffle->setShuffleMask(reversal);
+    }
+}
+
+/// Turns masked stores of one lane that is known into plain stores of it. The x86 code generator of LLVM 22 writes the lane as wide
+/// as it was before the truncation that it joined with the store.
+void store_single_lanes(llvm::Function& function) {
+  for (auto& block : function)
+    for (auto& instruction : llvm::make_early_inc_range(block)) {
+      auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+      if (!call || call->getIntrinsicID() != llvm::Intrinsic::masked_store) continue;
+      const auto* mask = llvm::dyn_cast<llvm::Constant>(call->getArgOperand(2));
+      const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(call->getArgOperand(0)->getType());
+      if (!mask || !type) continue;
+      unsigned stored = 0, lane = 0;
+      for (unsigned k = 0; k < type->getNumElements(); ++k) {
+        const auto* bit = mask->getAggregateElement(k);
+        if (bit && bit->isNullValue()) continue;
+        ++stored;
+        lane = k;
+      }
+      if (stored != 1) continue;
+      llvm::IRBuilder<> builder(call);
+      const uint64_t bytes = type->getScalarSizeInBits() / 8;
+      auto* pointer =
+          builder.CreateConstInBoundsGEP1_64(type->getElementType(), call->getArgOperand(1), lane);
+      auto* store = builder.CreateAlignedStore(
+          builder.CreateExtractElement(call->getArgOperand(0), static_cast<uint64_t>(lane)), pointer,
+          llvm::Align(std::max<uint64_t>(1, bytes)));
+      store->copyMetadata(*call, {llvm::LLVMContext::MD_alias_scope, llvm::LLVMContext::MD_noalias});
+      call->eraseFromParent();
     }
 }
 
@@ -74,6 +108,7 @@ void Machine::optimise(llvm::Module& module) {
     if (function.isDeclaration()) continue;
     pipeline.run(function, functions);
     complete_reversals(function);
+    store_single_lanes(function);
   }
 }
 

@@ -110,8 +110,9 @@ void Generator::softmax() {
   auto shifted =
       w_.node(computed(t, 2 * t.magnitude, 2 * t.error), fmt::format("sub({}, {})", w_.use(*k), w_.use(top)));
   auto powers = w_.node(computed(t, 1, w_.values[shifted].error), fmt::format("exp({})", w_.use(shifted)));
-  auto sum = w_.node(computed(row, dim, dim * w_.values[powers].error),
-                     fmt::format("reduce_sum({}) {}", w_.use(powers), axes));
+  auto sum = w_.node(
+      computed(row, dim, dim * w_.values[powers].error + dim * dim * epsilon_of(compute_type(t.dtype)) / 4),
+      fmt::format("reduce_sum({}) {}", w_.use(powers), axes));
   emit(computed(t, 1, 4 * w_.values[powers].error + error),
        fmt::format("div({}, {})", w_.use(powers), w_.use(sum)));
 }
