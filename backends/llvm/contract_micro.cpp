@@ -215,17 +215,17 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
   llvm::IRBuilder<> builder(entry);
   DepthEmitter depth(builder, function, shape);
   auto& micro = depth.micro();
-  std::vector<llvm::Value*> sums(static_cast<size_t>(shape.rows * shape.vectors),
-                                 llvm::Constant::getNullValue(micro.vector()));
+  const auto count = static_cast<size_t>(shape.rows) * static_cast<size_t>(shape.vectors);
+  std::vector<llvm::Value*> sums(count, llvm::Constant::getNullValue(micro.vector()));
   depth.emit(0, rows, columns, sums);
 
   const llvm::Align tile_align(static_cast<uint64_t>(shape.lanes) * shape.accumulator->getScalarSizeInBits() /
                                8);
   for (int r = 0; r < shape.rows; ++r)
     for (int v = 0; v < shape.vectors; ++v)
-      builder.CreateAlignedStore(sums[static_cast<size_t>(r * shape.vectors + v)],
-                                 micro.at(shape.accumulator, tile, r * shape.tile_stride + v * shape.lanes),
-                                 tile_align);
+      builder.CreateAlignedStore(
+          sums[static_cast<size_t>(r) * static_cast<size_t>(shape.vectors) + static_cast<size_t>(v)],
+          micro.at(shape.accumulator, tile, r * shape.tile_stride + v * shape.lanes), tile_align);
   builder.CreateRetVoid();
   return function;
 }
