@@ -86,7 +86,8 @@ void lower_arg(Lowering& l, uint32_t kind) {
   Idx step = nest.reduced[0];
   Indices at = nest.operand;
   if (backwards) at[static_cast<size_t>(axis_of(l.op, x.rank()))] = step * -1 + last;
-  Val found = l.reduce(kind, widen(l.load(0, at)), l.value(step));
+  const Val index = l.value(step), element = widen(l.load(0, at));
+  Val found = l.reduce(kind, element, index);
   l.store(l.result(), nest.result, backwards ? static_cast<double>(last) - found : found);
   l.end();
 }
