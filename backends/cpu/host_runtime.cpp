@@ -55,7 +55,7 @@ class HostRuntime final : public Runtime {
   std::string refusal(uint32_t, std::string_view target) override { return missing_here(target); }
 
   void* alloc(uint32_t, uint64_t bytes) override {
-    if (bytes > UINT64_MAX - 2 * alignment) throw std::bad_alloc();
+    if (bytes > UINT64_MAX - 2 * huge_page) throw std::bad_alloc();
     const uint64_t unit = bytes < least_huge ? alignment : huge_page;
     const uint64_t size = (bytes / unit + 1) * unit;
     void* data = std::aligned_alloc(unit, size);

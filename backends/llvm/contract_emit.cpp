@@ -84,8 +84,7 @@ class ContractEmitter {
       const auto& window = *plan_.window;
       row_row_ = padded(plan_.channelwise ? plan_.tile_columns : window.inner.extent);
       const int64_t lines = plan_.tile_rows / window.places;
-      const int64_t across = window.planar ? window.channels : window.width();
-      row_block_ = context_.take_workspace((window.height(lines) * across * row_row_ + plan_.lanes) *
+      row_block_ = context_.take_workspace((window.height(lines) * window.across() * row_row_ + plan_.lanes) *
                                            accumulator_bytes());
       if (window.region)
         window_packer_.emplace(context_, plan_);
@@ -163,7 +162,7 @@ class ContractEmitter {
   /// How the micro-kernel walks the windows inside the copy of a task's lines.
   void walk_window(MicroShape& shape) const {
     const auto& window = *plan_.window;
-    const int64_t line = (window.planar ? window.channels : window.width()) * row_row_;
+    const int64_t line = window.across() * row_row_;
     shape.row_stride = window.place_step * (window.planar ? 1 : row_row_);
     if (window.planar) {
       shape.loops = {{window.channels, row_row_}, {window.line_taps, line}};
@@ -267,9 +266,8 @@ class ContractEmitter {
       return window_packer_->emit(batch_, row_block_, row_row_, from, builder_.CreateAdd(from, height),
                                   plan_.channelwise ? column_from_ : context_.i64(0), channels);
     }
-    const int64_t across = window.planar ? window.channels : window.width();
-    block.outer_from = times(line, window.line_step * across);
-    block.outer_count = times(height, across);
+    block.outer_from = times(line, window.line_step * window.across());
+    block.outer_count = times(height, window.across());
     block.inner_from = plan_.channelwise ? column_from_ : context_.i64(0);
     block.inner_count = plan_.channelwise ? builder_.CreateSub(column_to_, column_from_)
                                           : static_cast<llvm::Value*>(context_.i64(window.inner.extent));
@@ -329,7 +327,7 @@ class ContractEmitter {
     const auto& window = *plan_.window;
     auto* places = context_.i64(window.places);
     auto* local = builder_.CreateSub(row, row_from_);
-    const int64_t line = (window.planar ? window.channels : window.width()) * row_row_;
+    const int64_t line = window.across() * row_row_;
     auto* element = builder_.CreateAdd(
         times(builder_.CreateUDiv(local, places), window.line_step * line),
         times(builder_.CreateURem(local, places), window.place_step * (window.planar ? 1 : row_row_)));

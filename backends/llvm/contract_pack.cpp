@@ -60,12 +60,12 @@ BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const
       statement_(split_inner(statement, context.kernel.pool, inner, segments_, along_)),
       body_(context, statement_) {}
 
-void BlockPacker::decode(Point& point, std::span<const loop::Var> vars, llvm::Value* flat) {
-  auto& builder = context_.builder;
+void decode(KernelContext& context, Point& point, std::span<const loop::Var> vars, llvm::Value* flat) {
+  auto& builder = context.builder;
   int64_t stride = 1;
   for (size_t v = vars.size(); v-- > 0;) {
-    auto* value = stride == 1 ? flat : builder.CreateUDiv(flat, context_.i64(stride));
-    if (v > 0) value = builder.CreateURem(value, context_.i64(vars[v].extent));
+    auto* value = stride == 1 ? flat : builder.CreateUDiv(flat, context.i64(stride));
+    if (v > 0) value = builder.CreateURem(value, context.i64(vars[v].extent));
     point.set(vars[v].symbol, value);
     stride *= vars[v].extent;
   }
@@ -92,7 +92,7 @@ void BlockPacker::each_chunk(Point& point, const PackedBlock& block, const Chunk
   auto* first = builder.CreateUDiv(block.inner_from, extent);
   auto* last = builder.CreateUDiv(builder.CreateAdd(end, context_.i64(along_.extent - 1)), extent);
   context_.loop(first, last, 1, "segment", [&](llvm::Value* number) {
-    decode(point, segments_, number);
+    decode(context_, point, segments_, number);
     auto* start = builder.CreateSub(builder.CreateMul(number, extent), block.inner_from);
     if (whole) return run(start, context_.i64(0), extent);
     auto* from =
@@ -129,7 +129,7 @@ void BlockPacker::pack_chunk(const Point& point, const PackedBlock& block, llvm:
 void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
   auto& builder = context_.builder;
   Point point;
-  decode(point, plan_.batch.vars, batch);
+  decode(context_, point, plan_.batch.vars, batch);
   const auto* count = llvm::dyn_cast<llvm::ConstantInt>(block.outer_count);
   if (count && count->getSExtValue() == outer_.extent) {
     // Down the whole outer axis for each vector: where the vector lies is worked out once for all of it.
@@ -138,7 +138,7 @@ void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
     });
   } else {
     context_.loop(context_.i64(0), block.outer_count, 1, "outer", [&](llvm::Value* outer) {
-      decode(point, outer_.vars, builder.CreateAdd(block.outer_from, outer));
+      decode(context_, point, outer_.vars, builder.CreateAdd(block.outer_from, outer));
       each_chunk(point, block, [&](Point& at, llvm::Value* column) { pack_chunk(at, block, outer, column); });
     });
   }

@@ -20,6 +20,9 @@ struct PackedBlock {
   bool pad = false;  ///< the vector after the last inner element is zeroed
 };
 
+/// Gives the point each of the variables by their flat coordinate, the last of which varies fastest.
+void decode(KernelContext& context, Point& point, std::span<const loop::Var> vars, llvm::Value* flat);
+
 /// Packs blocks of an operand whatever its index map is: convolution windows with their padding, gathered or
 /// computed operands, transposed ones. Vectors run along the inner axis.
 class BlockPacker {
@@ -36,7 +39,6 @@ class BlockPacker {
  private:
   using Chunk = std::function<void(Point& point, llvm::Value* column)>;
 
-  void decode(Point& point, std::span<const loop::Var> vars, llvm::Value* flat);
   void each_chunk(Point& point, const PackedBlock& block, const Chunk& chunk);
   void each_outer(Point& point, size_t var, llvm::Value* flat, const std::function<void(llvm::Value*)>& body);
   void pack_chunk(const Point& point, const PackedBlock& block, llvm::Value* outer, llvm::Value* column);

@@ -42,6 +42,8 @@ struct Window {
   /// Positions that so many lines of results read.
   int64_t height(int64_t count) const { return (count - 1) * line_step + line_taps; }
   int64_t width() const { return (places - 1) * place_step + place_taps; }
+  /// Rows of the copy that one line of positions takes.
+  int64_t across() const { return planar ? channels : width(); }
 };
 
 /// How the micro-kernel reaches an operand.

@@ -12,8 +12,8 @@
 
 namespace ferrite::emitter {
 
-/// The windows that `operand` is read through, or nothing when its indices are not sums of a result's position and a tap's (tap
-/// distances other than 1 included). `rows`: the variables of the results, the last two being lines and places; `depth`: the
+/// The windows that `operand` is read through, or nothing when its indices are not sums of a result's position and a tap's, or
+/// taps are further apart than 1. `rows`: the variables of the results, the last two being lines and places; `depth`: the
 /// variables that are summed over, put into the order in which the micro-kernel walks the copy; `channel`: of a channelwise
 /// contraction, the variable that both operands have in common. `original` is the statement that `merged` begins with.
 std::optional<Window> find_window(index::Pool& pool, const loop::Statement& original,

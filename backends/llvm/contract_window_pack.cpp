@@ -87,17 +87,11 @@ void WindowPacker::emit(llvm::Value* batch, llvm::Value* data, int64_t pitch, ll
   auto& builder = context_.builder;
   pitch_ = pitch;
   Point point;
-  int64_t stride = 1;
-  for (size_t v = plan_.batch.vars.size(); v-- > 0;) {
-    const auto& var = plan_.batch.vars[v];
-    auto* value = builder.CreateUDiv(batch, context_.i64(stride));
-    point.set(var.symbol, v > 0 ? builder.CreateURem(value, context_.i64(var.extent)) : value);
-    stride *= var.extent;
-  }
+  decode(context_, point, plan_.batch.vars, batch);
   point.vector = window_.inner.symbol;
   point.lanes = static_cast<unsigned>(plan_.lanes);
   const auto& region = *window_.region;
-  const int64_t across = (window_.planar ? window_.channels : window_.width()) * pitch;
+  const int64_t across = window_.across() * pitch;
   context_.loop(y_from, y_to, 1, "y", [&](llvm::Value* y) {
     point.set(window_.outer.vars[0].symbol, y);
     auto* line = at(data, builder.CreateMul(builder.CreateSub(y, y_from), context_.i64(across)));
