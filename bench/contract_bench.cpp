@@ -92,7 +92,7 @@ void run(benchmark::State& state, const Builder& built) {
       write(buffer.dtype, data, e, static_cast<double>(e % 17) / 17);
     arguments.push_back(data);
   }
-  for (const auto& layout : emitter::propose_contract_layouts(target, kernel)) {
+  for (const auto& layout : wanted_layouts(target, kernel)) {
     loop::Packing packing;
     auto bytes = pack(layout, kernel.buffers[layout.buffer], static_cast<char*>(arguments[layout.buffer]),
                       packing, kernel.pool);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <array>
+#include <functional>
 #include <numeric>
 #include <optional>
 
@@ -28,13 +29,15 @@ class ContractEmitter {
 
   void emit() {
     find_streams();
-    make_tile();
     make_blocks();
+    make_tile();
     make_micro_kernels();
     context_.loop(context_.begin, context_.end, 1, "task", [&](llvm::Value* task) { emit_task(task); });
   }
 
  private:
+  using MicroKernels = llvm::Function* [2][2];  // [last rows][last columns]
+
   /// The part after the sum, over the flat coordinates; a column is lanes * group + lane.
   loop::Statement finish_statement() {
     auto& pool = context_.kernel.pool;
@@ -57,9 +60,15 @@ class ContractEmitter {
   llvm::Type* accumulator() { return context_.value_type(plan_.accumulator); }
   int64_t accumulator_bytes() const { return bits_of(plan_.accumulator) / 8; }
 
+  /// Where the sums of a block of registers go: a slot on the stack, or their place among those of the whole tile where more
+  /// passes over the depth follow.
   void make_tile() {
-    auto* type =
-        llvm::ArrayType::get(accumulator(), static_cast<uint64_t>(plan_.block_rows * plan_.block_columns()));
+    tile_stride_ = plan_.deep() ? plan_.tile_columns : plan_.block_columns();
+    if (plan_.deep()) {
+      tile_ = context_.take_workspace(plan_.tile_rows * tile_stride_ * accumulator_bytes());
+      return;
+    }
+    auto* type = llvm::ArrayType::get(accumulator(), static_cast<uint64_t>(plan_.block_rows * tile_stride_));
     auto* slot = context_.slot(type, "tile");
     slot->setAlignment(llvm::Align(64));
     tile_ = slot;
@@ -74,11 +83,15 @@ class ContractEmitter {
       return row * accumulator_bytes() % 2048 == 0 ? row + plan_.lanes : row;
     };
     if (plan_.column.access == Access::block) {
-      column_row_ = row_of(plan_.tile_columns);
-      column_block_ = context_.take_workspace((padded(plan_.depth.extent) * column_row_ + plan_.lanes) *
-                                              accumulator_bytes());
       if (!plan_.column.transposed)
         column_packer_.emplace(context_, plan_, plan_.column, plan_.depth, plan_.columns);
+      // Where a row's last vector may reach beyond the panel there is room for it.
+      const bool beyond =
+          (column_packer_ && !column_packer_->even()) || plan_.columns.extent % plan_.lanes != 0;
+      column_row_ = plan_.block_columns() + (beyond ? plan_.lanes : 0);
+      panel_size_ = padded(plan_.depth_tile) * column_row_ + (beyond ? plan_.lanes : 0);
+      column_block_ = context_.take_workspace(plan_.tile_columns / plan_.block_columns() * panel_size_ *
+                                              accumulator_bytes());
     }
     if (plan_.window) {
       const auto& window = *plan_.window;
@@ -93,25 +106,32 @@ class ContractEmitter {
     }
     if (plan_.row.access == Access::block) {
       const bool inside = plan_.row.depth_inside;
-      row_row_ = row_of(inside ? plan_.depth.extent : plan_.tile_rows);
-      const int64_t outer = inside ? plan_.tile_rows : plan_.depth.extent;
+      row_row_ = row_of(inside ? plan_.depth_tile : plan_.tile_rows);
+      const int64_t outer = inside ? plan_.tile_rows : plan_.depth_tile;
       row_block_ = context_.take_workspace((outer * row_row_ + plan_.lanes) * accumulator_bytes());
       row_packer_.emplace(context_, plan_, plan_.row, inside ? plan_.rows : plan_.depth,
                           inside ? plan_.depth : plan_.rows);
     }
   }
 
-  /// One for each combination of whole and last block of rows and panel of columns that occurs.
   void make_micro_kernels() {
+    make_micro_kernels(micro_[0], plan_.depth_tile);
+    if (const int64_t rest = plan_.deep() ? plan_.depth.extent % plan_.depth_tile : 0)
+      make_micro_kernels(micro_[1], rest);
+  }
+
+  /// One for each combination of whole and last block of rows and panel of columns that occurs.
+  void make_micro_kernels(MicroKernels& micro_kernels, int64_t depth) {
     MicroShape shape;
     shape.lanes = plan_.lanes;
-    shape.depth = plan_.depth.extent;
+    shape.depth = depth;
+    shape.accumulate = plan_.deep();
     shape.channelwise = plan_.channelwise;
     shape.fused = context_.target.fused_multiply_add;
     shape.accumulator = accumulator();
     shape.row_type = context_.storage_type(plan_.row.dtype);
     shape.column_type = context_.storage_type(plan_.column.dtype);
-    shape.tile_stride = plan_.block_columns();
+    shape.tile_stride = tile_stride_;
     if (plan_.window) {
       walk_window(shape);
     } else if (plan_.row.access == Access::block) {
@@ -131,9 +151,9 @@ class ContractEmitter {
     const int64_t rest_columns = plan_.columns.extent % plan_.block_columns();
     for (int last_rows = 0; last_rows < 2; ++last_rows)
       for (int last_columns = 0; last_columns < 2; ++last_columns) {
-        auto*& micro = micro_[last_rows][last_columns];
+        auto*& micro = micro_kernels[last_rows][last_columns];
         if ((last_rows && !rest_rows) || (last_columns && !rest_columns)) {
-          micro = last_rows && !rest_rows ? micro_[0][last_columns] : micro_[last_rows][0];
+          micro = last_rows && !rest_rows ? micro_kernels[0][last_columns] : micro_kernels[last_rows][0];
           continue;
         }
         if ((!last_rows && plan_.line_rows() < plan_.block_rows) ||
@@ -147,8 +167,8 @@ class ContractEmitter {
           if (plan_.column.access == Access::direct)
             shape.tail_lanes = static_cast<int>(rest_columns % plan_.lanes);
           const bool same = shape.vectors == plan_.block_vectors && shape.tail_lanes == 0;
-          if (same && micro_[last_rows][0]) {
-            micro = micro_[last_rows][0];
+          if (same && micro_kernels[last_rows][0]) {
+            micro = micro_kernels[last_rows][0];
             continue;
           }
         }
@@ -212,6 +232,9 @@ class ContractEmitter {
     column_to_ = smaller(builder_.CreateAdd(column_from_, context_.i64(plan_.tile_columns)),
                          context_.i64(plan_.columns.extent));
 
+    if (plan_.deep()) return emit_passes();
+    depth_from_ = context_.i64(0);
+    depth_count_ = context_.i64(plan_.depth.extent);
     // Neighbouring tasks share the block of the outer tile: it is packed where a worker first meets it.
     auto* first = builder_.CreateOr(builder_.CreateICmpEQ(task, context_.begin),
                                     builder_.CreateICmpEQ(inner, context_.i64(0)));
@@ -222,31 +245,85 @@ class ContractEmitter {
         context_.when(plan_.columns_first && !plan_.channelwise ? first : builder_.getTrue(), "rows",
                       [&] { pack_rows(); });
     }
-    context_.loop(column_from_, column_to_, plan_.block_columns(), "panel", [&](llvm::Value* column) {
-      auto* columns = column_pointer(column);
-      const auto blocks = [&](llvm::Value* from, llvm::Value* to) {
-        context_.loop(from, to, plan_.block_rows, "block",
-                      [&](llvm::Value* row) { emit_block(row, to, column, columns); });
+    each_block([&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
+      auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
+      prefetch(row, row_end, column);
+      add_products(row, column, tile_);
+      finish_block(row, row_end, column, tile_);
+    });
+  }
+
+  /// The sums of the whole tile grow with each pass over the depth; what follows them comes after the last.
+  void emit_passes() {
+    auto* depth = context_.i64(plan_.depth.extent);
+    store_zeros(context_, accumulator(), plan_.lanes, tile_, context_.i64(plan_.tile_rows * tile_stride_));
+    context_.loop(context_.i64(0), depth, plan_.depth_tile, "pass", [&](llvm::Value* from) {
+      depth_from_ = from;
+      depth_count_ = smaller(context_.i64(plan_.depth_tile), builder_.CreateSub(depth, from));
+      if (column_block_) pack_columns();
+      if (row_block_) pack_rows();
+      each_block([&](llvm::Value* row, llvm::Value*, llvm::Value* column) {
+        add_products(row, column, sums_at(row, column));
+      });
+    });
+    each_block([&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
+      auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
+      finish_block(row, row_end, column, sums_at(row, column));
+    });
+  }
+
+  llvm::Value* sums_at(llvm::Value* row, llvm::Value* column) {
+    auto* line = times(builder_.CreateSub(row, row_from_), tile_stride_);
+    return at(accumulator(), tile_, builder_.CreateAdd(line, builder_.CreateSub(column, column_from_)));
+  }
+
+  /// Calls `body` with the first row of each register block of the task, the end of the rows that are in one line with it, and
+  /// its first column.
+  void each_block(const std::function<void(llvm::Value*, llvm::Value*, llvm::Value*)>& body) {
+    const auto panels = [&](const std::function<void(llvm::Value*)>& inner) {
+      context_.loop(column_from_, column_to_, plan_.block_columns(), "panel", inner);
+    };
+    const auto blocks = [&](llvm::Value* from, llvm::Value* to,
+                            const std::function<void(llvm::Value*)>& inner) {
+      context_.loop(from, to, plan_.block_rows, "block", inner);
+    };
+    if (plan_.rows_outside)
+      return blocks(row_from_, row_to_, [&](llvm::Value* row) {
+        panels([&](llvm::Value* column) { body(row, row_to_, column); });
+      });
+    panels([&](llvm::Value* column) {
+      const auto lines = [&](llvm::Value* from, llvm::Value* to) {
+        blocks(from, to, [&](llvm::Value* row) { body(row, to, column); });
       };
-      if (!plan_.window) return blocks(row_from_, row_to_);
+      if (!plan_.window) return lines(row_from_, row_to_);
       context_.loop(row_from_, row_to_, plan_.window->places, "line", [&](llvm::Value* line) {
-        blocks(line, builder_.CreateAdd(line, context_.i64(plan_.window->places)));
+        lines(line, builder_.CreateAdd(line, context_.i64(plan_.window->places)));
       });
     });
   }
 
+  /// Panel after panel, each with its steps of the depth one after the other.
   void pack_columns() {
-    PackedBlock block;
-    block.data = column_block_;
-    block.row = column_row_;
-    block.outer_from = context_.i64(0);
-    block.outer_count = context_.i64(plan_.depth.extent);
-    block.inner_from = column_from_;
-    block.inner_count = builder_.CreateSub(column_to_, column_from_);
-    block.pad = plan_.columns.extent % plan_.lanes != 0;
-    if (column_packer_) return column_packer_->emit(batch_, block);
-    pack_transposed(context_, plan_, direct_pointer(plan_.column, context_.i64(0), column_from_),
-                    load_dtype(plan_.column), block);
+    context_.loop(column_from_, column_to_, plan_.block_columns(), "pack", [&](llvm::Value* column) {
+      PackedBlock block;
+      block.data = panel_at(column);
+      block.row = column_row_;
+      block.outer_from = depth_from_;
+      block.outer_count = depth_count_;
+      block.inner_from = column;
+      block.inner_count =
+          smaller(context_.i64(plan_.block_columns()), builder_.CreateSub(column_to_, column));
+      block.pad = plan_.columns.extent % plan_.lanes != 0;
+      if (column_packer_) return column_packer_->emit(batch_, block);
+      pack_transposed(context_, plan_, direct_pointer(plan_.column, context_.i64(0), column),
+                      load_dtype(plan_.column), block);
+    });
+  }
+
+  llvm::Value* panel_at(llvm::Value* column) {
+    auto* panel =
+        builder_.CreateUDiv(builder_.CreateSub(column, column_from_), context_.i64(plan_.block_columns()));
+    return at(accumulator(), column_block_, times(panel, panel_size_));
   }
 
   /// The positions that the windows of the task's lines read, those outside of the operand included.
@@ -280,25 +357,25 @@ class ContractEmitter {
     block.data = row_block_;
     block.row = row_row_;
     auto* count = builder_.CreateSub(row_to_, row_from_);
-    auto *zero = context_.i64(0), *depth = context_.i64(plan_.depth.extent);
     const bool inside = plan_.row.depth_inside;
-    block.outer_from = inside ? row_from_ : zero;
-    block.outer_count = inside ? count : depth;
-    block.inner_from = inside ? zero : row_from_;
-    block.inner_count = inside ? depth : count;
+    block.outer_from = inside ? row_from_ : depth_from_;
+    block.outer_count = inside ? count : depth_count_;
+    block.inner_from = inside ? depth_from_ : row_from_;
+    block.inner_count = inside ? depth_count_ : count;
     row_packer_->emit(batch_, block);
   }
 
   loop::BufferId buffer_of(const Operand& operand) const { return plan_.statement.ops[operand.load].buffer; }
   DType load_dtype(const Operand& operand) const { return plan_.statement.ops[operand.load].dtype; }
 
-  /// The element at (row, column, depth 0) of an operand with even strides.
+  /// The element at (row, column) and the first step of the pass of an operand with even strides.
   llvm::Value* direct_pointer(const Operand& operand, llvm::Value* row, llvm::Value* column) {
     body_.start(point_at(row, column));
     auto* element = body_.index(operand.address);
     const int64_t offset = context_.kernel.buffers[buffer_of(operand)].offset;
     return at(context_.storage_type(load_dtype(operand)), context_.base(buffer_of(operand)),
-              builder_.CreateAdd(element, context_.i64(offset)));
+              builder_.CreateAdd(builder_.CreateAdd(element, context_.i64(offset)),
+                                 times(depth_from_, operand.step)));
   }
 
   llvm::Value* batch_number(const Operand& operand, llvm::Value* row, llvm::Value* column) {
@@ -312,14 +389,14 @@ class ContractEmitter {
     switch (operand.access) {
       case Access::direct: return direct_pointer(operand, zero, column);
       case Access::window: break;  // of rows alone
-      case Access::block: return at(accumulator(), column_block_, builder_.CreateSub(column, column_from_));
+      case Access::block: return panel_at(column);
       case Access::constant: break;
     }
     const int64_t width = plan_.block_columns(), panels = (plan_.columns.extent + width - 1) / width;
     auto* panel = builder_.CreateAdd(times(batch_number(operand, zero, column), panels),
                                      builder_.CreateUDiv(column, context_.i64(width)));
     return at(context_.storage_type(operand.dtype), context_.base(buffer_of(operand)),
-              times(panel, plan_.depth.extent * width));
+              builder_.CreateAdd(times(panel, plan_.depth.extent * width), times(depth_from_, width)));
   }
 
   /// Of the first position that the windows from flat row `row` on read.
@@ -348,7 +425,7 @@ class ContractEmitter {
     }
     auto* number = builder_.CreateAdd(times(batch_number(operand, row, zero), plan_.rows.extent), row);
     return at(context_.storage_type(operand.dtype), context_.base(buffer_of(operand)),
-              times(number, plan_.depth.extent));
+              builder_.CreateAdd(times(number, plan_.depth.extent), depth_from_));
   }
 
   /// The micro-kernel for the block at (row, column), chosen by what is left.
@@ -360,12 +437,15 @@ class ContractEmitter {
       auto* fits = builder_.CreateICmpSLE(position, context_.i64(extent - size));
       return builder_.CreateSelect(fits, whole, last);
     };
-    auto by_rows = [&](int last_columns) {
-      auto* place = plan_.window ? builder_.CreateURem(row, context_.i64(plan_.line_rows())) : row;
-      return among(micro_[0][last_columns], micro_[1][last_columns], place, plan_.block_rows,
+    auto* place = plan_.window ? builder_.CreateURem(row, context_.i64(plan_.line_rows())) : row;
+    auto by_rows = [&](const MicroKernels& micro, int last_columns) {
+      return among(micro[0][last_columns], micro[1][last_columns], place, plan_.block_rows,
                    plan_.line_rows());
     };
-    return among(by_rows(0), by_rows(1), column, plan_.block_columns(), plan_.columns.extent);
+    auto by_place = [&](const MicroKernels& micro) {
+      return among(by_rows(micro, 0), by_rows(micro, 1), column, plan_.block_columns(), plan_.columns.extent);
+    };
+    return among(by_place(micro_[0]), by_place(micro_[1]), depth_from_, plan_.depth_tile, plan_.depth.extent);
   }
 
   /// What each block reads or writes once, of more than the second-level cache keeps: residual operands and results.
@@ -409,14 +489,17 @@ class ContractEmitter {
     });
   }
 
-  /// The block at (row, column), its rows before `last`.
-  void emit_block(llvm::Value* row, llvm::Value* last, llvm::Value* column, llvm::Value* columns) {
-    auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
-    prefetch(row, row_end, column);
+  /// Adds the products of the pass to the sums of the block at (row, column), or makes these where there is but one pass.
+  void add_products(llvm::Value* row, llvm::Value* column, llvm::Value* sums) {
+    auto* columns = column_pointer(column);
     auto* rows = row_pointer(row, column);
     auto* type = llvm::FunctionType::get(
         builder_.getVoidTy(), {builder_.getPtrTy(), builder_.getPtrTy(), builder_.getPtrTy()}, false);
-    builder_.CreateCall(type, micro_at(row, column), {rows, columns, tile_});
+    builder_.CreateCall(type, micro_at(row, column), {rows, columns, sums});
+  }
+
+  /// What follows the sums of the block at (row, column).
+  void finish_block(llvm::Value* row, llvm::Value* row_end, llvm::Value* column, llvm::Value* block) {
     auto* column_end = smaller(builder_.CreateAdd(column, context_.i64(plan_.block_columns())), column_to_);
     // All vectors of a row in one go: blocks are small, and a loop's end that is foretold wrongly costs as much as a row.
     const auto lanes = static_cast<unsigned>(plan_.lanes);
@@ -429,7 +512,7 @@ class ContractEmitter {
       masks.push_back(whole ? nullptr : context_.lane_mask(some, lanes));
     }
     context_.loop(row, row_end, 1, "row", [&](llvm::Value* r) {
-      auto* sums = at(accumulator(), tile_, times(builder_.CreateSub(r, row), plan_.block_columns()));
+      auto* sums = at(accumulator(), block, times(builder_.CreateSub(r, row), tile_stride_));
       for (size_t v = 0; v < starts.size(); ++v)
         emit_finish(r, starts[v], at(accumulator(), sums, context_.i64(static_cast<int64_t>(v * lanes))),
                     masks[v]);
@@ -467,7 +550,10 @@ class ContractEmitter {
   llvm::Value* tile_ = nullptr;
   llvm::Value *column_block_ = nullptr, *row_block_ = nullptr;
   int64_t column_row_ = 0, row_row_ = 0;  // elements from one outer coordinate of a block to the next
-  llvm::Function* micro_[2][2] = {};      // [last rows][last columns]
+  int64_t panel_size_ = 0;                // elements of a packed panel
+  int64_t tile_stride_ = 0;               // sums from one row to the next
+  MicroKernels micro_[2] = {};            // of a whole pass over the depth, and of what is left for the last
+  llvm::Value *depth_from_ = nullptr, *depth_count_ = nullptr;
   llvm::Value *batch_ = nullptr, *row_from_ = nullptr, *row_to_ = nullptr, *column_from_ = nullptr,
               *column_to_ = nullptr;
 };

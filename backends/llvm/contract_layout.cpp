@@ -77,13 +77,6 @@ std::vector<ContractPlan::Block> other_blocks(const ContractPlan& plan) {
 
 }  // namespace
 
-std::vector<OperandLayout> propose_contract_layouts(const Target& target, const loop::Kernel& kernel) {
-  auto copy = kernel;
-  const auto plan = plan_contract(target, copy, true);
-  if (!plan) return {};
-  return layouts_of(*plan, kernel.statements[0], copy.pool);
-}
-
 std::vector<ContractOption> contract_options(const Target& target, const loop::Kernel& kernel) {
   auto copy = kernel;
   auto plan = plan_contract(target, copy, true);

@@ -216,16 +216,21 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
   DepthEmitter depth(builder, function, shape);
   auto& micro = depth.micro();
   const auto count = static_cast<size_t>(shape.rows) * static_cast<size_t>(shape.vectors);
-  std::vector<llvm::Value*> sums(count, llvm::Constant::getNullValue(micro.vector()));
-  depth.emit(0, rows, columns, sums);
-
   const llvm::Align tile_align(static_cast<uint64_t>(shape.lanes) * shape.accumulator->getScalarSizeInBits() /
                                8);
-  for (int r = 0; r < shape.rows; ++r)
-    for (int v = 0; v < shape.vectors; ++v)
-      builder.CreateAlignedStore(
-          sums[static_cast<size_t>(r) * static_cast<size_t>(shape.vectors) + static_cast<size_t>(v)],
-          micro.at(shape.accumulator, tile, r * shape.tile_stride + v * shape.lanes), tile_align);
+  const auto each_sum = [&](auto&& body) {
+    size_t sum = 0;
+    for (int r = 0; r < shape.rows; ++r)
+      for (int v = 0; v < shape.vectors; ++v)
+        body(sum++, micro.at(shape.accumulator, tile, r * shape.tile_stride + v * shape.lanes));
+  };
+  std::vector<llvm::Value*> sums(count, llvm::Constant::getNullValue(micro.vector()));
+  if (shape.accumulate)
+    each_sum([&](size_t sum, llvm::Value* place) {
+      sums[sum] = builder.CreateAlignedLoad(micro.vector(), place, tile_align);
+    });
+  depth.emit(0, rows, columns, sums);
+  each_sum([&](size_t sum, llvm::Value* place) { builder.CreateAlignedStore(sums[sum], place, tile_align); });
   builder.CreateRetVoid();
   return function;
 }

@@ -26,6 +26,7 @@ struct MicroShape {
   int64_t depth = 0;             ///< extent of the innermost k
   bool fused = true;             ///< the target has a fused multiply-add
   bool channelwise = false;
+  bool accumulate = false;  ///< the tile has sums already, to which the products are added
   llvm::Type* accumulator = nullptr;
   llvm::Type* row_type = nullptr;        ///< as stored: f16, f32, f64, or i16 for bf16
   int64_t row_stride = 0, row_step = 0;  ///< from row to row, from k to k + 1

@@ -71,6 +71,17 @@ void decode(KernelContext& context, Point& point, std::span<const loop::Var> var
   }
 }
 
+void store_zeros(KernelContext& context, llvm::Type* element, int lanes, llvm::Value* data,
+                 llvm::Value* count) {
+  auto& builder = context.builder;
+  auto* zeros =
+      llvm::Constant::getNullValue(llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes)));
+  const llvm::Align align(element->getScalarSizeInBits() / 8);
+  context.loop(context.i64(0), count, lanes, "zero", [&](llvm::Value* number) {
+    builder.CreateAlignedStore(zeros, builder.CreateInBoundsGEP(element, data, number), align);
+  });
+}
+
 /// Calls `chunk` at each vector of the block's inner elements, ascending, with its position in a packed row:
 /// a vector may write past the end of its segment, and the next one then writes over that.
 void BlockPacker::each_chunk(Point& point, const PackedBlock& block, const Chunk& chunk) {
@@ -131,7 +142,8 @@ void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
   Point point;
   decode(context_, point, plan_.batch.vars, batch);
   const auto* count = llvm::dyn_cast<llvm::ConstantInt>(block.outer_count);
-  if (count && count->getSExtValue() == outer_.extent) {
+  const bool plain = even() && outer_.vars.size() == 1;
+  if (!plain && count && count->getSExtValue() == outer_.extent) {
     // Down the whole outer axis for each vector: where the vector lies is worked out once for all of it.
     each_chunk(point, block, [&](Point& at, llvm::Value* column) {
       each_outer(at, 0, context_.i64(0), [&](llvm::Value* outer) { pack_chunk(at, block, outer, column); });
@@ -162,7 +174,6 @@ void pack_transposed(KernelContext& context, const ContractPlan& plan, llvm::Val
   auto* loaded = llvm::FixedVectorType::get(element, lanes);
   const llvm::Align source_align(static_cast<uint64_t>(bits_of(dtype)) / 8);
   const llvm::Align align(static_cast<uint64_t>(bits_of(plan.accumulator)) / 8);
-  const int64_t depth = plan.depth.extent;
   context.loop(context.i64(0), block.inner_count, lanes, "transpose", [&](llvm::Value* column) {
     auto* last = builder.CreateSub(block.inner_count, context.i64(1));
     std::vector<llvm::Value*> starts(lanes);
@@ -172,9 +183,10 @@ void pack_transposed(KernelContext& context, const ContractPlan& plan, llvm::Val
       starts[l] = builder.CreateInBoundsGEP(element, source,
                                             builder.CreateMul(number, context.i64(plan.column.stride)));
     }
-    context.loop(context.i64(0), context.i64(depth), lanes, "depth", [&](llvm::Value* k) {
-      auto* mask =
-          depth % lanes == 0 ? nullptr : context.lane_mask(builder.CreateSub(context.i64(depth), k), lanes);
+    context.loop(context.i64(0), block.outer_count, lanes, "depth", [&](llvm::Value* k) {
+      auto* mask = plan.depth.extent % lanes == 0
+                       ? nullptr
+                       : context.lane_mask(builder.CreateSub(block.outer_count, k), lanes);
       std::vector<llvm::Value*> rows(lanes);
       for (unsigned l = 0; l < lanes; ++l) {
         auto* pointer = builder.CreateInBoundsGEP(element, starts[l], k);

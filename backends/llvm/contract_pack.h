@@ -23,6 +23,10 @@ struct PackedBlock {
 /// Gives the point each of the variables by their flat coordinate, the last of which varies fastest.
 void decode(KernelContext& context, Point& point, std::span<const loop::Var> vars, llvm::Value* flat);
 
+/// Zeroes `count` elements from `data` on, whole vectors of them.
+void store_zeros(KernelContext& context, llvm::Type* element, int lanes, llvm::Value* data,
+                 llvm::Value* count);
+
 /// Packs blocks of an operand whatever its index map is: convolution windows with their padding, gathered or
 /// computed operands, transposed ones. Vectors run along the inner axis.
 class BlockPacker {
@@ -35,6 +39,8 @@ class BlockPacker {
 
   /// Emits the packing of one block of batch entry `batch`.
   void emit(llvm::Value* batch, const PackedBlock& block);
+  /// Whether vectors run along the whole inner axis, and not along pieces of it.
+  bool even() const { return segments_.empty(); }
 
  private:
   using Chunk = std::function<void(Point& point, llvm::Value* column)>;
@@ -68,7 +74,7 @@ class WindowPacker {
   void interleaved_line(Point point, llvm::Value* line, llvm::Value* channel, llvm::Value* channels);
   void planar_line(Point point, llvm::Value* line);
   void copy(Point& point, llvm::Value* mask, llvm::Value* target);
-  void zero(llvm::Value* from, llvm::Value* to);
+  void zero(llvm::Value* from, llvm::Value* count);
   llvm::Value* at(llvm::Value* data, llvm::Value* element);
 
   KernelContext& context_;
@@ -82,7 +88,7 @@ class WindowPacker {
 
 /// Packs a block of columns that are contiguous along the depth: square blocks are loaded, transposed in
 /// registers and stored. Writes whole vectors of columns, and depths up to the next multiple of the lanes.
-/// `source` is the element of the first column at depth 0.
+/// `source` is the element of the first column at the first of the depths.
 void pack_transposed(KernelContext& context, const ContractPlan& plan, llvm::Value* source, DType dtype,
                      const PackedBlock& block);
 

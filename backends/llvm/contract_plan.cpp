@@ -37,6 +37,7 @@ class Planner {
       choose_block();
     else if (!take_block())
       return std::nullopt;
+    choose_depth_tile();
     choose_tiles();
     if (!packings_match()) return std::nullopt;
     flatten_buffers(kernel_);
@@ -293,7 +294,7 @@ class Planner {
     if (plan_.window) {
       row.access = Access::window;
       row.dtype = plan_.accumulator;
-    } else if (find_strides(row, plan_.rows)) {
+    } else if (find_strides(row, plan_.rows) && !apart(row, plan_.columns.extent)) {
       row.access = Access::direct;
       row.dtype = op(row.load).dtype;
     } else if (is_constant(row)) {
@@ -323,12 +324,21 @@ class Planner {
     return false;
   }
 
+  /// Whether the steps of an operand lie so far apart that reading it in place, again for every block of the other side, costs
+  /// more than a packed copy: each step is a line, and soon a page, of its own, and all of them are too many for the cache.
+  bool apart(const Operand& operand, int64_t others) const {
+    constexpr int64_t repays = 32, far = 1024;
+    const int64_t step = std::abs(operand.step) * bits_of(op(operand.load).dtype) / 8;
+    return operand.stride == 1 && others >= repays && step >= far &&
+           plan_.depth.extent * step > target_.l2_bytes / 2;
+  }
+
   bool reach_columns() {
     auto& column = plan_.column = sides_[1].operand;
     const bool even = find_strides(column, plan_.columns);
     if (is_constant(column)) {
       use_constant(column);
-    } else if (even && column.stride == 1) {
+    } else if (even && column.stride == 1 && !apart(column, plan_.rows.extent)) {
       column.access = Access::direct;
       column.dtype = op(column.load).dtype;
     } else {
@@ -425,14 +435,55 @@ class Planner {
     plan_.column_tiles = ceil_div(panels, column_panels);
   }
 
+  /// The passes over the depth, as in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a panel of
+  /// columns stays in the first-level cache and the tile's rows in the second-level one, as deep as a pass goes.
+  void choose_depth_tile() {
+    plan_.depth_tile = plan_.depth.extent;
+    if (plan_.window || plan_.rows.extent <= 2 * plan_.block_rows) return;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8, depth = plan_.depth.extent;
+    const int64_t most = std::clamp<int64_t>(target_.l1_bytes / (plan_.block_columns() * bytes), 256, 512);
+    if (depth <= most + most / 2 || plan_.rows.extent * depth * bytes <= row_budget()) return;
+    constexpr int64_t even = 16;  // whole vectors, and whole turns of the innermost loop
+    plan_.depth_tile = ceil_div(ceil_div(depth, ceil_div(depth, most)), even) * even;
+  }
+
+  /// Bytes of the second-level cache that rows may take: the panel that meets them and the results need the rest.
+  int64_t row_budget() const { return target_.l2_bytes * 9 / 16; }
+
+  /// Several passes over the depth: nothing that is packed is shared between tasks, so each takes all columns if it can, and no
+  /// fewer than make the rows worth reading.
+  void choose_deep_tiles(int64_t blocks, int64_t panels, int64_t each, int64_t row_limit) {
+    const int64_t bytes = bits_of(plan_.accumulator) / 8, width = plan_.block_columns();
+    const int64_t beside = std::max(std::min(row_limit, blocks) * plan_.block_rows,
+                                    plan_.column.access == Access::block ? plan_.depth_tile : 0);
+    const int64_t most_panels =
+        std::max<int64_t>(1, target_.l3_bytes_per_core / 4 / (bytes * width * beside));
+    constexpr int64_t least_columns = 64, least_blocks = 4;
+    const int64_t least_panels = ceil_div(least_columns, width);
+    int64_t row_tiles = ceil_div(blocks, row_limit);
+    const int64_t column_tiles = std::max(
+        ceil_div(panels, most_panels), std::min(ceil_div(panels, least_panels), ceil_div(each, row_tiles)));
+    row_tiles = std::max(row_tiles, std::min(ceil_div(blocks, least_blocks),
+                                             ceil_div(std::min<int64_t>(each, 16), column_tiles)));
+    set_tiles(blocks, panels, row_tiles, column_tiles);
+  }
+
+  void set_tiles(int64_t blocks, int64_t panels, int64_t row_tiles, int64_t column_tiles) {
+    const int64_t row_blocks = ceil_div(blocks, row_tiles), column_panels = ceil_div(panels, column_tiles);
+    plan_.tile_rows = row_blocks * plan_.block_rows;
+    plan_.tile_columns = column_panels * plan_.block_columns();
+    plan_.row_tiles = plan_.rows.extent == 0 ? 0 : ceil_div(blocks, row_blocks);
+    plan_.column_tiles = plan_.columns.extent == 0 ? 0 : ceil_div(panels, column_panels);
+  }
+
   /// Tiles small enough that what a task reads again stays in the second-level cache, and enough tasks to
   /// balance many workers, as long as each is worth its hand-over.
   void choose_tiles() {
     const int64_t blocks = ceil_div(std::max<int64_t>(1, plan_.rows.extent), plan_.block_rows);
     const int64_t panels = ceil_div(std::max<int64_t>(1, plan_.columns.extent), plan_.block_columns());
-    const int64_t depth_bytes = std::max<int64_t>(1, plan_.depth.extent) * bits_of(plan_.accumulator) / 8;
+    const int64_t depth_bytes = std::max<int64_t>(1, plan_.depth_tile) * bits_of(plan_.accumulator) / 8;
     const int64_t budget = target_.l2_bytes / 2;
-    const int64_t row_limit = std::max<int64_t>(1, budget / (depth_bytes * plan_.block_rows));
+    const int64_t row_limit = std::max<int64_t>(1, row_budget() / (depth_bytes * plan_.block_rows));
     const int64_t panel_limit = std::max<int64_t>(1, budget / (depth_bytes * plan_.block_columns()));
     // One row is bound by memory and a few are nearly: they count as what would take the arithmetic as long.
     const double work =
@@ -450,6 +501,7 @@ class Planner {
         ceil_div(wanted, std::max<int64_t>(1, plan_.batch.extent));  // tasks of one batch entry
 
     if (plan_.window) return choose_window_tiles(panels, each);
+    if (plan_.deep()) return choose_deep_tiles(blocks, panels, each, row_limit);
     int64_t row_tiles = 1, column_tiles = 1;
     if (plan_.column.access == Access::block) {
       // What a task packs serves all its rows.
@@ -467,11 +519,9 @@ class Planner {
         row_tiles = std::max(row_tiles, std::min(blocks, ceil_div(each, column_tiles)));
       }
     }
-    const int64_t row_blocks = ceil_div(blocks, row_tiles), column_panels = ceil_div(panels, column_tiles);
-    plan_.tile_rows = row_blocks * plan_.block_rows;
-    plan_.tile_columns = column_panels * plan_.block_columns();
-    plan_.row_tiles = plan_.rows.extent == 0 ? 0 : ceil_div(blocks, row_blocks);
-    plan_.column_tiles = plan_.columns.extent == 0 ? 0 : ceil_div(panels, column_panels);
+    set_tiles(blocks, panels, row_tiles, column_tiles);
+    plan_.rows_outside =
+        plan_.tile_columns * depth_bytes <= budget && plan_.tile_rows * depth_bytes > row_budget();
   }
 
   /// A packed buffer must be the constant operand it was packed for, in the layout that this plan would

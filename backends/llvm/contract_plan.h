@@ -89,7 +89,12 @@ struct ContractPlan {
   int block_rows = 1, block_vectors = 1;    ///< of the register block
   int64_t tile_rows = 1, tile_columns = 1;  ///< of a task; multiples of the register block
   int64_t row_tiles = 1, column_tiles = 1;
-  double cycles = 0;           ///< that one worker takes for the sums, estimated
+  /// A task goes over its tile once for each so many steps of the depth: what it reads again then stays in the caches, while its
+  /// sums wait in the workspace. The whole depth: one pass, sums in registers.
+  int64_t depth_tile = 1;
+  bool rows_outside =
+      false;          ///< within a task blocks of rows are the outer loop, panels of columns the inner one
+  double cycles = 0;  ///< that one worker takes for the sums, estimated
   bool columns_first = false;  ///< neighbouring tasks share their rows, not their columns
   /// Register blocks with their estimated times, where the planner chose among them.
   struct Block {
@@ -101,11 +106,12 @@ struct ContractPlan {
   /// Rows that a register block may span: those of a line of windows, or all.
   int64_t line_rows() const { return window ? window->places : rows.extent; }
   int64_t block_columns() const { return static_cast<int64_t>(block_vectors) * lanes; }
+  bool deep() const { return depth_tile < depth.extent; }
   int64_t tasks() const { return batch.extent * row_tiles * column_tiles; }
 };
 
 /// The plan, or nothing when the kernel is not a contraction that this emitter handles. `assume_packed` plans
-/// as if each layout that propose_contract_layouts names were granted. Nothing too where `config` has a register block
+/// as if each layout that contract_options asks for were granted. Nothing too where `config` has a register block
 /// that the registers do not hold. Turns the kernel's strided buffers
 /// into one-dimensional ones.
 std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed,

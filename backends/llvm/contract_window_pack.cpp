@@ -26,11 +26,7 @@ void WindowPacker::copy(Point& point, llvm::Value* mask, llvm::Value* target) {
 
 /// Elements of which there is a multiple of the lanes.
 void WindowPacker::zero(llvm::Value* from, llvm::Value* count) {
-  const auto lanes = static_cast<unsigned>(plan_.lanes);
-  auto* zeros = llvm::Constant::getNullValue(llvm::FixedVectorType::get(accumulator_, lanes));
-  context_.loop(context_.i64(0), count, lanes, "zero", [&](llvm::Value* element) {
-    context_.builder.CreateAlignedStore(zeros, at(from, element), align_);
-  });
+  store_zeros(context_, accumulator_, plan_.lanes, from, count);
 }
 
 /// Positions of all channels: a few vectors each, the last one masked.

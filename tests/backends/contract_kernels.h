@@ -55,6 +55,13 @@ inline emitter::Target host_target(const std::string& level = "native") {
   return target;
 }
 
+/// The layouts of the emitter's own choice; none where it does not handle the kernel.
+inline std::vector<emitter::OperandLayout> wanted_layouts(const emitter::Target& target,
+                                                          const loop::Kernel& kernel) {
+  const auto options = emitter::contract_options(target, kernel);
+  return options.empty() ? std::vector<emitter::OperandLayout>{} : options.front().layouts;
+}
+
 /// Writes a kernel of one contract statement, and maps after it.
 class Builder : public kernel_test::Builder {
  public:

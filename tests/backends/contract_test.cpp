@@ -70,7 +70,7 @@ class Case {
     }
     std::vector<char*> actual = data;
     if (packed)
-      for (const auto& layout : emitter::propose_contract_layouts(target, kernel)) {
+      for (const auto& layout : wanted_layouts(target, kernel)) {
         loop::Packing packing;
         auto bytes = pack(layout, kernel.buffers[layout.buffer], data[layout.buffer], packing, kernel.pool);
         // The emitter may count on the alignment of the base.
@@ -120,12 +120,15 @@ class Case {
   int64_t depth_ = 1;
 };
 
-void check(const Builder& built, const std::vector<std::string>& levels = {"native", "avx2", "sse"}) {
+void check(const Builder& built, const std::vector<std::string>& levels = {"native", "avx2", "sse"},
+           int64_t l2_bytes = 2 << 20) {
   const Case one(built);
   for (const auto& level : levels)
     for (bool packed : {true, false}) {
       SCOPED_TRACE(testing::Message() << level << (packed ? ", packed" : ""));
-      one.check(host_target(level), packed);
+      auto target = host_target(level);
+      target.l2_bytes = l2_bytes;
+      one.check(target, packed);
       if (testing::Test::HasFatalFailure()) return;
     }
 }
@@ -207,6 +210,43 @@ TEST(Contract, TransposedAndBatched) {
                       .constant_b = constant}));
           if (HasFatalFailure()) return;
         }
+}
+
+/// Several passes over the depth, the last one shorter; operands whose steps lie far apart.
+TEST(Contract, DeepProductsOnASmallCache) {
+  constexpr int64_t l2_bytes = 32 << 10;
+  for (int64_t k : {512, 700})
+    for (bool constant : {false, true})
+      for (bool transposed : {false, true}) {
+        SCOPED_TRACE(testing::Message() << k << constant << transposed);
+        check(gemm({.batch = constant ? 1 : 2,
+                    .m = 45,
+                    .n = 261,
+                    .k = k,
+                    .transpose_b = transposed,
+                    .constant_b = constant,
+                    .epilogue = Gemm::bias_relu}),
+              {"native", "avx2", "sse"}, l2_bytes);
+        if (HasFatalFailure()) return;
+      }
+  check(gemm({.m = 260,
+              .n = 70,
+              .k = 401,
+              .transpose_a = true,
+              .constant_b = false,
+              .epilogue = Gemm::residual}),
+        {"native", "sse"}, l2_bytes);
+  check(gemm({.m = 50, .n = 530, .k = 390, .constant_b = false, .dtype = f64}), {"native", "sse"}, l2_bytes);
+  check(gemm({.m = 50, .n = 530, .k = 390, .constant_b = false, .dtype = bf16}), {"native", "sse"}, l2_bytes);
+}
+
+/// What is read with far steps is packed, panel by panel, though one pass over the depth does.
+TEST(Contract, FarApartOperandsOnASmallCache) {
+  for (int64_t n : {256, 270}) {
+    check(gemm({.m = 40, .n = n, .k = 70, .constant_b = false}), {"native", "avx2", "sse"}, 32 << 10);
+    check(gemm({.m = n, .n = 44, .k = 70, .transpose_a = true, .constant_b = false}),
+          {"native", "avx2", "sse"}, 32 << 10);
+  }
 }
 
 TEST(Contract, EmptyDepthGivesTheFinishOfZero) {
@@ -356,7 +396,7 @@ TEST(Contract, WhatIsNotOursIsDeclined) {
   auto target = host_target();
   auto depthwise = conv({.channels = 8, .filters = 8, .groups = 8});
   EXPECT_FALSE(emitter::can_emit_contract(target, depthwise.kernel));
-  EXPECT_TRUE(emitter::propose_contract_layouts(target, depthwise.kernel).empty());
+  EXPECT_TRUE(wanted_layouts(target, depthwise.kernel).empty());
   Builder integers;
   auto x = integers.buffer(i32, FE_BUFFER_INPUT, {8, 8}), y = integers.buffer(i32, FE_BUFFER_INPUT, {8, 8});
   auto z = integers.buffer(i32, FE_BUFFER_OUTPUT, {8, 8});

@@ -44,9 +44,6 @@ struct ContractOption {
 /// kernel is not handled.
 std::vector<ContractOption> contract_options(const Target& target, const loop::Kernel& kernel);
 
-/// The layouts that make the kernel fastest; empty when none is wanted or the kernel is not handled.
-std::vector<OperandLayout> propose_contract_layouts(const Target& target, const loop::Kernel& kernel);
-
 struct ContractShape {
   int64_t tasks = 0;  ///< units of parallel work
   int64_t grain = 1;  ///< tasks that a worker should take at least
