@@ -2,6 +2,8 @@
 // Convolutions over 1 to 3 spatial dims, channels in dim 1. Each is one contract statement without a
 // materialised im2col: padding is a masked load, the groups are a variable of their own, the bias is added in
 // the finish part.
+#include <optional>
+
 #include "window.h"
 
 namespace ferrite::standard {
@@ -46,25 +48,34 @@ Convolution convolution_of(const Instance& op) {
 }
 
 /// Takes n, [group,] channel, spatial.. and [summed] channel, kernel.. apart; the group is left out where
-/// there is one.
+/// there is one. A spatial dim may be cut into phases: at = phases * place + phase, and each phase has every so many-th
+/// element of the kernel.
 struct ConvolutionIndices {
   Idx n, out, in;  ///< within the group
   Idx result_channel, input_channel, group;
-  Indices at, step;  ///< spatial, kernel
+  Indices at, step;      ///< spatial, kernel
+  Indices place, phase;  ///< spatial; of a dim that is not cut: at, 0
 };
-ConvolutionIndices begin_convolution(Lowering& l, const Convolution& c, int64_t batch) {
+ConvolutionIndices begin_convolution(Lowering& l, const Convolution& c, int64_t batch, const Dims& phases) {
   Dims parallel{batch}, summed{c.in};
   if (c.groups > 1) parallel.push_back(c.groups);
   parallel.push_back(c.out);
-  parallel.insert(parallel.end(), c.window.output.begin(), c.window.output.end());
-  summed.insert(summed.end(), c.window.kernel.begin(), c.window.kernel.end());
+  for (size_t d = 0; d < c.window.rank(); ++d) {
+    parallel.push_back(c.window.output[d] / phases[d]);
+    if (phases[d] > 1) parallel.push_back(phases[d]);
+    summed.push_back(c.window.kernel[d] / phases[d]);
+  }
   auto vars = l.begin(parallel, summed);
   size_t next = 0;
   ConvolutionIndices i;
   i.n = vars[next++];
   i.group = c.groups > 1 ? vars[next++] : l.constant_index(0);
   i.out = vars[next++];
-  for (size_t d = 0; d < c.window.rank(); ++d) i.at.push_back(vars[next++]);
+  for (size_t d = 0; d < c.window.rank(); ++d) {
+    i.place.push_back(vars[next++]);
+    i.phase.push_back(phases[d] > 1 ? vars[next++] : l.constant_index(0));
+    i.at.push_back(phases[d] > 1 ? i.place[d] * phases[d] + i.phase[d] : i.place[d]);
+  }
   i.in = vars[next++];
   for (size_t d = 0; d < c.window.rank(); ++d) i.step.push_back(vars[next++]);
   i.result_channel = i.group * c.out + i.out;
@@ -82,7 +93,7 @@ void finish_convolution(Lowering& l, const ConvolutionIndices& i, Val sum) {
 void lower_conv(Lowering& l) {
   auto c = convolution_of(l.op);
   auto x = l.operand(0);
-  auto i = begin_convolution(l, c, x.type.dims[0]);
+  auto i = begin_convolution(l, c, x.type.dims[0], Dims(c.window.rank(), 1));
   Indices input{i.n, i.input_channel}, weight{i.result_channel, i.in};
   for (size_t d = 0; d < c.window.rank(); ++d) {
     input.push_back(window_index(c.window, d, i.at[d], i.step[d]));
@@ -153,26 +164,67 @@ Convolution transposed_of(const Instance& op) {
   return c;
 }
 
+/// A dim of a transposed convolution as `phases` convolutions of step 1, one for each o modulo the stride (W. Shi et al., "Is the
+/// deconvolution layer the same as a convolutional layer?", 2016): the p that meet phase a are o / stride + first + carry * a - j,
+/// with the kernel's element stride * j + (a, or where the phases run backwards stride - 1 - a). No products with zeros are left.
+struct Phases {
+  int64_t count = 1;
+  int64_t first = 0, carry = 0;
+};
+
+/// Nothing where phases have different numbers of elements, or are no sums of loop variables.
+std::optional<Phases> phases_of(const Window& w, size_t d) {
+  const int64_t stride = w.strides[d];
+  if (stride == 1 || w.dilations[d] != 1 || w.kernel[d] % stride != 0 || w.output[d] % stride != 0)
+    return std::nullopt;
+  const int64_t rest = ((w.low[d] % stride) + stride) % stride;
+  if (rest != 0 && stride != 2) return std::nullopt;
+  return Phases{stride, (w.low[d] - rest) / stride, rest};
+}
+
 /// result[o] gathers the x[p] with p * stride - low + step * dilation == o: those steps for which the
 /// division is exact.
 void lower_conv_transpose(Lowering& l) {
   auto c = transposed_of(l.op);
   const auto& w = c.window;
   auto x = l.operand(0);
-  auto i = begin_convolution(l, c, x.type.dims[0]);
-  Indices input{i.n, i.input_channel}, weight{i.input_channel, i.out};
-  Val mask = l.constant(boolean, 1);
+  std::vector<std::optional<Phases>> phases;
+  Dims counts;
+  uint32_t kind = FE_CONTRACT_CONV;
   for (size_t d = 0; d < w.rank(); ++d) {
-    Idx scaled = i.at[d] + w.low[d] - i.step[d] * w.dilations[d];
-    Idx position = scaled / w.strides[d];
-    Val at = l.value(position);
-    mask = mask & (at >= 0.0) & (at < static_cast<double>(w.input[d]));
-    if (w.strides[d] > 1) mask = mask & (l.value(scaled % w.strides[d]) == 0.0);
-    input.push_back(position);
-    weight.push_back(i.step[d]);
+    phases.push_back(phases_of(w, d));
+    counts.push_back(phases[d] ? phases[d]->count : 1);
+    if (!phases[d] && w.strides[d] > 1) kind = FE_CONTRACT_GENERIC;
   }
-  Val element = l.load(x, input, mask, l.constant(x.type.dtype, 0));
-  finish_convolution(l, i, l.contract(widen(element), widen(l.load(1, weight)), FE_CONTRACT_GENERIC));
+  auto i = begin_convolution(l, c, x.type.dims[0], counts);
+  Indices input{i.n, i.input_channel}, weight{i.input_channel, i.out};
+  Val mask;
+  const auto require = [&](Val condition) { mask = mask.lowering() ? mask & condition : condition; };
+  for (size_t d = 0; d < w.rank(); ++d) {
+    // Elements are counted from the last, so that those that follow each other read places that do.
+    const int64_t steps = w.kernel[d] / counts[d];
+    const Idx step = l.constant_index(steps - 1) - i.step[d];
+    if (phases[d]) {
+      const auto& [count, first, carry] = *phases[d];
+      const Idx element = carry != 0 ? l.constant_index(1) - i.phase[d] : i.phase[d];
+      input.push_back(i.place[d] + i.phase[d] * carry + i.step[d] + (first - (steps - 1)));
+      weight.push_back(step * count + element);
+      const int64_t last = w.output[d] / count - 1 + first + carry;
+      if (first < steps - 1) require(l.value(input.back()) >= 0.0);
+      if (last >= w.input[d]) require(l.value(input.back()) < static_cast<double>(w.input[d]));
+      continue;
+    }
+    const Idx scaled = i.at[d] + w.low[d] - step * w.dilations[d];
+    const Idx position = w.strides[d] > 1 ? scaled / w.strides[d] : scaled;
+    const Val at = l.value(position);
+    require(at >= 0.0);
+    require(at < static_cast<double>(w.input[d]));
+    if (w.strides[d] > 1) require(l.value(scaled % w.strides[d]) == 0.0);
+    input.push_back(position);
+    weight.push_back(step);
+  }
+  Val element = mask.lowering() ? l.load(x, input, mask, l.constant(x.type.dtype, 0)) : l.load(x, input);
+  finish_convolution(l, i, l.contract(widen(element), widen(l.load(1, weight)), kind));
 }
 
 OpDef conv_transpose_op() {
@@ -191,7 +243,16 @@ OpDef conv_transpose_op() {
           {sample("%x: f32[1,2,3,3], %w: f32[2,4,3,3], %b: f32[4]",
                   "conv_transpose(%x, %w, %b) {strides = [2, 2], pads_low = [1, 1], pads_high = [1, 1]}"),
            sample("%x: f32[1,4,5], %w: f32[4,1,3]",
-                  "conv_transpose(%x, %w) {groups = 2, output_padding = [1]}")});
+                  "conv_transpose(%x, %w) {groups = 2, output_padding = [1]}"),
+           sample("%x: f32[2,3,4,5], %w: f32[3,2,2,3], %b: f32[2]",
+                  "conv_transpose(%x, %w, %b) {strides = [2, 3]}"),
+           sample("%x: f32[1,4,5,4], %w: f32[4,3,4,4]",
+                  "conv_transpose(%x, %w) {strides = [2, 2], pads_low = [1, 3], pads_high = [1, 1]}"),
+           sample("%x: f32[1,2,5,6], %w: f32[2,2,6,4]",
+                  "conv_transpose(%x, %w) {groups = 2, strides = [3, 2], pads_low = [0, 1], output_padding = "
+                  "[0, 1]}"),
+           sample("%x: f32[1,2,4,4], %w: f32[2,2,3,4]",
+                  "conv_transpose(%x, %w) {strides = [1, 4], pads_low = [1, 1], pads_high = [1, 3]}")});
 }
 
 }  // namespace
