@@ -17,6 +17,7 @@
 #include "core/plugin/gate.h"
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
+#include "core/schedule/cut_loops.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/memory.h"
 #include "core/schedule/reinplace.h"
@@ -285,6 +286,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   // Producers go into their consumers before groups are formed, so that fusion sees real traffic only.
   if (enters("inline")) {
     schedule::inline_producers(*c.program, ledger);
+    schedule::cut_loops(*c.program);
     // What the model changes of its inputs is changed there.
     schedule::reinplace(*c.program, ledger);
     FE_CHECK(loop::verify(*c.program));

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/schedule/cut_loops.h"
+
 namespace ferrite::core::schedule {
 namespace {
 
@@ -37,6 +39,26 @@ bool shifted(const LoopProgram& program, const Statement& first, index::Expr x, 
   });
 }
 
+/// Whether a dim is addressed by the same sum of several loops, each point of which has an element of its own.
+bool same_count(const LoopProgram& program, const Statement& first, index::Expr x, const Statement& second,
+                index::Expr y) {
+  if (program.pool.as_symbol(x) || !counts_through(program, first, x)) return false;
+  const auto a = program.pool.affine(x), b = program.pool.affine(y);
+  const auto position = [](const Statement& statement, index::Symbol symbol) {
+    return std::ranges::find(statement.vars, symbol, &Var::symbol) - statement.vars.begin();
+  };
+  return b.rest.empty() && b.constant == 0 && a.terms.size() == b.terms.size() &&
+         std::ranges::all_of(a.terms, [&](const auto& term) {
+           return std::ranges::any_of(b.terms, [&](const auto& other) {
+             const auto place = position(second, other.first);
+             return term.second == other.second && position(first, term.first) == place &&
+                    static_cast<size_t>(place) < second.vars.size() &&
+                    first.vars[static_cast<size_t>(place)].extent ==
+                        second.vars[static_cast<size_t>(place)].extent;
+           });
+         });
+}
+
 }  // namespace
 
 std::span<const index::Expr> address(const LoopProgram& program, const Statement& statement,
@@ -54,8 +76,10 @@ uint32_t aligned(const LoopProgram& program, const Statement& writer, std::span<
   for (; shared < limit; ++shared) {
     bool found = false;
     for (size_t d = 0; d < stored.size() && d < loaded.size() && !found; ++d)
-      found = program.pool.as_symbol(stored[d]) == writer.vars[shared].symbol &&
-              program.pool.as_symbol(loaded[d]) == reader.vars[shared].symbol;
+      found = (program.pool.as_symbol(stored[d]) == writer.vars[shared].symbol &&
+               program.pool.as_symbol(loaded[d]) == reader.vars[shared].symbol) ||
+              (program.pool.depends_on(stored[d], writer.vars[shared].symbol) &&
+               same_count(program, writer, stored[d], reader, loaded[d]));
     if (!found) break;
   }
   return shared;

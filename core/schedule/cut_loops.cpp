@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/schedule/cut_loops.h"
+
+#include <algorithm>
+
+namespace ferrite::core::schedule {
+namespace {
+
+/// The parallel loops that a dim's index adds, the slowest first; empty where it is another index.
+std::vector<Var> counted(const LoopProgram& program, const Statement& statement, index::Expr dim) {
+  const auto affine = program.pool.affine(dim);
+  if (!affine.rest.empty() || affine.constant != 0 || affine.terms.empty()) return {};
+  auto terms = affine.terms;
+  std::ranges::sort(terms, std::ranges::greater(), [](const auto& term) { return term.second; });
+  std::vector<Var> loops;
+  for (const auto& [symbol, coefficient] : terms) {
+    const auto var = std::ranges::find(statement.vars, symbol, &Var::symbol);
+    if (var == statement.vars.end() || var->kind != VarKind::parallel) return {};
+    loops.push_back(*var);
+  }
+  int64_t step = 1;
+  for (size_t k = loops.size(); k-- > 0; step *= loops[k].extent)
+    if (terms[k].second != step) return {};
+  return loops;
+}
+
+/// Takes `loops` in place of the variable, whose extent is the product of theirs.
+void cut(LoopProgram& program, Statement& statement, index::Symbol symbol, const std::vector<Var>& loops) {
+  const auto var = std::ranges::find(statement.vars, symbol, &Var::symbol);
+  std::vector<Var> own;
+  auto place = program.pool.constant(0);
+  for (const auto& loop : loops) {
+    const auto fresh = program.pool.new_symbol({0, loop.extent - 1});
+    own.push_back({fresh, loop.extent, VarKind::parallel});
+    place = program.pool.add(program.pool.mul(place, loop.extent), program.pool.symbol(fresh));
+  }
+  const auto at = statement.vars.erase(var);
+  statement.vars.insert(at, own.begin(), own.end());
+  const std::pair<index::Symbol, index::Expr> replaced{symbol, place};
+  for (auto& op : statement.ops)
+    for (auto& expr : op.index) expr = program.pool.substitute(expr, {&replaced, 1});
+  for (auto& store : statement.stores)
+    for (auto& expr : store.index) expr = program.pool.substitute(expr, {&replaced, 1});
+}
+
+/// Cuts a loop of the map that runs over a dim of what `writer` stores as `stored`.
+bool follow(LoopProgram& program, const Statement& writer, const Store& stored, Statement& map) {
+  bool changed = false;
+  for (size_t d = 0; d < stored.index.size(); ++d) {
+    const auto loops = counted(program, writer, stored.index[d]);
+    if (loops.size() < 2) continue;
+    for (size_t k = 0; k < map.ops.size(); ++k) {
+      const auto& load = map.ops[k];
+      if (load.code != FE_OP_LOAD || program.storage(load.buffer) != program.storage(stored.buffer) ||
+          load.index.size() != stored.index.size())
+        continue;
+      const auto symbol = program.pool.as_symbol(load.index[d]);
+      const auto var = std::ranges::find_if(map.vars, [&](const Var& each) { return each.symbol == symbol; });
+      int64_t extent = 1;
+      for (const auto& loop : loops) extent *= loop.extent;
+      if (!symbol || var == map.vars.end() || var->extent != extent) continue;
+      cut(program, map, *symbol, loops);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+bool counts_through(const LoopProgram& program, const Statement& statement, index::Expr dim) {
+  return !counted(program, statement, dim).empty();
+}
+
+void cut_loops(LoopProgram& program) {
+  std::vector<uint32_t> writers;  // that store a dim from several loops
+  for (uint32_t s = 0; s < program.statements.size(); ++s) {
+    auto& statement = program.statements[s];
+    if (statement.kind == FE_STATEMENT_CONTRACT) {
+      const auto counts = [&](index::Expr dim) { return counted(program, statement, dim).size() > 1; };
+      if (std::ranges::any_of(statement.stores,
+                              [&](const Store& store) { return std::ranges::any_of(store.index, counts); }))
+        writers.push_back(s);
+      continue;
+    }
+    if (statement.kind != FE_STATEMENT_MAP || statement.vars.size() != statement.parallel_count()) continue;
+    bool cuts = false;
+    for (uint32_t writer : writers)
+      for (const auto& store : program.statements[writer].stores)
+        cuts |= follow(program, program.statements[writer], store, statement);
+    if (cuts) writers.push_back(s);
+  }
+}
+
+}  // namespace ferrite::core::schedule
