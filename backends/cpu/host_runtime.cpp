@@ -36,7 +36,8 @@ struct Launch {
 
 class HostRuntime final : public Runtime {
  public:
-  explicit HostRuntime(Host host) : host_(host) {}
+  /// Code may come from another process, or from a package.
+  explicit HostRuntime(Host host) : host_(host) { allow_matrix_tiles(); }
 
   std::string id() const override { return "cpu"; }
   uint32_t device_count() override { return 1; }

@@ -7,6 +7,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,8 +56,11 @@ std::vector<std::string> not_on_host(const llvm::MCSubtargetInfo& machine) {
 /// What it has, and what others of its name have and this one has not: machines within machines lack some.
 std::string host_features() {
   std::vector<std::string> words;
-  for (const auto& feature : llvm::sys::getHostCPUFeatures())
-    if (feature.second) words.push_back("+" + feature.first().str());
+  const bool tiles = allow_matrix_tiles();
+  for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+    const bool denied = !tiles && feature.first().starts_with("amx");
+    if (feature.second) words.push_back((denied ? "-" : "+") + feature.first().str());
+  }
   initialise_llvm();
   const auto named =
       subtarget(llvm::Triple(llvm::sys::getDefaultTargetTriple()), llvm::sys::getHostCPUName(), "");
@@ -95,6 +99,7 @@ void derive(emitter::Target& target) {
   target.fused_multiply_add = has("+fma");
   target.half_conversion = has("+f16c");
   target.bf16_dot = has("+avx512bf16");
+  target.matrix_tiles = wide && has("+amx-tile,+amx-bf16");
 }
 
 }  // namespace
@@ -108,6 +113,18 @@ void initialise_llvm() {
     llvm::InitializeAllAsmPrinters();
     llvm::InitializeAllAsmParsers();
   });
+}
+
+bool allow_matrix_tiles() {
+#if defined(__linux__) && defined(__x86_64__)
+  static const bool allowed = [] {
+    constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  }();
+  return allowed;
+#else
+  return false;
+#endif
 }
 
 std::string describe_host() {

@@ -12,6 +12,9 @@ namespace ferrite::cpu {
 /// Initialises LLVM's code generators once; any-thread.
 void initialise_llvm();
 
+/// Whether this process may use matrix tiles: asks the system, which keeps room for their contents for those that ask only.
+bool allow_matrix_tiles();
+
 /// "triple=... cpu=... features=+a,-b l1=... l2=... l3=...", as this machine has it.
 std::string describe_host();
 

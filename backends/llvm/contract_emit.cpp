@@ -172,10 +172,11 @@ class ContractEmitter {
             continue;
           }
         }
-        micro = emit_micro_kernel(context_.module,
-                                  context_.function->getName() + ".micro" + llvm::Twine(shape.rows) + "x" +
-                                      llvm::Twine(shape.vectors),
-                                  shape, attributes);
+        const auto emit = plan_.matrix_tiles ? emit_tile_kernel : emit_micro_kernel;
+        micro = emit(context_.module,
+                     context_.function->getName() + ".micro" + llvm::Twine(shape.rows) + "x" +
+                         llvm::Twine(shape.vectors),
+                     shape, attributes);
       }
   }
 

@@ -21,7 +21,10 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
   for (int64_t dim : layout.dims) packed.push_back(pool.new_symbol({0, dim > 0 ? dim - 1 : 0}));
   Replacements replacements;
   expand_axis(pool, operand.batch, pool.symbol(packed[0]), replacements);
-  expand_axis(pool, plan.depth, pool.symbol(packed[2]), replacements);
+  const auto step = columns && plan.matrix_tiles
+                        ? pool.add(pool.mul(pool.symbol(packed[2]), 2), pool.symbol(packed[4]))
+                        : pool.symbol(packed[2]);
+  expand_axis(pool, plan.depth, step, replacements);
   if (columns) {
     auto column = pool.add(pool.mul(pool.symbol(packed[1]), plan.block_columns()), pool.symbol(packed[3]));
     expand_axis(pool, plan.columns, column, replacements);

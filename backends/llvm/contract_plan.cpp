@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 
+#include "contract_micro.h"
 #include "contract_statement.h"
 #include "contract_window.h"
 
@@ -33,7 +34,9 @@ class Planner {
     if (!find_product() || !find_stores() || !classify()) return std::nullopt;
     make_axes();
     if (!reach_rows() || !reach_columns()) return std::nullopt;
-    if (config_.rows == 0)
+    if (has_matrix_tiles())
+      use_matrix_tiles();
+    else if (config_.rows == 0)
       choose_block();
     else if (!take_block())
       return std::nullopt;
@@ -351,20 +354,45 @@ class Planner {
     return true;
   }
 
+  /// Whether the machine's matrix tiles compute it: bf16 rows in place, bf16 columns packed for them, a depth of whole tiles.
+  bool has_matrix_tiles() const {
+    constexpr int64_t least_rows = 8;  // fewer are bound by memory, whoever multiplies
+    return target_.matrix_tiles && !plan_.window && config_.rows == 0 && plan_.accumulator == f32 &&
+           plan_.row.access == Access::direct && plan_.row.dtype == bf16 && plan_.row.step == 1 &&
+           plan_.column.access == Access::constant && plan_.column.dtype == bf16 && plan_.depth.extent > 0 &&
+           plan_.depth.extent % matrix_tile_depth == 0 && plan_.rows.extent >= least_rows;
+  }
+
+  void use_matrix_tiles() {
+    plan_.matrix_tiles = true;
+    plan_.block_rows = 2 * matrix_tile_rows;
+    plan_.block_vectors = 2;
+    // A tile of products takes as many cycles as it has rows.
+    const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, matrix_tile_rows)); };
+    plan_.cycles = static_cast<double>(plan_.batch.extent) * tiles(plan_.rows.extent) *
+                   tiles(plan_.columns.extent) *
+                   static_cast<double>(plan_.depth.extent / matrix_tile_depth * matrix_tile_rows);
+  }
+
   /// The register block that the configuration asks for; false where it cannot be.
   bool take_block() {
     const int64_t r = config_.rows, v = config_.vectors;
-    if (r < 1 || v < 1 || v > 8 || r * v + v + (v > 1) > static_cast<int64_t>(target_.vector_registers))
-      return false;
+    if (r < 1 || v < 1 || v > 8 || !fits_registers(r, v)) return false;
     plan_.block_rows = config_.rows;
     plan_.block_vectors = config_.vectors;
     return true;
   }
 
+  /// Sums, the columns of a step and a row's element. Without fused multiply-adds products need places too, some at a time so that
+  /// none waits for the one before.
+  bool fits_registers(int64_t r, int64_t v) const {
+    const int64_t products = target_.fused_multiply_add ? 0 : 4;
+    return r * v + v + (v > 1) + products <= static_cast<int64_t>(target_.vector_registers);
+  }
+
   /// The register block with the least estimated time: the fused multiply-adds or the loads, whichever take
   /// longer, with the latency of a chain of sums as the floor; edges count as they are.
   void choose_block() {
-    const int registers = static_cast<int>(target_.vector_registers);
     const int64_t rows = plan_.line_rows(), vectors = ceil_div(plan_.columns.extent, plan_.lanes);
     auto time = [&](int64_t r, int64_t v) {
       if (plan_.channelwise) return channelwise_time(r, v);
@@ -374,7 +402,7 @@ class Planner {
     };
     double best = std::numeric_limits<double>::max();
     for (int64_t v = 1; v <= std::min<int64_t>(8, std::max<int64_t>(1, vectors)); ++v)
-      for (int64_t r = 1; r <= std::max<int64_t>(1, rows) && r * v + v + (v > 1) <= registers; ++r) {
+      for (int64_t r = 1; r <= std::max<int64_t>(1, rows) && (fits_registers(r, v) || r * v == 1); ++r) {
         const int64_t full_rows = rows / r, rest_rows = rows % r, full = vectors / v, rest = vectors % v;
         double total = static_cast<double>(full_rows * full) * time(r, v);
         if (rest_rows) total += static_cast<double>(full) * time(rest_rows, v);
@@ -439,7 +467,7 @@ class Planner {
   /// columns stays in the first-level cache and the tile's rows in the second-level one, as deep as a pass goes.
   void choose_depth_tile() {
     plan_.depth_tile = plan_.depth.extent;
-    if (plan_.window || plan_.rows.extent <= 2 * plan_.block_rows) return;
+    if (plan_.window || plan_.matrix_tiles || plan_.rows.extent <= 2 * plan_.block_rows) return;
     const int64_t bytes = bits_of(plan_.accumulator) / 8, depth = plan_.depth.extent;
     const int64_t most = std::clamp<int64_t>(target_.l1_bytes / (plan_.block_columns() * bytes), 256, 512);
     if (depth <= most + most / 2 || plan_.rows.extent * depth * bytes <= row_budget()) return;
@@ -561,8 +589,10 @@ std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& ke
 
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns) {
   if (!columns) return {plan.row.batch.extent, plan.rows.extent, plan.depth.extent};
-  return {plan.column.batch.extent, ceil_div(plan.columns.extent, plan.block_columns()), plan.depth.extent,
-          plan.block_columns()};
+  const int64_t panels = ceil_div(plan.columns.extent, plan.block_columns());
+  if (plan.matrix_tiles)
+    return {plan.column.batch.extent, panels, plan.depth.extent / 2, plan.block_columns(), 2};
+  return {plan.column.batch.extent, panels, plan.depth.extent, plan.block_columns()};
 }
 
 }  // namespace ferrite::emitter

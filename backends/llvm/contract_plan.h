@@ -82,6 +82,7 @@ struct ContractPlan {
   Axis batch, rows, columns, depth;
   Operand row, column;
   std::optional<Window> window;  ///< of the rows, where that is how they are reached
+  bool matrix_tiles = false;     ///< bf16 rows and columns that are multiplied tile by tile
   bool channelwise = false;      ///< rows depend on the columns too: a vector of them takes a vector of rows
   DType accumulator = DType::none;
 
@@ -117,7 +118,8 @@ struct ContractPlan {
 std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed,
                                           const ContractConfig& config = {});
 
-/// Stored dims of a constant operand: [batch][panel][k][column] for columns, [batch][row][k] for rows.
+/// Stored dims of a constant operand: [batch][panel][k][column] for columns, with matrix tiles [batch][panel][k / 2][column][k % 2];
+/// [batch][row][k] for rows.
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns);
 
 }  // namespace ferrite::emitter

@@ -23,6 +23,7 @@
 #include "ferrite/emitter/machine.h"
 #include "ferrite/loop_check.hpp"
 #include "kernel_builder.h"
+#include "target.h"
 
 namespace ferrite::contract_test {
 
@@ -50,6 +51,7 @@ inline emitter::Target host_target(const std::string& level = "native") {
   target.masks = wide;
   target.fused_multiply_add = middle;
   target.half_conversion = middle;
+  target.matrix_tiles = wide && features.lookup("amx-bf16") && cpu::allow_matrix_tiles();
   target.l1_bytes = 48 << 10;
   target.l2_bytes = 2 << 20;
   return target;

@@ -279,6 +279,18 @@ TEST(Contract, ElementTypes) {
       }
 }
 
+/// Depths and packings that machines with matrix tiles multiply by tiles; elsewhere they are products like others.
+TEST(Contract, Bf16OfWholeTiles) {
+  for (int64_t m : {8, 19, 32, 77})
+    for (int64_t n : {5, 16, 43, 96})
+      for (int64_t k : {32, 96}) {
+        SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k);
+        check(gemm({.m = m, .n = n, .k = k, .dtype = bf16, .epilogue = Gemm::bias_relu}), {"native"});
+        if (HasFatalFailure()) return;
+      }
+  check(gemm({.batch = 2, .m = 40, .n = 50, .k = 64, .dtype = bf16, .epilogue = Gemm::residual}), {"native"});
+}
+
 struct Conv {
   int64_t batch = 1, channels = 3, filters = 4, height = 9, width = 11, kernel = 3, stride = 1, dilation = 1,
           pad = 1, groups = 1;

@@ -19,6 +19,7 @@ struct Target {
   bool fused_multiply_add = false;
   bool half_conversion = false;  ///< f16 <-> f32 in hardware
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
+  bool matrix_tiles = false;     ///< registers of 16 rows of 64 bytes, and their bf16 products (AMX)
 
   unsigned unroll = 0;  ///< vectors at a time in loops over elements, at most; 0: as the planner finds best
 

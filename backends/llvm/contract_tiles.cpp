@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <array>
+
+#include "contract_micro.h"
+
+namespace ferrite::emitter {
+namespace {
+
+/// Numbers of the tile registers: sums of (row tile, column tile) are 2 * r + c.
+constexpr int first_rows = 4, first_columns = 6;
+
+/// What ldtilecfg reads: palette 1, then the bytes of a row at 16 and the rows at 48, by tile register.
+llvm::GlobalVariable* configuration(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape) {
+  std::array<uint8_t, 64> bytes{};
+  bytes[0] = 1;
+  const auto set = [&](int tile, int rows) {
+    bytes[static_cast<size_t>(16 + 2 * tile)] = matrix_tile_bytes;
+    bytes[static_cast<size_t>(48 + tile)] = static_cast<uint8_t>(rows);
+  };
+  for (int r = 0; r * matrix_tile_rows < shape.rows; ++r) {
+    const int rows = std::min(matrix_tile_rows, shape.rows - r * matrix_tile_rows);
+    set(first_rows + r, rows);
+    for (int c = 0; c < shape.vectors; ++c) set(2 * r + c, rows);
+  }
+  for (int c = 0; c < shape.vectors; ++c) set(first_columns + c, matrix_tile_rows);
+  auto* data = llvm::ConstantDataArray::get(module.getContext(), llvm::ArrayRef<uint8_t>(bytes));
+  auto* global = new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                          data, name + ".tiles");
+  global->setAlignment(llvm::Align(64));
+  return global;
+}
+
+}  // namespace
+
+llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
+                                 const llvm::AttributeList& attributes) {
+  auto& context = module.getContext();
+  auto* pointer = llvm::PointerType::get(context, 0);
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
+  function->setAttributes(attributes);
+  function->addFnAttr(llvm::Attribute::NoInline);
+  for (auto& argument : function->args()) argument.addAttr(llvm::Attribute::NoAlias);
+  auto *rows = function->getArg(0), *columns = function->getArg(1), *tile = function->getArg(2);
+
+  auto* entry = llvm::BasicBlock::Create(context, "entry", function);
+  auto* loop = llvm::BasicBlock::Create(context, "depth", function);
+  auto* done = llvm::BasicBlock::Create(context, "done", function);
+  llvm::IRBuilder<> b(entry);
+  const int row_tiles = (shape.rows + matrix_tile_rows - 1) / matrix_tile_rows;
+  const auto at = [&](llvm::Value* base, int64_t bytes) {
+    return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, static_cast<uint64_t>(bytes));
+  };
+  const auto call = [&](llvm::Intrinsic::ID id, std::initializer_list<llvm::Value*> arguments) {
+    b.CreateIntrinsic(id, {}, arguments);
+  };
+  const auto each_sum = [&](const auto& body) {
+    for (int r = 0; r < row_tiles; ++r)
+      for (int c = 0; c < shape.vectors; ++c) body(r, c, b.getInt8(static_cast<uint8_t>(2 * r + c)));
+  };
+  const auto element = static_cast<int64_t>(sizeof(uint16_t)), sum = static_cast<int64_t>(sizeof(float));
+  const int64_t width = shape.column_step * element;  // bytes of one step of the depth of a panel
+
+  call(llvm::Intrinsic::x86_ldtilecfg, {configuration(module, name, shape)});
+  each_sum([&](int, int, llvm::Value* number) { call(llvm::Intrinsic::x86_tilezero, {number}); });
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  auto* turn = b.CreatePHI(b.getInt64Ty(), 2);
+  auto* row = b.CreatePHI(pointer, 2);
+  auto* column = b.CreatePHI(pointer, 2);
+  turn->addIncoming(b.getInt64(static_cast<uint64_t>(shape.depth / matrix_tile_depth)), entry);
+  row->addIncoming(rows, entry);
+  column->addIncoming(columns, entry);
+  for (int r = 0; r < row_tiles; ++r)
+    call(llvm::Intrinsic::x86_tileloadd64, {b.getInt8(static_cast<uint8_t>(first_rows + r)),
+                                            at(row, r * matrix_tile_rows * shape.row_stride * element),
+                                            b.getInt64(static_cast<uint64_t>(shape.row_stride * element))});
+  // Two steps of the depth lie side by side in a row of the tile.
+  for (int c = 0; c < shape.vectors; ++c)
+    call(llvm::Intrinsic::x86_tileloadd64,
+         {b.getInt8(static_cast<uint8_t>(first_columns + c)), at(column, c * matrix_tile_bytes),
+          b.getInt64(static_cast<uint64_t>(2 * width))});
+  each_sum([&](int r, int c, llvm::Value* number) {
+    call(llvm::Intrinsic::x86_tdpbf16ps, {number, b.getInt8(static_cast<uint8_t>(first_rows + r)),
+                                          b.getInt8(static_cast<uint8_t>(first_columns + c))});
+  });
+  auto* left = b.CreateSub(turn, b.getInt64(1));
+  turn->addIncoming(left, loop);
+  row->addIncoming(at(row, matrix_tile_bytes), loop);
+  column->addIncoming(at(column, matrix_tile_depth * width), loop);
+  b.CreateCondBr(b.CreateICmpNE(left, b.getInt64(0)), loop, done);
+  b.SetInsertPoint(done);
+  each_sum([&](int r, int c, llvm::Value* number) {
+    call(llvm::Intrinsic::x86_tilestored64,
+         {number, at(tile, (r * matrix_tile_rows * shape.tile_stride + c * shape.lanes) * sum),
+          b.getInt64(static_cast<uint64_t>(shape.tile_stride * sum))});
+  });
+  call(llvm::Intrinsic::x86_tilerelease, {});
+  b.CreateRetVoid();
+  return function;
+}
+
+}  // namespace ferrite::emitter
