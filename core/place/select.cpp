@@ -97,6 +97,8 @@ class Selector {
       auto proposals = run::propose(compiler, flat.bytes, group.kernel.statements.size(), declined);
       if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
       if (!proposals) return at(subject, std::move(proposals.error()));
+      if (!declined.empty())
+        ledger_.add({"select", subject, compiler.id, "refused", "declined", std::move(declined), 0});
       for (const auto& proposal : *proposals) {
         Offer offer{{&compiler, proposal.covered, proposal.cost, proposal.name}, {}};
         if (auto missing = compiler.coverage.missing(group.kernel, proposal.covered); !missing.empty())

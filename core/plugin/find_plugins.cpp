@@ -24,6 +24,18 @@ std::vector<std::string> descriptors_in(const std::string& folder) {
   return files;
 }
 
+/// A descriptor that is called after its plugin. FE-M05 where it is not.
+Result<Descriptor> read_descriptor(const std::string& path) {
+  FE_TRY(auto descriptor, Descriptor::read(path));
+  const auto name = fs::path(path).filename().string();
+  if (name != descriptor.id + std::string(descriptor_suffix))
+    return at(descriptor.places["id"],
+              error(FE_EINVALID, "FE-M05",
+                    "the descriptor says id = \"{}\", its file is called {}, not {}{}; correct one of them",
+                    descriptor.id, name, descriptor.id, descriptor_suffix));
+  return descriptor;
+}
+
 class Finder {
  public:
   Finder(ManifestContent content, const PipelineRequest& request, const Lock* lock)
@@ -103,7 +115,7 @@ Result<void> Finder::add_path(const std::string& given) {
     if (found.empty())
       return at(why, error(FE_EINVALID, "FE-M05", "the folder holds no *{}", descriptor_suffix));
     for (const auto& file : found) {
-      FE_TRY(auto descriptor, Descriptor::read(file));
+      FE_TRY(auto descriptor, read_descriptor(file));
       FE_CHECK(add_descriptor(std::move(descriptor), why));
     }
     return {};
@@ -114,13 +126,15 @@ Result<void> Finder::add_path(const std::string& given) {
     return at(
         why, error(FE_EINVALID, "FE-M06", "it is no regular file; give a library, a descriptor or a folder"));
   if (path.ends_with(".toml")) {
-    FE_TRY(auto descriptor, Descriptor::read(path));
+    FE_TRY(auto descriptor, read_descriptor(path));
     return add_descriptor(std::move(descriptor), why);
   }
   // A library: by the descriptor beside it that names it, else bare.
   for (const auto& file : descriptors_in(fs::path(path).parent_path().string())) {
-    auto descriptor = Descriptor::read(file);
-    if (descriptor && descriptor->library == path) return add_descriptor(std::move(*descriptor), why);
+    const auto beside = Descriptor::read(file);
+    if (!beside || beside->library != path) continue;
+    FE_TRY(auto descriptor, read_descriptor(file));
+    return add_descriptor(std::move(descriptor), why);
   }
   PluginRequest request;
   request.library = path;
@@ -166,12 +180,7 @@ Result<std::optional<Descriptor>> Finder::find_descriptor(const EnabledPlugin& e
       request.tried.push_back(std::move(path));
       continue;
     }
-    FE_TRY(auto descriptor, Descriptor::read(path));
-    if (descriptor.id != enabled.id)
-      return at(descriptor.places["id"],
-                error(FE_EINVALID, "FE-M05",
-                      "the descriptor says id = \"{}\", its name says \"{}\"; correct one of them",
-                      descriptor.id, enabled.id));
+    FE_TRY(auto descriptor, read_descriptor(path));
     return std::optional(std::move(descriptor));
   }
   return std::optional<Descriptor>();
@@ -392,14 +401,14 @@ void Finder::find_idle_passes() {
 }
 
 Result<void> Finder::check_settings_of_others() const {
-  std::vector<std::string> ids;
-  for (const auto& enabled : enabled_) ids.push_back(enabled.id);
+  std::set<std::string_view> ids;
+  for (const auto& enabled : enabled_) ids.insert(enabled.id);
   for (const auto& [id, settings] : settings_)
-    if (std::find(ids.begin(), ids.end(), id) == ids.end())
+    if (!ids.contains(id))
       return at(settings.where,
                 error(FE_EINVALID, "FE-M05",
                       "[plugin.\"{}\"] is for a plugin that is not enabled; add it to 'enable'{}", id,
-                      did_you_mean(id, name_views(ids))));
+                      did_you_mean(id, std::vector(ids.begin(), ids.end()))));
   return {};
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "core/plugin/descriptor.h"
 #include "core/support/suggest.h"
@@ -132,24 +134,25 @@ Result<void> Reader::read_part(const TomlTable& part, const std::string& folder)
 
 Result<void> Reader::read_enabled(const TomlTable& part) {
   auto& all = content_.enabled;
+  std::map<std::string, std::string, std::less<>> enabled;  // and where
+  for (const auto& plugin : all) enabled.emplace(plugin.id, plugin.why);
   std::vector<std::string> places;
   const auto disable = part.strings("disable", &places);
+  std::set<std::string_view> disabled;
   for (size_t k = 0; k < disable.size(); ++k) {
-    if (auto first = std::find(disable.begin(), disable.end(), disable[k]) - disable.begin();
-        first < static_cast<ptrdiff_t>(k))
+    if (!disabled.insert(disable[k]).second)
       return at(places[k], error(FE_EINVALID, "FE-M08", "'{}' is already disabled at {}; drop one of the two",
-                                 disable[k], places[static_cast<size_t>(first)]));
-    auto found = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.id == disable[k]; });
-    if (found == all.end()) {
-      std::vector<std::string> ids;
-      for (const auto& enabled : all) ids.push_back(enabled.id);
+                                 disable[k], content_.disabled[disable[k]]));
+    if (enabled.erase(disable[k]) == 0) {
+      std::vector<std::string_view> ids;
+      for (const auto& [id, where] : enabled) ids.push_back(id);
       return at(places[k],
                 error(FE_EINVALID, "FE-M05", "'{}' is not enabled by what this manifest extends; drop it{}",
-                      disable[k], did_you_mean(disable[k], name_views(ids))));
+                      disable[k], did_you_mean(disable[k], ids)));
     }
-    all.erase(found);
     content_.disabled[disable[k]] = places[k];
   }
+  std::erase_if(all, [&](const EnabledPlugin& plugin) { return disabled.contains(plugin.id); });
   places.clear();
   const auto enable = part.strings("enable", &places);
   for (size_t k = 0; k < enable.size(); ++k) {
@@ -157,11 +160,10 @@ Result<void> Reader::read_enabled(const TomlTable& part) {
       return at(places[k],
                 error(FE_EINVALID, "FE-M03",
                       "'{}' is no plugin id; letters, digits, '_' and '-' joined by points", enable[k]));
-    for (const auto& other : all)
-      if (other.id == enable[k])
-        return at(places[k],
-                  error(FE_EINVALID, "FE-M08", "'{}' is already enabled at {}; drop one of the two",
-                        enable[k], other.why));
+    const auto [other, added] = enabled.emplace(enable[k], places[k]);
+    if (!added)
+      return at(places[k], error(FE_EINVALID, "FE-M08", "'{}' is already enabled at {}; drop one of the two",
+                                 enable[k], other->second));
     all.push_back({enable[k], places[k]});
   }
   return {};
@@ -171,6 +173,10 @@ Result<void> Reader::read_search(const TomlTable& part, const std::string& folde
   std::vector<std::string> places, folders;
   const auto search = part.strings("search", &places);
   for (size_t k = 0; k < search.size(); ++k) {
+    if (search[k].empty())
+      return at(places[k],
+                error(FE_EINVALID, "FE-M03",
+                      "'search' has an empty path; write \".\" for the folder of this file, or drop it"));
     auto searched = (fs::path(folder) / search[k]).lexically_normal().string();
     std::error_code failed;
     if (!fs::is_directory(searched, failed))

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#define TOML_IMPLEMENTATION
 #include "core/plugin/toml_reader.h"
 
 #include <filesystem>

@@ -6,16 +6,14 @@
 #include <numeric>
 #include <set>
 
-#include "core/kernel/flatten.h"
-#include "core/kernel/legalise.h"
 #include "core/loop/keywords.h"
 #include "core/loop/print.h"
 #include "core/observe/observation.h"
 #include "core/plugin/serial.h"
 #include "core/run/mirrors.h"
-#include "core/run/pack.h"
 #include "core/run/pool.h"
 #include "core/run/propose.h"
+#include "core/run/units.h"
 #include "core/schedule/plan.h"
 #include "core/support/abi.h"
 #include "core/support/hash.h"
@@ -27,18 +25,6 @@ namespace {
 
 using loop::BufferId;
 using schedule::Schedule;
-
-/// One kernel on its way from the group to code; equal groups share one.
-struct Unit {
-  schedule::GroupKernel group;   ///< of the first group that has it
-  std::vector<std::byte> bytes;  ///< flat, operand layouts in place
-  std::string entry;
-  std::string provenance;
-  uint32_t device = 0;
-  const Compiler* compiler = nullptr;  ///< who compiles it; null: a code generator, until one is chosen
-  uint64_t candidate = 0;
-  std::string candidate_name;
-};
 
 /// Tells an observation how long a kernel took to compile, or to be found in the cache. Does nothing where there is none.
 class CompileSpan {
@@ -79,7 +65,8 @@ class Builder::Steps {
         regions_(regions),
         options_(options),
         refusals_(refusals),
-        ledger_(ledger) {
+        ledger_(ledger),
+        units_(devices_, options_, refusals, ledger) {
     executable_ = std::make_shared<Executable>();
     executable_->devices = devices_;
     Pool::process().grow(options_.threads);
@@ -107,7 +94,7 @@ class Builder::Steps {
       buffer.packing.reset();
       buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
     }
-    FE_TRY(alone_, add_kernel(group, "kernel", home(), nullptr));
+    FE_TRY(alone_, units_.add(group, "kernel", home(), nullptr));
     return choose_candidates();
   }
 
@@ -240,220 +227,19 @@ class Builder::Steps {
     auto group = kernels.make(g);
     schedule::mark_constants(group, constants_);
     const auto& choice = placement_[g];
-    FE_TRY(state.unit, add_kernel(group, state.provenance, choice.device, choice.compiler));
+    FE_TRY(state.unit, units_.add(group, state.provenance, choice.device, choice.compiler));
     state.arguments = std::move(group.arguments);
     return {};
   }
 
-  /// The unit of a kernel, null being the device's code generators; `group` is brought into its order.
-  Result<size_t> add_kernel(schedule::GroupKernel& group, const std::string& provenance, uint32_t device,
-                            const Compiler* chosen) {
-    make_canonical(group);
-    return unit_of(group, provenance, device, chosen);
-  }
-
-  /// Numbers buffers in the order of their first use, so that equal groups give equal bytes.
-  static void make_canonical(schedule::GroupKernel& group) {
-    std::vector<BufferId> old_argument(group.kernel.buffers.size(), loop::none), numbers, arguments;
-    size_t argument = 0;
-    for (BufferId b = 0; b < group.kernel.buffers.size(); ++b)
-      if (group.kernel.buffers[b].kind != FE_BUFFER_LOCAL) old_argument[b] = group.arguments[argument++];
-    group.kernel = kernel::canonical(group.kernel, numbers);
-    for (BufferId old : numbers)
-      if (old_argument[old] != loop::none) arguments.push_back(old_argument[old]);
-    group.arguments = std::move(arguments);
-  }
-
-  /// The unit of a kernel, one for all groups of a device and provider whose kernels are the same bytes.
-  Result<size_t> unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
-                         const Compiler* compiler) {
-    auto flat = at(provenance, kernel::flatten(group.kernel, provenance));
-    if (!flat) return std::move(flat.error());
-    auto [found, added] = unit_numbers_.emplace(std::tuple(device, compiler, flat->entry), units_.size());
-    if (added) {
-      Unit unit;
-      unit.group = std::move(group);
-      unit.bytes = std::move(flat->bytes);
-      unit.entry = flat->entry;
-      unit.provenance = std::move(provenance);
-      unit.device = device;
-      unit.compiler = compiler;
-      units_.push_back(std::move(unit));
-    }
-    return found->second;
-  }
-
-  template <class T>
-  static Result<T> at(const std::string& where, Result<T> result) {
-    if (!result) return core::at(where, std::move(result.error()));
-    return result;
-  }
-
-  /// What a unit becomes with one of its providers.
-  struct Offer {
-    const Compiler* compiler = nullptr;
-    Proposal proposal;
-    Unit form;  ///< the kernel in the kinds of statements that the provider takes, its bytes and entry
-    size_t candidates = 0;                  ///< of which it is one
-    std::optional<tune::Decision> decided;  ///< what spoke for it; none: its cost
-  };
-
-  /// The unit for a provider. FE-K07 where it has statements that the provider does not take.
-  static Result<Unit> form_for(const Unit& unit, const Compiler& compiler) {
-    Unit form = unit;
-    if (const uint64_t kinds = compiler.target.statement_kinds) {
-      // Its buffers stay as they are, and so do the arguments.
-      FE_CHECK(kernel::legalise(form.group.kernel, kinds));
-      FE_CHECK(flatten(form));
-    }
-    return form;
-  }
-  static Result<void> flatten(Unit& unit) {
-    FE_TRY(auto flat, kernel::flatten(unit.group.kernel, unit.provenance));
-    unit.bytes = std::move(flat.bytes);
-    unit.entry = flat.entry;
-    return {};
-  }
-
-  /// The offer that was decided for, else the cheapest one, of the providers that a unit may have; without one the error says why,
-  /// FE-K20. `is_packing`: nothing is decided about what brings constants into their layout.
-  Result<Offer> best_offer(const Unit& unit, bool is_packing) {
-    const auto& device = *devices_[unit.device];
-    const auto providers = unit.compiler ? std::span(unit.compiler, 1) : device.generators();
-    auto* const decisions = unit.compiler || is_packing ? nullptr : options_.decisions;
-    const auto decided =
-        decisions ? decisions->find(tune::Kind::kernel, device.kind, unit.entry) : std::nullopt;
-    if (decisions && decisions->is_locked() && !decided) return tune::not_locked(*decisions, unit.entry);
-    std::optional<Offer> best, wanted;
-    size_t candidates = 0;
-    std::string reasons;
-    const auto decline = [&](const std::string& reason) {
-      reasons += (reasons.empty() ? "" : "; ") + reason;
-    };
-    for (const auto& compiler : providers) {
-      if (const auto dropped = refusals_.dropped.find(&compiler); dropped != refusals_.dropped.end()) {
-        decline(fmt::format("provider '{}' was dropped: {}", compiler.id, dropped->second));
-        continue;
-      }
-      auto form = form_for(unit, compiler);
-      if (!form) {
-        decline(form.error().text);
-        continue;
-      }
-      std::string declined;
-      const size_t statements = form->group.kernel.statements.size();
-      auto proposals = propose(compiler, form->bytes, statements, declined);
-      if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) {
-        decline(proposals.error().text);
-        continue;
-      }
-      if (!proposals) return std::move(proposals.error());
-      if (!declined.empty()) decline(declined);
-      for (auto& proposal : *proposals) {
-        if (proposal.covered < statements) continue;
-        ++candidates;
-        if (decided && decided->provider == compiler.id && decided->candidate == proposal.name)
-          wanted = Offer{&compiler, proposal, *form, 0, decided};
-        if (best && best->proposal.cost <= proposal.cost) continue;
-        best = Offer{&compiler, std::move(proposal), *form, 0, {}};
-      }
-    }
-    if (decided && !wanted && decisions->is_locked())
-      return tune::no_candidate(*decisions, *decided, unit.entry,
-                                reasons.empty() ? "is not proposed" : "is not proposed: " + reasons);
-    if (wanted) best = std::move(wanted);
-    if (best) {
-      best->candidates = candidates;
-      return std::move(*best);
-    }
-    return error(FE_EUNSUPPORTED, "FE-K20", "{}",
-                 reasons.empty() ? "the provider proposes nothing for this kernel" : reasons);
-  }
-
-  /// Asks the providers for candidates and takes the cheapest; the layouts that it wants for constants become packing kernels,
-  /// which are units behind the others and have no constants themselves.
+  /// Where nothing is proposed for a unit, its groups go elsewhere.
   Result<void> choose_candidates() {
-    const size_t kernels = units_.size();
-    for (size_t u = 0; u < units_.size(); ++u) {
-      auto offer = best_offer(units_[u], u >= kernels);
-      if (!offer) {
-        const bool declined = offer.error().code == "FE-K20";
-        auto failed = core::at(units_[u].provenance, std::move(offer.error()));
-        if (!declined) return failed;
-        FE_CHECK(send_elsewhere(u, std::move(failed)));
-        continue;
-      }
-      const bool generated = !units_[u].compiler;
-      const auto entry = units_[u].entry;
-      auto& unit = units_[u] = std::move(offer->form);
-      unit.compiler = offer->compiler;
-      unit.candidate = offer->proposal.id;
-      if (u >= kernels) continue;
-      unit.candidate_name = offer->proposal.name;
-      record_choice(unit, entry, *offer, generated);
-      for (const auto& layout : offer->proposal.layouts) FE_CHECK(apply_layout(u, layout));
-    }
-    merge_equal_units();
-    return {};
-  }
-
-  /// `entry`: of the kernel as it was before its provider's form of it.
-  void record_choice(const Unit& unit, const std::string& entry, const Offer& offer, bool generated) {
-    const auto& decided = offer.decided;
-    ledger_.add({"candidate", unit.provenance, unit.candidate_name, "chosen",
-                 decided ? decided->by : std::string(),
-                 decided ? tune::figures_text(unit.entry, *decided) : unit.entry, offer.proposal.cost});
-    if (!options_.decisions || !generated) return;
-    tune::Taken taken{.device = devices_[unit.device]->kind,
-                      .entry = entry,
-                      .provenance = unit.provenance,
-                      .candidates = offer.candidates,
-                      .decision = {.by = "cost"}};
-    if (decided) taken.decision = *decided;
-    taken.decision.provider = offer.compiler->id;
-    taken.decision.candidate = offer.proposal.name;
-    taken.decision.cost = offer.proposal.cost;
-    options_.decisions->took(std::move(taken));
-  }
-
-  /// Kernels that only differed in what their provider does not take are one.
-  void merge_equal_units() {
-    std::map<std::tuple<uint32_t, const Compiler*, std::string>, size_t> first;
-    std::vector<size_t> number;
-    for (const auto& unit : units_)
-      number.push_back(
-          first.emplace(std::tuple(unit.device, unit.compiler, unit.entry), first.size()).first->second);
-    if (first.size() == units_.size()) return;
-    std::vector<Unit> kept(first.size());
-    decltype(packs_) packs;
-    for (size_t u = units_.size(); u-- > 0;) kept[number[u]] = std::move(units_[u]);
-    for (auto& [u, list] : packs_) {
-      for (auto& pack : list) pack.unit = number[pack.unit];
-      packs[number[u]] = std::move(list);
-    }
+    FE_TRY(const auto number,
+           units_.choose([&](size_t u, Error failed) { return send_elsewhere(u, std::move(failed)); }));
     for (auto& group : groups_)
       if (!group.call) group.unit = number[group.unit];
     if (alone_) alone_ = number[*alone_];
-    units_ = std::move(kept);
-    packs_ = std::move(packs);
-  }
-
-  Result<void> apply_layout(size_t u, const OperandLayout& layout) {
-    auto& kernel = units_[u].group.kernel;
-    const auto plain = layout.buffer < kernel.buffers.size() ? kernel.buffers[layout.buffer] : loop::Buffer();
-    if (auto done = lay_out(kernel, layout); !done)
-      return core::at(units_[u].provenance, std::move(done.error()));
-    FE_TRY(auto pack, make_pack_kernel(plain, layout));
-    uint32_t argument = 0;
-    for (uint32_t b = 0; b < layout.buffer; ++b)
-      if (kernel.buffers[b].kind != FE_BUFFER_LOCAL) ++argument;
-    schedule::GroupKernel pack_group{std::move(pack), {0, 1}};
-    make_canonical(pack_group);
-    FE_TRY(size_t pack_unit,
-           unit_of(std::move(pack_group), "packing for " + units_[u].provenance, units_[u].device, nullptr));
-    units_[pack_unit].candidate_name = "pack";
-    packs_[u].push_back({argument, layout.buffer, pack_unit});
-    return flatten(units_[u]);
+    return {};
   }
 
   /// Compiles every unit, in parallel.
@@ -604,7 +390,8 @@ class Builder::Steps {
                  0});
     for (size_t g = 0; g < groups_.size(); ++g) {
       bool uses = !groups_[g].call && groups_[g].unit == u;
-      for (const auto& pack : packs_[groups_[g].unit]) uses = uses || (!groups_[g].call && pack.unit == u);
+      for (const auto& pack : units_.packs(groups_[g].unit))
+        uses = uses || (!groups_[g].call && pack.unit == u);
       if (uses)
         refusals_.groups.insert({placement_[g].group, placement_[g].device, library ? compiler : nullptr});
     }
@@ -759,7 +546,7 @@ class Builder::Steps {
   /// wants none.
   std::optional<Place> packed_place(const GroupState& state, size_t argument, uint32_t device,
                                     Mirrors& mirrors) {
-    for (const auto& pack : packs_[state.unit]) {
+    for (const auto& pack : units_.packs(state.unit)) {
       if (pack.argument != argument) continue;
       auto [found, added] = packed_.try_emplace({state.arguments[argument], pack.unit});
       if (!added) return found->second;
@@ -801,18 +588,11 @@ class Builder::Steps {
   std::vector<GroupState> groups_;
   std::set<BufferId> constants_;  ///< what init groups write
   std::map<BufferId, uint32_t> persistent_of_;
-  std::vector<Unit> units_;
+  Units units_;
   std::optional<size_t> alone_;  // the unit of a kernel of no group
-  std::map<std::tuple<uint32_t, const Compiler*, std::string>, size_t> unit_numbers_;
   std::map<const Compiler*, std::string>
       maker_;  ///< all that code depends on beside the kernel; by who makes it
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
-  struct Pack {
-    uint32_t argument;
-    BufferId buffer;
-    size_t unit;
-  };
-  std::map<size_t, std::vector<Pack>> packs_;
   std::map<std::pair<BufferId, size_t>, Place> packed_;
   std::map<BufferId, int64_t> arena_offset_;
   std::string plan_text_;

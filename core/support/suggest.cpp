@@ -9,6 +9,8 @@ namespace {
 
 // Longer names are not typed by hand; the bound keeps hostile ones cheap.
 constexpr size_t longest = 128;
+// Of fewer letters too much is the beginning.
+constexpr size_t shortest_beginning = 4;
 
 // Optimal string alignment distance: rows of the usual table, of which the last three are kept.
 size_t distance(std::string_view a, std::string_view b) {
@@ -42,6 +44,9 @@ std::string suggest(std::string_view wrong, std::span<const std::string_view> kn
       best = name;
     }
   }
+  const auto begun = [&](std::string_view name) { return name.starts_with(wrong); };
+  if (best.empty() && wrong.size() >= shortest_beginning && std::ranges::count_if(known, begun) == 1)
+    best = *std::ranges::find_if(known, begun);
   return std::string(best);
 }
 

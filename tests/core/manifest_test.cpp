@@ -209,6 +209,11 @@ TEST(Suggest, FindsTheNearest) {
   const std::string_view ids[] = {"ferrite.std"};
   EXPECT_EQ(suggest("ferrite.sdt", ids), "ferrite.std");
   EXPECT_EQ(suggest("ferrite.foo", ids), "");
+  EXPECT_EQ(suggest("ferr", ids), "ferrite.std");
+  EXPECT_EQ(suggest("fer", ids), "");
+  const std::string_view two[] = {"linux-x86_64", "linux-aarch64"};
+  EXPECT_EQ(suggest("linux-x86", two), "linux-x86_64");
+  EXPECT_EQ(suggest("linux", two), "");
 }
 
 }  // namespace

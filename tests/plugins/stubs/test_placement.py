@@ -137,6 +137,9 @@ class PlacementTest(ProgramTest):
                     table.unlink()
                 self.assertRefused(done, code, pattern)
 
+    def test_why_a_library_declines(self):
+        self.explained(r"refused .* <-  acme.gemm: .*it is no product with a constant", plugins=("acme.gemm",), device="cpu")
+
     def test_what_does_not_compile_goes_to_the_next_device(self):
         self.right(PATH="/nonexistent")
         self.explained(r"refused .* <-  c: .*acme.c/compiler .*'cc' cannot be run", r"placed .* <-  cpu$", PATH="/nonexistent")
