@@ -154,12 +154,12 @@ class Peer:
                 pass
 
 
-def difference(actual: list[np.ndarray], expected: list[np.ndarray]) -> str | None:
+def difference(actual: list[np.ndarray], expected: list[np.ndarray], bf16: bool) -> str | None:
     """What makes the results wrong; None if they are within the tolerance."""
     if len(actual) != len(expected):
         return f"wrong result: {len(actual)} outputs, expected {len(expected)}"
     for index, (array, reference) in enumerate(zip(actual, expected, strict=True)):
-        close, text = table.difference(array, reference)
+        close, text = table.difference(array, reference, bf16)
         if not close:
             return f"wrong result: output {index}: {text}"
     return None
@@ -189,7 +189,7 @@ def measure(row: table.Row, makers: dict, rounds: int, seconds: float, timeout: 
                     fail(name, error)
             reference = next(iter(running), None)
             for name in [name for name in running if name != reference]:
-                if (wrong := difference(running[name].outputs, running[reference].outputs)) is not None:
+                if (wrong := difference(running[name].outputs, running[reference].outputs, row.bf16)) is not None:
                     fail(name, RuntimeError(f"{wrong} (of {figures.TITLES[reference]})"))
             repeat = None
             for number in range(rounds):

@@ -69,7 +69,8 @@ def main() -> int:
             os.sched_setaffinity(0, every[:threads])
             measured, versions = engines.measure(
                 row,
-                {name: make(row, name, arguments, threads) for name in [*peers, figures.FERRITE]},
+                {name: make(row, name, arguments, threads) for name in [*peers, figures.FERRITE]
+                 if name in (figures.FERRITE, "torch") or not row.bf16},  # fmt: skip
                 arguments.rounds,
                 arguments.seconds,
                 arguments.timeout,
@@ -78,7 +79,10 @@ def main() -> int:
             report["versions"] = report.get("versions", {}) | versions
             cells = []
             for name in [figures.FERRITE, *peers]:
-                entry = measured["engines"][name]
+                entry = measured["engines"].get(name)
+                if entry is None:  # it has no such type
+                    cells.append("")
+                    continue
                 failed = failed or "error" in entry
                 cells.append(entry["error"].splitlines()[0] if "error" in entry else f"{entry['median_ms']:.2f}")
             print(f"| {row.name} | {threads} | " + " | ".join(cells) + " |", flush=True)

@@ -75,6 +75,17 @@ def minilm(attention: str) -> torch.nn.Module:
     return Outputs(model, ENCODER_INPUTS, "last_hidden_state")
 
 
+class Bf16(torch.nn.Module):
+    """A model whose weights and values are bf16, from and to f32."""
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__()
+        self.model = model.to(torch.bfloat16)
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        return self.model(*(each.bfloat16() if each.is_floating_point() else each for each in inputs)).float()
+
+
 ENCODER_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 # The names are those of the files under exported/; MiniLM is the same model as minilm.py writes.
 MODULES = {
@@ -91,7 +102,9 @@ MODULES = {
 def module(name: str, attention: str) -> torch.nn.Module:
     """The model in evaluation mode; every call gives the same weights. `attention` is how transformers computes it."""
     torch.manual_seed(SEED)
-    return MODULES[name](attention).eval()
+    known = name.removesuffix("-bf16")
+    made = MODULES[known](attention).eval()
+    return Bf16(made) if known != name else made
 
 
 def tensors(inputs: table.Inputs) -> tuple[torch.Tensor, ...]:
