@@ -92,6 +92,7 @@ void derive(emitter::Target& target) {
   target.vector_bytes = wide ? 64 : has("+avx2") ? 32 : 16;
   target.vector_registers = wide ? 32 : 16;
   target.masks = target.gathers = wide;
+  target.streaming_stores = true;
   target.fused_multiply_add = has("+fma");
   target.half_conversion = has("+f16c");
   target.bf16_dot = has("+avx512bf16");
@@ -117,6 +118,7 @@ std::string describe_host() {
   text += " l2=" + std::to_string(cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20));
   long cores = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
   text += " l3=" + std::to_string(std::max(1L << 20, cache_bytes(_SC_LEVEL3_CACHE_SIZE, 1 << 20) / cores));
+  text += " last=" + std::to_string(cache_bytes(_SC_LEVEL3_CACHE_SIZE, emitter::Target().last_level_bytes));
   return text;
 }
 
@@ -148,9 +150,12 @@ emitter::Target parse_target(std::string_view description) {
       target.l2_bytes = number(key, value);
     else if (key == "l3")
       target.l3_bytes_per_core = number(key, value);
+    else if (key == "last")
+      target.last_level_bytes = number(key, value);
     else
       fail("ferrite.cpu/target", "unknown key '", key,
-           "' in the target description; known: triple, cpu, features, l1, l2, l3, and a cpu's name alone");
+           "' in the target description; known: triple, cpu, features, l1, l2, l3, last, and a cpu's name "
+           "alone");
   }
   if (generic) return parse_target(describe_host());
   if (target.triple.empty()) target.triple = llvm::sys::getDefaultTargetTriple();
