@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -69,6 +70,16 @@ long cache_bytes(int name, long fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
+/// Bytes of the last cache that the first processor sees; 0 where the system does not say. sysconf() gives some processors' all of a
+/// kind together, which no core can fill.
+long last_cache_bytes() {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  long size = 0;
+  char unit = 0;
+  if (!(file >> size >> unit)) return 0;
+  return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : 0;
+}
+
 int64_t number(std::string_view key, std::string_view text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -117,8 +128,10 @@ std::string describe_host() {
   text += " l1=" + std::to_string(cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10));
   text += " l2=" + std::to_string(cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20));
   long cores = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
-  text += " l3=" + std::to_string(std::max(1L << 20, cache_bytes(_SC_LEVEL3_CACHE_SIZE, 1 << 20) / cores));
-  text += " last=" + std::to_string(cache_bytes(_SC_LEVEL3_CACHE_SIZE, emitter::Target().last_level_bytes));
+  const long seen = last_cache_bytes();
+  const long last = seen > 0 ? seen : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0);
+  text += " l3=" + std::to_string(std::max(1L << 20, last / cores));
+  if (last > 0) text += " last=" + std::to_string(last);
   return text;
 }
 

@@ -12,7 +12,7 @@ namespace ferrite::cpu {
 /// Initialises LLVM's code generators once; any-thread.
 void initialise_llvm();
 
-/// "triple=... cpu=... features=+a,-b l1=... l2=... l3=... last=...", as this machine has it.
+/// "triple=... cpu=... features=+a,-b l1=... l2=... l3=... last=...", as this machine has it; what it does not say of itself is left out.
 std::string describe_host();
 
 /// The target that a description names; what it leaves out has the defaults of the triple (without one: of this machine's

@@ -277,7 +277,9 @@ void plan_strip(const Target& target, loop::Kernel& kernel, StatementPlan& plan)
 std::vector<bool> find_streams(const Target& target, loop::Kernel& kernel, const StatementPlan& plan) {
   const auto& work = plan.statement;
   std::vector<bool> streams(work.stores.size());
-  if (!target.streaming_stores || work.has(VarKind::serial)) return streams;
+  // What is written twice is written in order.
+  if (!target.streaming_stores || work.kind == FE_STATEMENT_SCATTER || work.has(VarKind::serial))
+    return streams;
   if (plan.inside && plan.turned.empty()) return streams;
   const auto vector = work.vars[*plan.vector];
   for (size_t k = 0; k < work.stores.size(); ++k) {
