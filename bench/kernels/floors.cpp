@@ -52,7 +52,7 @@ FERRITE_FLOOR inline Bits right(Bits bits) {
 FERRITE_FLOOR inline Bits subtract(Bits a, Bits b) { return _mm512_sub_epi32(a, b); }
 /// Keeps the compiler from leaving out what nobody reads.
 FERRITE_FLOOR inline void keep(Vector& value) { asm volatile("" : "+v"(value)); }
-#include "floors_of_vectors.inc"
+#include "floors_of_vectors.def"
 }  // namespace
 }  // namespace avx512
 #undef FERRITE_FLOOR
@@ -87,7 +87,7 @@ FERRITE_FLOOR inline Bits right(Bits bits) {
 FERRITE_FLOOR inline Bits subtract(Bits a, Bits b) { return _mm256_sub_epi32(a, b); }
 /// Keeps the compiler from leaving out what nobody reads.
 FERRITE_FLOOR inline void keep(Vector& value) { asm volatile("" : "+x"(value)); }
-#include "floors_of_vectors.inc"
+#include "floors_of_vectors.def"
 }  // namespace
 }  // namespace avx2
 #undef FERRITE_FLOOR
