@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -73,6 +74,16 @@ long cache_bytes(int name, long fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
+/// Bytes of the last cache that the first processor sees; 0 where the system does not say. sysconf() gives some processors' all of a
+/// kind together, which no core can fill.
+long last_cache_bytes() {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  long size = 0;
+  char unit = 0;
+  if (!(file >> size >> unit)) return 0;
+  return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : 0;
+}
+
 int64_t number(std::string_view key, std::string_view text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -96,6 +107,7 @@ void derive(emitter::Target& target) {
   target.vector_bytes = wide ? 64 : has("+avx2") ? 32 : 16;
   target.vector_registers = wide ? 32 : 16;
   target.masks = target.gathers = wide;
+  target.streaming_stores = true;
   target.fused_multiply_add = has("+fma");
   target.half_conversion = has("+f16c");
   target.bf16_dot = has("+avx512bf16");
@@ -133,7 +145,10 @@ std::string describe_host() {
   text += " l1=" + std::to_string(cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10));
   text += " l2=" + std::to_string(cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20));
   long cores = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
-  text += " l3=" + std::to_string(std::max(1L << 20, cache_bytes(_SC_LEVEL3_CACHE_SIZE, 1 << 20) / cores));
+  const long seen = last_cache_bytes();
+  const long last = seen > 0 ? seen : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0);
+  text += " l3=" + std::to_string(std::max(1L << 20, last / cores));
+  if (last > 0) text += " last=" + std::to_string(last);
   return text;
 }
 
@@ -165,9 +180,12 @@ emitter::Target parse_target(std::string_view description) {
       target.l2_bytes = number(key, value);
     else if (key == "l3")
       target.l3_bytes_per_core = number(key, value);
+    else if (key == "last")
+      target.last_level_bytes = number(key, value);
     else
       fail("ferrite.cpu/target", "unknown key '", key,
-           "' in the target description; known: triple, cpu, features, l1, l2, l3, and a cpu's name alone");
+           "' in the target description; known: triple, cpu, features, l1, l2, l3, last, and a cpu's name "
+           "alone");
   }
   if (generic) return parse_target(describe_host());
   if (target.triple.empty()) target.triple = llvm::sys::getDefaultTargetTriple();

@@ -112,8 +112,12 @@ llvm::Value* BodyEmitter::value(loop::OpId root) {
   for (loop::OpId k = root + 1; k-- > 0;) {
     if (!needed[k]) continue;
     const auto& op = statement_.ops[k];
-    need(op.a), need(op.b), need(op.c);
     for (auto id : bindings_[k]) need(id);
+    if (const auto argument = erf_plus_one(op); argument != loop::none) {
+      need(argument);
+      continue;
+    }
+    need(op.a), need(op.b), need(op.c);
   }
   for (loop::OpId k = 0; k <= root; ++k)
     if (needed[k]) emit(k);

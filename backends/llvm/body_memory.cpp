@@ -143,7 +143,7 @@ llvm::Value* BodyEmitter::load_lanes(loop::BufferId buffer, const Address& place
 }
 
 void BodyEmitter::store_lanes(loop::BufferId buffer, const Address& place, llvm::Value* stored,
-                              llvm::Value* mask) {
+                              llvm::Value* mask, bool streams) {
   DType dtype = context_.kernel.buffers[buffer].dtype;
   unsigned lanes = point_.lanes;
   llvm::Align align(KernelContext::storage_bytes(dtype));
@@ -159,6 +159,14 @@ void BodyEmitter::store_lanes(loop::BufferId buffer, const Address& place, llvm:
                : builder_.CreateAlignedStore(values, to, align);
     context_.mark(done, buffer);
   };
+  if (place.step == 1 && streams && !mask) {
+    auto* done = builder_.CreateAlignedStore(stored, pointer(buffer, place.base),
+                                             llvm::Align(uint64_t{lanes} * align.value()));
+    auto* once = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+    done->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                      llvm::MDNode::get(context_.module.getContext(), once));
+    return context_.mark(done, buffer);
+  }
   if (place.step == 1) return contiguous(pointer(buffer, place.base), stored, mask);
   if (place.step == -1) {
     auto order = reversed(lanes);
@@ -228,7 +236,7 @@ void BodyEmitter::store(const std::vector<size_t>& numbers) {
     auto* result = spread(given);
     if (store.mode != FE_STORE_SET)
       result = combine(store.mode, widen(load_lanes(store.buffer, place, active), dtype), result, dtype);
-    store_lanes(store.buffer, place, narrow(result, dtype), active);
+    store_lanes(store.buffer, place, narrow(result, dtype), active, !streams_.empty() && streams_[number]);
   }
 }
 

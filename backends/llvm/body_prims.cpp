@@ -41,6 +41,8 @@ bool is_comparison(Prim prim) { return prim >= Prim::eq_ && prim <= Prim::ge_; }
 llvm::Value* BodyEmitter::emit_prim(const loop::BodyOp& op) {
   if (is_comparison(op.prim()))
     if (auto* narrow = compare_indices(op)) return narrow;
+  if (const auto argument = erf_plus_one(op); argument != loop::none)
+    return context_.math.one_plus_erf(value(argument));
   std::vector<llvm::Value*> operands;
   bool vector = false;
   for (auto id : {op.a, op.b, op.c}) {
@@ -61,6 +63,21 @@ llvm::Value* BodyEmitter::emit_prim(const loop::BodyOp& op) {
   DType dtype = statement_.ops[op.prim() == Prim::where_ ? op.b : op.a].dtype;
   auto* result = prim(op.prim(), dtype, operands);
   return context_.kernel.numerics == 1 && is_float(op.dtype) ? round_to(result, op.dtype) : result;
+}
+
+/// The x of 1 + erf(x), where nothing asks for a rounding between the two; else none.
+loop::OpId BodyEmitter::erf_plus_one(const loop::BodyOp& op) {
+  const bool rounds = context_.kernel.numerics == 1 && op.dtype != f32;
+  if (!op.is_prim() || op.prim() != Prim::add_ || compute_type(op.dtype) != f32 || rounds) return loop::none;
+  for (const auto& [sum, other] : {std::pair(op.a, op.b), {op.b, op.a}}) {
+    const auto& erf = statement_.ops[sum];
+    const auto& one = statement_.ops[other];
+    if (!erf.is_prim() || erf.prim() != Prim::erf_ || values_[sum]) continue;
+    if (one.code == FE_OP_CONSTANT &&
+        llvm::cast<llvm::ConstantFP>(constant(one.dtype, one.bits))->isExactlyValue(1.0))
+      return erf.a;
+  }
+  return loop::none;
 }
 
 /// A comparison of index expressions whose values all fit in 32 bits, on 32-bit lanes; null where it is not one.

@@ -482,10 +482,9 @@ class ContractEmitter {
         const int64_t bytes =
             plan_.block_columns() * bits_of(context_.kernel.buffers[stream.buffer].dtype) / 8;
         for (int64_t byte = 0; byte < bytes; byte += cache_line)
-          builder_.CreateIntrinsic(
-              llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-              {builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, static_cast<uint64_t>(byte)),
-               builder_.getInt32(stream.store ? 1 : 0), builder_.getInt32(3), builder_.getInt32(1)});
+          context_.prefetch(
+              builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, static_cast<uint64_t>(byte)),
+              stream.store, KernelContext::Level::first);
       }
     });
   }

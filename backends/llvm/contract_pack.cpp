@@ -5,6 +5,7 @@
 
 #include "contract_micro.h"
 #include "contract_statement.h"
+#include "transpose.h"
 
 namespace ferrite::emitter {
 namespace {
@@ -195,20 +196,7 @@ void pack_transposed(KernelContext& context, const ContractPlan& plan, llvm::Val
                        : static_cast<llvm::Value*>(builder.CreateAlignedLoad(loaded, pointer, source_align));
         rows[l] = widen_float(builder, rows[l], accumulator);
       }
-      // Each stage exchanges one bit of the row number with the same bit of the lane number.
-      for (unsigned bit = 1; bit < lanes; bit *= 2) {
-        std::vector<int> low(lanes), high(lanes);
-        for (unsigned l = 0; l < lanes; ++l) {
-          low[l] = static_cast<int>((l & bit) == 0 ? l : lanes + l - bit);
-          high[l] = static_cast<int>((l & bit) == 0 ? l + bit : lanes + l);
-        }
-        for (unsigned l = 0; l < lanes; ++l) {
-          if (l & bit) continue;
-          auto *first = rows[l], *second = rows[l + bit];
-          rows[l] = builder.CreateShuffleVector(first, second, low);
-          rows[l + bit] = builder.CreateShuffleVector(first, second, high);
-        }
-      }
+      transpose_square(builder, rows);
       auto* target = builder.CreateInBoundsGEP(
           accumulator, block.data, builder.CreateAdd(builder.CreateMul(k, context.i64(block.row)), column));
       for (unsigned l = 0; l < lanes; ++l)

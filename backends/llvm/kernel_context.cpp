@@ -93,6 +93,13 @@ void KernelContext::mark(llvm::Instruction* access, loop::BufferId buffer) {
     access->setMetadata(llvm::LLVMContext::MD_noalias, others_[buffer]);
 }
 
+void KernelContext::prefetch(llvm::Value* place, bool to_write, Level level) {
+  constexpr uint32_t data = 1;
+  builder.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder.getPtrTy()},
+                          {place, builder.getInt32(to_write ? 1 : 0),
+                           builder.getInt32(level == Level::first ? 3 : 2), builder.getInt32(data)});
+}
+
 llvm::AllocaInst* KernelContext::slot(llvm::Type* type, const llvm::Twine& name) {
   auto& entry = function->getEntryBlock();
   llvm::IRBuilder<> at_entry(&entry, entry.begin());

@@ -2,8 +2,12 @@
 // The entry function: a range of tasks, each some points of the outer loops, and the statements inside them.
 #include "ferrite/emitter/kernel_emitter.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <span>
 
 #include "contract_plan.h"
 #include "ferrite/emitter/contract.h"
@@ -43,6 +47,33 @@ bool independent(index::Pool& pool, const loop::Statement& statement, size_t var
   return !ordered || stores_apart(pool, statement, var);
 }
 
+/// Emits the loops of planned statements: where some of their stores go past the caches, once for memory that is aligned to vectors
+/// and once for memory that is not.
+void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
+                  const std::function<void(bool streams)>& emit) {
+  auto& builder = context.builder;
+  llvm::Value* places = nullptr;
+  uint64_t vector = 1;
+  for (const auto& plan : plans)
+    for (size_t k = 0; k < plan.streams.size(); ++k) {
+      if (!plan.streams[k]) continue;
+      const auto buffer = plan.statement.stores[k].buffer;
+      auto* place = builder.CreatePtrToInt(context.base(buffer), builder.getInt64Ty());
+      places = places ? builder.CreateOr(places, place) : place;
+      vector = std::max(
+          vector, uint64_t{plan.lanes} * KernelContext::storage_bytes(context.kernel.buffers[buffer].dtype));
+    }
+  if (!places) return emit(false);
+  auto* rest = builder.CreateAnd(places, builder.getInt64(vector - 1));
+  auto* aligned = builder.CreateICmpEQ(rest, builder.getInt64(0));
+  context.when(aligned, "streams", [&] {
+    emit(true);
+    // Whoever waits for the tasks sees these stores, which other stores overtake.
+    builder.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, llvm::ArrayRef<llvm::Value*>());
+  });
+  context.when(builder.CreateNot(aligned), "plain", [&] { emit(false); });
+}
+
 /// One statement alone: leading loops become tasks as far as tasks stay long enough, the next one is cut into blocks.
 class SingleStatement {
  public:
@@ -55,24 +86,30 @@ class SingleStatement {
     auto order = plan_.outer;
     if (plan_.vector_is_parallel()) order.push_back(*plan_.vector);
     double inside = points_of(plan_) * plan_.cycles;
+    const auto allowed = [&](size_t var) { return all || independent(kernel.pool, plan_.statement, var); };
+    const auto cut = [&](size_t var, int64_t unit) {
+      const auto extent = plan_.statement.vars[var].extent;
+      const double each = inside / static_cast<double>(extent);
+      auto block = static_cast<int64_t>(cycles_of_task / each) + 1;
+      block = (block + unit - 1) / unit * unit;
+      if (extent <= block) return;
+      cuts_.push_back({var, block, (extent + block - 1) / block});
+      inside = each * static_cast<double>(block);
+    };
     for (size_t var : order) {
       auto extent = plan_.statement.vars[var].extent;
-      bool allowed = all || independent(kernel.pool, plan_.statement, var);
-      if (extent == 0 || inside <= 2 * cycles_of_task || !allowed) break;
+      if (extent == 0 || inside <= 2 * cycles_of_task || !allowed(var)) break;
       double after = inside / static_cast<double>(extent);
       if (after >= cycles_of_task && var != plan_.vector) {
         cuts_.push_back({var, 1, extent});
         inside = after;
         continue;
       }
-      auto block = static_cast<int64_t>(cycles_of_task / after) + 1;
-      int64_t unit = var == plan_.vector ? int64_t{plan_.lanes} * plan_.unroll : 1;
-      block = (block + unit - 1) / unit * unit;
-      int64_t count = (extent + block - 1) / block;
-      if (count > 1) {
-        cuts_.push_back({var, block, count});
-        inside = after * static_cast<double>(block);
-      }
+      cut(var, var == plan_.vector ? least_block(plan_) : 1);
+      // Tiles are divided both ways.
+      if (var == plan_.vector && !plan_.turned.empty() && inside > 2 * cycles_of_task &&
+          allowed(*plan_.inside))
+        cut(*plan_.inside, plan_.tile_lines);
       break;
     }
     cycles_ = inside;
@@ -83,12 +120,17 @@ class SingleStatement {
     for (const auto& cut : cuts_) result.tasks *= cut.count;
     result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_share / std::max(cycles_, 1.0)));
     if (result.tasks == 0) return;
-    StatementEmitter statement(context, plan_);
+    with_streams(context, {&plan_, 1}, [&](bool streams) { emit_tasks(context, streams); });
+  }
+
+ private:
+  void emit_tasks(KernelContext& context, bool streams) {
+    StatementEmitter statement(context, plan_, streams);
     auto& builder = context.builder;
     context.loop(context.begin, context.end, 1, "task", [&](llvm::Value* task) {
       Point point;
       size_t skip = 0;
-      std::optional<StatementEmitter::Range> range;
+      std::vector<StatementEmitter::Range> ranges;
       std::vector<llvm::Value*> numbers(cuts_.size(), task);
       for (size_t k = cuts_.size(); k-- > 1;) {
         auto* count = context.i64(cuts_[k].count);
@@ -98,7 +140,7 @@ class SingleStatement {
       }
       for (size_t k = 0; k < cuts_.size(); ++k) {
         const auto& var = plan_.statement.vars[cuts_[k].var];
-        if (cuts_[k].block == 1 && cuts_[k].var != plan_.vector) {
+        if (cuts_[k].block == 1 && cuts_[k].var != plan_.vector && cuts_[k].var != plan_.inside) {
           point.set(var.symbol, numbers[k]);
           ++skip;
           continue;
@@ -107,13 +149,12 @@ class SingleStatement {
         llvm::Value* to = builder.CreateNSWAdd(from, context.i64(cuts_[k].block));
         if (var.extent % cuts_[k].block != 0)
           to = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, context.i64(var.extent));
-        range = {cuts_[k].var, from, to};
+        ranges.push_back({cuts_[k].var, from, to});
       }
-      statement.emit(point, skip, range);
+      statement.emit(point, skip, ranges);
     });
   }
 
- private:
   struct Cut {
     size_t var;
     int64_t block, count;
@@ -122,6 +163,45 @@ class SingleStatement {
   std::vector<Cut> cuts_;
   double cycles_ = 0;
 };
+
+/// What the next row reads that memory has to bring, by statement: asked for in the statement with the most to do among those that
+/// read this row of it once more. Without that, memory waits while a row is worked on.
+std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
+                                                            std::span<const StatementPlan> plans) {
+  std::vector<std::vector<StatementEmitter::Ahead>> result(plans.size());
+  auto& pool = kernel.pool;
+  size_t row = kernel.shared;
+  while (row-- > 0 && plans[0].statement.vars[row].extent == 1) continue;
+  for (loop::BufferId buffer = 0; buffer < kernel.buffers.size(); ++buffer) {
+    const auto& read = kernel.buffers[buffer];
+    const bool kept =
+        read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
+    if (kept || row >= kernel.shared) continue;
+    std::optional<size_t> best;
+    StatementEmitter::Ahead ahead{};
+    size_t readers = 0;
+    for (size_t k = 0; k < plans.size(); ++k) {
+      const auto& statement = plans[k].statement;
+      const auto load = std::ranges::find_if(statement.ops, [&](const loop::BodyOp& op) {
+        return op.code == FE_OP_LOAD && op.buffer == buffer;
+      });
+      if (load == statement.ops.end() || ++readers == 1 || !plans[k].vector || is_empty(statement)) continue;
+      const auto address = element_address(pool, read, load->index);
+      const auto step = pool.coefficient(address, statement.vars[row].symbol);
+      const auto& vector = statement.vars[*plans[k].vector];
+      constexpr int64_t least_row = 1024;
+      const int64_t bytes = vector.extent * KernelContext::storage_bytes(read.dtype);
+      if (pool.coefficient(address, vector.symbol) != 1 || !step || *step == 0 || bytes < least_row ||
+          bytes > target.l2_bytes / 4)
+        continue;
+      if (best && plans[*best].cycles >= plans[k].cycles) continue;
+      best = k;
+      ahead = {buffer, address, *step};
+    }
+    if (best) result[*best].push_back(ahead);
+  }
+  return result;
+}
 
 /// Statements one after the other inside the points of the shared variables.
 void emit_rows(KernelContext& context, const Target& target, EmitResult& result) {
@@ -144,24 +224,30 @@ void emit_rows(KernelContext& context, const Target& target, EmitResult& result)
   if (rows == 0) return;
   auto* from = apart ? context.begin : context.i64(0);
   auto* to = apart ? context.end : context.i64(rows);
-  context.loop(from, to, 1, "row", [&](llvm::Value* row) {
-    std::vector<llvm::Value*> coordinates(kernel.shared);
-    for (size_t k = kernel.shared; k-- > 0;) {
-      if (shared[k].extent == 1) {
-        coordinates[k] = context.i64(0);
-      } else if (k == 0) {
-        coordinates[k] = row;
-      } else {
-        coordinates[k] = builder.CreateURem(row, context.i64(shared[k].extent));
-        row = builder.CreateUDiv(row, context.i64(shared[k].extent));
+  const auto ahead = next_rows(target, kernel, plans);
+  with_streams(context, plans, [&](bool streams) {
+    context.loop(from, to, 1, "row", [&](llvm::Value* row) {
+      std::vector<llvm::Value*> coordinates(kernel.shared);
+      for (size_t k = kernel.shared; k-- > 0;) {
+        if (shared[k].extent == 1) {
+          coordinates[k] = context.i64(0);
+        } else if (k == 0) {
+          coordinates[k] = row;
+        } else {
+          coordinates[k] = builder.CreateURem(row, context.i64(shared[k].extent));
+          row = builder.CreateUDiv(row, context.i64(shared[k].extent));
+        }
       }
-    }
-    for (const auto& plan : plans) {
-      if (is_empty(plan.statement)) continue;
-      Point point;
-      for (size_t k = 0; k < kernel.shared; ++k) point.set(plan.statement.vars[k].symbol, coordinates[k]);
-      StatementEmitter(context, plan).emit(point, 0, std::nullopt);
-    }
+      for (size_t number = 0; number < plans.size(); ++number) {
+        const auto& plan = plans[number];
+        if (is_empty(plan.statement)) continue;
+        Point point;
+        for (size_t k = 0; k < kernel.shared; ++k) point.set(plan.statement.vars[k].symbol, coordinates[k]);
+        StatementEmitter statement(context, plan, streams);
+        statement.ask_ahead(ahead[number]);
+        statement.emit(point, 0, {});
+      }
+    });
   });
 }
 

@@ -22,6 +22,9 @@ class ReductionState {
   /// Takes in the element of the point that `body` is at. Lanes outside `mask` (null = none) keep their state.
   void take(llvm::Value* mask);
   Values values();
+  /// Replaces the state, which has no index.
+  void set(llvm::Value* value) { context_.builder.CreateStore(value, value_); }
+  llvm::Type* type() const { return value_->getAllocatedType(); }
   /// Both states as one.
   Values combine(const Values& a, const Values& b);
   /// All lanes as one, by halves.

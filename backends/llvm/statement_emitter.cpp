@@ -9,23 +9,41 @@ namespace ferrite::emitter {
 
 using loop::VarKind;
 
-StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& plan)
-    : context_(context), plan_(plan), statement_(plan.statement), body_(context, plan.statement) {}
-
-std::pair<llvm::Value*, llvm::Value*> StatementEmitter::bounds(size_t var) {
-  if (range_ && range_->var == var) return {range_->from, range_->to};
-  return {context_.i64(0), context_.i64(statement_.vars[var].extent)};
+StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& plan, bool streams)
+    : context_(context), plan_(plan), statement_(plan.statement), body_(context, plan.statement) {
+  if (streams) body_.stream(plan.streams);
+  for (const auto load : plan.turned) {
+    const auto bytes = static_cast<int64_t>(
+        KernelContext::storage_bytes(context.kernel.buffers[statement_.ops[load].buffer].dtype));
+    // The last line of a tile is filled in whole registers.
+    auto* tile =
+        context.take_workspace(plan.tile_row * plan.tile_lines * bytes + context.target.vector_bytes);
+    tiles_.push_back({load, tile, context.take_workspace(plan.lanes * plan.tile_row * bytes)});
+  }
+  if (plan.strip == 0) return;
+  for (size_t k = 0; k < statement_.reductions.size(); ++k) {
+    auto& state = strip_.emplace_back(context, body_, statement_, k, plan.lanes);
+    const int64_t bits = state.type()->getScalarSizeInBits();
+    const int64_t vectors = (plan.strip + plan.lanes - 1) / plan.lanes;
+    strip_memory_.push_back(context.take_workspace(vectors * plan.lanes * bits / 8));
+  }
 }
 
-void StatementEmitter::emit(Point point, size_t skip, const std::optional<Range>& range) {
-  range_ = range;
+StatementEmitter::Range StatementEmitter::bounds(size_t var) {
+  for (const auto& range : ranges_)
+    if (range.var == var) return range;
+  return {var, context_.i64(0), context_.i64(statement_.vars[var].extent)};
+}
+
+void StatementEmitter::emit(Point point, size_t skip, std::vector<Range> ranges) {
+  ranges_ = std::move(ranges);
   walk_outer(point, skip);
 }
 
 void StatementEmitter::walk_outer(const Point& point, size_t level) {
   if (level < plan_.outer.size()) {
     size_t var = plan_.outer[level];
-    auto [from, to] = bounds(var);
+    auto [number, from, to] = bounds(var);
     context_.loop(from, to, 1, "outer", [&](llvm::Value* value) {
       auto inner = point;
       inner.set(statement_.vars[var].symbol, value);
@@ -34,12 +52,15 @@ void StatementEmitter::walk_outer(const Point& point, size_t level) {
     return;
   }
   if (!plan_.vector_is_parallel()) return at({point});
+  if (!plan_.turned.empty()) return walk_tiles(point);
+  if (plan_.strip > 0) return walk_strips(point);
+  const auto row = bounds(*plan_.vector);
   if (!plan_.inside)
-    return walk_vector(point, [&](const std::vector<Point>& points) { at(points); }, plan_.unroll);
+    return walk_vector(point, row, [&](const std::vector<Point>& points) { at(points); }, plan_.unroll);
   walk_vector(
-      point,
+      point, row,
       [&](const std::vector<Point>& points) {
-        auto [from, to] = bounds(*plan_.inside);
+        auto [number, from, to] = bounds(*plan_.inside);
         context_.loop(from, to, 1, "inside", [&](llvm::Value* value) {
           auto inner = points;
           for (auto& each : inner) each.set(statement_.vars[*plan_.inside].symbol, value);
@@ -50,9 +71,10 @@ void StatementEmitter::walk_outer(const Point& point, size_t level) {
 }
 
 /// The vector main loop, `unroll` vectors at a time, then single vectors, then a masked tail.
-void StatementEmitter::walk_vector(const Point& point, const Lanes& body, unsigned unroll) {
+void StatementEmitter::walk_vector(const Point& point, const Range& range, const Lanes& body,
+                                   unsigned unroll) {
   auto& builder = context_.builder;
-  const auto& var = statement_.vars[*plan_.vector];
+  const auto& var = statement_.vars[range.var];
   const auto lanes = static_cast<int64_t>(plan_.lanes);
   auto points_at = [&](llvm::Value* first, unsigned count, llvm::Value* mask) {
     std::vector<Point> points;
@@ -66,7 +88,12 @@ void StatementEmitter::walk_vector(const Point& point, const Lanes& body, unsign
     }
     return points;
   };
-  auto [from, to] = bounds(*plan_.vector);
+  const auto vectors = [&](const std::vector<Point>& points) {
+    prefetch(points[0], static_cast<unsigned>(points.size()));
+    body(points);
+  };
+  auto* from = range.from;
+  auto* to = range.to;
   auto* count = builder.CreateNSWSub(to, from);
   auto round_down = [&](int64_t step) {
     return builder.CreateNSWAdd(from, builder.CreateAnd(count, context_.i64(-step)));
@@ -76,11 +103,11 @@ void StatementEmitter::walk_vector(const Point& point, const Lanes& body, unsign
   if (unroll > 1) {
     auto* unrolled_end = round_down(lanes * unroll);
     context_.loop(from, unrolled_end, lanes * unroll, "vector.body",
-                  [&](llvm::Value* first) { body(points_at(first, unroll, nullptr)); });
+                  [&](llvm::Value* first) { vectors(points_at(first, unroll, nullptr)); });
     start = unrolled_end;
   }
   context_.loop(start, full_end, lanes, unroll > 1 ? "vector.rest" : "vector.body",
-                [&](llvm::Value* first) { body(points_at(first, 1, nullptr)); });
+                [&](llvm::Value* first) { vectors(points_at(first, 1, nullptr)); });
   context_.when(builder.CreateICmpSLT(full_end, to), "vector.tail", [&] {
     auto* left = builder.CreateNSWSub(to, full_end);
     if (llvm::isa<llvm::ConstantInt>(left)) {
@@ -90,6 +117,25 @@ void StatementEmitter::walk_vector(const Point& point, const Lanes& body, unsign
     }
     body(points_at(full_end, 1, context_.lane_mask(left, plan_.lanes)));
   });
+}
+
+/// Asks for the lines that lie ahead of the vectors from `point` on.
+void StatementEmitter::prefetch(Point point, unsigned vectors) {
+  auto& builder = context_.builder;
+  constexpr int64_t line = 64;
+  point.vector = Point::no_symbol;
+  point.lanes = 1;
+  for (const auto& ahead : ahead_) {
+    const auto dtype = context_.kernel.buffers[ahead.buffer].dtype;
+    body_.start(point);
+    auto* first =
+        builder.CreateGEP(context_.storage_type(dtype), context_.base(ahead.buffer),
+                          builder.CreateAdd(body_.index(ahead.address), context_.i64(ahead.distance)));
+    const int64_t bytes = int64_t{vectors} * plan_.lanes * KernelContext::storage_bytes(dtype);
+    for (int64_t byte = 0; byte < bytes; byte += line)
+      context_.prefetch(builder.CreateConstGEP1_64(builder.getInt8Ty(), first, static_cast<uint64_t>(byte)),
+                        false, KernelContext::Level::second);
+  }
 }
 
 void StatementEmitter::at(const std::vector<Point>& points) {
@@ -155,7 +201,7 @@ void StatementEmitter::reduce_along_vector(const Point& point) {
     }
   walk_reductions({point}, 0, [&](const std::vector<Point>& outer) {
     walk_vector(
-        outer[0],
+        outer[0], bounds(*plan_.vector),
         [&](const std::vector<Point>& inner) {
           for (size_t u = 0; u < inner.size(); ++u) {
             body_.start(inner[u]);

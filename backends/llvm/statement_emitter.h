@@ -3,40 +3,70 @@
 #pragma once
 
 #include "ferrite/emitter/body_emitter.h"
+#include "reduction_state.h"
 #include "statement_plan.h"
 
 namespace ferrite::emitter {
 
 class StatementEmitter {
  public:
-  /// Keeps references.
-  StatementEmitter(KernelContext& context, const StatementPlan& plan);
+  /// Keeps references. `streams`: the memory of the stores that plan.streams names is aligned to their vectors.
+  StatementEmitter(KernelContext& context, const StatementPlan& plan, bool streams);
 
   /// A variable that is walked over [from, to) only.
   struct Range {
     size_t var;
     llvm::Value *from, *to;
   };
+  /// Memory that is asked for while the vectors here are worked on, because it is read soon: elements that lie `distance` behind those
+  /// at `address`, which moves by one along the vector variable.
+  struct Ahead {
+    loop::BufferId buffer;
+    index::Expr address;
+    int64_t distance;
+  };
+  void ask_ahead(std::vector<Ahead> reads) { ahead_ = std::move(reads); }
+
   /// `skip` variables of plan.outer have values in `point` already.
-  void emit(Point point, size_t skip, const std::optional<Range>& range);
+  void emit(Point point, size_t skip, std::vector<Range> ranges);
 
  private:
   using Lanes = std::function<void(const std::vector<Point>&)>;  // the points of `unroll` vectors
 
   void walk_outer(const Point& point, size_t level);
-  void walk_vector(const Point& point, const Lanes& body, unsigned unroll);
+  void walk_vector(const Point& point, const Range& range, const Lanes& body, unsigned unroll);
+  void prefetch(Point point, unsigned vectors);
+
+  /// Memory of a load that is contiguous along plan.inside: element (v, w) of a tile as it was read, at v * tile_lines + w, and of as
+  /// many w as there are lanes turned round, at w * tile_row + v.
+  struct Tile {
+    loop::OpId load;
+    llvm::Value *read, *turned;
+  };
+  void walk_tiles(const Point& point);
+  void read_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row);
+  void turn_lines(const Tile& tile, llvm::Value* line, llvm::Value* row_count);
+
+  void walk_strips(const Point& point);
+  void take_rows(const Point& point, size_t level, const Range& strip);
+  llvm::Value* strip_state(size_t number, const Point& point, const Range& strip);
+
   void at(const std::vector<Point>& points);
   void reduce(const std::vector<Point>& points);
   void reduce_along_vector(const Point& point);
   void walk_reductions(const std::vector<Point>& points, size_t level, const Lanes& body);
   void serial(const Point& point);
-  std::pair<llvm::Value*, llvm::Value*> bounds(size_t var);
+  Range bounds(size_t var);
 
   KernelContext& context_;
   const StatementPlan& plan_;
   const loop::Statement& statement_;
   BodyEmitter body_;
-  std::optional<Range> range_;
+  std::vector<Range> ranges_;
+  std::vector<Ahead> ahead_;
+  std::vector<Tile> tiles_;
+  std::vector<ReductionState> strip_;       // by reduction: of the vector at hand
+  std::vector<llvm::Value*> strip_memory_;  // by reduction: of all vectors of a strip
 };
 
 }  // namespace ferrite::emitter

@@ -120,19 +120,37 @@ unsigned widest(const loop::Kernel& kernel, const loop::Statement& statement) {
   return bytes;
 }
 
+/// The parallel variable beyond the first `fixed` that an address of a map is contiguous along while it jumps along the vector
+/// variable, both of them long enough for a block to be transposed; none where there is no such variable.
+std::optional<size_t> turned_along(index::Pool& pool, const loop::Statement& statement, size_t fixed,
+                                   index::Expr address, const loop::Var& vector, unsigned lanes) {
+  const auto jump = pool.coefficient(address, vector.symbol);
+  if (statement.kind != FE_STATEMENT_MAP || lanes < 4 || vector.extent < lanes) return std::nullopt;
+  if (!jump || std::abs(*jump) <= 2) return std::nullopt;
+  for (const auto& op : statement.ops)
+    if (op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol)) return std::nullopt;
+  for (size_t k = fixed; k < statement.vars.size(); ++k)
+    if (const auto& var = statement.vars[k];
+        var.kind == VarKind::parallel && var.extent >= lanes && pool.coefficient(address, var.symbol) == 1)
+      return k;
+  return std::nullopt;
+}
+
 /// Estimated cycles of a statement's parts: what is done at every point, and what once for each point of the parallel
 /// variables (the finish part and what the reduction variables leave alone).
 struct Cost {
   const Target& target;
   loop::Kernel& kernel;
   const loop::Statement& statement;
+  size_t fixed;
   std::vector<bool> element;
   bool reduces;
 
-  Cost(const Target& target_, loop::Kernel& kernel_, const loop::Statement& statement_)
+  Cost(const Target& target_, loop::Kernel& kernel_, const loop::Statement& statement_, size_t fixed_)
       : target(target_),
         kernel(kernel_),
         statement(statement_),
+        fixed(fixed_),
         element(element_part(kernel_.pool, statement_)),
         reduces(statement_.has(VarKind::reduction)) {}
 
@@ -143,12 +161,13 @@ struct Cost {
   double access(loop::BufferId buffer, const std::vector<index::Expr>& index, const loop::Var* along,
                 unsigned lanes, bool is_store) const {
     if (!along) return 0.7;
-    auto step =
-        kernel.pool.coefficient(element_address(kernel.pool, kernel.buffers[buffer], index), along->symbol);
+    const auto address = element_address(kernel.pool, kernel.buffers[buffer], index);
+    auto step = kernel.pool.coefficient(address, along->symbol);
     if (step == 0) return is_store ? lanes * 2.0 : 0.5;
     if (step == 1) return 1;
     if (step == -1) return 1.6;
     if (step == 2 && !is_store) return 2.5;
+    if (!is_store && turned_along(kernel.pool, statement, fixed, address, *along, lanes)) return 5;
     return lanes * (is_store ? 1.5 : target.gathers ? 0.7 : 1.2);
   }
   /// Of one vector along a variable, or (null) of one point.
@@ -189,6 +208,107 @@ bool may_vectorise(loop::Kernel& kernel, const loop::Statement& statement, size_
   return true;
 }
 
+/// A gathered read of a map walks its contiguous variable next, so that each cache line is used while it is near; where blocks can
+/// be transposed, it is read line by line.
+void plan_turned_reads(loop::Kernel& kernel, StatementPlan& plan) {
+  const auto& work = plan.statement;
+  const auto& var = work.vars[*plan.vector];
+  if (work.kind != FE_STATEMENT_MAP) return;
+  each_expression(kernel.pool, kernel, work, [&](index::Expr expr, loop::BufferId buffer, bool is_store) {
+    if (buffer == loop::none || is_store || plan.inside) return;
+    auto along = kernel.pool.coefficient(expr, var.symbol);
+    if (!along || *along == 0 || std::abs(*along) <= 2) return;
+    for (size_t k : plan.outer)
+      if (kernel.pool.coefficient(expr, work.vars[k].symbol) == 1) plan.inside = k;
+  });
+  if (!plan.inside) return;
+  plan.outer.erase(std::find(plan.outer.begin(), plan.outer.end(), *plan.inside));
+  unsigned bytes = 0;
+  for (loop::OpId k = 0; k < work.ops.size(); ++k) {
+    const auto& op = work.ops[k];
+    if (op.code != FE_OP_LOAD || op.a != loop::none) continue;
+    const auto address = element_address(kernel.pool, kernel.buffers[op.buffer], op.index);
+    if (turned_along(kernel.pool, work, plan.fixed, address, var, plan.lanes) != plan.inside) continue;
+    plan.turned.push_back(k);
+    bytes = std::max(bytes, KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype));
+  }
+  if (plan.turned.empty()) {
+    plan.unroll = 1;
+    return;
+  }
+  // Memory gives few bytes of each of many rows slowly; and lines that lie a power of two apart displace each other from a cache, so
+  // that each is read as a whole, once.
+  constexpr int64_t line_bytes = 256, row_bytes = 512;
+  const auto up = [&](int64_t extent) { return (extent + plan.lanes - 1) / plan.lanes * plan.lanes; };
+  plan.tile_lines = std::min(up(work.vars[*plan.inside].extent), up(line_bytes / bytes));
+  plan.tile_row = std::min(up(var.extent), up(row_bytes / bytes));
+}
+
+/// A reduction over rows that lie apart reads a long piece of each of a few rows, and keeps the states of the piece in the first-level
+/// cache: pieces of a line or two, row after row, are what memory gives most slowly.
+void plan_strip(const Target& target, loop::Kernel& kernel, StatementPlan& plan) {
+  const auto& work = plan.statement;
+  const auto& var = work.vars[*plan.vector];
+  if (plan.reductions.empty() || plan.unroll_reduction || target.unroll > 0) return;
+  const auto& row = work.vars[plan.reductions.back()];
+  if (row.extent < 2 * rows_of_strip || var.extent <= int64_t{plan.lanes} * plan.unroll) return;
+  int64_t state_bytes = 0;
+  for (const auto& reduction : work.reductions) {
+    const auto bits = bits_of(compute_type(work.ops[reduction.element].dtype));
+    if (reduction.index != loop::none || bits < 8 || reduction.kind == FE_REDUCE_ANY ||
+        reduction.kind == FE_REDUCE_ALL)
+      return;
+    state_bytes += std::max<int64_t>(4, static_cast<int64_t>(bits) / 8);
+  }
+  bool far = false;
+  each_expression(kernel.pool, kernel, work, [&](index::Expr expr, loop::BufferId buffer, bool is_store) {
+    if (buffer == loop::none || is_store || kernel.pool.coefficient(expr, var.symbol) != 1) return;
+    const auto step = kernel.pool.coefficient(expr, row.symbol);
+    far = far || (step && std::abs(*step) >= var.extent && kernel.buffers[buffer].bytes() > target.l2_bytes);
+  });
+  if (!far) return;
+  const int64_t unit = int64_t{plan.lanes} * plan.unroll;
+  plan.strip = std::min(var.extent, std::max<int64_t>(1, target.l1_bytes / 4 / state_bytes / unit) * unit);
+  plan.unroll = 1;
+}
+
+/// By store, whether it fills memory that the caches could not keep for whoever reads it: results of more than twice the last cache,
+/// written in order, in whole vectors at multiples of their size, and read by nobody here.
+std::vector<bool> find_streams(const Target& target, loop::Kernel& kernel, const StatementPlan& plan) {
+  const auto& work = plan.statement;
+  std::vector<bool> streams(work.stores.size());
+  // What is written twice is written in order.
+  if (!target.streaming_stores || work.kind == FE_STATEMENT_SCATTER || work.has(VarKind::serial))
+    return streams;
+  if (plan.inside && plan.turned.empty()) return streams;
+  const auto vector = work.vars[*plan.vector];
+  for (size_t k = 0; k < work.stores.size(); ++k) {
+    const auto& store = work.stores[k];
+    const auto& buffer = kernel.buffers[store.buffer];
+    const auto bytes = static_cast<int64_t>(KernelContext::storage_bytes(buffer.dtype));
+    constexpr int64_t least_vector = 16, least_run = 512;
+    if (buffer.kind != FE_BUFFER_OUTPUT || buffer.bytes() <= 2 * target.last_level_bytes ||
+        store.mode != FE_STORE_SET || store.mask != loop::none || plan.lanes * bytes < least_vector ||
+        vector.extent * bytes < least_run)
+      continue;
+    size_t uses = 0;
+    for (const auto& statement : kernel.statements) {
+      uses += static_cast<size_t>(std::ranges::count(statement.stores, store.buffer, &loop::Store::buffer));
+      uses += static_cast<size_t>(std::ranges::count_if(statement.ops, [&](const loop::BodyOp& op) {
+        return op.code == FE_OP_LOAD && op.buffer == store.buffer;
+      }));
+    }
+    const auto place = element_address(kernel.pool, buffer, store.index);
+    const auto address = kernel.pool.affine(place);
+    streams[k] = uses == 1 && address.rest.empty() && address.constant % plan.lanes == 0 &&
+                 kernel.pool.coefficient(place, vector.symbol) == 1 &&
+                 std::ranges::all_of(address.terms, [&](const auto& term) {
+                   return term.first == vector.symbol || term.second % plan.lanes == 0;
+                 });
+  }
+  return streams;
+}
+
 }  // namespace
 
 bool stores_apart(index::Pool& pool, const loop::Statement& statement, size_t var) {
@@ -201,11 +321,17 @@ bool stores_apart(index::Pool& pool, const loop::Statement& statement, size_t va
   });
 }
 
+int64_t least_block(const StatementPlan& plan) {
+  if (!plan.turned.empty()) return plan.tile_row;
+  return std::max(plan.strip, int64_t{plan.lanes} * plan.unroll);
+}
+
 StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const loop::Statement& statement,
                              size_t fixed) {
   StatementPlan plan;
   plan.statement = statement;
   plan.fixed = fixed;
+  plan.streams.resize(statement.stores.size());
   auto& work = plan.statement;
   drop_unit_variables(kernel.pool, work, fixed);
   if (work.kind != FE_STATEMENT_SCATTER) {
@@ -220,7 +346,7 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
   for (size_t k = fixed; k < work.vars.size(); ++k)
     if (work.vars[k].kind == VarKind::reduction)
       reduced *= static_cast<double>(std::max<int64_t>(1, work.vars[k].extent));
-  const Cost cost(target, kernel, work);
+  const Cost cost(target, kernel, work, fixed);
   const double finish = cost.reduces ? cost.part(false, nullptr, 1) : 0;
   double best = cost.part(true, nullptr, 1) + finish / reduced;
   for (size_t k = work.vars.size(); k-- > fixed;) {
@@ -272,21 +398,10 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
       plan.unroll_reduction = true;
       if (straight * element_ops * plan.unroll > 160) plan.unroll = 1;
     }
-    if (work.kind == FE_STATEMENT_MAP) {
-      // A gathered read walks its contiguous variable next, so that each cache line is used while it is near.
-      each_expression(kernel.pool, kernel, work, [&](index::Expr expr, loop::BufferId buffer, bool is_store) {
-        if (buffer == loop::none || is_store || plan.inside) return;
-        auto along = kernel.pool.coefficient(expr, var.symbol);
-        if (!along || *along == 0 || std::abs(*along) <= 2) return;
-        for (size_t k : plan.outer)
-          if (kernel.pool.coefficient(expr, work.vars[k].symbol) == 1) plan.inside = k;
-      });
-      if (plan.inside) {
-        plan.outer.erase(std::find(plan.outer.begin(), plan.outer.end(), *plan.inside));
-        plan.unroll = 1;
-      }
-    }
+    plan_turned_reads(kernel, plan);
+    plan_strip(target, kernel, plan);
   }
+  plan.streams = find_streams(target, kernel, plan);
   return plan;
 }
 

@@ -117,15 +117,13 @@ inline constexpr double kErfF64[] = {
     0x1.3bbd450957743p-33,
 };
 
-/// -log(erfc(a)) - a^2, a in [1, 4] (f32) and [1, 6] (f64), in u in [-1, 1]; the largest weighted error is
-/// 2^-29.8.
-inline constexpr double kErfTailF32[] = {
-    0x1.8e8b9e0000000p+0,  0x1.0ede720000000p-1,  -0x1.0296460000000p-3, 0x1.2824300000000p-5,
-    -0x1.98fce80000000p-7, 0x1.2e81660000000p-10, -0x1.1642ac0000000p-9,
+/// -log2(erfc(a)) / a, a in [0, 4]; the largest weighted error is 2^-25.9.
+inline constexpr double kErfcExponentF32[] = {
+    0x1.a0be9e0000000p+0,  0x1.d63aae0000000p-1,  0x1.3017120000000p-3,   -0x1.cee8640000000p-6,
+    0x1.963b6e0000000p-11, 0x1.8660ee0000000p-10, -0x1.d3038e0000000p-12, 0x1.7c50620000000p-15,
 };
 
-/// -log(erfc(a)) - a^2, a in [1, 4] (f32) and [1, 6] (f64), in u in [-1, 1]; the largest weighted error is
-/// 2^-57.0.
+/// -log(erfc(a)) - a^2, a in [1, 6], in u in [-1, 1]; the largest weighted error is 2^-57.0.
 inline constexpr double kErfTailF64[] = {
     0x1.dcc8b2950b190p+0,   0x1.549b835941203p-1,  -0x1.a98f9753d0d8bp-3,  0x1.4e71336b0dce1p-4,
     -0x1.1793f3782a080p-5,  0x1.d7637e30880f1p-7,  -0x1.8625b679e850bp-8,  0x1.355917c358a83p-9,

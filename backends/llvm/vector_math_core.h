@@ -17,6 +17,9 @@ Lanes expm1_scaled(Lanes x, int halvings);
 /// 2^(high + low) for |low| at most an ulp of high; correct overflow and denormals.
 Lanes exp2_split(Lanes high, Lanes low);
 
+/// 2^(a b) where that is a normal number below 2^127; the product is not rounded.
+Lanes exp2_of_product(Lanes a, Lanes b);
+
 /// log(1 + x) for x >= 0 or x in [-1, 0); NaN below -1.
 Lanes log1p_lanes(Lanes x);
 

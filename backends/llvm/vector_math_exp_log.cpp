@@ -23,10 +23,13 @@ struct Rounded {
 
 /// Rounds x * factor to an integer. Adding a number whose ulp is 1 rounds and leaves the integer in the low
 /// bits.
-Rounded round_product(Lanes x, double factor, int offset) {
+Rounded round_product(Lanes x, Lanes factor, int offset) {
   const double rounder = x.format().rounder + offset;
   const Lanes shifted = fma(x, factor, rounder);
   return {shifted - rounder, shifted.bits()};
+}
+Rounded round_product(Lanes x, double factor, int offset) {
+  return round_product(x, x.constant(factor), offset);
 }
 
 /// x - n log(2); the first step is exact because n has few bits.
@@ -93,6 +96,13 @@ Lanes exp2_split(Lanes high, Lanes low) {
   const Rounded n = round_product(high, 1.0, 2 * high.format().bias);
   const Lanes r = (high - n.value) + low;
   return scale_by_halves(fma(polynomial(r, kExp2F32, kExp2F64), r, 1.0), n.offset_bits);
+}
+
+Lanes exp2_of_product(Lanes a, Lanes b) {
+  const Rounded n = round_product(a, b, a.format().bias);
+  const Lanes r = fma(a, b, -n.value);
+  const Lanes scale = (n.offset_bits << a.format().fraction_bits).as_float();
+  return fma(polynomial(r, kExp2F32, kExp2F64), r, 1.0) * scale;
 }
 
 LogParts split_for_log(Lanes x) {

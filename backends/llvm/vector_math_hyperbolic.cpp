@@ -58,6 +58,16 @@ SplitLanes log2_split(Lanes x) {
   return {high, ((e - high) + fraction_log) + fraction_low};
 }
 
+/// 1 - erf(a), within an error that is small against 1, for a >= 0 (f64: a >= 1); 0 from where on erf(a) is 1 in the format.
+Lanes complement_of_erf(Lanes a) {
+  if (a.is_f32())
+    return select(a > 4.0, a.constant(0.0), exp2_of_product(-a, polynomial(a, kErfcExponentF32)));
+  constexpr double last = 6.0, middle = (last + 1.0) / 2.0, radius = (last - 1.0) / 2.0;
+  const Lanes held = clamp(a, 1.0, last);
+  const Lanes tail = polynomial((held - middle) * (1.0 / radius), kErfTailF64);
+  return exp_scaled(-fma(held, held, tail), 0);
+}
+
 Lanes is_integer(Lanes x) { return x.call(llvm::Intrinsic::trunc) == x; }
 
 }  // namespace
@@ -122,15 +132,17 @@ llvm::Value* VectorMath::erf(Value* operand) {
   const Lanes x = lanes(operand);
   const Lanes magnitude = absolute(x);
   const Lanes small = fma(x, polynomial(x * x, kErfF32, kErfF64), x);
-  // From 1 on, 1 - exp(-(x^2 + P)): the exponential is at most 0.16, which shrinks its error; 1 from the last
-  // point on.
-  const double last = x.pick(4.0, 6.0);
-  const double middle = (last + 1.0) / 2.0;
-  const double radius = (last - 1.0) / 2.0;
-  const Lanes held = clamp(magnitude, 1.0, last);
-  const Lanes position = (held - middle) * (1.0 / radius);
-  const Lanes complement = exp_scaled(-fma(held, held, polynomial(position, kErfTailF32, kErfTailF64)), 0);
-  return select(magnitude < 1.0, small, copy_sign(1.0 - complement, x));
+  // From 1 on the complement is at most 0.16, which shrinks its error.
+  return select(magnitude < 1.0, small, copy_sign(1.0 - complement_of_erf(magnitude), x));
+}
+
+llvm::Value* VectorMath::one_plus_erf(Value* operand) {
+  const MathScope lanes(builder_);
+  const Lanes x = lanes(operand);
+  if (!x.is_f32()) return x.with(erf(x)) + 1.0;
+  // Of a magnitude, 2 - complement or the complement itself: neither a branch for small ones nor a difference that cancels.
+  const Lanes complement = complement_of_erf(absolute(x));
+  return select(sign_bit(x), complement, 2.0 - complement);
 }
 
 llvm::Value* VectorMath::pow(Value* base, Value* exponent) {

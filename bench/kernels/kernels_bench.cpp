@@ -130,6 +130,8 @@ void report(benchmark::State& state, Times& kernel, Times& floor) {
   state.counters["of_floor"] = floor.least() / kernel.least();
 }
 
+constexpr const char* no_floors = "the floors need AVX-512, or AVX2 with fused multiply-adds";
+
 /// What a kernel over arrays in memory reads of its inputs, and whether it writes as much.
 struct Traffic {
   int reads = 1;
@@ -137,7 +139,8 @@ struct Traffic {
 };
 
 void memory(benchmark::State& state, const char* name, Traffic traffic) {
-  if (!can_run_floors()) return state.SkipWithError("the floors need AVX-512");
+  const Floors* hand_written = floors();
+  if (!hand_written) return state.SkipWithError(no_floors);
   const auto threads = static_cast<int>(state.range(0));
   Kernel kernel(folder + "/" + name + ".fe", threads);
   // Where the result is small, the floor writes none.
@@ -146,8 +149,8 @@ void memory(benchmark::State& state, const char* name, Traffic traffic) {
   float* out = kernel.output();
   auto floor = [&](Store store) {
     return timed_on_threads(threads, [&](int worker, int workers) {
-      if (traffic.writes) return copy(x, y, out, count, store, worker, workers);
-      float sum = read(x, count, worker, workers);
+      if (traffic.writes) return hand_written->copy(x, y, out, count, store, worker, workers);
+      float sum = hand_written->read(x, count, worker, workers);
       benchmark::DoNotOptimize(sum);
     });
   };
@@ -199,7 +202,8 @@ class ScratchFolder {
 
 /// A product whose right operand is an input, or a constant, which is packed at load.
 void product(benchmark::State& state, int64_t size, bool constant) {
-  if (!can_run_floors()) return state.SkipWithError("the floors need AVX-512");
+  const Floors* hand_written = floors();
+  if (!hand_written) return state.SkipWithError(no_floors);
   const auto threads = static_cast<int>(state.range(0));
   std::string path = folder + "/sgemm_" + std::to_string(size) + ".fe";
   const ScratchFolder scratch;
@@ -213,7 +217,7 @@ void product(benchmark::State& state, int64_t size, bool constant) {
     constexpr int64_t turns = 20'000;
     double done = 0;
     const double peak_seconds = timed_on_threads(threads, [&](int worker, int) {
-      const double mine = multiply_add(turns);
+      const double mine = hand_written->multiply_add(turns);
       if (worker == 0) done = mine;
     });
     floor.add(peak_seconds * operations / (done * threads));
@@ -225,13 +229,14 @@ void product(benchmark::State& state, int64_t size, bool constant) {
 }
 
 void exp_in_cache(benchmark::State& state) {
-  if (!can_run_floors()) return state.SkipWithError("the floors need AVX-512");
+  const Floors* hand_written = floors();
+  if (!hand_written) return state.SkipWithError(no_floors);
   Kernel kernel(folder + "/exp_in_cache.fe", 1);
   const int64_t count = kernel.count(0);
   std::vector<float> expected(static_cast<size_t>(count));
   kernel.run();
   std::copy_n(kernel.output(), count, expected.begin());
-  exponential(kernel.input(0), kernel.output(), count);
+  hand_written->exponential(kernel.input(0), kernel.output(), count);
   for (int64_t i = 0; i < count; ++i)
     if (std::abs(kernel.output()[i] - expected[static_cast<size_t>(i)]) >
         1e-6F * expected[static_cast<size_t>(i)])
@@ -240,7 +245,7 @@ void exp_in_cache(benchmark::State& state) {
   for (auto _ : state) {
     const double seconds = timed([&] { kernel.run(); });
     kernels.add(seconds);
-    floor.add(timed([&] { exponential(kernel.input(0), kernel.output(), count); }));
+    floor.add(timed([&] { hand_written->exponential(kernel.input(0), kernel.output(), count); }));
     state.SetIterationTime(seconds);
   }
   report(state, kernels, floor);

@@ -13,6 +13,113 @@ TEST(Map, LoopAndMaskedTail) {
   EXPECT_GT(compiled.tasks, 4);
 }
 
+// ---- orders of memory
+
+/// This machine and its narrower relatives, with caches of other sizes.
+std::vector<std::string> with_caches(const std::string& caches) {
+  auto descriptions = targets_of({});
+  for (auto& description : descriptions) description += " " + caches;
+  return descriptions;
+}
+
+TEST(Map, TilesOfTurnedReads) {
+  for (auto dtype : {f32, f64, bf16, f16, i8, boolean})
+    for (auto [m, n] : {std::pair<int64_t, int64_t>(16, 16), {17, 200}, {200, 17}, {130, 70}, {64, 260}}) {
+      SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", m, "x", n));
+      Builder b;
+      auto x = b.input(dtype, {2, n, m}), y = b.input(dtype, {n, m}), z = b.input(dtype, {2, m, n}),
+           out = b.output(dtype, {2, m, n});
+      auto i = b.begin(FE_STATEMENT_MAP, {2, m, n});
+      auto turned = b.prim(Prim::max_, b.load(x, {i[0], i[2], i[1]}), b.load(y, {i[2], i[1]}));
+      b.store(out, {i[0], i[1], i[2]}, b.prim(Prim::min_, turned, b.load(z, {i[0], i[1], i[2]})));
+      check(b, {.special = true});
+      if (HasFatalFailure()) return;
+      if (m < 64 || n < 64) continue;
+      const auto text = compile(b.kernel, this_machine()).text;
+      EXPECT_NE(text.find("tile.square"), std::string::npos);
+      EXPECT_EQ(text.find("masked.gather"), std::string::npos);
+    }
+}
+
+TEST(Map, TilesInManyTasks) {
+  Builder b;
+  auto x = b.input(f32, {500, 700}), out = b.output(f32, {700, 500});
+  auto i = b.begin(FE_STATEMENT_MAP, {700, 500});
+  b.store(out, {i[0], i[1]}, b.load(x, {i[1], i[0]}));
+  check(b);
+  EXPECT_GT(compile(b.kernel, this_machine()).tasks, 4);
+}
+
+TEST(Map, StreamingStores) {
+  const auto descriptions = with_caches("last=1");
+  for (auto dtype : {f32, bf16, f64, i8})
+    for (int64_t n : {2048, 2049, 100000}) {
+      SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", n));
+      Builder b;
+      auto x = b.input(dtype, {n}), out = b.output(dtype, {n});
+      auto i = b.begin(FE_STATEMENT_MAP, {n});
+      auto value = b.load(x, {i[0]});
+      b.store(out, {i[0]}, b.prim(Prim::add_, value, value));
+      check(b, {.descriptions = descriptions});
+      if (HasFatalFailure()) return;
+      const auto text = compile(b.kernel, descriptions[0]).text;
+      EXPECT_NE(text.find("!nontemporal"), std::string::npos);
+      EXPECT_NE(text.find("sfence"), std::string::npos);
+      EXPECT_EQ(compile(b.kernel, this_machine()).text.find("!nontemporal"), std::string::npos);
+    }
+}
+
+/// What is read again, added to or written in short pieces stays in the caches.
+TEST(Map, NoStreamingStores) {
+  Builder again;
+  auto x = again.input(f32, {40, 1024}), kept = again.output(f32, {40, 1024}), out = again.output(f32, {40});
+  auto i = again.begin(FE_STATEMENT_MAP, {40, 1024});
+  again.store(kept, {i[0], i[1]}, again.prim(Prim::neg_, again.load(x, {i[0], i[1]})));
+  auto r = again.begin(FE_STATEMENT_REDUCE, {40}, {1024});
+  again.store(out, {r[0]}, again.reduce(FE_REDUCE_MAX, again.load(kept, {r[0], r[1]})));
+  again.kernel.shared = 1;
+  Builder ragged;
+  auto y = ragged.input(f32, {40, 1001}), rows = ragged.buffer(f32, FE_BUFFER_OUTPUT, {40, 1001}, {1003, 1});
+  auto j = ragged.begin(FE_STATEMENT_MAP, {40, 1001});
+  ragged.store(rows, {j[0], j[1]}, ragged.load(y, {j[0], j[1]}));
+  for (const auto& built : {again, ragged})
+    for (const auto& description : with_caches("last=1"))
+      EXPECT_EQ(compile(built.kernel, description).text.find("!nontemporal"), std::string::npos);
+}
+
+TEST(Reduce, StripsOfRows) {
+  const auto descriptions = with_caches("l1=2048 l2=1");
+  for (auto kind : {FE_REDUCE_SUM, FE_REDUCE_MAX, FE_REDUCE_PROD})
+    for (auto dtype : {f32, bf16, i32, f64})
+      for (auto [rows, columns] : {std::pair<int64_t, int64_t>(40, 1000), {19, 77}, {16, 128}}) {
+        SCOPED_TRACE(detail::concatenate(kind, " ", name_of(dtype), " ", rows, "x", columns));
+        check(reduction(kind, dtype, {rows, columns, 1}, 1),
+              {.special = kind == FE_REDUCE_MAX, .tolerance = 1e-4, .descriptions = descriptions});
+        if (HasFatalFailure()) return;
+      }
+  // Several reductions, a store at each element, and what follows the sums.
+  Builder b;
+  auto x = b.input(f32, {3, 5, 21, 300}), weight = b.input(f32, {21}),
+       squares = b.output(f32, {3, 5, 21, 300}), out = b.output(f32, {3, 300});
+  auto v = b.begin(FE_STATEMENT_REDUCE, {3, 300}, {5, 21});
+  auto element = b.load(x, {v[0], v[2], v[3], v[1]});
+  auto square = b.prim(Prim::mul_, element, b.load(weight, {v[3]}));
+  b.store(squares, {v[0], v[2], v[3], v[1]}, square);
+  auto sum = b.reduce(FE_REDUCE_SUM, square), most = b.reduce(FE_REDUCE_MAX, element);
+  b.store(out, {v[0], v[1]}, b.prim(Prim::add_, sum, most));
+  check(b, {.tolerance = 1e-4, .descriptions = descriptions});
+  EXPECT_NE(compile(b.kernel, descriptions[0]).text.find("strip"), std::string::npos);
+}
+
+TEST(Rows, NextRowIsAskedFor) {
+  const auto descriptions = with_caches("l2=16384");
+  check(softmax(6, 1000, f32), {.tolerance = 1e-5, .descriptions = descriptions});
+  EXPECT_NE(compile(softmax(6, 1000, f32).kernel, descriptions[0]).text.find("llvm.prefetch"),
+            std::string::npos);
+  EXPECT_EQ(compile(softmax(6, 1000, f32).kernel, this_machine()).text.find("llvm.prefetch"),
+            std::string::npos);
+}
+
 // ---- other machines
 
 TEST(CrossCompile, Aarch64) {
@@ -29,7 +136,7 @@ TEST(CrossCompile, Aarch64) {
 
 TEST(Target, BadDescriptions) {
   for (const char* text :
-       {"cpu=nonsense", "triple=mars-unknown", "colour=red", "l1=big", "triple=nvptx64-x-x"})
+       {"cpu=nonsense", "triple=mars-unknown", "colour=red", "l1=big", "triple=nvptx64-x-x", "last=0"})
     EXPECT_THROW(cpu::parse_target(text), Failure) << text;
 }
 

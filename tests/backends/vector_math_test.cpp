@@ -380,6 +380,24 @@ TYPED_TEST(VectorMathTest, PowKeepsItsAccuracyAndSpecialCases) {
       << reference(worst.index);
 }
 
+TYPED_TEST(VectorMathTest, OnePlusErfKeepsTheAccuracyOfASum) {
+  using T = TypeParam;
+  const auto body = [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.one_plus_erf(a); };
+  const std::vector<T> a = sweep<T>(1 << 16, 6);
+  const std::vector<T> got = evaluate<T>(kLanes<T>, a, a, body);
+  const std::vector<T> alone = evaluate<T>(1, a, a, body);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i])) {
+      EXPECT_TRUE(std::isnan(got[i]));
+      continue;
+    }
+    EXPECT_EQ(got[i], alone[i]) << a[i];
+    const WiderOf<T> exact = std::erfc(-static_cast<WiderOf<T>>(a[i]));
+    const T ulp = std::numeric_limits<T>::epsilon() / (exact < 1 ? 2 : 1);
+    EXPECT_LE(std::abs(got[i] - exact), 1.5 * ulp) << a[i];
+  }
+}
+
 TYPED_TEST(VectorMathTest, Atan2KeepsItsAccuracyAndSpecialCases) {
   using T = TypeParam;
   std::vector<T> x;

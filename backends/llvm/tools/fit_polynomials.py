@@ -108,7 +108,7 @@ atanh_limit = ((root - 1) / (root + 1)) ** 2 * mpf("1.001")
 
 
 def erf_tail(high):
-    """-log(erfc(a)) - a^2 on [erf_split, high] in the variable u in [-1, 1]."""
+    """-log(erfc(a)) - a^2 on [erf_split, high] in the variable u in [-1, 1], weighted to erf's relative error."""
     middle, radius = (high + erf_split) / 2, (high - erf_split) / 2
     return (
         lambda u: -mp.log(mp.erfc(middle + radius * u)) - (middle + radius * u) ** 2,
@@ -126,7 +126,7 @@ def odd(f):
     )
 
 
-# name, what it approximates, (function, weight, low, high) for f32 and f64, number of coefficients for each.
+# name, what it approximates, (function, weight, low, high) for f32 and f64 (None: not used), number of coefficients for each.
 TABLE = [
     ("exp", "(exp(r) - 1 - r) / r^2, |r| <= log(2)/2",
      [(lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.expm1(r), -half_log2, half_log2)] * 2, (5, 11)),
@@ -144,8 +144,10 @@ TABLE = [
     ("erf", "erf(x)/x - 1 in x^2, |x| <= 1",
      [(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), mpf(0),
        erf_split**2)] * 2, (7, 13)),
-    ("erf_tail", "-log(erfc(a)) - a^2, a in [1, 4] (f32) and [1, 6] (f64), in u in [-1, 1]",
-     [erf_tail(mpf(4)), erf_tail(mpf(6))], (7, 18)),
+    # Weighted to the absolute error of erfc.
+    ("erfc_exponent", "-log2(erfc(a)) / a, a in [0, 4]",
+     [(lambda a: -mp.log(mp.erfc(a), 2) / a, lambda a: a * mp.log(2) * mp.erfc(a), mpf(0), mpf(4)), None], (8, 0)),
+    ("erf_tail", "-log(erfc(a)) - a^2, a in [1, 6], in u in [-1, 1]", [None, erf_tail(mpf(6))], (0, 18)),
     ("atanh", "(atanh(s)/s - 1 - s^2/3) / s^4 in s^2, |s| <= 0.1716",
      [(lambda z: (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1 - z / 3) / z**2, lambda z: z**2, mpf(0), atanh_limit)] * 2,
      (3, 8)),
@@ -159,6 +161,8 @@ def main():
     print("namespace ferrite::emitter::coefficients {\n")
     for name, meaning, ranges, terms in TABLE:
         for (kind, bits), arguments, count in zip(BITS.items(), ranges, terms):
+            if arguments is None:
+                continue
             values, worst = fit(*arguments, count, bits)
             constant = "k" + "".join(part.capitalize() for part in name.split("_")) + kind.upper()
             print(f"/// {meaning}; the largest weighted error is 2^{float(mp.log(worst, 2)):.1f}.")

@@ -27,6 +27,12 @@ struct Point {
       }
     symbols.emplace_back(symbol, value);
   }
+  /// The value of a variable that has one.
+  llvm::Value* at(index::Symbol symbol) const {
+    for (const auto& [known, value] : symbols)
+      if (known == symbol) return value;
+    return nullptr;
+  }
 };
 
 /// The element number of an access: the buffer's offset + the sum of index * stride.
@@ -57,6 +63,10 @@ class BodyEmitter {
   void bind_carried(size_t number, llvm::Value* value);
   /// Gives an operation its value instead of emitting it.
   void bind(loop::OpId op, llvm::Value* value) { values_[op] = value; }
+  /// Gives a load what memory holds of its lanes.
+  void bind_stored(loop::OpId load, llvm::Value* stored) {
+    values_[load] = widen(stored, statement_.ops[load].dtype);
+  }
 
   /// The value of an operation, emitting what it needs.
   llvm::Value* value(loop::OpId op);
@@ -66,6 +76,9 @@ class BodyEmitter {
 
   /// An index expression: all lanes' value when it does not vary, else a vector of i64.
   llvm::Value* index(index::Expr expr);
+
+  /// Stores that go past the caches where they write whole neighbouring vectors, which are then at multiples of their size. By number.
+  void stream(std::vector<bool> stores) { streams_ = std::move(stores); }
 
   /// Emits the stores whose numbers are given: all values, masks and addresses first, then the writes in order.
   void store(const std::vector<size_t>& numbers);
@@ -99,6 +112,7 @@ class BodyEmitter {
   llvm::Value* emit_load(const loop::BodyOp& op, loop::OpId id);
   llvm::Value* emit_prim(const loop::BodyOp& op);
   llvm::Value* compare_indices(const loop::BodyOp& op);
+  loop::OpId erf_plus_one(const loop::BodyOp& op);
   llvm::Value* integer_prim(Prim prim, DType dtype, const std::vector<llvm::Value*>& operands);
   llvm::Value* float_prim(Prim prim, const std::vector<llvm::Value*>& operands);
   llvm::Value* integer_power(DType dtype, llvm::Value* base, llvm::Value* exponent);
@@ -110,7 +124,8 @@ class BodyEmitter {
   llvm::Value* element_mask(llvm::Value* mask);
   llvm::Value* load_lanes(loop::BufferId buffer, const Address& address, llvm::Value* mask);
   llvm::Value* load_scalar(loop::BufferId buffer, llvm::Value* element, llvm::Value* condition);
-  void store_lanes(loop::BufferId buffer, const Address& address, llvm::Value* value, llvm::Value* mask);
+  void store_lanes(loop::BufferId buffer, const Address& address, llvm::Value* value, llvm::Value* mask,
+                   bool streams);
   llvm::Value* widen(llvm::Value* stored, DType dtype);
   llvm::Value* narrow(llvm::Value* value, DType dtype);
   llvm::Value* combine(uint32_t mode, llvm::Value* old, llvm::Value* value, DType dtype);
@@ -129,6 +144,7 @@ class BodyEmitter {
   std::vector<std::vector<loop::OpId>> bindings_;  // by operation: the INDIRECT operations its index needs
   std::vector<std::vector<loop::OpId>> store_bindings_;
   std::vector<size_t> finish_stores_, element_stores_;
+  std::vector<bool> streams_;  // by store; empty: none
 
   std::vector<llvm::Value*> values_;  // by operation
   std::vector<llvm::Value*> reduced_, carried_;

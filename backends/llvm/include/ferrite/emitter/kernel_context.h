@@ -48,6 +48,10 @@ class KernelContext {
   /// point reads what it overwrites.
   void mark(llvm::Instruction* access, loop::BufferId buffer);
 
+  /// Asks for the line of a cache at `place`, to be read or written soon; an address that is none does no harm.
+  enum class Level { first, second };
+  void prefetch(llvm::Value* place, bool to_write, Level level);
+
   /// A slot in the entry block, promoted to a register by the pipeline.
   llvm::AllocaInst* slot(llvm::Type* type, const llvm::Twine& name = "");
   /// Bytes of the worker's workspace, 64-byte aligned.

@@ -21,11 +21,15 @@ struct Target {
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
   bool matrix_tiles = false;     ///< registers of 16 rows of 64 bytes, and their bf16 products (AMX)
 
+  bool streaming_stores =
+      false;  ///< past the caches, of whole aligned vectors; x86's, which its fence orders
+
   unsigned unroll = 0;  ///< vectors at a time in loops over elements, at most; 0: as the planner finds best
 
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes_per_core = 1 << 20;
+  int64_t last_level_bytes = 32 << 20;  ///< of the last cache as a whole, which the cores share
 
   /// Lanes of a full vector of elements of `bytes`.
   unsigned lanes(unsigned bytes) const { return vector_bytes / bytes; }

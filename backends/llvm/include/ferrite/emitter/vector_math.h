@@ -71,6 +71,8 @@ class VectorMath {
   Value* acosh(Value* x);
   Value* atanh(Value* x);
   Value* erf(Value* x);
+  /// 1 + erf(x), twice the normal distribution function of sqrt(2) x; f32: the error is that of 1 + erf(x) or less.
+  Value* one_plus_erf(Value* x);
   /// x to the power y, with all of C99's special cases: pow(1, NaN) = pow(NaN, 0) = 1, odd integers keep x's
   /// sign.
   Value* pow(Value* x, Value* y);
