@@ -146,13 +146,13 @@ group 2 shared 1 {
 group 3 shared 0 {
   map (i0 < 4, i1 < 40) from "viewed" (neg %4) {
     %0 = load @1.1[i0, i1] : f32
-    store @4[10*i0 + i1/4, i1%4] = %0
+    store @4[10*i0 + i1 div 4, i1 mod 4] = %0
   }
 }
 group 4 shared 0 {
   map (i0 < 40, i1 < 4) from "shown" (neg %5) {
     %0 = load @4[i0, i1] : f32
-    store @7[i0/10, 4*(i0%10) + i1] = %0
+    store @7[i0 div 10, 4*(i0 mod 10) + i1] = %0
   }
 }
 group 5 shared 0 {
