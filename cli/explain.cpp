@@ -202,9 +202,10 @@ Run add_explain(CLI::App& command) {
                       "after MODEL")
           ->type_name("[RULE]")
           ->expected(0, 1);
-  auto* layouts = command.add_flag(
-      "--layouts", options->layouts,
-      "The buffers whose dims are stored in another order, and where values change from one to the other");
+  auto* layouts = command.add_flag("--layouts", options->layouts,
+                                   "The buffers whose dims are stored in another order or whose rows are "
+                                   "padded, and where values change from one "
+                                   "order to the other");
   why_not->excludes(applied)->excludes(near_misses)->excludes(layouts);
   applied->excludes(near_misses)->excludes(layouts);
   layouts->excludes(near_misses);

@@ -20,6 +20,7 @@
 #include "core/schedule/cut_loops.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/memory.h"
+#include "core/schedule/padding.h"
 #include "core/schedule/reinplace.h"
 #include "core/schedule/split.h"
 #include "core/support/elapsed.h"
@@ -142,6 +143,21 @@ class StageWatch {
   Clock::time_point start_;
   bool open_ = false;
 };
+
+/// What all devices wish of the rows of buffers, because a buffer may pass from one to another. A device wishes what the first of
+/// its code generators does that has a wish; one that only takes regions has none, and gets contiguous elements.
+schedule::RowPadding row_padding(const run::Devices& devices) {
+  std::optional<schedule::RowPadding> all;
+  for (const auto& device : devices) {
+    if (device->generators().empty()) continue;
+    schedule::RowPadding wish;
+    for (const auto& generator : device->generators())
+      if (const auto& target = generator.target; !wish.is_wanted() && target.row_alignment != 0)
+        wish = {target.row_alignment, target.row_padding_percent, target.row_padding_from};
+    all = all ? all->and_also(wish) : wish;
+  }
+  return all.value_or(schedule::RowPadding());
+}
 
 Error enters_nothing(std::string_view what) {
   return error(FE_EINVALID, "FE-C04",
@@ -330,6 +346,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
       schedule::mix_orders(*c.schedule, ledger);
       schedule::split_reductions(*c.schedule, ledger);
     }
+    // Rows of large buffers lie as far apart as the target wants.
+    schedule::pad_rows(*c.schedule, row_padding(devices), ledger);
     // Kernels run in an order in which less has to live at a time.
     schedule::order_for_memory(*c.schedule);
     if (place::has_libraries(devices)) {

@@ -78,6 +78,8 @@ std::string comment(std::string_view text, std::string_view mark) {
 
 class Compiler final : public Provider {
  public:
+  explicit Compiler(const RowPadding& rows) : rows_(rows) {}
+
   std::string id() const override { return "cpu"; }
   std::string device_kind() const override { return "cpu"; }
 
@@ -89,6 +91,9 @@ class Compiler final : public Provider {
     target->vector_bytes = machine.vector_bytes;
     target->buffer_alignment = 64;
     target->local_bytes = machine.l2_bytes / 2;
+    target->row_alignment = rows_.alignment;
+    target->row_padding_percent = rows_.percent;
+    target->row_padding_from = rows_.from;
     return target;
   }
 
@@ -153,6 +158,8 @@ class Compiler final : public Provider {
   }
 
  private:
+  const RowPadding rows_;
+
   /// Provenance, IR, assembly. The code generator changes the module, so the assembly is made of a copy.
   static std::string list(emitter::Machine& machine, const llvm::Module& module,
                           const CompileRequest& request) {
@@ -163,6 +170,6 @@ class Compiler final : public Provider {
 
 }  // namespace
 
-std::unique_ptr<Provider> make_compiler() { return std::make_unique<Compiler>(); }
+std::unique_ptr<Provider> make_compiler(const RowPadding& rows) { return std::make_unique<Compiler>(rows); }
 
 }  // namespace ferrite::cpu

@@ -8,7 +8,13 @@
 
 namespace ferrite::cpu {
 
+/// What the manifest's settings say of rows; no alignment is no wish.
+struct RowPadding {
+  uint32_t alignment = 0, percent = 0;
+  int64_t from = 0;
+};
+
 /// Provider "cpu". Any-thread.
-std::unique_ptr<Provider> make_compiler();
+std::unique_ptr<Provider> make_compiler(const RowPadding& rows = {});
 
 }  // namespace ferrite::cpu

@@ -104,6 +104,9 @@ Result<void> Plugin::open_in_child(ProviderTable& provider, Target& target, fe_o
     target.capabilities.push_back({static_cast<uint32_t>(capabilities[k]),
                                    static_cast<uint32_t>(capabilities[k + 1]), capabilities[k + 2]});
   out.capabilities = abi::array(target.capabilities);
+  out.row_alignment = from.get<uint32_t>();
+  out.row_padding_percent = from.get<uint32_t>();
+  out.row_padding_from = from.get<int64_t>();
   if (!from.done() || out.local_bytes < 0) return garbage(callback);
   return {};
 }

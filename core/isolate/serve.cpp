@@ -301,6 +301,9 @@ class Server {
       capabilities.insert(capabilities.end(), {given.statement, given.primitive, given.dtypes});
     }
     to.put(capabilities);
+    to.put(out.row_alignment);
+    to.put(out.row_padding_percent);
+    to.put(out.row_padding_from);
     return {};
   }
 

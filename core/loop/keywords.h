@@ -13,6 +13,7 @@ inline constexpr std::string_view shared = "shared", numerics = "numerics", buff
                                   outputs = "outputs";
 inline constexpr std::string_view roles[] = {"input", "output", "constant", "temporary"};  // by Role
 inline constexpr std::string_view kinds[] = {"input", "output", "constant", "local"};      // by FE_BUFFER_*
+inline constexpr std::string_view channels_last = "channels_last";                         // of temporaries
 inline constexpr std::string_view strides = "strides", offset = "offset", align = "align", packed = "packed";
 inline constexpr std::string_view weight = "weight", bytes = "bytes", bits = "bits";
 inline constexpr std::string_view variables[] = {"parallel", "reduce",

@@ -84,6 +84,8 @@ Result<void> parse_buffer(StatementParser& parser, LoopProgram& program) {
       if (number < 0 || number >= static_cast<int64_t>(none))
         return at(number_at, error(FE_EINVALID, "FE-G02", "there is no output {}", number));
       buffer.number = static_cast<uint32_t>(number);
+    } else {
+      buffer.channels_last = parser.cursor().accept(keyword::channels_last);
     }
     FE_CHECK(parser.attributes(buffer));
     FE_CHECK(parser.check(buffer, where));

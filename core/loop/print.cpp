@@ -51,6 +51,8 @@ class Printer {
     else
       out += fmt::format(" {}", word(keyword::kinds, b.kind));
     if (extra && extra->role != Role::temporary) out += fmt::format(" {}", extra->number);
+    if (extra && extra->role == Role::temporary && extra->channels_last)
+      out += fmt::format(" {}", keyword::channels_last);
     if (b.packing)
       packing(*b.packing);
     else if (b.strides != ferrite::loop::contiguous_strides(b.dims))

@@ -33,9 +33,10 @@ enum class Role : uint8_t { input, output, constant, temporary };
 /// of the same type whose storage is that of `base`, written @base.version. Versions are read and written in their order.
 struct ProgramBuffer : Buffer {
   Role role = Role::temporary;
-  uint32_t number = 0;   ///< which input, output or constant
-  BufferId base = none;  ///< versions: whose storage it shares, itself no version
-  uint32_t version = 0;  ///< versions: 1, 2, ...
+  uint32_t number = 0;         ///< which input, output or constant
+  BufferId base = none;        ///< versions: whose storage it shares, itself no version
+  uint32_t version = 0;        ///< versions: 1, 2, ...
+  bool channels_last = false;  ///< temporaries: stored as convolutions want it
 };
 
 /// The contents of a constant buffer.

@@ -107,6 +107,22 @@ Result<FoundDevice> find_device(const std::string& name, const plugin::Registry&
   return found;
 }
 
+/// FE-P68 where what the target wishes of rows is no wish.
+Result<void> check_row_padding(const Compiler& compiler) {
+  const auto& target = compiler.target;
+  if (target.row_alignment == 0 ||
+      (std::has_single_bit(target.row_alignment) && target.row_alignment <= largest_alignment &&
+       target.row_padding_percent <= FE_MOST_ROW_PADDING_PERCENT && target.row_padding_from >= 0))
+    return {};
+  return at(compiler.plugin->id,
+            error(FE_EINTERNAL, "FE-P68",
+                  "provider '{}' wants rows of buffers from {} bytes at multiples of {} bytes for at most {} "
+                  "percent more; "
+                  "these are a size, a power of two up to {} and a number up to {}",
+                  compiler.id, target.row_padding_from, target.row_alignment, target.row_padding_percent,
+                  largest_alignment, FE_MOST_ROW_PADDING_PERCENT));
+}
+
 /// What is taken, as declared, without what failed or was declined when the target was measured: the table of this target is
 /// looked for beside the plugin's library.
 Result<void> find_coverage(Compiler& compiler, const std::string& description) {
@@ -201,6 +217,7 @@ Result<void> Device::open_targets(const plugin::Registry& registry) {
       log::print("plugins", "provider {} is left out: {}", compiler.id, fault->message());
       continue;
     }
+    FE_CHECK(check_row_padding(compiler));
     compilers.push_back(std::move(compiler));
     FE_CHECK(find_coverage(compilers.back(), description));
   }

@@ -102,6 +102,12 @@ Executable::Context::~Context() {
     for (void* data : {arenas_[d], workspaces_[d], errors_[d]}) executable_.free(d, data);
 }
 
+void Executable::Context::fill_arenas(std::byte value) {
+  for (uint32_t d = 0; d < arenas_.size(); ++d)
+    if (arenas_[d] && executable_.devices[d]->host_memory)
+      std::memset(arenas_[d], static_cast<int>(value), static_cast<size_t>(executable_.arena_bytes[d]));
+}
+
 /// What a device's runtime launches, one module a device.
 Result<void> Executable::load_modules(std::span<const std::string> blobs) {
   modules_.resize(devices.size());

@@ -167,6 +167,7 @@ class LayoutChooser {
     for (BufferId b = 0; b < program_.buffers.size(); ++b) {
       auto& buffer = program_.buffers[b];
       const auto inner = inner_[program_.storage(b)];
+      buffer.channels_last = buffer.base == none && inner;
       if (!inner || *inner + 1 == buffer.dims.size()) continue;
       if (buffer.base == none) {
         std::vector<int64_t> order(buffer.dims.size());

@@ -134,6 +134,9 @@ struct ToyProvider : Provider {
     auto target = std::make_unique<Target>();
     target->name = "toy of " + std::to_string(description.size()) + " bytes";
     target->local_bytes = 4096;
+    target->row_alignment = 128;
+    target->row_padding_percent = 5;
+    target->row_padding_from = 1 << 20;
     return target;
   }
   std::vector<Candidate> propose(Target& target, Bytes kernel) override {

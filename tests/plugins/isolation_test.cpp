@@ -397,6 +397,9 @@ TEST(Isolation, AProviderIsAskedInTheChildAndOutlivesIt) {
   ASSERT_EQ(provider.open_target(provider.self, call.get(), &open_args, &target), FE_OK);
   EXPECT_EQ(abi::view(target.name), "toy of 7 bytes");
   EXPECT_EQ(target.local_bytes, 4096);
+  EXPECT_EQ(target.row_alignment, 128u);
+  EXPECT_EQ(target.row_padding_percent, 5u);
+  EXPECT_EQ(target.row_padding_from, 1 << 20);
 
   Proposed proposed;
   auto propose_args = abi::sized<fe_propose_args>();

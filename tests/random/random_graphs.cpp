@@ -28,6 +28,7 @@ struct Options {
   uint64_t count = 300, seed = 1;
   std::string device = "cpu", dump, json, commit;
   std::optional<int64_t> policy;  ///< seed of the policy that decides at random what is fused
+  bool pad = false;               ///< rows of everything between kernels are padded, however small it is
   bool print = false;
 };
 
@@ -86,8 +87,10 @@ core::Result<Results> evaluate(const core::Session& session, const GeneratedGrap
   }
   for (auto& tensor : results.tensors) out.push_back(tensor.data());
   std::unique_ptr<core::run::Executable::Context> context;
-  if (program.compilation.executable)
+  if (program.compilation.executable) {
     context = std::make_unique<core::run::Executable::Context>(*program.compilation.executable);
+    context->fill_arenas(std::byte{0xFF});  // NaN
+  }
   FE_CHECK(program.run(context.get(), in, out));
   return results;
 }
@@ -125,9 +128,9 @@ std::string check(const core::Session& session, const GeneratedGraph& graph, uin
 }
 
 void report(const GeneratedGraph& graph, uint64_t seed, const std::string& what, const Options& options) {
-  fmt::print("seed {}: {}\n{}repeat with: random_graphs --seed {} --count 1 --device {}{}\n", seed, what,
+  fmt::print("seed {}: {}\n{}repeat with: random_graphs --seed {} --count 1 --device {}{}{}\n", seed, what,
              graph.text, seed, options.device,
-             options.policy ? fmt::format(" --policy {}", *options.policy) : "");
+             options.policy ? fmt::format(" --policy {}", *options.policy) : "", options.pad ? " --pad" : "");
   std::fflush(stdout);
   if (options.dump.empty()) return;
   std::error_code failed;
@@ -149,10 +152,14 @@ int run_part(uint64_t first, uint64_t last, int progress, const Options& options
   core::plugin::PipelineRequest request;
   if (options.policy) request.plugins = {FERRITE_RANDOM_POLICY};
   auto pipeline = core::plugin::read_pipeline(request);
-  if (pipeline && options.policy)
-    for (auto& plugin : pipeline->plugins)
-      if (plugin.library == FERRITE_RANDOM_POLICY) plugin.config = {{"seed", *options.policy}};
   if (!pipeline) return fmt::print("{}\n", pipeline.error().message()), 2;
+  for (auto& plugin : pipeline->plugins) {
+    if (options.policy && plugin.library == FERRITE_RANDOM_POLICY)
+      plugin.config = {{"seed", *options.policy}};
+    if (options.pad && plugin.id == "ferrite.cpu")
+      plugin.config = {{"row_alignment", int64_t{128}},
+                       {"row_padding_percent", int64_t{FE_MOST_ROW_PADDING_PERCENT}}};
+  }
   auto session = core::Session::open(*pipeline);
   if (!session) return fmt::print("{}\n", session.error().message()), 2;
   for (uint64_t seed = first; seed < last; ++seed) {
@@ -197,8 +204,9 @@ int run(const Options& options) {
     ++crashed;
     ++next;
   }
-  fmt::print("{} graphs from seed {}{}: {} passed, {} failed, {} crashed\n", options.count, first,
-             options.policy ? ", fused at random" : "", passed, failed, crashed);
+  fmt::print("{} graphs from seed {}{}{}: {} passed, {} failed, {} crashed\n", options.count, first,
+             options.policy ? ", fused at random" : "", options.pad ? ", rows padded" : "", passed, failed,
+             crashed);
   if (!options.json.empty()) {
     std::ofstream(options.json) << fmt::format(
         "{{\"commit\": \"{}\", \"seed\": {}, \"graphs\": {}, \"passed\": {}, \"failed\": {}, \"crashed\": "
@@ -219,6 +227,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "The first seed; each graph has its own")->capture_default_str();
   app.add_option("--device", options.device, "What to compile for")->capture_default_str();
   app.add_option("--policy", options.policy, "Fuse what a policy with this seed says, at random");
+  app.add_flag("--pad", options.pad, "Pad the rows of all that lies between kernels");
   app.add_option("--dump-failing", options.dump,
                  "Write graphs that fail, and their inputs, into this folder");
   app.add_option("--json", options.json, "Write the counts into this file");

@@ -34,6 +34,9 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
       out->local_bytes = target->local_bytes;
       out->statement_kinds = target->statement_kinds;
       out->capabilities = to_array(target->capabilities.data(), target->capabilities.size());
+      out->row_alignment = target->row_alignment;
+      out->row_padding_percent = target->row_padding_percent;
+      out->row_padding_from = target->row_padding_from;
       out->target = target.release();
     });
   };

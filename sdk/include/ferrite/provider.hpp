@@ -32,6 +32,11 @@ class Target {
   int64_t local_bytes = 256 << 10;
   uint64_t statement_kinds = 0;             ///< 1 << FE_STATEMENT_*, those that compile takes; 0: all
   std::vector<fe_capability> capabilities;  ///< what is asked of it; empty: everything
+  /// A wish: rows of large buffers that nobody outside of the program sees lie multiples of so many bytes apart, a power of two;
+  /// 0: none.
+  uint32_t row_alignment = 0;
+  uint32_t row_padding_percent = 0;  ///< the most that this may add to a row
+  int64_t row_padding_from = 0;      ///< bytes: a buffer that is smaller stays as it is
 };
 
 struct OperandLayout {

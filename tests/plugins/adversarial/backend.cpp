@@ -2,6 +2,7 @@
 // A device that lies: setting mode.
 //   misaligned, odd_alignment   about its memory
 //   negative_tasks, workspace   about a compiled kernel
+//   odd_rows, large_padding     about the rows of buffers
 //   supports                    about what it compiles: it proposes a candidate and then declines
 //   early                       about its launches: they return with nothing computed
 #include <cstdlib>
@@ -48,7 +49,13 @@ class LyingProvider final : public Provider {
   std::string device_kind() const override { return "adversarial"; }
   std::unique_ptr<Target> open_target(Bytes description) override {
     mode_.assign(reinterpret_cast<const char*>(description.data()), description.size());
-    return std::make_unique<Target>();
+    auto target = std::make_unique<Target>();
+    if (mode_ == "odd_rows") target->row_alignment = 48;
+    if (mode_ == "large_padding") {
+      target->row_alignment = 128;
+      target->row_padding_percent = FE_MOST_ROW_PADDING_PERCENT + 1;
+    }
+    return target;
   }
   std::vector<Candidate> propose(Target&, Bytes) override {
     Candidate candidate;

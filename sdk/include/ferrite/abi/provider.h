@@ -32,7 +32,13 @@ typedef struct fe_open_target_out {
       statement_kinds;  // 1 << FE_STATEMENT_*: the kinds that compile takes; others become simpler ones. 0: all
   fe_array
       capabilities;  // of fe_capability, lives as long as the target; what is not in it is not asked for. Empty: all
+  // A wish: rows of large buffers that nobody outside of the program sees lie multiples of so many bytes apart, a power of two.
+  // 0: none
+  uint32_t row_alignment;
+  uint32_t row_padding_percent;  // the most that this may add to a row, 0 to FE_MOST_ROW_PADDING_PERCENT
+  int64_t row_padding_from;      // bytes: a buffer that is smaller stays as it is
 } fe_open_target_out;
+#define FE_MOST_ROW_PADDING_PERCENT 10000u
 
 // The layout that a candidate wants for a constant operand: stored dims, and each logical coordinate as an expression (FLAT
 // encoding) of the packed coordinates p0, p1, ...; elements whose logical coordinate is out of range hold 0.
