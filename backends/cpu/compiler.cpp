@@ -170,6 +170,12 @@ class Compiler final : public Provider {
 
 }  // namespace
 
+RowPadding rows_of(const AttrView& config) {
+  return {static_cast<uint32_t>(config.integer("row_alignment", 0)),
+          static_cast<uint32_t>(config.integer("row_padding_percent", 0)),
+          config.integer("row_padding_from", 0)};
+}
+
 std::unique_ptr<Provider> make_compiler(const RowPadding& rows) { return std::make_unique<Compiler>(rows); }
 
 }  // namespace ferrite::cpu

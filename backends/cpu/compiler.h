@@ -14,6 +14,8 @@ struct RowPadding {
   int64_t from = 0;
 };
 
+RowPadding rows_of(const AttrView& config);
+
 /// Provider "cpu". Any-thread.
 std::unique_ptr<Provider> make_compiler(const RowPadding& rows = {});
 
