@@ -24,7 +24,7 @@ std::vector<std::string> descriptors_in(const std::string& folder) {
   return files;
 }
 
-/// A descriptor that is called after its plugin. FE-M05 where it is not.
+/// A descriptor that was found by its plugin's id, after which it has to be called. FE-M05 where it says another one.
 Result<Descriptor> read_descriptor(const std::string& path) {
   FE_TRY(auto descriptor, Descriptor::read(path));
   const auto name = fs::path(path).filename().string();
@@ -115,7 +115,7 @@ Result<void> Finder::add_path(const std::string& given) {
     if (found.empty())
       return at(why, error(FE_EINVALID, "FE-M05", "the folder holds no *{}", descriptor_suffix));
     for (const auto& file : found) {
-      FE_TRY(auto descriptor, read_descriptor(file));
+      FE_TRY(auto descriptor, Descriptor::read(file));
       FE_CHECK(add_descriptor(std::move(descriptor), why));
     }
     return {};
@@ -126,15 +126,13 @@ Result<void> Finder::add_path(const std::string& given) {
     return at(
         why, error(FE_EINVALID, "FE-M06", "it is no regular file; give a library, a descriptor or a folder"));
   if (path.ends_with(".toml")) {
-    FE_TRY(auto descriptor, read_descriptor(path));
+    FE_TRY(auto descriptor, Descriptor::read(path));
     return add_descriptor(std::move(descriptor), why);
   }
   // A library: by the descriptor beside it that names it, else bare.
   for (const auto& file : descriptors_in(fs::path(path).parent_path().string())) {
-    const auto beside = Descriptor::read(file);
-    if (!beside || beside->library != path) continue;
-    FE_TRY(auto descriptor, read_descriptor(file));
-    return add_descriptor(std::move(descriptor), why);
+    auto descriptor = Descriptor::read(file);
+    if (descriptor && descriptor->library == path) return add_descriptor(std::move(*descriptor), why);
   }
   PluginRequest request;
   request.library = path;

@@ -107,6 +107,8 @@ class OneDnnTest(ProgramTest):
     def test_what_it_computes(self):
         for name, inputs, constants, nodes, candidate in CASES:
             with self.subTest(name):
+                if "bf16" in inputs and "avx512bw" not in Path("/proc/cpuinfo").read_text():
+                    self.skipTest("oneDNN multiplies bf16 on machines with AVX-512 only")
                 self.graph(inputs, constants, nodes)
                 expected = self.result("--device", "interpreter")
                 self.manifest(price=0.0)
