@@ -369,9 +369,9 @@ class Planner {
     plan_.block_vectors = 2;
     // A tile of products takes as many cycles as it has rows.
     const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, matrix_tile_rows)); };
+    const int64_t steps = plan_.depth.extent / matrix_tile_depth;
     plan_.cycles = static_cast<double>(plan_.batch.extent) * tiles(plan_.rows.extent) *
-                   tiles(plan_.columns.extent) *
-                   static_cast<double>(plan_.depth.extent / matrix_tile_depth * matrix_tile_rows);
+                   tiles(plan_.columns.extent) * static_cast<double>(steps) * matrix_tile_rows;
   }
 
   /// The register block that the configuration asks for; false where it cannot be.

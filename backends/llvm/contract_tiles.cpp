@@ -18,8 +18,9 @@ llvm::GlobalVariable* configuration(llvm::Module& module, const llvm::Twine& nam
   std::array<uint8_t, 64> bytes{};
   bytes[0] = 1;
   const auto set = [&](int tile, int rows) {
-    bytes[static_cast<size_t>(16 + 2 * tile)] = matrix_tile_bytes;
-    bytes[static_cast<size_t>(48 + tile)] = static_cast<uint8_t>(rows);
+    const auto number = static_cast<size_t>(tile);
+    bytes[16 + 2 * number] = matrix_tile_bytes;
+    bytes[48 + number] = static_cast<uint8_t>(rows);
   };
   for (int r = 0; r * matrix_tile_rows < shape.rows; ++r) {
     const int rows = std::min(matrix_tile_rows, shape.rows - r * matrix_tile_rows);

@@ -68,12 +68,14 @@ inline std::vector<emitter::OperandLayout> wanted_layouts(const emitter::Target&
 class Builder : public kernel_test::Builder {
  public:
   /// A local buffer has one value.
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): the same with what contractions have in common
   loop::BufferId buffer(DType dtype, uint32_t kind, std::vector<int64_t> dims,
                         std::vector<int64_t> strides = {}, int64_t offset = 0) {
     if (kind == FE_BUFFER_LOCAL) strides.assign(dims.size(), 0);
     return kernel_test::Builder::buffer(dtype, kind, std::move(dims), std::move(strides), offset);
   }
   /// All statements share the parallel variables.
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): likewise
   std::vector<Expr> begin(uint32_t kind, std::vector<int64_t> parallel, std::vector<int64_t> reduction = {}) {
     kernel.shared = static_cast<uint32_t>(parallel.size());
     return kernel_test::Builder::begin(kind, std::move(parallel), std::move(reduction));
