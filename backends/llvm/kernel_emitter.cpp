@@ -171,12 +171,14 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
   std::vector<std::vector<StatementEmitter::Ahead>> result(plans.size());
   auto& pool = kernel.pool;
   size_t row = kernel.shared;
-  while (row-- > 0 && plans[0].statement.vars[row].extent == 1) continue;
+  while (row > 0 && plans[0].statement.vars[row - 1].extent == 1) --row;
+  if (row == 0) return result;
+  --row;
   for (loop::BufferId buffer = 0; buffer < kernel.buffers.size(); ++buffer) {
     const auto& read = kernel.buffers[buffer];
     const bool kept =
         read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
-    if (kept || row >= kernel.shared) continue;
+    if (kept) continue;
     std::optional<size_t> best;
     StatementEmitter::Ahead ahead{};
     size_t readers = 0;
