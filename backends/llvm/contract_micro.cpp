@@ -200,8 +200,8 @@ class DepthEmitter {
 
 }  // namespace
 
-llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
-                                  const llvm::AttributeList& attributes) {
+llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name,
+                               const llvm::AttributeList& attributes) {
   auto& context = module.getContext();
   auto* pointer = llvm::PointerType::get(context, 0);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
@@ -209,6 +209,13 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
   function->setAttributes(attributes);
   function->addFnAttr(llvm::Attribute::NoInline);
   for (auto& argument : function->args()) argument.addAttr(llvm::Attribute::NoAlias);
+  return function;
+}
+
+llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
+                                  const llvm::AttributeList& attributes) {
+  auto& context = module.getContext();
+  auto* function = micro_function(module, name, attributes);
   auto *rows = function->getArg(0), *columns = function->getArg(1), *tile = function->getArg(2);
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);

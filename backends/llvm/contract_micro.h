@@ -38,7 +38,11 @@ struct MicroShape {
 /// A loaded scalar or vector as `accumulator`, f32 or f64, without loss. i16 holds bf16.
 llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::Type* accumulator);
 
-/// Emits `internal void name(ptr rows, ptr columns, ptr tile)`. The tile is aligned to its vectors.
+/// `internal void name(ptr rows, ptr columns, ptr tile)`, without a body yet.
+llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name,
+                               const llvm::AttributeList& attributes);
+
+/// Emits a micro_function. The tile is aligned to its vectors.
 llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                   const llvm::AttributeList& attributes);
 

@@ -41,11 +41,7 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
                                  const llvm::AttributeList& attributes) {
   auto& context = module.getContext();
   auto* pointer = llvm::PointerType::get(context, 0);
-  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
-  function->setAttributes(attributes);
-  function->addFnAttr(llvm::Attribute::NoInline);
-  for (auto& argument : function->args()) argument.addAttr(llvm::Attribute::NoAlias);
+  auto* function = micro_function(module, name, attributes);
   auto *rows = function->getArg(0), *columns = function->getArg(1), *tile = function->getArg(2);
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);

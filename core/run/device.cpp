@@ -217,8 +217,8 @@ Result<void> Device::open_targets(const plugin::Registry& registry) {
       log::print("plugins", "provider {} is left out: {}", compiler.id, fault->message());
       continue;
     }
-    FE_CHECK(check_row_padding(compiler));
-    compilers.push_back(std::move(compiler));
+    compilers.push_back(std::move(compiler));  // whose target is closed with the device from here on
+    FE_CHECK(check_row_padding(compilers.back()));
     FE_CHECK(find_coverage(compilers.back(), description));
   }
   if (compilers.empty()) return *fault;

@@ -23,20 +23,28 @@ bool repeats(const LoopProgram& program, const Statement& statement, std::span<c
   });
 }
 
+size_t position(const Statement& statement, index::Symbol symbol) {
+  return static_cast<size_t>(std::ranges::find(statement.vars, symbol, &Var::symbol) -
+                             statement.vars.begin());
+}
+
+/// Whether two sums of loops add the same ones, each as often: loops at the same place in both statements.
+bool same_loops(const Statement& first, const index::Affine& a, const Statement& second,
+                const index::Affine& b) {
+  return a.rest.empty() && b.rest.empty() && a.terms.size() == b.terms.size() &&
+         std::ranges::all_of(a.terms, [&](const auto& term) {
+           return std::ranges::any_of(b.terms, [&](const auto& other) {
+             return term.second == other.second &&
+                    position(first, term.first) == position(second, other.first);
+           });
+         });
+}
+
 /// Whether a dim is addressed by the same loop, or none, and so many elements further.
 bool shifted(const LoopProgram& program, const Statement& first, index::Expr x, const Statement& second,
              index::Expr y) {
   const auto a = program.pool.affine(x), b = program.pool.affine(y);
-  if (!a.rest.empty() || !b.rest.empty() || a.terms.size() != b.terms.size() || a.constant == b.constant)
-    return false;
-  const auto position = [](const Statement& statement, index::Symbol symbol) {
-    return std::ranges::find(statement.vars, symbol, &Var::symbol) - statement.vars.begin();
-  };
-  return std::ranges::all_of(a.terms, [&](const auto& term) {
-    return std::ranges::any_of(b.terms, [&](const auto& other) {
-      return term.second == other.second && position(first, term.first) == position(second, other.first);
-    });
-  });
+  return a.constant != b.constant && same_loops(first, a, second, b);
 }
 
 /// Whether a dim is addressed by the same sum of several loops, each point of which has an element of its own.
@@ -44,18 +52,10 @@ bool same_count(const LoopProgram& program, const Statement& first, index::Expr 
                 index::Expr y) {
   if (program.pool.as_symbol(x) || !counts_through(program, first, x)) return false;
   const auto a = program.pool.affine(x), b = program.pool.affine(y);
-  const auto position = [](const Statement& statement, index::Symbol symbol) {
-    return std::ranges::find(statement.vars, symbol, &Var::symbol) - statement.vars.begin();
-  };
-  return b.rest.empty() && b.constant == 0 && a.terms.size() == b.terms.size() &&
+  return b.constant == 0 && same_loops(first, a, second, b) &&
          std::ranges::all_of(a.terms, [&](const auto& term) {
-           return std::ranges::any_of(b.terms, [&](const auto& other) {
-             const auto place = position(second, other.first);
-             return term.second == other.second && position(first, term.first) == place &&
-                    static_cast<size_t>(place) < second.vars.size() &&
-                    first.vars[static_cast<size_t>(place)].extent ==
-                        second.vars[static_cast<size_t>(place)].extent;
-           });
+           const auto place = position(first, term.first);
+           return place < second.vars.size() && first.vars[place].extent == second.vars[place].extent;
          });
 }
 
