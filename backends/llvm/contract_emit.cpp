@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "contract_emit.h"
+
 #include <array>
 #include <functional>
 #include <numeric>
@@ -11,7 +13,6 @@
 #include "ferrite/emitter/contract.h"
 
 namespace ferrite::emitter {
-namespace {
 
 /// The loops around the micro-kernel: tasks, panels of columns, blocks of rows, and what follows the sum in
 /// each block.
@@ -27,12 +28,25 @@ class ContractEmitter {
         finish_(finish_statement()),
         body_(context, finish_) {}
 
-  void emit() {
+  /// What is emitted once, before all tasks.
+  void prepare() {
     find_streams();
     make_blocks();
     make_tile();
     make_micro_kernels();
+  }
+
+  void emit() {
+    prepare();
     context_.loop(context_.begin, context_.end, 1, "task", [&](llvm::Value* task) { emit_task(task); });
+  }
+
+  /// InnerContract::emit, with `batches` entries of the batch at each point, each of which packs its columns again.
+  void emit(llvm::Value* point, int64_t batches, llvm::Value* from, llvm::Value* to, llvm::Value* fresh) {
+    if (batches == 1) return emit_rows(point, from, to, fresh);
+    auto* first = times(point, batches);
+    context_.loop(first, builder_.CreateAdd(first, context_.i64(batches)), 1, "batch",
+                  [&](llvm::Value* batch) { emit_rows(batch, from, to, builder_.getTrue()); });
   }
 
  private:
@@ -219,6 +233,16 @@ class ContractEmitter {
     return point;
   }
 
+  /// All columns of the rows [from, to) of a batch entry.
+  void emit_rows(llvm::Value* batch, llvm::Value* from, llvm::Value* to, llvm::Value* fresh) {
+    batch_ = batch;
+    row_from_ = from;
+    row_to_ = to;
+    column_from_ = context_.i64(0);
+    column_to_ = context_.i64(plan_.columns.extent);
+    emit_tile(fresh, builder_.getTrue());
+  }
+
   void emit_task(llvm::Value* task) {
     const int64_t inner_tiles = plan_.columns_first ? plan_.column_tiles : plan_.row_tiles;
     const int64_t outer_tiles = plan_.columns_first ? plan_.row_tiles : plan_.column_tiles;
@@ -233,18 +257,21 @@ class ContractEmitter {
     column_to_ = smaller(builder_.CreateAdd(column_from_, context_.i64(plan_.tile_columns)),
                          context_.i64(plan_.columns.extent));
 
-    if (plan_.deep()) return emit_passes();
-    depth_from_ = context_.i64(0);
-    depth_count_ = context_.i64(plan_.depth.extent);
     // Neighbouring tasks share the block of the outer tile: it is packed where a worker first meets it.
     auto* first = builder_.CreateOr(builder_.CreateICmpEQ(task, context_.begin),
                                     builder_.CreateICmpEQ(inner, context_.i64(0)));
+    emit_tile(plan_.columns_first ? builder_.getTrue() : first,
+              plan_.columns_first && !plan_.channelwise ? first : builder_.getTrue());
+  }
+
+  /// The tile at hand. Its blocks of the operands are packed where they are new.
+  void emit_tile(llvm::Value* new_columns, llvm::Value* new_rows) {
+    if (plan_.deep()) return emit_passes();
+    depth_from_ = context_.i64(0);
+    depth_count_ = context_.i64(plan_.depth.extent);
     if (plan_.depth.extent > 0) {
-      if (column_block_)
-        context_.when(plan_.columns_first ? builder_.getTrue() : first, "columns", [&] { pack_columns(); });
-      if (row_block_)
-        context_.when(plan_.columns_first && !plan_.channelwise ? first : builder_.getTrue(), "rows",
-                      [&] { pack_rows(); });
+      if (column_block_) context_.when(new_columns, "columns", [&] { pack_columns(); });
+      if (row_block_) context_.when(new_rows, "rows", [&] { pack_rows(); });
     }
     each_block([&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
       auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
@@ -558,7 +585,21 @@ class ContractEmitter {
               *column_to_ = nullptr;
 };
 
-}  // namespace
+InnerContract::InnerContract(KernelContext& context, const ContractPlan& plan)
+    : emitter_(std::make_unique<ContractEmitter>(context, plan)) {
+  emitter_->prepare();
+  for (const auto& var : plan.batch.vars) {
+    const auto& vars = plan.statement.vars;
+    const auto place = std::ranges::find(vars, var.symbol, &loop::Var::symbol) - vars.begin();
+    if (place >= static_cast<std::ptrdiff_t>(context.kernel.shared)) batches_ *= var.extent;
+  }
+}
+InnerContract::~InnerContract() = default;
+InnerContract::InnerContract(InnerContract&&) noexcept = default;
+
+void InnerContract::emit(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to, llvm::Value* fresh) {
+  emitter_->emit(point, batches_, row_from, row_to, fresh);
+}
 
 bool can_emit_contract(const Target& target, const loop::Kernel& kernel, const ContractConfig& config) {
   auto copy = kernel;

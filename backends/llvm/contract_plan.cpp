@@ -31,6 +31,22 @@ class Planner {
     if (!merged) return std::nullopt;
     plan_.statement = std::move(merged->statement);
     plan_.forwards = std::move(merged->forwards);
+    return finish_plan();
+  }
+
+  /// Of one statement inside the loops that it shares with others.
+  std::optional<ContractPlan> plan_inside(size_t statement) {
+    plan_.statement = kernel_.statements[statement];
+    if (plan_.statement.kind != FE_STATEMENT_CONTRACT || plan_.statement.reductions.size() != 1 ||
+        !plan_.statement.carries.empty())
+      return std::nullopt;
+    make_addresses(kernel_, plan_.statement);
+    shared_ = kernel_.shared;
+    return finish_plan();
+  }
+
+ private:
+  std::optional<ContractPlan> finish_plan() {
     if (!find_product() || !find_stores() || !classify()) return std::nullopt;
     make_axes();
     if (!reach_rows() || !reach_columns()) return std::nullopt;
@@ -47,7 +63,6 @@ class Planner {
     return std::move(plan_);
   }
 
- private:
   struct Side {
     Operand operand;
     std::vector<bool> needed;
@@ -115,6 +130,10 @@ class Planner {
       if (var.kind == loop::VarKind::serial || (var.kind == loop::VarKind::parallel && var.extent == 0))
         return false;
       if (var.extent == 1) continue;
+      if (is_pinned(var)) {
+        batch_.push_back(var);
+        continue;
+      }
       const bool in_first = depends_on(plan_.statement, pool_, sides_[0].needed, var.symbol);
       const bool in_second = depends_on(plan_.statement, pool_, sides_[1].needed, var.symbol);
       if (var.kind == loop::VarKind::reduction) {
@@ -127,9 +146,25 @@ class Planner {
     }
     if (sides_[0].vars.empty() && sides_[1].vars.empty()) return false;
     for (auto& side : sides_) sort_by_store(side.vars);
+    if (shared_ > 0) return take_shared_rows();
     if (find_channel()) return true;
     if (!second_has_columns()) std::swap(sides_[0], sides_[1]);
     return true;
+  }
+
+  /// Whether it is a shared loop, but for the last.
+  bool is_pinned(const loop::Var& var) const {
+    return shared_ > 0 && std::ranges::find(plan_.statement.vars, var.symbol, &loop::Var::symbol) -
+                                  plan_.statement.vars.begin() <
+                              shared_ - 1;
+  }
+
+  /// The rows are the last of the shared loops, the columns what is the statement's own.
+  bool take_shared_rows() {
+    const auto row = plan_.statement.vars[static_cast<size_t>(shared_ - 1)].symbol;
+    const auto is_row = [&](const Side& side) { return side.vars.size() == 1 && side.vars[0].symbol == row; };
+    if (!is_row(sides_[0])) std::swap(sides_[0], sides_[1]);
+    return is_row(sides_[0]) && !sides_[1].vars.empty();
   }
 
   /// A channelwise contraction: windows over one operand, and the variable along which the output is contiguous is common to
@@ -179,7 +214,7 @@ class Planner {
   }
 
   void make_axes() {
-    if (!plan_.window)
+    if (!plan_.window && shared_ == 0)
       plan_.window = find_window(pool_, kernel_.statements[0], plan_.statement, sides_[0].operand.value,
                                  sides_[0].vars, depth_, nullptr);
     plan_.depth = make_axis(pool_, depth_);
@@ -528,6 +563,7 @@ class Planner {
     const int64_t each =
         ceil_div(wanted, std::max<int64_t>(1, plan_.batch.extent));  // tasks of one batch entry
 
+    if (shared_ > 0) return set_tiles(blocks, panels, blocks, 1);
     if (plan_.window) return choose_window_tiles(panels, each);
     if (plan_.deep()) return choose_deep_tiles(blocks, panels, each, row_limit);
     int64_t row_tiles = 1, column_tiles = 1;
@@ -575,6 +611,7 @@ class Planner {
   index::Pool& pool_;
   bool assume_packed_;
   const ContractConfig config_;
+  std::ptrdiff_t shared_ = 0;  ///< loops that other statements share; 0: the kernel is this contraction
   ContractPlan plan_;
   Side sides_[2];  // rows, columns
   std::vector<loop::Var> batch_, depth_;
@@ -585,6 +622,11 @@ class Planner {
 std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed,
                                           const ContractConfig& config) {
   return Planner(target, kernel, assume_packed, config).plan();
+}
+
+std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Kernel& kernel, size_t statement,
+                                                 const ContractConfig& config) {
+  return Planner(target, kernel, false, config).plan_inside(statement);
 }
 
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns) {

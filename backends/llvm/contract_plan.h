@@ -118,6 +118,13 @@ struct ContractPlan {
 std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed,
                                           const ContractConfig& config = {});
 
+/// The plan of one contract statement that shares loops with other statements, which run between its blocks of rows: the rows are the
+/// values of the last shared variable, the other shared ones lead the batch. Nothing where it is no product of rows and columns in these
+/// loops, or an operand is packed. `tile_rows` is the caller's to set, to a multiple of the register block. Turns the kernel's
+/// strided buffers into one-dimensional ones; make_addresses() has been called for all other statements.
+std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Kernel& kernel, size_t statement,
+                                                 const ContractConfig& config = {});
+
 /// Stored dims of a constant operand: [batch][panel][k][column] for columns, with matrix tiles [batch][panel][k / 2][column][k % 2];
 /// [batch][row][k] for rows.
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns);

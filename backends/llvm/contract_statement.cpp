@@ -17,14 +17,6 @@ std::optional<index::Expr> element_number(loop::Kernel& kernel, loop::BufferId i
   return kernel.pool.linear(0, terms);
 }
 
-void make_addresses(loop::Kernel& kernel, loop::Statement& statement) {
-  for (auto& op : statement.ops)
-    if (op.code == FE_OP_LOAD)
-      if (auto address = element_number(kernel, op.buffer, op.index)) op.index = {*address};
-  for (auto& store : statement.stores)
-    if (auto address = element_number(kernel, store.buffer, store.index)) store.index = {*address};
-}
-
 /// Whether a later statement runs over exactly the parallel variables of the first; collects the renaming.
 bool same_variables(index::Pool& pool, const loop::Statement& first, const loop::Statement& later,
                     Replacements& renaming) {
@@ -39,6 +31,14 @@ bool same_variables(index::Pool& pool, const loop::Statement& first, const loop:
 }
 
 }  // namespace
+
+void make_addresses(loop::Kernel& kernel, loop::Statement& statement) {
+  for (auto& op : statement.ops)
+    if (op.code == FE_OP_LOAD)
+      if (auto address = element_number(kernel, op.buffer, op.index)) op.index = {*address};
+  for (auto& store : statement.stores)
+    if (auto address = element_number(kernel, store.buffer, store.index)) store.index = {*address};
+}
 
 std::optional<MergedStatement> merge_statements(loop::Kernel& kernel) {
   if (kernel.statements.empty() || kernel.statements[0].kind != FE_STATEMENT_CONTRACT) return std::nullopt;

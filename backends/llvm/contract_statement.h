@@ -18,9 +18,11 @@ struct MergedStatement {
 };
 
 /// The kernel's statements as one, when the others are maps over the parallel variables of the first and read
-/// what was stored before them only where they stand. Stores to LOCAL buffers become forwards. Every access
-/// of a strided buffer becomes one-dimensional: its index is the element number without the buffer's offset.
+/// what was stored before them only where they stand. Stores to LOCAL buffers become forwards. Accesses are addresses then.
 std::optional<MergedStatement> merge_statements(loop::Kernel& kernel);
+
+/// Makes every access of a strided buffer one-dimensional: its index is the element number without the buffer's offset.
+void make_addresses(loop::Kernel& kernel, loop::Statement& statement);
 
 /// Makes the kernel's strided buffers one-dimensional, as the merged statement sees them.
 void flatten_buffers(loop::Kernel& kernel);

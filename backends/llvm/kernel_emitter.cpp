@@ -12,6 +12,7 @@
 #include "contract_plan.h"
 #include "ferrite/emitter/contract.h"
 #include "ferrite/error.hpp"
+#include "row_blocks.h"
 #include "statement_emitter.h"
 
 namespace ferrite::emitter {
@@ -307,6 +308,8 @@ std::optional<double> contract_cycles(const Target& target, const loop::Kernel& 
 
 double estimate_seconds(const Target& target, loop::Kernel kernel) {
   if (const auto cycles = contract_cycles(target, kernel)) return *cycles / cycles_per_second;
+  if (auto blocked = kernel; const auto plan = plan_row_blocks(target, blocked))
+    return row_block_cycles(target, blocked, *plan) / cycles_per_second;
   double cycles = 0;
   for (const auto& statement : kernel.statements) {
     auto plan = plan_statement(target, kernel, statement, 0);
@@ -323,12 +326,17 @@ EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, lo
   llvm::Triple triple(target.triple);
   result.module->setDataLayout(triple.computeDataLayout());
   result.module->setTargetTriple(triple);
-  bool contract = can_emit_contract(target, kernel, config);
+  const bool contract = can_emit_contract(target, kernel, config);
+  std::optional<RowBlocks> blocks;
+  if (auto blocked = kernel; !contract && (blocks = plan_row_blocks(target, blocked)))
+    kernel = std::move(blocked);
   KernelContext context(*result.module, target, kernel, entry);
   if (contract) {
     auto shape = emit_contract(context, config);
     result.tasks = shape.tasks;
     result.grain = shape.grain;
+  } else if (blocks) {
+    emit_row_blocks(context, *blocks, result);
   } else {
     bool local = std::any_of(kernel.buffers.begin(), kernel.buffers.end(),
                              [](const loop::Buffer& buffer) { return buffer.kind == FE_BUFFER_LOCAL; });

@@ -138,7 +138,7 @@ double ulp_between(DType dtype, const std::byte* expected, const std::byte* actu
 Result<schedule::Schedule> schedule_of(const KernelCase& kernel) {
   FE_TRY(auto program, loop::parse_program(kernel.text, kernel.name));
   schedule::FusionLimits limits;
-  limits.fuse = false;
+  limits.fuse = kernel.fused;
   Ledger ledger;
   return schedule::fuse(std::move(program), {}, limits, ledger);
 }

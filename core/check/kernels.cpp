@@ -34,6 +34,10 @@ class Text {
     declare(fmt::format("{}{} output {}", name_of(dtype), dims_text(dims), outputs_++));
     return fmt::format("@{}", buffers_++);
   }
+  std::string temporary(DType dtype, const Dims& dims) {
+    declare(fmt::format("{}{} temporary", name_of(dtype), dims_text(dims)));
+    return fmt::format("@{}", buffers_++);
+  }
   void version(const std::string& buffer) { tables_ += fmt::format("buffer {}.1\n", buffer); }
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
@@ -388,6 +392,30 @@ std::vector<KernelCase> contract_cases(DType dtype) {
                      {Values::exact, Values::exact},
                      0,
                      false});
+  }
+  {
+    // Attention without its exponentials: rows of one product are summed, changed, and rows of another.
+    Text text;
+    const auto q = text.input(dtype, {2, 13, 9}), k = text.input(dtype, {2, 9, 21}),
+               v = text.input(dtype, {2, 21, 17}), out = text.output(dtype, {2, 13, 17}),
+               scores = text.temporary(dtype, {2, 13, 21}), most = text.temporary(dtype, {2, 13, 1}),
+               shares = text.temporary(dtype, {2, 13, 21});
+    text.line("contract gemm (i0 < 2, i1 < 13, i2 < 21, reduce r0 < 9) of %0, %1 {{");
+    text.line("  %0 = load {}[i0, i1, r0] : {}\n  %1 = load {}[i0, r0, i2] : {}", q, type, k, type);
+    finish(text, scores, "[i0, i1, i2]", 0, 1);
+    text.line("reduce (i0 < 2, i1 < 13, reduce r0 < 21) {{\n  %0 = load {}[i0, i1, r0] : {}", scores, type);
+    text.line("  reduction 0 = max %0 : {0}\n  %1 = reduced 0 : {0}\n  store {1}[i0, i1, 0] = %1\n}}", type,
+              most);
+    text.line("map (i0 < 2, i1 < 13, i2 < 21) {{\n  %0 = load {}[i0, i1, i2] : {}", scores, type);
+    text.line("  %1 = load {}[i0, i1, 0] : {}\n  %2 = sub %1, %0\n  store {}[i0, i1, i2] = %2\n}}", most,
+              type, shares);
+    text.line("contract gemm (i0 < 2, i1 < 13, i2 < 17, reduce r0 < 21) of %0, %1 {{");
+    text.line("  %0 = load {}[i0, i1, r0] : {}\n  %1 = load {}[i0, r0, i2] : {}", shares, type, v, type);
+    finish(text, out, "[i0, i1, i2]", 0, 1);
+    KernelCase rows{
+        "rows of products", text.finish(out), {Values::exact, Values::exact, Values::exact}, 0, false};
+    rows.fused = true;
+    cases.push_back(std::move(rows));
   }
   return cases;
 }

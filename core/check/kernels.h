@@ -31,6 +31,7 @@ struct KernelCase {
   std::vector<Values> inputs;  ///< by input of the program
   double ulp = 0;              ///< how far an element may be off, in units in the last place of its type
   bool out_of_range = false;   ///< the run must end with the error of an index that is out of range
+  bool fused = false;          ///< its statements are put into kernels as those of a model are
   bool always = false;         ///< in every sample of the list: no other case has what this one has
 };
 

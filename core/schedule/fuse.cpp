@@ -3,6 +3,7 @@
 #include <numeric>
 #include <optional>
 #include <queue>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,10 @@ namespace {
 constexpr size_t most_neighbours = 4;
 /// Side by side, statements whose inner loops are shorter than this lose more by being cut into rows than they read twice.
 constexpr int64_t least_row = 64;
+/// Rows of products that a code generator has at a time at least, so that each column serves several.
+constexpr int64_t rows_at_a_time = 8;
+/// What those columns may take, for each byte that may lie between the parts of an iteration.
+constexpr int64_t columns_for_local = 4;
 
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
 using Edge = FusionPair;
@@ -75,6 +80,9 @@ class Fuser {
       const auto reads = by_bytes(read_twice());
       edges.insert(edges.end(), reads.begin(), reads.end());
       for (const size_t k : order_of(edges)) attempt(edges[k]);
+      // Products join whole rows, once these are what they are to be.
+      deferring_ = false;
+      for (const auto& edge : std::exchange(deferred_, {})) attempt(edge);
     }
     return ordered();
   }
@@ -117,6 +125,10 @@ class Fuser {
     uint32_t a = group_of_[edge.first], b = group_of_[edge.second];
     if (a == b) return;
     if (groups_[a].statements[0] > groups_[b].statements[0]) std::swap(a, b);
+    if (deferring_ && rows_of_products(edge, a, b) > 0) {
+      deferred_.push_back(edge);
+      return;
+    }
     std::string text;
     uint32_t shared = 0;
     std::string category = refusal(edge, a, b, shared, text);
@@ -250,26 +262,21 @@ class Fuser {
       return "size limit";
     }
     bool contract = false;
-    for (const auto* group : {&first, &second})
-      for (uint32_t s : group->statements) {
-        const auto& statement = program_.statements[s];
-        if (statement.kind == FE_STATEMENT_CALL || statement.kind == FE_STATEMENT_SCATTER ||
-            statement.kind == FE_STATEMENT_SERIAL) {
-          text = "a scatter, a serial loop or an opaque call is a kernel of its own";
-          return "not a memory dependency";
-        }
-        if (statement.kind == FE_STATEMENT_CONTRACT) {
-          if (s != first.statements[0] || contract) {
-            text = "a contraction only takes what follows it";
-            return "not a memory dependency";
-          }
-          contract = true;
-        }
+    for (uint32_t s : members(first, second)) {
+      const auto& statement = program_.statements[s];
+      if (statement.kind == FE_STATEMENT_CALL || statement.kind == FE_STATEMENT_SCATTER ||
+          statement.kind == FE_STATEMENT_SERIAL) {
+        text = "a scatter, a serial loop or an opaque call is a kernel of its own";
+        return "not a memory dependency";
       }
-    uint32_t limit = std::min(first.shared, second.shared);
-    shared = limit;
-    for (uint32_t x : first.statements)
-      for (uint32_t y : second.statements) shared = std::min(shared, common_loops(program_, x, y, shared));
+      contract = contract || statement.kind == FE_STATEMENT_CONTRACT;
+    }
+    if ((shared = rows_of_products(edge, a, b)) > 0) return {};
+    if (contract && contractions(members(first, second)) != std::vector{first.statements[0]}) {
+      text = "a contraction only takes what follows it";
+      return "not a memory dependency";
+    }
+    shared = shared_loops(first, second);
     if (edge.reads) {
       shared = std::min(shared, walked_alike(edge, shared));
       if (contract) {
@@ -288,13 +295,12 @@ class Fuser {
         text = "not all loops of the contraction are shared";
         return mismatch(program_, edge.first, edge.second, edge.buffer);
       }
-      for (const auto* group : {&first, &second})
-        for (uint32_t s : group->statements)
-          if (s != first.statements[0] && (program_.statements[s].kind != FE_STATEMENT_MAP ||
-                                           program_.statements[s].vars.size() != shared)) {
-            text = "an epilogue has the loops of its contraction";
-            return "different element count";
-          }
+      for (uint32_t s : members(first, second))
+        if (s != first.statements[0] && (program_.statements[s].kind != FE_STATEMENT_MAP ||
+                                         program_.statements[s].vars.size() != shared)) {
+          text = "an epilogue has the loops of its contraction";
+          return "different element count";
+        }
     }
     if (!contract && !is_one_nest(members(first, second), shared))
       if (int64_t bytes = local_bytes(first, second, shared); bytes > limits_.local_bytes) {
@@ -302,6 +308,74 @@ class Fuser {
         return "cost";
       }
     return {};
+  }
+
+  /// The leading loops that all statements of both groups have in common.
+  uint32_t shared_loops(const Group& first, const Group& second) const {
+    uint32_t shared = std::min(first.shared, second.shared);
+    for (uint32_t x : first.statements)
+      for (uint32_t y : second.statements) shared = std::min(shared, common_loops(program_, x, y, shared));
+    return shared;
+  }
+
+  std::vector<uint32_t> contractions(std::span<const uint32_t> statements) const {
+    std::vector<uint32_t> result;
+    std::ranges::copy_if(statements, std::back_inserter(result),
+                         [&](uint32_t s) { return program_.statements[s].kind == FE_STATEMENT_CONTRACT; });
+    return result;
+  }
+
+  /// How many loops a kernel of both groups shares where it makes and takes rows of products, as attention does: scores, their
+  /// softmax, its product with the values. 0 where it is no such kernel.
+  uint32_t rows_of_products(const Edge& edge, uint32_t a, uint32_t b) const {
+    const auto all = members(groups_[a], groups_[b]);
+    const auto products = contractions(all);
+    if (products.empty() || edge.reads || edge.buffer == none) return 0;
+    const bool plain = std::ranges::all_of(all, [&](uint32_t s) {
+      const auto kind = program_.statements[s].kind;
+      return kind == FE_STATEMENT_CONTRACT || kind == FE_STATEMENT_MAP || kind == FE_STATEMENT_REDUCE;
+    });
+    const bool reduces = std::ranges::any_of(
+        all, [&](uint32_t s) { return program_.statements[s].kind == FE_STATEMENT_REDUCE; });
+    if (!plain || !reduces) return 0;
+    const uint32_t shared = shared_loops(groups_[a], groups_[b]);
+    if (!std::ranges::all_of(products, [&](uint32_t s) { return is_product_by_rows(s, shared); })) return 0;
+    int64_t points = 1;
+    for (uint32_t k = 0; k < shared; ++k) points *= program_.statements[all[0]].vars[k].extent;
+    const bool fits = local_bytes(groups_[a], groups_[b], shared) * rows_at_a_time <= limits_.local_bytes;
+    return points >= limits_.least_shared_points && fits ? shared : 0;
+  }
+
+  /// Whether a contraction inside of so many shared loops makes, along the last of them, rows that multiply the same columns, which
+  /// caches hold. Neither operand is a constant: those are better packed, for a kernel of their own.
+  bool is_product_by_rows(uint32_t number, uint32_t shared) const {
+    const auto& product = program_.statements[number];
+    if (shared == 0 || product.parallel_count() <= shared || product.vars[shared - 1].extent < 2)
+      return false;
+    int by_row = 0;
+    for (OpId factor : {product.contract_a, product.contract_b}) {
+      const auto& load = product.ops[factor];
+      if (load.code != FE_OP_LOAD || is_constant(program_.storage(load.buffer))) return false;
+      const auto depends = [&](const Var& var) {
+        return std::ranges::any_of(
+            load.index, [&](index::Expr expr) { return program_.pool.depends_on(expr, var.symbol); });
+      };
+      if (depends(product.vars[shared - 1])) {
+        ++by_row;
+        continue;
+      }
+      int64_t bytes = bits_of(load.dtype) / 8;
+      for (size_t k = shared; k < product.vars.size(); ++k)
+        if (depends(product.vars[k])) bytes *= product.vars[k].extent;
+      if (bytes > columns_for_local * limits_.local_bytes) return false;
+    }
+    return by_row == 1;
+  }
+
+  bool is_constant(BufferId storage) const {
+    return program_.buffers[storage].role == Role::constant ||
+           (!deps_.writers[storage].empty() &&
+            std::ranges::all_of(deps_.writers[storage], [&](uint32_t w) { return constant_[w]; }));
   }
 
   /// Whether all but one statement are maps with the loops of that one, a reduction of everything that is done soon or divided among
@@ -319,7 +393,7 @@ class Fuser {
   /// Why two groups that can be one are better apart; empty where they are not.
   std::string dearer(const Edge& edge, const Group& first, const Group& second, uint32_t shared) const {
     if (auto known = dearer_by_prices(edge, first, second, shared)) return *known;
-    const bool contract = program_.statements[first.statements[0]].kind == FE_STATEMENT_CONTRACT;
+    const bool contract = !contractions(members(first, second)).empty();
     if (!contract && !is_one_nest(members(first, second), shared)) {
       int64_t points = 1;
       const auto& vars = program_.statements[first.statements[0]].vars;
@@ -492,6 +566,8 @@ class Fuser {
   const std::vector<bool> constant_;  ///< by statement: reads constants only
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;
+  bool deferring_ = true;  ///< rows of products wait
+  std::vector<Edge> deferred_;
   std::vector<uint32_t> position_;         ///< by group, in an order of dependencies
   mutable std::vector<uint64_t> visited_;  ///< by group: the last search that found it
   mutable uint64_t visit_ = 0;

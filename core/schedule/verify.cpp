@@ -26,13 +26,14 @@ Result<void> check_shared(const Schedule& schedule, const Group& group) {
     const bool contract = statement.kind == FE_STATEMENT_CONTRACT;
     const bool has_loops =
         statement.parallel_count() > 0 || program.statements[group.statements[0]].parallel_count() > 0;
-    if ((group.shared == 0 && has_loops) || (contract && k > 0) ||
+    // A contraction inside of the shared loops has rows and columns of its own there.
+    const bool inner = contract && group.shared > 0 && statement.parallel_count() > group.shared;
+    if ((group.shared == 0 && has_loops) || (contract && k > 0 && !inner) ||
         (statement.kind != FE_STATEMENT_MAP && statement.kind != FE_STATEMENT_REDUCE && !contract))
       return fault(s, "it has to be a group of its own");
     const auto& first = program.statements[group.statements[0]];
-    if (first.kind == FE_STATEMENT_CONTRACT &&
-        (first.parallel_count() != group.shared ||
-         (k > 0 && (statement.kind != FE_STATEMENT_MAP || statement.vars.size() != group.shared))))
+    if (first.kind == FE_STATEMENT_CONTRACT && first.parallel_count() == group.shared && k > 0 &&
+        (statement.kind != FE_STATEMENT_MAP || statement.vars.size() != group.shared))
       return fault(s, "a contraction and what follows it in its group share all their loops");
     for (size_t j = 0; j < k; ++j)
       if (common_loops(program, group.statements[j], s, group.shared) != group.shared)

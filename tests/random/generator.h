@@ -75,6 +75,7 @@ class Generator {
   void argmax();
   void cumsum();
   void softmax();
+  void attention();
   void normalise();
 
   // ---- views and moves

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Ops that combine many elements: reductions, contractions, and those over windows.
+#include <algorithm>
+#include <numeric>
+
 #include "generator.h"
 
 namespace ferrite::random_graphs {
@@ -198,6 +201,68 @@ void Generator::matmul() {
   Tensor r = summed(a, w_.values[b], static_cast<double>(depth));
   r.dims = result;
   emit(r, fmt::format("matmul({}, {})", w_.use(*k), w_.use(b)));
+}
+
+/// softmax(q * k [+ mask]) * v, with whatever of it the bounds of errors still allow.
+void Generator::attention() {
+  auto k = choose([](const Tensor& t) {
+    return is_float(t.dtype) && t.rank() >= 2 && t.elements() > 0 && t.magnitude <= 4 && t.error < 0.002;
+  });
+  if (!k) return;
+  const auto q = w_.values[*k];
+  const Dims batch(q.dims.begin(), q.dims.end() - 2);
+  const int64_t rows = q.dims[q.rank() - 2], depth = q.dims.back();
+  const int64_t columns = std::max<int64_t>(1, random_dim()), width = std::max<int64_t>(1, random_dim());
+  const auto with = [&](int64_t first, int64_t second) {
+    Dims dims = batch;
+    if (random_.chance(0.2)) std::ranges::fill(dims, 1);
+    dims.push_back(first);
+    dims.push_back(second);
+    return dims;
+  };
+  Dims scores = batch, results = batch;
+  scores.insert(scores.end(), {rows, columns});
+  results.insert(results.end(), {rows, width});
+  const Tensor largest{"", f32, scores, 1, 0, 0, false, 0}, last{"", f32, results, 1, 0, 0, false, 0};
+  if (largest.elements() > most_elements || last.elements() > most_elements ||
+      largest.elements() * (depth + width) > 600000)
+    return;
+  const bool turned = random_.chance(0.5);
+  auto keys = fresh(q.dtype, turned ? with(columns, depth) : with(depth, columns), 0);
+  auto product = summed(q, w_.values[keys], static_cast<double>(depth));
+  product.dims = scores;
+  auto key_text = w_.use(keys);
+  if (turned) {
+    auto turned_keys = w_.values[keys];
+    std::swap(turned_keys.dims[turned_keys.rank() - 1], turned_keys.dims[turned_keys.rank() - 2]);
+    std::vector<size_t> order(turned_keys.rank());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    key_text = w_.use(
+        w_.node(turned_keys, fmt::format("transpose({}) {{perm = [{}]}}", key_text, fmt::join(order, ", "))));
+  }
+  auto made = w_.node(product, fmt::format("matmul({}, {})", w_.use(*k), key_text));
+  if (random_.chance(0.5)) {
+    auto bounded = computed(product, 1, product.error);
+    made = w_.node(bounded, fmt::format("tanh({})", w_.use(made)));
+  }
+  if (random_.chance(0.4)) {
+    const auto mask = fresh(q.dtype, {rows, columns}, 0);
+    const auto& m = w_.values[mask];
+    auto masked =
+        computed(w_.values[made], w_.values[made].magnitude + m.magnitude, w_.values[made].error + m.error);
+    masked.special = masked.special || m.special;
+    made = w_.node(masked, fmt::format("add({}, {})", w_.use(made), w_.use(mask)));
+  }
+  const auto t = w_.values[made];
+  if (t.error >= 0.05) return;
+  const double error = 2 * t.error + epsilon_of(t.dtype) * t.magnitude +
+                       static_cast<double>(columns) * epsilon_of(compute_type(t.dtype));
+  const auto shares = w_.node(computed(t, 1, error), fmt::format("softmax({}) {{axis = -1}}", w_.use(made)));
+  const auto values = fresh(q.dtype, with(columns, width), 0);
+  auto r = summed(w_.values[shares], w_.values[values], static_cast<double>(columns));
+  r.dims = results;
+  emit(r, fmt::format("matmul({}, {})", w_.use(shares), w_.use(values)));
 }
 
 std::optional<size_t> Generator::image() {

@@ -44,6 +44,8 @@ class KernelContext {
   /// Pointer to the start of a buffer (its `offset` not added). A LOCAL of few bytes is a stack slot that becomes a
   /// register, a larger one lies in the workspace.
   llvm::Value* base(loop::BufferId buffer) const { return bases_[buffer]; }
+  /// From here on the buffer is addressed from this pointer.
+  void move_base(loop::BufferId buffer, llvm::Value* base) { bases_[buffer] = base; }
   /// Marks a load or store of a buffer as apart from the other buffers'. Buffers may share memory only where each
   /// point reads what it overwrites.
   void mark(llvm::Instruction* access, loop::BufferId buffer);
