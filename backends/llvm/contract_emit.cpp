@@ -401,9 +401,10 @@ class ContractEmitter {
     body_.start(point_at(row, column));
     auto* element = body_.index(operand.address);
     const int64_t offset = context_.kernel.buffers[buffer_of(operand)].offset;
-    return at(context_.storage_type(load_dtype(operand)), context_.base(buffer_of(operand)),
-              builder_.CreateAdd(builder_.CreateAdd(element, context_.i64(offset)),
-                                 times(depth_from_, operand.step)));
+    // Not `at`: the base of rows that a block keeps lies before them.
+    return builder_.CreateGEP(context_.storage_type(load_dtype(operand)), context_.base(buffer_of(operand)),
+                              builder_.CreateAdd(builder_.CreateAdd(element, context_.i64(offset)),
+                                                 times(depth_from_, operand.step)));
   }
 
   llvm::Value* batch_number(const Operand& operand, llvm::Value* row, llvm::Value* column) {

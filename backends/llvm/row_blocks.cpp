@@ -13,7 +13,7 @@
 namespace ferrite::emitter {
 namespace {
 
-constexpr int64_t most_rows = 48;      // more share what is packed with no more gain
+constexpr int64_t most_rows = 64;      // more share what is packed with no more gain
 constexpr int64_t wanted_tasks = 32;   // for many workers to be balanced
 constexpr int64_t even_elements = 16;  // rows of a block begin at lines of the cache
 
@@ -139,8 +139,11 @@ std::optional<RowBlocks> plan_row_blocks(const Target& target, loop::Kernel& ker
     row_bytes += result.kept[b] * KernelContext::storage_bytes(kernel.buffers[b].dtype);
   const int64_t outer = points_of(shared.first(shared.size() - 1));
   const int64_t wanted_blocks = (wanted_tasks + outer - 1) / outer;
-  const int64_t rows = std::min({most_rows, target.l2_bytes / 2 / row_bytes, extent / wanted_blocks});
-  result.rows = std::max(unit, rows / unit * unit);
+  const int64_t most =
+      std::max(unit, std::min({most_rows, target.l2_bytes / 2 / row_bytes, extent / wanted_blocks}));
+  // Blocks of about the same size, which hold whole register blocks.
+  const int64_t blocks = (extent + most - 1) / most, rows = (extent + blocks - 1) / blocks;
+  result.rows = (rows + unit - 1) / unit * unit;
   for (auto& plan : result.contracts)
     if (plan) plan->tile_rows = result.rows;
   for (loop::BufferId b = 0; b < kernel.buffers.size(); ++b)

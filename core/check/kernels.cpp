@@ -396,20 +396,20 @@ std::vector<KernelCase> contract_cases(DType dtype) {
   {
     // Attention without its exponentials: rows of one product are summed, changed, and rows of another.
     Text text;
-    const auto q = text.input(dtype, {2, 13, 9}), k = text.input(dtype, {2, 9, 21}),
-               v = text.input(dtype, {2, 21, 17}), out = text.output(dtype, {2, 13, 17}),
-               scores = text.temporary(dtype, {2, 13, 21}), most = text.temporary(dtype, {2, 13, 1}),
-               shares = text.temporary(dtype, {2, 13, 21});
-    text.line("contract gemm (i0 < 2, i1 < 13, i2 < 21, reduce r0 < 9) of %0, %1 {{");
+    const auto q = text.input(dtype, {2, 26, 9}), k = text.input(dtype, {2, 9, 21}),
+               v = text.input(dtype, {2, 21, 17}), out = text.output(dtype, {2, 26, 17}),
+               scores = text.temporary(dtype, {2, 26, 21}), most = text.temporary(dtype, {2, 26, 1}),
+               shares = text.temporary(dtype, {2, 26, 21});
+    text.line("contract gemm (i0 < 2, i1 < 26, i2 < 21, reduce r0 < 9) of %0, %1 {{");
     text.line("  %0 = load {}[i0, i1, r0] : {}\n  %1 = load {}[i0, r0, i2] : {}", q, type, k, type);
     finish(text, scores, "[i0, i1, i2]", 0, 1);
-    text.line("reduce (i0 < 2, i1 < 13, reduce r0 < 21) {{\n  %0 = load {}[i0, i1, r0] : {}", scores, type);
+    text.line("reduce (i0 < 2, i1 < 26, reduce r0 < 21) {{\n  %0 = load {}[i0, i1, r0] : {}", scores, type);
     text.line("  reduction 0 = max %0 : {0}\n  %1 = reduced 0 : {0}\n  store {1}[i0, i1, 0] = %1\n}}", type,
               most);
-    text.line("map (i0 < 2, i1 < 13, i2 < 21) {{\n  %0 = load {}[i0, i1, i2] : {}", scores, type);
+    text.line("map (i0 < 2, i1 < 26, i2 < 21) {{\n  %0 = load {}[i0, i1, i2] : {}", scores, type);
     text.line("  %1 = load {}[i0, i1, 0] : {}\n  %2 = sub %1, %0\n  store {}[i0, i1, i2] = %2\n}}", most,
               type, shares);
-    text.line("contract gemm (i0 < 2, i1 < 13, i2 < 17, reduce r0 < 21) of %0, %1 {{");
+    text.line("contract gemm (i0 < 2, i1 < 26, i2 < 17, reduce r0 < 21) of %0, %1 {{");
     text.line("  %0 = load {}[i0, i1, r0] : {}\n  %1 = load {}[i0, r0, i2] : {}", shares, type, v, type);
     finish(text, out, "[i0, i1, i2]", 0, 1);
     KernelCase rows{

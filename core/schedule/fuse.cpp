@@ -20,8 +20,9 @@ namespace {
 constexpr size_t most_neighbours = 4;
 /// Side by side, statements whose inner loops are shorter than this lose more by being cut into rows than they read twice.
 constexpr int64_t least_row = 64;
-/// Rows of products that a code generator has at a time at least, so that each column serves several.
-constexpr int64_t rows_at_a_time = 8;
+/// Rows of products that a code generator has at a time at least, so that each column serves several; and fewer of them than these
+/// are done sooner by kernels of their own.
+constexpr int64_t rows_at_a_time = 8, least_rows = 24;
 /// What those columns may take, for each byte that may lie between the parts of an iteration.
 constexpr int64_t columns_for_local = 4;
 
@@ -134,6 +135,12 @@ class Fuser {
     std::string category = refusal(edge, a, b, shared, text);
     if (category == other_order && edge.buffer != none)
       category = reorder(edge, a, b, shared, text, std::move(category));
+    // What is a map yet may be in a group of rows by then.
+    if (deferring_ && !category.empty() && !edge.reads && edge.buffer != none &&
+        !contractions(members(groups_[a], groups_[b])).empty()) {
+      deferred_.push_back(edge);
+      return;
+    }
     LedgerRecord record{"fusion",
                         origin_names(program_.statements[edge.first]),
                         origin_names(program_.statements[edge.second]),
@@ -347,29 +354,39 @@ class Fuser {
   }
 
   /// Whether a contraction inside of so many shared loops makes, along the last of them, rows that multiply the same columns, which
-  /// caches hold. Neither operand is a constant: those are better packed, for a kernel of their own.
+  /// caches hold. Neither operand is a constant: those are better packed, for a kernel of their own. Convolutions have another way.
   bool is_product_by_rows(uint32_t number, uint32_t shared) const {
     const auto& product = program_.statements[number];
-    if (shared == 0 || product.parallel_count() <= shared || product.vars[shared - 1].extent < 2)
+    if (shared == 0 || product.parallel_count() <= shared || product.contract_kind == FE_CONTRACT_CONV)
       return false;
-    int by_row = 0;
-    for (OpId factor : {product.contract_a, product.contract_b}) {
-      const auto& load = product.ops[factor];
-      if (load.code != FE_OP_LOAD || is_constant(program_.storage(load.buffer))) return false;
-      const auto depends = [&](const Var& var) {
-        return std::ranges::any_of(
-            load.index, [&](index::Expr expr) { return program_.pool.depends_on(expr, var.symbol); });
-      };
-      if (depends(product.vars[shared - 1])) {
-        ++by_row;
-        continue;
+    const auto load_of = [&](OpId factor) -> const BodyOp& { return product.ops[factor]; };
+    const auto *row = &load_of(product.contract_a), *column = &load_of(product.contract_b);
+    const auto depends = [&](const BodyOp& load, const Var& var) {
+      return std::ranges::any_of(
+          load.index, [&](index::Expr expr) { return program_.pool.depends_on(expr, var.symbol); });
+    };
+    const auto& rows = product.vars[shared - 1];
+    if (!depends(*row, rows)) std::swap(row, column);
+    if (rows.extent < least_rows || !depends(*row, rows) || depends(*column, rows)) return false;
+    for (const auto* load : {row, column})
+      if (load->code != FE_OP_LOAD || is_constant(program_.storage(load->buffer))) return false;
+    int64_t points = 1, bytes = bits_of(column->dtype) / 8, columns = 1;
+    for (size_t k = 0; k < product.vars.size(); ++k) {
+      const auto& var = product.vars[k];
+      if (var.extent == 1 || k + 1 == shared) continue;
+      const bool of_row = depends(*row, var), of_column = depends(*column, var);
+      if (k + 1 < shared) {
+        points *= of_column ? var.extent : 1;  // points with the same columns are rows of one product
+      } else if (var.kind == VarKind::reduction) {
+        bytes *= of_column ? var.extent : 1;
+      } else if (of_row && !of_column) {
+        return false;  // rows beside the rows
+      } else {
+        bytes *= var.extent;
+        columns *= of_row ? 1 : var.extent;
       }
-      int64_t bytes = bits_of(load.dtype) / 8;
-      for (size_t k = shared; k < product.vars.size(); ++k)
-        if (depends(product.vars[k])) bytes *= product.vars[k].extent;
-      if (bytes > columns_for_local * limits_.local_bytes) return false;
     }
-    return by_row == 1;
+    return points > 1 && columns > 1 && bytes <= columns_for_local * limits_.local_bytes;
   }
 
   bool is_constant(BufferId storage) const {
