@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "core/support/suggest.h"
+
 namespace ferrite::cli {
 
 int exit_status(const Error& error) {
@@ -142,7 +144,27 @@ void DeviceOptions::add_to(CLI::App& command) {
                   "Write a decisions lock: which candidate each kernel got")
       ->type_name("FILE")
       ->check(not_empty);
-  command.add_flag("--no-fuse", no_fuse, "Make every statement a kernel of its own");
+  command.add_flag_callback(
+      "--no-fuse", [this] { without.add(core::schedule::Feature::fuse); },
+      "Make every statement a kernel of its own; the same as --without fuse");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--without",
+          [this](const std::vector<std::string>& names) {
+            for (const auto& name : names) without.add(*core::schedule::feature_named(name));
+          },
+          fmt::format("Switch features of the scheduler off: a comma-separated list of {}",
+                      fmt::join(core::schedule::feature_names, ", ")))
+      ->type_name("FEATURE,...")
+      ->delimiter(',')
+      ->check([](const std::string& name) {
+        return core::schedule::feature_named(name)
+                   ? std::string()
+                   : fmt::format("there is no feature '{}'; there are {}{}", name,
+                                 fmt::join(core::schedule::feature_names, ", "),
+                                 core::did_you_mean(name, core::schedule::feature_names));
+      })
+      ->allow_extra_args(false);
 }
 
 core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline& pipeline) const {
@@ -151,7 +173,8 @@ core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline
   if (device.empty()) options.device_where = pipeline.device_where;
   options.threads = threads ? *threads : pipeline.threads.value_or(0);
   options.jobs = compile_jobs;
-  options.fuse = !no_fuse && pipeline.fuse.value_or(true);
+  options.without = pipeline.without;
+  options.without.add(without);
   options.cache = core::cache::kernel_folder(cache.empty() ? pipeline.cache : cache);
   const auto mode = !tune.empty() ? tune : pipeline.tune.value_or("cached");
   core::tune::read_mode(mode, options.tune);

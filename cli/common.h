@@ -68,11 +68,11 @@ void report(const core::trust::PassCheck* check);
 /// How programs are compiled and run.
 struct DeviceOptions {
   std::string device;
-  std::optional<int64_t> threads;  ///< 0: as many as the machine has processors
-  int64_t compile_jobs = 0;        ///< 0: as many as there are threads
-  bool no_fuse = false;
-  std::string cache;  ///< "on", "off" or a folder; empty: as the manifest says
-  std::string tune;   ///< "off", "cached" or seconds; empty: as the manifest says
+  std::optional<int64_t> threads;    ///< 0: as many as the machine has processors
+  int64_t compile_jobs = 0;          ///< 0: as many as there are threads
+  core::schedule::Features without;  ///< by --without and --no-fuse
+  std::string cache;                 ///< "on", "off" or a folder; empty: as the manifest says
+  std::string tune;                  ///< "off", "cached" or seconds; empty: as the manifest says
   std::string decisions, lock_decisions;
 
   void add_to(CLI::App& command);

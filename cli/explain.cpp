@@ -165,7 +165,8 @@ Result<void> explain(const Options& options) {
   report(opened.check.get());
   const auto& stats = program->compilation.stats;
   if (!options.why_not.empty())
-    return explain_pair(program->ledger.records(), options.why_not, opened.compile.fuse);
+    return explain_pair(program->ledger.records(), options.why_not,
+                        !opened.compile.without.has(core::schedule::Feature::fuse));
   if (options.json) {
     fmt::print("{}\n", core::ledger_json(program->ledger));
     return {};

@@ -144,7 +144,7 @@ std::vector<std::string> child_arguments(const Options& options, const core::plu
   else if (pipeline.threads.value_or(0) == 0)
     add("--threads", "1");
   add("--device", options.device.device);
-  if (options.device.no_fuse) result.emplace_back("--no-fuse");
+  add("--without", options.device.without.text());
   add("--manifest", options.pipeline.manifest);
   for (const auto& plugin : options.pipeline.plugins) add("--plugin", plugin);
   add("--trust", options.pipeline.trust);

@@ -241,6 +241,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     if (done) watch.end();
     return done;
   };
+  using schedule::Feature;
+  const auto does = [&](Feature feature) { return !options.without.has(feature); };
   auto hook = [&](std::string_view phase) {
     return plugin::run_phase(phase, c.graph, registry, gate, ledger);
   };
@@ -299,18 +301,26 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     c.stats.compile_ms = milliseconds_since(start) - c.stats.init_ms;
     return c;
   }
+  for (size_t k = 0; k < schedule::feature_count; ++k)
+    if (const auto feature = static_cast<Feature>(k); !does(feature))
+      ledger.add({"feature",
+                  std::string(schedule::name_of(feature)),
+                  {},
+                  "off",
+                  {},
+                  std::string(schedule::doc_of(feature))});
   // Producers go into their consumers before groups are formed, so that fusion sees real traffic only.
   if (enters("inline")) {
-    schedule::inline_producers(*c.program, ledger);
-    schedule::cut_loops(*c.program);
+    if (does(Feature::inline_producers)) schedule::inline_producers(*c.program, ledger);
+    if (does(Feature::cut_loops)) schedule::cut_loops(*c.program);
     // What the model changes of its inputs is changed there.
-    schedule::reinplace(*c.program, ledger);
+    if (does(Feature::in_place)) schedule::reinplace(*c.program, ledger);
     FE_CHECK(loop::verify(*c.program));
     show("loops", "inline", c);
   }
   // What convolutions touch is stored with the channels innermost, over the whole program.
   if (enters("layout")) {
-    schedule::choose_layouts(*c.program, ledger);
+    if (does(Feature::layout)) schedule::choose_layouts(*c.program, ledger);
     FE_CHECK(loop::verify(*c.program));
     show("loops", "layout", c);
   }
@@ -324,7 +334,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   plugin::CostModels costs(registry.cost_models(), ledger);
   if (enters("fuse")) {
     schedule::FusionLimits limits;
-    limits.fuse = options.fuse;
+    limits.without = options.without;
     limits.local_bytes = devices.back()->generators().front().target.local_bytes;
     for (const auto& device : devices)
       for (const auto& generator : device->generators())
@@ -342,14 +352,12 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     // Groups are final: maps move into the statement whose loops they share.
     schedule::drop_unread(*c.schedule);
     // Reductions over rows go where rows are at hand; one with few results is divided, so that all workers have a part of it.
-    if (options.fuse) {
-      schedule::mix_orders(*c.schedule, ledger);
-      schedule::split_reductions(*c.schedule, ledger);
-    }
+    if (does(Feature::fuse) && does(Feature::mixed_orders)) schedule::mix_orders(*c.schedule, ledger);
+    if (does(Feature::fuse) && does(Feature::split)) schedule::split_reductions(*c.schedule, ledger);
     // Rows of large buffers lie as far apart as the target wants.
-    schedule::pad_rows(*c.schedule, row_padding(devices), ledger);
+    if (does(Feature::padding)) schedule::pad_rows(*c.schedule, row_padding(devices), ledger);
     // Kernels run in an order in which less has to live at a time.
-    schedule::order_for_memory(*c.schedule);
+    if (does(Feature::memory_order)) schedule::order_for_memory(*c.schedule);
     if (place::has_libraries(devices)) {
       parts = *c.schedule;
       schedule::expose_epilogues(*parts);
@@ -393,10 +401,12 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
       FE_CHECK(
           place::select_libraries(groups, *parts, placement, devices, costs, refusals, ledger, decisions));
     // Where most lives at a time, results take the place of operands that nobody reads again.
-    std::vector<bool> in_place;
-    for (const auto& choice : placement)
-      in_place.push_back(!choice.compiler && choice.device + 1 == devices.size());
-    schedule::store_in_place(groups, in_place, ledger);
+    if (does(Feature::in_place)) {
+      std::vector<bool> allowed;
+      for (const auto& choice : placement)
+        allowed.push_back(!choice.compiler && choice.device + 1 == devices.size());
+      schedule::store_in_place(groups, allowed, ledger);
+    }
     run::Builder builder(groups, devices, placement, regions, build, refusals, ledger);
     // A kernel for each group, and the cheapest candidate that is proposed for it.
     FE_CHECK(c.kernel ? builder.select(*c.kernel) : builder.select());

@@ -34,11 +34,11 @@ struct CompileOptions {
   std::string device_where;  ///< file:line:col where a manifest names it; empty: none does
   std::string
       target;  ///< what the last device's providers compile for, as they describe targets; empty: what it is
-  bool load = true;        ///< else the program cannot run here; it goes into a package
-  bool recompile = false;  ///< of a package: its graph, as if it were a model
-  int64_t threads = 0;     ///< workers; 0 = the machine's
-  int64_t jobs = 0;        ///< kernels that compile at a time; 0 = as many as there are workers
-  bool fuse = true;
+  bool load = true;                      ///< else the program cannot run here; it goes into a package
+  bool recompile = false;                ///< of a package: its graph, as if it were a model
+  int64_t threads = 0;                   ///< workers; 0 = the machine's
+  int64_t jobs = 0;                      ///< kernels that compile at a time; 0 = as many as there are workers
+  schedule::Features without;            ///< features of the scheduler that are switched off
   std::vector<std::string> only_passes;  ///< not empty: run these passes only
   std::string from, to;  ///< stages; empty = the first that the source enters, all and then the link
   plugin::PassWatcher* watcher = nullptr;  ///< of the passes over graphs; outlives the compilation

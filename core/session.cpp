@@ -265,7 +265,7 @@ Compilation packaged(const package::Package& package, std::shared_ptr<run::Execu
 Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int64_t>> input_dims,
                                                 const CompileOptions& options) {
   std::string key =
-      fmt::format("{}/{}/{}/{}", options.device, options.threads, options.fuse, options.recompile);
+      fmt::format("{}/{}/{}/{}", options.device, options.threads, options.without.text(), options.recompile);
   for (const auto& dims : input_dims) key += fmt::format(";{}", fmt::join(dims, ","));
   std::shared_ptr<Entry> entry;
   {

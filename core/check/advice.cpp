@@ -169,7 +169,7 @@ std::vector<kernel::FlatKernel> kernels_of(std::vector<graph::Graph> graphs,
     if (!program) continue;
     Ledger ledger;
     schedule::FusionLimits limits;
-    limits.fuse = false;
+    limits.without.add(schedule::Feature::fuse);
     const auto schedule = schedule::fuse(std::move(*program), {}, limits, ledger);
     const schedule::KernelMaker maker(schedule);
     for (size_t g = 0; g < schedule.groups.size(); ++g) {

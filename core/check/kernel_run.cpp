@@ -138,7 +138,7 @@ double ulp_between(DType dtype, const std::byte* expected, const std::byte* actu
 Result<schedule::Schedule> schedule_of(const KernelCase& kernel) {
   FE_TRY(auto program, loop::parse_program(kernel.text, kernel.name));
   schedule::FusionLimits limits;
-  limits.fuse = kernel.fused;
+  if (!kernel.fused) limits.without.add(schedule::Feature::fuse);
   Ledger ledger;
   return schedule::fuse(std::move(program), {}, limits, ledger);
 }

@@ -160,7 +160,7 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
     session->options.device = pipeline.device.value_or(session->options.device);
     session->options.device_where = pipeline.device_where;
     session->options.threads = pipeline.threads.value_or(0);
-    session->options.fuse = pipeline.fuse.value_or(true);
+    session->options.without = pipeline.without;
     session->options.cache = cache::kernel_folder(pipeline.cache);
     tune::read_mode(pipeline.tune.value_or("cached"), session->options.tune);
     session->options.tune.folder = tune::store_folder(session->options.cache);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/plugin/registry.h"
+#include "core/schedule/features.h"
 #include "core/support/error.h"
 
 namespace ferrite::core::plugin {
@@ -48,7 +49,7 @@ struct Pipeline {
   std::optional<std::string> device;     ///< [pipeline] device
   std::string device_where;              ///< file:line:col of it; empty: no manifest names it
   std::optional<int64_t> threads;        ///< [pipeline] threads
-  std::optional<bool> fuse;              ///< [pipeline] fuse
+  schedule::Features without;            ///< [pipeline] without; `fuse` by [pipeline] fuse too
   std::optional<Trust> trust;            ///< none: on
   std::optional<std::string> tune;       ///< [pipeline] tune: "off", "cached" or seconds; none: cached
   std::optional<std::string> cache;      ///< [pipeline] cache: "on", "off" or a folder; none: on

@@ -246,7 +246,10 @@ Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::st
   const auto settings = part.table("pipeline");
   if (!settings) return {};
   auto& pipeline = content_.pipeline;
-  if (auto fuse = settings->boolean("fuse")) pipeline.fuse = fuse;
+  using schedule::Feature;
+  if (auto fuse = settings->boolean("fuse"))
+    *fuse ? pipeline.without.remove(Feature::fuse) : pipeline.without.add(Feature::fuse);
+  for (const auto& name : settings->strings("without")) pipeline.without.add(*schedule::feature_named(name));
   if (auto device = settings->string("device")) {
     if (!are_devices(*device))
       return at(

@@ -2,6 +2,7 @@
 // The keys that the readers of manifests, descriptors and lock files know: the one place where a key is added.
 #include "core/plugin/phases.h"
 #include "core/plugin/schema.h"
+#include "core/schedule/features.h"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -162,7 +163,15 @@ constexpr Key pipeline_keys[] = {
      .type = KeyType::boolean,
      .absent = "true",
      .example = "false",
-     .doc = "false: statements are not grouped into kernels"},
+     .doc = "false: statements are not grouped into kernels, as by `without = [\"fuse\"]`"},
+    {.name = "without",
+     .type = KeyType::strings,
+     .absent = "none",
+     .example = "[\"split\"]",
+     .doc =
+         "[features of the scheduler](seeing.md#which-feature-is-to-blame) that are switched off, added to "
+         "those of what is extended",
+     .choices = schedule::feature_names},
     {.name = "threads",
      .type = KeyType::integer,
      .absent = "0",

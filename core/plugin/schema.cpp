@@ -112,7 +112,8 @@ std::string type_text(const Key& key) {
                                                    : std::string("integer");
     case KeyType::boolean: return "true or false";
     case KeyType::string: return key.choices.empty() ? "string" : joined_choices(key);
-    case KeyType::strings: return "list of strings";
+    case KeyType::strings:
+      return key.choices.empty() ? "list of strings" : fmt::format("list of {}", joined_choices(key));
     case KeyType::string_or_strings:
       return key.choices.empty() ? "string or list of them"
                                  : fmt::format("{}, or a list of them", joined_choices(key));

@@ -74,12 +74,14 @@ class Fuser {
   }
 
   std::vector<Group> run() {
-    if (limits_.fuse) {
+    if (does(Feature::fuse)) {
       for (auto [a, b] : requests_.forced) attempt({a, b, none, false, 0});
       // What is written and read first: a value that never reaches memory saves more than one that is read once less.
       auto edges = by_bytes(written_and_read());
-      const auto reads = by_bytes(read_twice());
-      edges.insert(edges.end(), reads.begin(), reads.end());
+      if (does(Feature::side_by_side)) {
+        const auto reads = by_bytes(read_twice());
+        edges.insert(edges.end(), reads.begin(), reads.end());
+      }
       for (const size_t k : order_of(edges)) attempt(edges[k]);
       // Products join whole rows, once these are what they are to be.
       deferring_ = false;
@@ -89,6 +91,7 @@ class Fuser {
   }
 
  private:
+  bool does(Feature feature) const { return !limits_.without.has(feature); }
   static std::vector<Edge> by_bytes(std::vector<Edge> edges) {
     std::stable_sort(edges.begin(), edges.end(),
                      [](const Edge& x, const Edge& y) { return x.bytes > y.bytes; });
@@ -133,7 +136,7 @@ class Fuser {
     std::string text;
     uint32_t shared = 0;
     std::string category = refusal(edge, a, b, shared, text);
-    if (category == other_order && edge.buffer != none)
+    if (category == other_order && edge.buffer != none && does(Feature::reorder))
       category = reorder(edge, a, b, shared, text, std::move(category));
     // What is a map yet may be in a group of rows by then.
     if (deferring_ && !category.empty() && !edge.reads && edge.buffer != none &&
@@ -335,6 +338,7 @@ class Fuser {
   /// How many loops a kernel of both groups shares where it makes and takes rows of products, as attention does: scores, their
   /// softmax, its product with the values. 0 where it is no such kernel.
   uint32_t rows_of_products(const Edge& edge, uint32_t a, uint32_t b) const {
+    if (!does(Feature::rows_of_products)) return 0;
     const auto all = members(groups_[a], groups_[b]);
     const auto products = contractions(all);
     if (products.empty() || edge.reads || edge.buffer == none) return 0;

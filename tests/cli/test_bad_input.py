@@ -112,6 +112,11 @@ class Usage(BadInputTest):
             with self.subTest(option=option):
                 self.refused(USAGE, "FE-C01", option, "the value is empty", "run", "fixed.fe", option, "")
 
+    def test_features(self):
+        self.refused(USAGE, "FE-C01", "--without", "did you mean 'split'?", "run", "fixed.fe", "--without", "spilt")
+        self.refused(USAGE, "FE-C01", "--without", "there are inline, cut_loops", "run", "fixed.fe", "--without", "split,zzz")
+        self.accepted("run", "--without", "split,layout", "fixed.fe")
+
     def test_version(self):
         self.assertEqual(self.accepted("--version").stdout, self.accepted("version").stdout)
 

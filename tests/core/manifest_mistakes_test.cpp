@@ -59,6 +59,8 @@ TEST_F(Mistakes, InAManifest) {
            {"[pipeline]\nthreads = 5000", "FE-M17 5:11", "is 0 to 4096"},
            {"[pipeline]\nfuse = \"no\"", "FE-M03 5:8", "must be true or false"},
            {"[pipeline]\ntrust = \"strikt\"", "FE-M03 5:9", "did you mean 'strict'?"},
+           {"[pipeline]\nwithout = [\"layout\", \"spilt\"]", "FE-M03 5:22", "did you mean 'split'?"},
+           {"[pipeline]\nwithout = \"split\"", "FE-M03 5:11", "must be a list of strings"},
            {fuse + "process = { memory_mib = 1 }", "FE-M17 6:26", "is 64 to 16777216"},
            {"disable = [\"acme.fuse\"]", "FE-M05 4:12", "drop it"},
            {"enable = [\"acme.fuze\"]", "FE-M05 4:11", "did you mean 'acme.fuse'?"},

@@ -19,6 +19,7 @@ enabled = false
 after = ["acme.first"]
 [pipeline]
 fuse = false
+without = ["split"]
 threads = 3
 )");
   ASSERT_TRUE(pipeline) << pipeline.error().message();
@@ -51,7 +52,7 @@ threads = 3
   EXPECT_EQ(pipeline->plugins[1].library, (folder_ / "plugins/libbase.so").string());
   ASSERT_EQ(pipeline->passes.size(), 1u);
   EXPECT_EQ(pipeline->passes[0].enabled, false);
-  EXPECT_EQ(pipeline->fuse, false);
+  EXPECT_EQ(pipeline->without.text(), "fuse,split");
   EXPECT_EQ(pipeline->threads, 3);
 }
 

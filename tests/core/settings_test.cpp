@@ -137,12 +137,14 @@ TEST_F(Manifest, PutsAProfileOverTheRest) {
   const std::string text = R"(enable = ["acme.fuse"]
 [pipeline]
 threads = 4
+without = ["split", "fuse"]
 [profile.debug]
 enable = ["acme.base"]
 disable = ["acme.fuse"]
 [profile.debug.pipeline]
 threads = 1
 trust = "strict"
+without = ["layout", "split"]
 [profile.fast.pipeline]
 fuse = true
 )";
@@ -150,6 +152,7 @@ fuse = true
   ASSERT_TRUE(plain) << plain.error().message();
   EXPECT_EQ(plain->plugins[0].id, "acme.fuse");
   EXPECT_EQ(plain->threads, 4);
+  EXPECT_EQ(plain->without.text(), "fuse,split");
   EXPECT_EQ(plain->profiles, (std::vector<std::string>{"debug", "fast"}));
   auto debug = read(text, {"", {}, "debug"});
   ASSERT_TRUE(debug) << debug.error().message();
@@ -157,6 +160,10 @@ fuse = true
   EXPECT_EQ(debug->plugins[0].id, "acme.base");
   EXPECT_EQ(debug->threads, 1);
   EXPECT_EQ(debug->trust, Trust::strict);
+  EXPECT_EQ(debug->without.text(), "layout,fuse,split");
+  auto fast = read(text, {"", {}, "fast"});
+  ASSERT_TRUE(fast) << fast.error().message();
+  EXPECT_EQ(fast->without.text(), "split");
   EXPECT_EQ(fault(text, {"", {}, "debgu"}), "FE-M19 --profile debgu");
   EXPECT_NE(text_.find("did you mean 'debug'?"), std::string::npos) << text_;
   EXPECT_EQ(fault("[profile.x]\nextends = \"none\""), "FE-M02 5:1");
@@ -188,6 +195,8 @@ TEST(Schema, DescribesEveryKeyOnce) {
   EXPECT_EQ(plugin["on_error"]["enum"], nlohmann::json::array({"fail", "skip"}));
   EXPECT_EQ(plugin["on_error"]["default"], "fail");
   EXPECT_EQ(manifest["properties"]["pipeline"]["properties"]["threads"]["maximum"], 4096);
+  const auto& without = manifest["properties"]["pipeline"]["properties"]["without"];
+  EXPECT_EQ(without["items"]["enum"], nlohmann::json(schedule::feature_names));
   EXPECT_EQ(manifest["required"], nlohmann::json::array({"schema"}));
 }
 

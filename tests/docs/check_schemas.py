@@ -27,6 +27,8 @@ CASES = {
         'schema = 0\nenable = ["acme.fuse"]\n[plugin."acme.fuse"]\non_error = "skip"\n': True,
         'schema = 0\nenable = "acme.fuse"\n': False,
         'schema = 0\n[plugin."acme.fuse"]\non_error = "ignore"\n': False,
+        'schema = 0\n[pipeline]\nwithout = ["split", "layout"]\n': True,
+        'schema = 0\n[pipeline]\nwithout = ["spilt"]\n': False,
         "schema = 0\nenabled = []\n": False,
     },
     "descriptor": {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// random_graphs: random graphs, compiled with and without fusion, against the interpreter, which runs them without any pass.
+// random_graphs: random graphs, compiled with fusion, without it, and without one more feature of the scheduler, each in its turn,
+// against the interpreter, which runs them without any pass.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -24,10 +25,13 @@ using Bytes = std::vector<std::byte>;
 constexpr unsigned seconds_a_graph = 30;
 constexpr uint64_t graphs_a_process = 100;
 
+using core::schedule::Features;
+
 struct Options {
   uint64_t count = 300, seed = 1;
   std::string device = "cpu", dump, json, commit;
   std::optional<int64_t> policy;  ///< seed of the policy that decides at random what is fused
+  Features without;               ///< not empty: graphs are compiled without these only
   bool pad = false;               ///< rows of everything between kernels are padded, however small it is
   bool print = false;
 };
@@ -102,35 +106,69 @@ std::vector<Bytes> inputs_of(const GeneratedGraph& graph, uint64_t seed) {
   return inputs;
 }
 
-/// "" or what is wrong.
-std::string check(const core::Session& session, const GeneratedGraph& graph, uint64_t seed,
-                  const Options& options) {
+/// What is switched off, by variant of a graph.
+std::vector<Features> variants(uint64_t seed, const Options& options) {
+  if (options.without != Features()) return {options.without};
+  std::vector<Features> result(1);
+  if (options.policy) return result;
+  using core::schedule::Feature;
+  for (const auto feature : {Feature::fuse, static_cast<Feature>(seed % core::schedule::feature_count)}) {
+    Features without;
+    without.add(feature);
+    if (without != result.back()) result.push_back(without);
+  }
+  return result;
+}
+
+std::string name_of(const Features& variant, const Options& options) {
+  const std::string fused = options.policy ? "fused at random" : "fused";
+  return variant == Features()
+             ? fused
+             : fmt::format("{}without {}", options.policy ? fused + ", " : "", variant.text());
+}
+
+/// What tells the parent how far a child is: a letter for each variant that is begun, a verdict behind them.
+constexpr char first_variant = 'a', verdict_right = '+', verdict_wrong = '-';
+
+struct Fault {
+  std::string what;  ///< empty: there is none
+  Features without;  ///< of the variant
+};
+
+/// Writes the letter of each variant to `progress`.
+Fault check(const core::Session& session, const GeneratedGraph& graph, uint64_t seed, int progress,
+            const Options& options) {
   const auto inputs = inputs_of(graph, seed);
   core::CompileOptions reference;
   reference.device = "interpreter";
   reference.only_passes = {"none"};
   auto expected = evaluate(session, graph, inputs, reference);
-  if (!expected) return "reference: " + expected.error().message();
-  for (bool fuse : {true, false}) {
-    if (options.policy && !fuse) continue;  // nothing to decide
+  if (!expected) return {"reference: " + expected.error().message(), options.without};
+  char letter = first_variant;
+  for (const auto& without : variants(seed, options)) {
+    if (write(progress, &letter, 1) != 1) return {"the parent is gone", without};
+    ++letter;
     core::CompileOptions compiled;
     compiled.device = options.device;
-    compiled.fuse = fuse;
-    const char* variant = options.policy ? "fused at random" : fuse ? "fused" : "not fused";
+    compiled.without = without;
+    const auto fault = [&](const std::string& text) {
+      return Fault{fmt::format("{}: {}", name_of(without, options), text), without};
+    };
     auto actual = evaluate(session, graph, inputs, compiled);
-    if (!actual) return fmt::format("{}: {}", variant, actual.error().message());
+    if (!actual) return fault(actual.error().message());
     for (size_t k = 0; k < expected->ports.size(); ++k) {
       auto text = difference(expected->ports[k], actual->tensors[k], expected->tensors[k], graph.absolute[k]);
-      if (!text.empty()) return fmt::format("{}: {}", variant, text);
+      if (!text.empty()) return fault(text);
     }
   }
   return {};
 }
 
-void report(const GeneratedGraph& graph, uint64_t seed, const std::string& what, const Options& options) {
-  fmt::print("seed {}: {}\n{}repeat with: random_graphs --seed {} --count 1 --device {}{}{}\n", seed, what,
-             graph.text, seed, options.device,
-             options.policy ? fmt::format(" --policy {}", *options.policy) : "", options.pad ? " --pad" : "");
+void report(const GeneratedGraph& graph, uint64_t seed, const Fault& fault, const Options& options) {
+  fmt::print(
+      "seed {}: {}\n{}repeat with: random_graphs --seed {} --count 1 --device {}{}{}{}\n", seed, fault.what,
+      graph.text, seed, options.device, options.policy ? fmt::format(" --policy {}", *options.policy) : "",
+      fault.without == Features() ? "" : " --without " + fault.without.text(), options.pad ? " --pad" : "");
   std::fflush(stdout);
   if (options.dump.empty()) return;
   std::error_code failed;
@@ -165,9 +203,9 @@ int run_part(uint64_t first, uint64_t last, int progress, const Options& options
   for (uint64_t seed = first; seed < last; ++seed) {
     alarm(seconds_a_graph);
     const auto graph = generate(seed);
-    auto what = check(**session, graph, seed, options);
-    if (!what.empty()) report(graph, seed, what, options);
-    const char verdict = what.empty() ? '+' : '-';
+    const auto fault = check(**session, graph, seed, progress, options);
+    if (!fault.what.empty()) report(graph, seed, fault, options);
+    const char verdict = fault.what.empty() ? verdict_right : verdict_wrong;
     if (write(progress, &verdict, 1) != 1) return 2;
   }
   return 0;
@@ -191,22 +229,34 @@ int run(const Options& options) {
       _exit(status);
     }
     close(ends[1]);
-    for (char verdict = 0; read(ends[0], &verdict, 1) == 1; ++next) ++(verdict == '+' ? passed : failed);
+    std::optional<size_t> variant;  // that the graph `next` is at
+    for (char mark = 0; read(ends[0], &mark, 1) == 1;) {
+      if (mark != verdict_right && mark != verdict_wrong) {
+        variant = static_cast<size_t>(mark - first_variant);
+        continue;
+      }
+      ++(mark == verdict_right ? passed : failed);
+      ++next;
+      variant.reset();
+    }
     close(ends[0]);
     int status = 0;
     waitpid(child, &status, 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
     if (next == part_end) continue;
-    const std::string what = WTERMSIG(status) == SIGALRM
-                                 ? fmt::format("not done after {} s", seconds_a_graph)
-                                 : fmt::format("the process died of signal {}", WTERMSIG(status));
-    report(generate(next), next, what, options);
+    const std::string end = WTERMSIG(status) == SIGALRM
+                                ? fmt::format("not done after {} s", seconds_a_graph)
+                                : fmt::format("the process died of signal {}", WTERMSIG(status));
+    const auto without = variant ? variants(next, options)[*variant] : options.without;
+    const auto place = variant ? name_of(without, options) : "reference";
+    report(generate(next), next, {fmt::format("{}: {}", place, end), without}, options);
     ++crashed;
     ++next;
   }
-  fmt::print("{} graphs from seed {}{}{}: {} passed, {} failed, {} crashed\n", options.count, first,
-             options.policy ? ", fused at random" : "", options.pad ? ", rows padded" : "", passed, failed,
-             crashed);
+  fmt::print("{} graphs from seed {}{}{}{}: {} passed, {} failed, {} crashed\n", options.count, first,
+             options.policy ? ", fused at random" : "",
+             options.without == Features() ? "" : ", without " + options.without.text(),
+             options.pad ? ", rows padded" : "", passed, failed, crashed);
   if (!options.json.empty()) {
     std::ofstream(options.json) << fmt::format(
         "{{\"commit\": \"{}\", \"seed\": {}, \"graphs\": {}, \"passed\": {}, \"failed\": {}, \"crashed\": "
@@ -227,6 +277,17 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "The first seed; each graph has its own")->capture_default_str();
   app.add_option("--device", options.device, "What to compile for")->capture_default_str();
   app.add_option("--policy", options.policy, "Fuse what a policy with this seed says, at random");
+  app.add_option_function<std::vector<std::string>>(
+         "--without",
+         [&](const std::vector<std::string>& names) {
+           for (const auto& name : names) options.without.add(*ferrite::core::schedule::feature_named(name));
+         },
+         "Compile without these features only; by default with all, without fuse, and without one by the "
+         "seed")
+      ->delimiter(',')
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(ferrite::core::schedule::feature_names),
+                                                     std::end(ferrite::core::schedule::feature_names))))
+      ->allow_extra_args(false);
   app.add_flag("--pad", options.pad, "Pad the rows of all that lies between kernels");
   app.add_option("--dump-failing", options.dump,
                  "Write graphs that fail, and their inputs, into this folder");
