@@ -8,7 +8,7 @@ Prints one line a violation, `file:line: what and why`; exit status 1 when there
   includes   nothing under plugins/, passes/, backends/, sdk/ includes a core header; core/, cli/, sdk/ include no
              header of LLVM and their CMake files do not name it
   ops        no string literal in core/ equals the name of an op that plugins/std registers, apart from the keywords
-             of the text forms in the files that read and write them
+             of the text forms in the files that read and write them, and the names of the scheduler's features
   vendors    a vendor's words stand only in the folders of its own backend or provider, in tests/, bench/, docs/ and
              the README
   text       licence line first, a guard in headers, no marks of unfinished work, no paths or hosts of one
@@ -42,8 +42,9 @@ REGISTERED = re.compile(r'\bop_def\(\s*"([^"]+)"')
 TABLED = re.compile(r'\{\s*"([a-z][\w.]*)",\s*Prim::')
 # Words of the text forms (docs/text.md) that are also names of ops, and where they may stand.
 TEXT_KEYWORDS = {"div", "mod", "min", "max", "cast", "bitcast", "where", "constant"}
-# The one table of the loop text's keywords (statement kinds, store modes, index modes); every word there is text.
-KEYWORD_TABLE = "core/loop/keywords.h"
+# The one table of the loop text's keywords (statement kinds, store modes, index modes), every word of which is text, and that
+# of the names of the scheduler's features.
+NAME_TABLES = ("core/loop/keywords.h", "core/schedule/features.h")
 TEXT_FILES = re.compile(r"^core/(?:text/|[\w/]*(?:parse|print|text|read|write)\w*\.)")
 
 # Whole words, after identifiers are taken apart at underscores and at capitals; plus the folders that may use them.
@@ -138,7 +139,7 @@ def op_name_rule(tree: Tree) -> Iterator[Violation]:
     for name, text in tree.under(("core/",), CPP_SUFFIXES):
         for match in CPP_TOKEN.finditer(text):
             literal = match["text"]
-            if literal not in names or name == KEYWORD_TABLE or (literal in TEXT_KEYWORDS and TEXT_FILES.match(name)):
+            if literal not in names or name in NAME_TABLES or (literal in TEXT_KEYWORDS and TEXT_FILES.match(name)):
                 continue
             yield name, line_of(text, match.start()), f'the literal "{literal}" is the name of an op: core knows no op'
 
