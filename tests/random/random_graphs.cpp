@@ -229,15 +229,15 @@ int run(const Options& options) {
       _exit(status);
     }
     close(ends[1]);
-    std::optional<size_t> variant;  // that the graph `next` is at
+    int variant = -1;  // that the graph `next` is at; -1: the reference
     for (char mark = 0; read(ends[0], &mark, 1) == 1;) {
       if (mark != verdict_right && mark != verdict_wrong) {
-        variant = static_cast<size_t>(mark - first_variant);
+        variant = mark - first_variant;
         continue;
       }
       ++(mark == verdict_right ? passed : failed);
       ++next;
-      variant.reset();
+      variant = -1;
     }
     close(ends[0]);
     int status = 0;
@@ -247,8 +247,9 @@ int run(const Options& options) {
     const std::string end = WTERMSIG(status) == SIGALRM
                                 ? fmt::format("not done after {} s", seconds_a_graph)
                                 : fmt::format("the process died of signal {}", WTERMSIG(status));
-    const auto without = variant ? variants(next, options)[*variant] : options.without;
-    const auto place = variant ? name_of(without, options) : "reference";
+    const auto without =
+        variant >= 0 ? variants(next, options)[static_cast<size_t>(variant)] : options.without;
+    const auto place = variant >= 0 ? name_of(without, options) : "reference";
     report(generate(next), next, {fmt::format("{}: {}", place, end), without}, options);
     ++crashed;
     ++next;
