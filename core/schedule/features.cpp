@@ -9,9 +9,7 @@ namespace {
 constexpr std::string_view docs[] = {
     "puts what makes a value into the statements that read it",
     "cuts the loops of maps as those of the contraction that they follow",
-    "stores results in the place of operands that nobody reads later, and what the model changes of its "
-    "inputs "
-    "there",
+    "stores results in the place of operands that nobody reads later, and changed inputs in theirs",
     "stores what convolutions touch with the channels innermost",
     "makes statements that share buffers one kernel; off, mixed_orders and split are off too",
     "fuses statements that only read the same",
