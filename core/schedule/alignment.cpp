@@ -61,6 +61,13 @@ bool same_count(const LoopProgram& program, const Statement& first, index::Expr 
 
 }  // namespace
 
+bool same_place(const LoopProgram& program, const Statement& first, index::Expr x, const Statement& second,
+                index::Expr y, size_t count) {
+  const auto a = program.pool.affine(x), b = program.pool.affine(y);
+  return a.constant == b.constant && same_loops(first, a, second, b) &&
+         std::ranges::all_of(a.terms, [&](const auto& term) { return position(first, term.first) < count; });
+}
+
 std::span<const index::Expr> address(const LoopProgram& program, const Statement& statement,
                                      BufferId storage) {
   for (const auto& store : statement.stores)

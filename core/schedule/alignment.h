@@ -15,6 +15,10 @@ namespace ferrite::core::schedule {
 std::span<const index::Expr> address(const LoopProgram& program, const Statement& statement,
                                      BufferId storage);
 
+/// Whether two coordinates are the same sum of the first `count` loops, each standing at the same place in both statements.
+bool same_place(const LoopProgram& program, const Statement& first, index::Expr x, const Statement& second,
+                index::Expr y, size_t count);
+
 /// How many leading loops agree on a dim of the buffer that `writer` stores and `reader` loads, at most `limit`.
 uint32_t aligned(const LoopProgram& program, const Statement& writer, std::span<const index::Expr> stored,
                  const Statement& reader, std::span<const index::Expr> loaded, uint32_t limit);

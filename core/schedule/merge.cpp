@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 
+#include "core/schedule/alignment.h"
 #include "core/schedule/body.h"
 #include "core/schedule/schedule.h"
 
@@ -67,22 +68,12 @@ void prepend(LoopProgram& program, ProgramStatement& reduce, ProgramStatement ma
 /// Whether what `reader` loads of what `writer` stores lies at the same point of their first `count` variables.
 bool reads_same_points(const LoopProgram& program, const ProgramStatement& writer,
                        const ProgramStatement& reader, size_t count) {
-  const auto position = [](const Statement& s, index::Symbol symbol) {
-    for (size_t k = 0; k < s.vars.size(); ++k)
-      if (s.vars[k].symbol == symbol) return k;
-    return s.vars.size();
-  };
   for (const auto& store : writer.stores)
     for (const auto& op : reader.ops) {
       if (op.code != FE_OP_LOAD || program.storage(op.buffer) != program.storage(store.buffer)) continue;
       if (op.buffer != store.buffer || store.mode != FE_STORE_SET || store.mask != none) return false;
-      for (size_t d = 0; d < op.index.size(); ++d) {
-        auto a = program.pool.as_symbol(store.index[d]), b = program.pool.as_symbol(op.index[d]);
-        if (a && b
-                ? position(writer, *a) != position(reader, *b) || position(writer, *a) >= count
-                : program.pool.as_constant(store.index[d]) != program.pool.as_constant(op.index[d]) || a || b)
-          return false;
-      }
+      for (size_t d = 0; d < op.index.size(); ++d)
+        if (!same_place(program, writer, store.index[d], reader, op.index[d], count)) return false;
     }
   return true;
 }
