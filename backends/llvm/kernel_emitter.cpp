@@ -40,14 +40,6 @@ bool is_empty(const loop::Statement& statement) {
                      [](const loop::Var& var) { return var.extent == 0 && var.kind != VarKind::reduction; });
 }
 
-/// Whether workers may run different values of variable `var` at the same time.
-bool independent(index::Pool& pool, const loop::Statement& statement, size_t var) {
-  bool accumulates = std::any_of(statement.stores.begin(), statement.stores.end(),
-                                 [](const loop::Store& store) { return store.mode != FE_STORE_SET; });
-  bool ordered = statement.kind == FE_STATEMENT_SCATTER || statement.has(VarKind::serial) || accumulates;
-  return !ordered || stores_apart(pool, statement, var);
-}
-
 /// Emits the loops of planned statements: where some of their stores go past the caches, once for memory that is aligned to vectors
 /// and once for memory that is not.
 void with_streams(KernelContext& context, std::span<const StatementPlan> plans,

@@ -100,11 +100,8 @@ int64_t points_of(std::span<const loop::Var> vars) {
 /// Whether workers may run different rows at the same time.
 bool rows_apart(index::Pool& pool, const loop::Kernel& kernel) {
   return std::ranges::all_of(kernel.statements, [&](const loop::Statement& statement) {
-    if (statement.kind == FE_STATEMENT_SCATTER || statement.has(loop::VarKind::serial)) return false;
-    const bool accumulates = std::ranges::any_of(
-        statement.stores, [](const loop::Store& store) { return store.mode != FE_STORE_SET; });
-    for (size_t k = 0; k < kernel.shared && accumulates; ++k)
-      if (statement.vars[k].extent > 1 && !stores_apart(pool, statement, k)) return false;
+    for (size_t k = 0; k < kernel.shared; ++k)
+      if (statement.vars[k].extent > 1 && !independent(pool, statement, k)) return false;
     return true;
   });
 }

@@ -405,4 +405,11 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
   return plan;
 }
 
+bool independent(index::Pool& pool, const loop::Statement& statement, size_t var) {
+  bool accumulates = std::any_of(statement.stores.begin(), statement.stores.end(),
+                                 [](const loop::Store& store) { return store.mode != FE_STORE_SET; });
+  bool ordered = statement.kind == FE_STATEMENT_SCATTER || statement.has(VarKind::serial) || accumulates;
+  return !ordered || stores_apart(pool, statement, var);
+}
+
 }  // namespace ferrite::emitter

@@ -363,8 +363,7 @@ class Fuser {
     const auto& product = program_.statements[number];
     if (shared == 0 || product.parallel_count() <= shared || product.contract_kind == FE_CONTRACT_CONV)
       return false;
-    const auto load_of = [&](OpId factor) -> const BodyOp& { return product.ops[factor]; };
-    const auto *row = &load_of(product.contract_a), *column = &load_of(product.contract_b);
+    const auto *row = &product.ops[product.contract_a], *column = &product.ops[product.contract_b];
     const auto depends = [&](const BodyOp& load, const Var& var) {
       return std::ranges::any_of(
           load.index, [&](index::Expr expr) { return program_.pool.depends_on(expr, var.symbol); });
