@@ -15,10 +15,10 @@ StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& 
   for (const auto load : plan.turned) {
     const auto bytes = static_cast<int64_t>(
         KernelContext::storage_bytes(context.kernel.buffers[statement_.ops[load].buffer].dtype));
-    // The last line of a tile is filled in whole registers.
-    auto* tile =
-        context.take_workspace(plan.tile_row * plan.tile_lines * bytes + context.target.vector_bytes);
-    tiles_.push_back({load, tile, context.take_workspace(plan.lanes * plan.tile_row * bytes)});
+    // Lines that lie a power of two apart would displace each other from a cache.
+    constexpr int64_t apart = 64;
+    const auto pitch = plan.tile_row + apart / bytes;
+    tiles_.push_back({load, context.take_workspace(plan.tile_lines * pitch * bytes), pitch});
   }
   if (plan.strip == 0) return;
   for (size_t k = 0; k < statement_.reductions.size(); ++k) {

@@ -37,15 +37,15 @@ class StatementEmitter {
   void walk_vector(const Point& point, const Range& range, const Lanes& body, unsigned unroll);
   void prefetch(Point point, unsigned vectors);
 
-  /// Memory of a load that is contiguous along plan.inside: element (v, w) of a tile as it was read, at v * tile_lines + w, and of as
-  /// many w as there are lanes turned round, at w * tile_row + v.
+  /// A load that is contiguous along plan.inside, and the memory where a tile of it is turned round: element (v, w) at w * pitch + v.
   struct Tile {
     loop::OpId load;
-    llvm::Value *read, *turned;
+    llvm::Value* turned;
+    int64_t pitch;
   };
   void walk_tiles(const Point& point);
-  void read_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row);
-  void turn_lines(const Tile& tile, llvm::Value* line, llvm::Value* row_count);
+  void turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row);
+  llvm::Value* turned(const Tile& tile, llvm::Value* line, llvm::Value* at);
 
   void walk_strips(const Point& point);
   void take_rows(const Point& point, size_t level, const Range& strip);

@@ -236,9 +236,8 @@ void plan_turned_reads(loop::Kernel& kernel, StatementPlan& plan) {
     plan.unroll = 1;
     return;
   }
-  // Memory gives few bytes of each of many rows slowly; and lines that lie a power of two apart displace each other from a cache, so
-  // that each is read as a whole, once.
-  constexpr int64_t line_bytes = 256, row_bytes = 512;
+  // Memory gives few bytes of each of many rows slowly.
+  constexpr int64_t line_bytes = 256, row_bytes = 2048;
   const auto up = [&](int64_t extent) { return (extent + plan.lanes - 1) / plan.lanes * plan.lanes; };
   plan.tile_lines = std::min(up(work.vars[*plan.inside].extent), up(line_bytes / bytes));
   plan.tile_row = std::min(up(var.extent), up(row_bytes / bytes));

@@ -16,48 +16,32 @@ llvm::Value* smaller(llvm::IRBuilder<>& builder, llvm::Value* a, llvm::Value* b)
 
 }  // namespace
 
-/// Reads the tile of each turned load as its lines lie in memory, then transposes as many lines as there are lanes and goes along them.
+/// Turns the tile of each turned load round, then goes along its lines.
 void StatementEmitter::walk_tiles(const Point& point) {
   auto& builder = context_.builder;
   const auto all_lines = bounds(*plan_.inside), all_row = bounds(*plan_.vector);
-  const auto lanes = static_cast<int64_t>(plan_.lanes);
   const auto tile_at = [&](llvm::Value* first_line, llvm::Value* first) {
     const Range lines{
         all_lines.var, first_line,
         smaller(builder, builder.CreateNSWAdd(first_line, context_.i64(plan_.tile_lines)), all_lines.to)};
     const Range row{all_row.var, first,
                     smaller(builder, builder.CreateNSWAdd(first, context_.i64(plan_.tile_row)), all_row.to)};
-    auto* line_count = builder.CreateNSWSub(lines.to, lines.from);
-    auto* row_count = builder.CreateNSWSub(row.to, row.from);
-    for (const auto& tile : tiles_) read_tile(point, tile, lines, row);
-    context_.loop(context_.i64(0), line_count, lanes, "tile.turn", [&](llvm::Value* line) {
-      for (const auto& tile : tiles_) turn_lines(tile, line, row_count);
-      auto* count = smaller(builder, builder.CreateNSWSub(line_count, line), context_.i64(lanes));
-      context_.loop(context_.i64(0), count, 1, "tile.line", [&](llvm::Value* number) {
-        auto inner = point;
-        inner.set(statement_.vars[lines.var].symbol,
-                  builder.CreateNSWAdd(builder.CreateNSWAdd(lines.from, line), number));
-        auto* begin =
-            builder.CreateNSWSub(builder.CreateNSWMul(number, context_.i64(plan_.tile_row)), row.from);
-        walk_vector(
-            inner, row,
-            [&](const std::vector<Point>& points) {
-              for (const auto& each : points) {
-                body_.start(each);
-                auto* at = builder.CreateNSWAdd(begin, each.at(statement_.vars[row.var].symbol));
-                for (const auto& tile : tiles_) {
-                  const auto dtype = context_.kernel.buffers[statement_.ops[tile.load].buffer].dtype;
-                  auto* type = context_.storage_type(dtype);
-                  body_.bind_stored(
-                      tile.load, builder.CreateAlignedLoad(llvm::FixedVectorType::get(type, plan_.lanes),
-                                                           builder.CreateInBoundsGEP(type, tile.turned, at),
-                                                           llvm::Align(KernelContext::storage_bytes(dtype))));
-                }
-                body_.store(body_.finish_stores());
-              }
-            },
-            plan_.unroll);
-      });
+    for (const auto& tile : tiles_) turn_tile(point, tile, lines, row);
+    context_.loop(lines.from, lines.to, 1, "tile.line", [&](llvm::Value* line) {
+      auto inner = point;
+      inner.set(statement_.vars[lines.var].symbol, line);
+      auto* number = builder.CreateNSWSub(line, lines.from);
+      walk_vector(
+          inner, row,
+          [&](const std::vector<Point>& points) {
+            for (const auto& each : points) {
+              body_.start(each);
+              auto* at = builder.CreateNSWSub(each.at(statement_.vars[row.var].symbol), row.from);
+              for (const auto& tile : tiles_) body_.bind_stored(tile.load, turned(tile, number, at));
+              body_.store(body_.finish_stores());
+            }
+          },
+          plan_.unroll);
     });
   };
   context_.loop(all_lines.from, all_lines.to, plan_.tile_lines, "tile.lines", [&](llvm::Value* line) {
@@ -66,66 +50,64 @@ void StatementEmitter::walk_tiles(const Point& point) {
   });
 }
 
-/// Copies what lies in `lines` for each value of the vector variable in `row`: each line of a cache is asked for once, as a whole.
-void StatementEmitter::read_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row) {
+/// The vector of a line of a turned tile that begins at value `at` of the vector variable.
+llvm::Value* StatementEmitter::turned(const Tile& tile, llvm::Value* line, llvm::Value* at) {
+  auto& builder = context_.builder;
+  const auto dtype = context_.kernel.buffers[statement_.ops[tile.load].buffer].dtype;
+  auto* type = context_.storage_type(dtype);
+  auto* offset = builder.CreateNSWAdd(builder.CreateNSWMul(line, context_.i64(tile.pitch)), at);
+  return builder.CreateAlignedLoad(llvm::FixedVectorType::get(type, plan_.lanes),
+                                   builder.CreateInBoundsGEP(type, tile.turned, offset),
+                                   llvm::Align(KernelContext::storage_bytes(dtype)));
+}
+
+/// Turns `lines` for each value of the vector variable in `row` round, a square in registers at a time: squares that follow each
+/// other share the lines of a cache, so that each is asked for once. What is beyond the ranges is garbage that nobody reads.
+void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row) {
   auto& builder = context_.builder;
   const auto buffer = statement_.ops[tile.load].buffer;
   const unsigned bytes = KernelContext::storage_bytes(context_.kernel.buffers[buffer].dtype);
-  auto* element = builder.getIntNTy(bytes * 8);
-  const unsigned lanes = std::max(1U, context_.target.vector_bytes / bytes);
-  auto* vector = llvm::FixedVectorType::get(element, lanes);
-  auto* count = builder.CreateNSWSub(lines.to, lines.from);
-  auto* whole = builder.CreateAnd(count, context_.i64(-int64_t{lanes}));
-  context_.loop(row.from, row.to, 1, "tile.read", [&](llvm::Value* value) {
-    auto at = point;
-    at.set(statement_.vars[row.var].symbol, value);
-    at.set(statement_.vars[lines.var].symbol, lines.from);
-    body_.start(at);
-    auto* from =
-        builder.CreateGEP(element, context_.base(buffer), body_.index(body_.load_address(tile.load)));
-    auto* offset =
-        builder.CreateNSWMul(builder.CreateNSWSub(value, row.from), context_.i64(plan_.tile_lines));
-    auto* to = builder.CreateInBoundsGEP(element, tile.read, offset);
-    const auto copy = [&](llvm::Value* first, llvm::Value* mask) {
-      auto* source = builder.CreateGEP(element, from, first);
-      llvm::Instruction* loaded =
-          mask ? static_cast<llvm::Instruction*>(builder.CreateMaskedLoad(
-                     vector, source, llvm::Align(bytes), mask, llvm::Constant::getNullValue(vector)))
-               : builder.CreateAlignedLoad(vector, source, llvm::Align(bytes));
-      context_.mark(loaded, buffer);
-      builder.CreateAlignedStore(loaded, builder.CreateInBoundsGEP(element, to, first), llvm::Align(bytes));
-    };
-    context_.loop(context_.i64(0), whole, lanes, "tile.copy",
-                  [&](llvm::Value* first) { copy(first, nullptr); });
-    context_.when(builder.CreateICmpSLT(whole, count), "tile.tail",
-                  [&] { copy(whole, context_.lane_mask(builder.CreateNSWSub(count, whole), lanes)); });
-  });
-}
-
-/// Turns the lines from `line` on round, as many as there are lanes. Those that do not exist are garbage that nobody reads.
-void StatementEmitter::turn_lines(const Tile& tile, llvm::Value* line, llvm::Value* row_count) {
-  auto& builder = context_.builder;
-  const unsigned bytes =
-      KernelContext::storage_bytes(context_.kernel.buffers[statement_.ops[tile.load].buffer].dtype);
   const llvm::Align align(bytes);
   auto* element = builder.getIntNTy(bytes * 8);
   auto* vector = llvm::FixedVectorType::get(element, plan_.lanes);
-  context_.loop(context_.i64(0), row_count, plan_.lanes, "tile.square", [&](llvm::Value* first) {
-    std::vector<llvm::Value*> square(plan_.lanes);
-    auto* from = builder.CreateNSWAdd(builder.CreateNSWMul(first, context_.i64(plan_.tile_lines)), line);
-    auto* source = builder.CreateInBoundsGEP(element, tile.read, from);
-    for (unsigned k = 0; k < plan_.lanes; ++k)
-      square[k] = builder.CreateAlignedLoad(
-          vector,
-          builder.CreateConstInBoundsGEP1_64(element, source, static_cast<uint64_t>(k * plan_.tile_lines)),
-          align);
-    transpose_square(builder, square);
-    auto* target = builder.CreateInBoundsGEP(element, tile.turned, first);
-    for (unsigned k = 0; k < plan_.lanes; ++k)
-      builder.CreateAlignedStore(
-          square[k],
-          builder.CreateConstInBoundsGEP1_64(element, target, static_cast<uint64_t>(k * plan_.tile_row)),
-          align);
+  const int64_t lanes = plan_.lanes;
+  auto* count = builder.CreateNSWSub(lines.to, lines.from);
+  auto* whole = builder.CreateAnd(count, context_.i64(-lanes));
+  auto* last = builder.CreateNSWSub(row.to, context_.i64(1));
+  context_.loop(row.from, row.to, lanes, "tile.rows", [&](llvm::Value* value) {
+    std::vector<llvm::Value*> from(plan_.lanes), square(plan_.lanes);
+    for (unsigned k = 0; k < plan_.lanes; ++k) {
+      auto at = point;
+      at.set(statement_.vars[row.var].symbol,
+             smaller(builder, builder.CreateNSWAdd(value, context_.i64(k)), last));
+      at.set(statement_.vars[lines.var].symbol, lines.from);
+      body_.start(at);
+      from[k] = builder.CreateGEP(element, context_.base(buffer), body_.index(body_.load_address(tile.load)));
+    }
+    auto* to = builder.CreateInBoundsGEP(element, tile.turned, builder.CreateNSWSub(value, row.from));
+    const auto turn = [&](llvm::Value* line, llvm::Value* mask) {
+      for (unsigned k = 0; k < plan_.lanes; ++k) {
+        auto* source = builder.CreateGEP(element, from[k], line);
+        llvm::Instruction* loaded =
+            mask ? static_cast<llvm::Instruction*>(builder.CreateMaskedLoad(
+                       vector, source, align, mask, llvm::Constant::getNullValue(vector)))
+                 : builder.CreateAlignedLoad(vector, source, align);
+        context_.mark(loaded, buffer);
+        square[k] = loaded;
+      }
+      transpose_square(builder, square);
+      auto* target =
+          builder.CreateInBoundsGEP(element, to, builder.CreateNSWMul(line, context_.i64(tile.pitch)));
+      for (unsigned k = 0; k < plan_.lanes; ++k)
+        builder.CreateAlignedStore(
+            square[k],
+            builder.CreateConstInBoundsGEP1_64(element, target, static_cast<uint64_t>(k * tile.pitch)),
+            align);
+    };
+    context_.loop(context_.i64(0), whole, lanes, "tile.square",
+                  [&](llvm::Value* line) { turn(line, nullptr); });
+    context_.when(builder.CreateICmpSLT(whole, count), "tile.tail",
+                  [&] { turn(whole, context_.lane_mask(builder.CreateNSWSub(count, whole), plan_.lanes)); });
   });
 }
 

@@ -5,6 +5,7 @@
 //   of a product take at the measured peak (gflops_peak), or the same polynomial
 // Usage: kernels_bench FOLDER [Google Benchmark's options]; the folder has the kernels' texts.
 #include <benchmark/benchmark.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,11 +32,13 @@ struct Free {
 };
 using Memory = std::unique_ptr<float, Free>;
 
+/// In huge pages where the system has them, as memory that Ferrite itself allocates: kernel and floor alike.
 Memory allocate(int64_t count) {
   constexpr size_t page = 2 << 20;
   const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + page - 1) / page * page;
   Memory memory(static_cast<float*>(std::aligned_alloc(page, bytes)));
   if (!memory) throw std::bad_alloc();
+  madvise(memory.get(), bytes, MADV_HUGEPAGE);  // where it fails the pages are small, which is slower
   for (int64_t i = 0; i < count; ++i) memory.get()[i] = static_cast<float>(i % 1021) / 512 - 1;
   return memory;
 }
