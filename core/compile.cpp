@@ -336,9 +336,15 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     schedule::FusionLimits limits;
     limits.without = options.without;
     limits.local_bytes = devices.back()->generators().front().target.local_bytes;
+    limits.prologues = true;
     for (const auto& device : devices)
       for (const auto& generator : device->generators())
         limits.local_bytes = std::min(limits.local_bytes, generator.target.local_bytes);
+    // A library that does not take them is not to lose products.
+    for (const auto& device : devices)
+      for (const auto& compiler : device->compilers)
+        if (compiler.takes_kernels() && !(compiler.slots.features & FE_FLAT_PROLOGUES))
+          limits.prologues = false;
     plugin::PolicyAdvisor policies(registry.fusion_policies(), costs, devices.front()->kind, ledger);
     c.schedule = schedule::fuse(std::move(*c.program), requests, limits, ledger, policies.if_any());
     FE_CHECK(policies.check());

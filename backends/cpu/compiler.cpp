@@ -82,6 +82,7 @@ class Compiler final : public Provider {
 
   std::string id() const override { return "cpu"; }
   std::string device_kind() const override { return "cpu"; }
+  uint64_t features() const override { return FE_FLAT_PROLOGUES; }
 
   std::unique_ptr<Target> open_target(Bytes description) override {
     auto target = std::make_unique<CpuTarget>();

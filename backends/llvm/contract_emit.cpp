@@ -97,7 +97,9 @@ class ContractEmitter {
       return row * accumulator_bytes() % 2048 == 0 ? row + plan_.lanes : row;
     };
     if (plan_.column.access == Access::block) {
-      if (!plan_.column.transposed)
+      if (plan_.column.transposed)
+        turning_packer_.emplace(context_, plan_);
+      else
         column_packer_.emplace(context_, plan_, plan_.column, plan_.depth, plan_.columns);
       // Where a row's last vector may reach beyond the panel there is room for it.
       const bool beyond =
@@ -339,12 +341,14 @@ class ContractEmitter {
       block.outer_from = depth_from_;
       block.outer_count = depth_count_;
       block.inner_from = column;
-      block.inner_count =
-          smaller(context_.i64(plan_.block_columns()), builder_.CreateSub(column_to_, column));
+      block.inner_count = context_.i64(plan_.block_columns());
+      if (plan_.columns.extent % plan_.block_columns() != 0)
+        block.inner_count = smaller(block.inner_count, builder_.CreateSub(column_to_, column));
       block.pad = plan_.columns.extent % plan_.lanes != 0;
-      if (column_packer_) return column_packer_->emit(batch_, block);
-      pack_transposed(context_, plan_, direct_pointer(plan_.column, context_.i64(0), column),
-                      load_dtype(plan_.column), block);
+      if (column_packer_)
+        column_packer_->emit(batch_, block);
+      else
+        turning_packer_->emit(batch_, block);
     });
   }
 
@@ -572,6 +576,7 @@ class ContractEmitter {
   loop::Statement finish_;
   BodyEmitter body_;
   std::optional<BlockPacker> column_packer_, row_packer_;
+  std::optional<TurningPacker> turning_packer_;
   std::optional<WindowPacker> window_packer_;
   std::vector<Stream> streams_;
 

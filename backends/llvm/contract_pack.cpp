@@ -44,6 +44,33 @@ loop::Statement split_inner(loop::Statement statement, index::Pool& pool, const 
   return statement;
 }
 
+/// What makes the operand, by the flat coordinates of the columns and the depth.
+loop::Statement flat_statement(const ContractPlan& plan, const Operand& operand, index::Pool& pool) {
+  auto statement = pack_statement(plan, operand, pool);
+  Replacements replacements;
+  for (const auto* axis : {&plan.columns, &plan.depth})
+    if (axis->vars.size() != 1) {
+      expand_axis(pool, *axis, pool.symbol(axis->symbol), replacements);
+      statement.vars.push_back({axis->symbol, axis->extent, loop::VarKind::parallel});
+    }
+  substitute(statement, pool, replacements);
+  return statement;
+}
+
+/// Calls `body` with the first element of each vector of [from, to), ascending, and with the lanes that exist: null for all of
+/// them. Only the last vector is masked, unless all are known to be `whole`.
+void each_vector(KernelContext& context, llvm::Value* from, llvm::Value* to, unsigned lanes, bool whole,
+                 const llvm::Twine& name, const std::function<void(llvm::Value*, llvm::Value*)>& body) {
+  auto& builder = context.builder;
+  if (whole)
+    return context.loop(from, to, lanes, name, [&](llvm::Value* element) { body(element, nullptr); });
+  auto* rest = builder.CreateURem(builder.CreateSub(to, from), context.i64(lanes));
+  auto* last = builder.CreateSub(to, rest);
+  context.loop(from, last, lanes, name, [&](llvm::Value* element) { body(element, nullptr); });
+  context.when(builder.CreateICmpNE(rest, context.i64(0)), name + ".rest",
+               [&] { body(last, context.lane_mask(rest, lanes)); });
+}
+
 }  // namespace
 
 BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const Operand& operand,
@@ -90,11 +117,13 @@ void BlockPacker::each_chunk(Point& point, const PackedBlock& block, const Chunk
   point.vector = along_.symbol;
   point.lanes = static_cast<unsigned>(plan_.lanes);
   const auto* count = llvm::dyn_cast<llvm::ConstantInt>(block.inner_count);
-  const bool whole = count && count->getSExtValue() == inner_.extent && along_.extent % plan_.lanes == 0;
+  const bool whole = count && (segments_.empty() ? count->getSExtValue() % plan_.lanes == 0
+                                                 : count->getSExtValue() == inner_.extent &&
+                                                       along_.extent % plan_.lanes == 0);
   auto run = [&](llvm::Value* start, llvm::Value* from, llvm::Value* to) {
-    context_.loop(from, to, plan_.lanes, "pack", [&](llvm::Value* element) {
+    each_vector(context_, from, to, point.lanes, whole, "pack", [&](llvm::Value* element, llvm::Value* mask) {
       point.set(along_.symbol, element);
-      point.mask = whole ? nullptr : context_.lane_mask(builder.CreateSub(to, element), point.lanes);
+      point.mask = mask;
       chunk(point, builder.CreateAdd(start, element));
     });
   };
@@ -166,43 +195,46 @@ void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
   });
 }
 
-void pack_transposed(KernelContext& context, const ContractPlan& plan, llvm::Value* source, DType dtype,
-                     const PackedBlock& block) {
-  auto& builder = context.builder;
-  const auto lanes = static_cast<unsigned>(plan.lanes);
-  auto* accumulator = context.value_type(plan.accumulator);
-  auto* element = context.storage_type(dtype);
-  auto* loaded = llvm::FixedVectorType::get(element, lanes);
-  const llvm::Align source_align(static_cast<uint64_t>(bits_of(dtype)) / 8);
-  const llvm::Align align(static_cast<uint64_t>(bits_of(plan.accumulator)) / 8);
-  context.loop(context.i64(0), block.inner_count, lanes, "transpose", [&](llvm::Value* column) {
-    auto* last = builder.CreateSub(block.inner_count, context.i64(1));
-    std::vector<llvm::Value*> starts(lanes);
-    for (unsigned l = 0; l < lanes; ++l) {
-      auto* number = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
-                                                   builder.CreateAdd(column, context.i64(l)), last);
-      starts[l] = builder.CreateInBoundsGEP(element, source,
-                                            builder.CreateMul(number, context.i64(plan.column.stride)));
-    }
-    context.loop(context.i64(0), block.outer_count, lanes, "depth", [&](llvm::Value* k) {
-      auto* mask = plan.depth.extent % lanes == 0
-                       ? nullptr
-                       : context.lane_mask(builder.CreateSub(block.outer_count, k), lanes);
+TurningPacker::TurningPacker(KernelContext& context, const ContractPlan& plan)
+    : context_(context),
+      plan_(plan),
+      statement_(flat_statement(plan, plan.column, context.kernel.pool)),
+      body_(context, statement_) {}
+
+void TurningPacker::emit(llvm::Value* batch, const PackedBlock& block) {
+  auto& builder = context_.builder;
+  const auto lanes = static_cast<unsigned>(plan_.lanes);
+  auto* accumulator = context_.value_type(plan_.accumulator);
+  const llvm::Align align(static_cast<uint64_t>(bits_of(plan_.accumulator)) / 8);
+  Point point;
+  decode(context_, point, plan_.batch.vars, batch);
+  point.vector = plan_.depth.symbol;
+  point.lanes = lanes;
+  context_.loop(context_.i64(0), block.inner_count, lanes, "transpose", [&](llvm::Value* column) {
+    auto* last = builder.CreateSub(block.inner_count, context_.i64(1));
+    std::vector<llvm::Value*> columns(lanes);
+    for (unsigned l = 0; l < lanes; ++l)
+      columns[l] = builder.CreateAdd(
+          block.inner_from, builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
+                                                          builder.CreateAdd(column, context_.i64(l)), last));
+    const auto square = [&](llvm::Value* k, llvm::Value* mask) {
+      point.mask = mask;
+      point.set(plan_.depth.symbol, builder.CreateAdd(block.outer_from, k));
       std::vector<llvm::Value*> rows(lanes);
       for (unsigned l = 0; l < lanes; ++l) {
-        auto* pointer = builder.CreateInBoundsGEP(element, starts[l], k);
-        rows[l] = mask ? builder.CreateMaskedLoad(loaded, pointer, source_align, mask,
-                                                  llvm::Constant::getNullValue(loaded))
-                       : static_cast<llvm::Value*>(builder.CreateAlignedLoad(loaded, pointer, source_align));
-        rows[l] = widen_float(builder, rows[l], accumulator);
+        point.set(plan_.columns.symbol, columns[l]);
+        body_.start(point);
+        rows[l] = widen_float(builder, body_.lanes_of(plan_.column.value), accumulator);
       }
       transpose_square(builder, rows);
       auto* target = builder.CreateInBoundsGEP(
-          accumulator, block.data, builder.CreateAdd(builder.CreateMul(k, context.i64(block.row)), column));
+          accumulator, block.data, builder.CreateAdd(builder.CreateMul(k, context_.i64(block.row)), column));
       for (unsigned l = 0; l < lanes; ++l)
         builder.CreateAlignedStore(
             rows[l], builder.CreateConstInBoundsGEP1_64(accumulator, target, l * block.row), align);
-    });
+    };
+    each_vector(context_, context_.i64(0), block.outer_count, lanes, plan_.depth.extent % lanes == 0, "depth",
+                square);
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "contract_plan.h"
 #include "ferrite/emitter/body_emitter.h"
@@ -86,10 +87,22 @@ class WindowPacker {
   int64_t pitch_ = 0;
 };
 
-/// Packs a block of columns that are contiguous along the depth: square blocks are loaded, transposed in
-/// registers and stored. Writes whole vectors of columns, and depths up to the next multiple of the lanes.
-/// `source` is the element of the first column at the first of the depths.
-void pack_transposed(KernelContext& context, const ContractPlan& plan, llvm::Value* source, DType dtype,
-                     const PackedBlock& block);
+/// Packs blocks of columns that are contiguous along the depth, or are computed of what is: square blocks are made with vectors
+/// along the depth, turned round in registers and stored.
+class TurningPacker {
+ public:
+  /// Keeps references.
+  TurningPacker(KernelContext& context, const ContractPlan& plan);
+
+  /// Emits the packing of one block of batch entry `batch`: whole vectors of columns, and depths up to the next multiple of the
+  /// lanes.
+  void emit(llvm::Value* batch, const PackedBlock& block);
+
+ private:
+  KernelContext& context_;
+  const ContractPlan& plan_;
+  loop::Statement statement_;
+  BodyEmitter body_;
+};
 
 }  // namespace ferrite::emitter

@@ -50,12 +50,15 @@ class Planner {
     if (!find_product() || !find_stores() || !classify()) return std::nullopt;
     make_axes();
     if (!reach_rows() || !reach_columns()) return std::nullopt;
-    if (has_matrix_tiles())
+    if (has_matrix_tiles()) {
       use_matrix_tiles();
-    else if (config_.rows == 0)
-      choose_block();
-    else if (!take_block())
-      return std::nullopt;
+    } else {
+      widen_rows();
+      if (config_.rows == 0)
+        choose_block();
+      else if (!take_block())
+        return std::nullopt;
+    }
     choose_depth_tile();
     choose_tiles();
     if (!packings_match()) return std::nullopt;
@@ -340,26 +343,44 @@ class Planner {
       row.stride = plan_.depth.extent;
       row.step = 1;
     } else {
-      row.access = Access::block;
-      row.dtype = plan_.accumulator;
-      const bool across = moves_by_one(row, plan_.rows);
-      row.depth_inside = moves_by_one(row, plan_.depth) &&
-                         (!across || plan_.depth.vars.back().extent >= plan_.rows.vars.back().extent);
+      pack_rows();
     }
     return true;
   }
 
-  /// Whether neighbours along the axis' last variable are neighbours in memory.
+  void pack_rows() {
+    auto& row = plan_.row;
+    row.access = Access::block;
+    row.dtype = plan_.accumulator;
+    const bool across = moves_by_one(row, plan_.rows);
+    row.depth_inside = moves_by_one(row, plan_.depth) &&
+                       (!across || plan_.depth.vars.back().extent >= plan_.rows.vars.back().extent);
+  }
+
+  /// Rows in place that are narrower than sums are widened once, and not again for each block of columns: an element that is
+  /// multiplied with a vector would take several instructions instead of one.
+  void widen_rows() {
+    constexpr int64_t repays = 32;  // columns
+    if (plan_.row.access == Access::direct && bits_of(plan_.row.dtype) < bits_of(plan_.accumulator) &&
+        plan_.columns.extent >= repays)
+      pack_rows();
+  }
+
+  /// Whether neighbours along the axis' last variable are neighbours in memory, where most of what the operand is computed of lies.
   bool moves_by_one(const Operand& operand, const Axis& axis) const {
-    if (axis.vars.empty()) return false;
-    for (size_t k = 0; k < plan_.statement.ops.size(); ++k) {
-      const auto& load = op(static_cast<loop::OpId>(k));
-      if (load.code != FE_OP_LOAD || load.index.size() != 1) continue;
-      const std::array roots{operand.value};
-      if (!needed_operations(plan_.statement, pool_, roots)[k]) continue;
-      return pool_.coefficient(load.index[0], axis.vars.back().symbol) == 1;
-    }
-    return false;
+    const auto load = largest_load(operand);
+    return load != none && !axis.vars.empty() && op(load).index.size() == 1 &&
+           pool_.coefficient(op(load).index[0], axis.vars.back().symbol) == 1;
+  }
+  loop::OpId largest_load(const Operand& operand) const {
+    const std::array roots{operand.value};
+    const auto needed = needed_operations(plan_.statement, pool_, roots);
+    loop::OpId found = none;
+    const auto elements = [&](loop::OpId id) { return kernel_.buffers[op(id).buffer].elements(); };
+    for (loop::OpId id = 0; id < plan_.statement.ops.size(); ++id)
+      if (needed[id] && op(id).code == FE_OP_LOAD && (found == none || elements(id) > elements(found)))
+        found = id;
+    return found;
   }
 
   /// Whether the steps of an operand lie so far apart that reading it in place, again for every block of the other side, costs
@@ -383,7 +404,9 @@ class Planner {
       // One row gives nothing to repay the packing; a plain reduction reads each element once.
       if (plan_.rows.extent == 1) return false;
       column.access = Access::block;
-      column.transposed = even && column.step == 1;
+      column.transposed = even ? column.step == 1
+                               : column.load == none && moves_by_one(column, plan_.depth) &&
+                                     !moves_by_one(column, plan_.columns);
       column.dtype = plan_.accumulator;
     }
     return true;

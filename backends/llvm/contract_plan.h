@@ -57,7 +57,7 @@ enum class Access {
 struct Operand {
   loop::OpId value = loop::none;  ///< the factor of the product
   loop::OpId load =
-      loop::none;  ///< the load that it is, when nothing but widening casts is between; else none
+      loop::none;  ///< the load that it is, when nothing but widening casts is between; none: it is computed
   Access access = Access::block;
   DType dtype = DType::none;  ///< of the elements that the micro-kernel reads
   index::Expr address;        ///< direct: element number by the flat coordinates
@@ -66,7 +66,7 @@ struct Operand {
   Axis batch;                 ///< constant: the batch variables that the operand depends on
   index::Expr batch_number;   ///< constant: its coordinate by the flat batch coordinate
   bool depth_inside = false;  ///< block: rows are packed with k varying fastest
-  /// block: columns are contiguous along k; `address`, `stride` and `step` are the source's
+  /// block: columns are contiguous along k, or computed of what is
   bool transposed = false;
 };
 

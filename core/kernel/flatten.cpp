@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/kernel/flatten.h"
 
+#include "core/kernel/legalise.h"
 #include "core/loop/verify.h"
 #include "core/support/flat_container.h"
 #include "ferrite/abi/kernel.h"
@@ -143,7 +144,7 @@ Result<FlatKernel> flatten(const Kernel& kernel, std::string_view provenance) {
   const Kernel canonical_kernel = canonical(kernel, result.buffers);
   FlatContainer container = Writer(canonical_kernel).container(provenance);
   result.entry = container.entry();
-  result.bytes = container.bytes(FE_FLAT_KERNEL);
+  result.bytes = container.bytes(FE_FLAT_KERNEL, features_of(canonical_kernel));
   return result;
 }
 

@@ -14,8 +14,9 @@ std::string refusal(const run::Compiler& generator, const Refusals& refusals,
                     const schedule::GroupKernel& group) {
   if (refusals.has_dropped(generator)) return "its provider was dropped";
   auto kernel = group.kernel;
-  if (const uint64_t kinds = generator.target.statement_kinds)
-    if (auto legal = kernel::legalise(kernel, kinds); !legal) return legal.error().text;
+  if (auto legal = kernel::legalise(kernel, generator.target.statement_kinds, generator.slots.features);
+      !legal)
+    return legal.error().text;
   return generator.coverage.missing(kernel, kernel.statements.size());
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/kernel/flatten.h"
+#include "core/kernel/legalise.h"
 #include "core/place/place.h"
 #include "core/plugin/advice.h"
 #include "core/run/propose.h"
@@ -91,6 +92,11 @@ class Selector {
       if (!compiler.is_library() || !compiler.takes_kernels() || refusals_.has_dropped(compiler)) continue;
       if (refusals_.groups.contains({g, placement_[g].device, &compiler})) {
         ledger_.add({"select", subject, compiler.id, "refused", "unfit", "its compilation failed", 0});
+        continue;
+      }
+      if (kernel::features_of(group.kernel) & ~compiler.slots.features) {
+        ledger_.add({"select", subject, compiler.id, "refused", "declined",
+                     "it takes no operands of contractions that are computed", 0});
         continue;
       }
       std::string declined;

@@ -60,11 +60,10 @@ Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const 
 Result<std::vector<Proposal>> propose_whole(const Compiler& compiler, const loop::Kernel& kernel,
                                             std::string& declined) {
   auto legal = kernel;
-  if (const uint64_t kinds = compiler.target.statement_kinds)
-    if (auto done = kernel::legalise(legal, kinds); !done) {
-      declined = done.error().text;
-      return std::vector<Proposal>();
-    }
+  if (auto done = kernel::legalise(legal, compiler.target.statement_kinds, compiler.slots.features); !done) {
+    declined = done.error().text;
+    return std::vector<Proposal>();
+  }
   FE_TRY(const auto flat, kernel::flatten(legal));
   FE_TRY(auto proposals, propose(compiler, flat.bytes, legal.statements.size(), declined));
   std::erase_if(proposals, [&](const Proposal& each) { return each.covered < legal.statements.size(); });

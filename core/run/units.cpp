@@ -45,11 +45,10 @@ Result<void> flatten(Unit& unit) {
 /// The unit for a provider. FE-K07 where it has statements that the provider does not take.
 Result<Unit> form_for(const Unit& unit, const Compiler& compiler) {
   Unit form = unit;
-  if (const uint64_t kinds = compiler.target.statement_kinds) {
-    // Its buffers stay as they are, and so do the arguments.
-    FE_CHECK(kernel::legalise(form.group.kernel, kinds));
-    FE_CHECK(flatten(form));
-  }
+  // Its buffers stay as they are, and so do the arguments.
+  FE_TRY(const bool changed,
+         kernel::legalise(form.group.kernel, compiler.target.statement_kinds, compiler.slots.features));
+  if (changed) FE_CHECK(flatten(form));
   return form;
 }
 

@@ -1,7 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/schedule/body.h"
 
+#include <algorithm>
+
 namespace ferrite::core::schedule {
+namespace {
+
+bool is_unchecked(const Statement& producer) {
+  return std::ranges::none_of(producer.ops, [](const BodyOp& op) { return op.code == FE_OP_INDIRECT; });
+}
+
+}  // namespace
+
+bool is_cheap(Prim prim) {
+  int cost = info_of(prim).max_ulp;
+  return cost == 0 && prim != Prim::div_ && prim != Prim::mod_ && prim != Prim::rem_;
+}
 
 OpId BodyWriter::prim(Prim prim, DType dtype, OpId a, OpId b, OpId c) {
   BodyOp op;
@@ -60,6 +74,54 @@ void renumber(Statement& statement, const std::vector<OpId>& numbers) {
   }
   translate(statement.contract_a);
   translate(statement.contract_b);
+}
+
+bool stores_identity(const LoopProgram& program, const Statement& statement) {
+  const auto& store = statement.stores[0];
+  const auto& buffer = program.buffers[store.buffer];
+  size_t next = 0;
+  for (size_t d = 0; d < store.index.size(); ++d) {
+    auto symbol = program.pool.as_symbol(store.index[d]);
+    if (symbol && next < statement.vars.size() && statement.vars[next].symbol == *symbol &&
+        statement.vars[next].extent == buffer.dims[d]) {
+      ++next;
+      continue;
+    }
+    auto constant = program.pool.as_constant(store.index[d]);
+    if (!constant || *constant != 0 || buffer.dims[d] != 1) return false;
+  }
+  return next == statement.vars.size();
+}
+
+void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramStatement& producer) {
+  const auto& store = producer.stores[0];
+  const auto& value = producer.ops[store.value];
+  const BufferId storage = program.storage(store.buffer);
+  BodyWriter body(program.pool);
+  auto numbers = body.splice(reader.ops, {}, none, [&](const BodyOp& load) -> std::optional<OpId> {
+    if (program.storage(load.buffer) != storage) return std::nullopt;
+    Substitution at;
+    size_t next = 0;
+    for (size_t d = 0; d < store.index.size() && next < producer.vars.size(); ++d)
+      if (program.pool.as_symbol(store.index[d]) == producer.vars[next].symbol)
+        at.emplace_back(producer.vars[next++].symbol, load.index[d]);
+    if (value.code == FE_OP_LOAD && value.a == none && load.a != none && is_unchecked(producer)) {
+      BodyOp view = value;
+      for (auto& expr : view.index) expr = program.pool.substitute(expr, at);
+      view.a = load.a;
+      view.b = load.b;
+      return body.builder.add(std::move(view));
+    }
+    auto inner = body.splice(producer.ops, at, load.a, nullptr);
+    OpId result = inner[store.value];
+    return load.a == none ? result : body.prim(Prim::where_, load.dtype, load.a, result, load.b);
+  });
+  reader.ops = std::move(body.ops);
+  renumber(reader, numbers);
+  remove_dead(program.pool, reader);
+  for (const auto& origin : producer.origins)
+    if (std::find(reader.origins.begin(), reader.origins.end(), origin) == reader.origins.end())
+      reader.origins.insert(reader.origins.begin(), origin);
 }
 
 }  // namespace ferrite::core::schedule

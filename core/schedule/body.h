@@ -15,6 +15,9 @@ using namespace ferrite::core::loop;
 
 using Substitution = std::vector<std::pair<index::Symbol, index::Expr>>;
 
+/// Whether it takes about as long as an addition.
+bool is_cheap(Prim prim);
+
 /// A body being put together.
 struct BodyWriter {
   explicit BodyWriter(index::Pool& pool_) : pool(pool_), builder(pool_, ops) {}
@@ -33,6 +36,12 @@ struct BodyWriter {
   std::vector<BodyOp> ops;
   BodyBuilder builder;
 };
+
+/// Whether the statement's first store covers its buffer, each variable being a coordinate of it, in their order.
+bool stores_identity(const LoopProgram& program, const Statement& statement);
+
+/// Computes what `producer`, which stores_identity(), makes wherever `reader` loads it. Operations that nobody needs then go.
+void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramStatement& producer);
 
 /// Translates everything of `statement` that names operations after its body was rebuilt.
 void renumber(Statement& statement, const std::vector<OpId>& numbers);

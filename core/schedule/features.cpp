@@ -15,6 +15,7 @@ constexpr std::string_view docs[] = {
     "fuses statements that only read the same",
     "gives a map the order of loops of what it shares a buffer with",
     "makes scores, their softmax and its product with the values one kernel, as attention has them",
+    "computes operands of contractions where they are read",
     "reduces over rows in the kernel that works along them",
     "divides reductions that leave workers idle or walk too many pages",
     "puts the rows of large buffers as far apart as the target wants",

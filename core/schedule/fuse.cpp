@@ -10,6 +10,7 @@
 #include "core/schedule/advisor.h"
 #include "core/schedule/alignment.h"
 #include "core/schedule/group_kernel.h"
+#include "core/schedule/prologue.h"
 #include "core/schedule/split.h"
 #include "core/schedule/traffic.h"
 
@@ -86,6 +87,8 @@ class Fuser {
       // Products join whole rows, once these are what they are to be.
       deferring_ = false;
       for (const auto& edge : std::exchange(deferred_, {})) attempt(edge);
+      // What no other kernel has taken in by now goes into the contraction that it makes an operand of.
+      for (const auto& edge : operands_) attempt_prologue(edge);
     }
     return ordered();
   }
@@ -144,18 +147,64 @@ class Fuser {
       deferred_.push_back(edge);
       return;
     }
-    LedgerRecord record{"fusion",
-                        origin_names(program_.statements[edge.first]),
-                        origin_names(program_.statements[edge.second]),
-                        {},
-                        {},
-                        {},
-                        static_cast<double>(edge.bytes)};
-    record.outcome = category.empty() ? "fused" : "refused";
-    record.category = category;
-    record.text = text;
-    ledger_.add(std::move(record));
+    if (!category.empty() && may_be_prologue(edge)) {
+      operands_.push_back(edge);
+      return;
+    }
+    record(edge, category, text);
     if (category.empty()) join(a, b, shared);
+  }
+
+  void record(const Edge& edge, const std::string& category, const std::string& text) {
+    ledger_.add({"fusion", origin_names(program_.statements[edge.first]),
+                 origin_names(program_.statements[edge.second]), category.empty() ? "fused" : "refused",
+                 category, text, static_cast<double>(edge.bytes)});
+  }
+
+  bool may_be_prologue(const Edge& edge) const {
+    return limits_.prologues && does(Feature::prologues) && !edge.reads && edge.buffer != none &&
+           !outputs_.contains(edge.buffer) &&
+           makes_operand(program_, deps_, edge.first, edge.second, edge.buffer);
+  }
+
+  /// Puts a map that is a kernel of its own into the contraction, which then computes the operand that the map made.
+  void attempt_prologue(const Edge& edge) {
+    const uint32_t a = group_of_[edge.first], b = group_of_[edge.second];
+    if (a == b) return;
+    std::string text;
+    const std::string category = prologue_refusal(edge, a, b, text);
+    record(edge, category, text);
+    if (!category.empty()) return;
+    order_with(b, a);
+    take_prologue(program_, deps_, edge.first, edge.second, edge.buffer);
+    group_of_[edge.first] = b;
+    groups_[a].statements.clear();
+  }
+
+  std::string prologue_refusal(const Edge& edge, uint32_t a, uint32_t b, std::string& text) const {
+    const auto &map = groups_[a], &product = groups_[b];
+    if (is_forbidden(map, product)) {
+      text = "a pass forbade it";
+      return "forbidden";
+    }
+    if (map.statements.size() > 1) {
+      text = "a contraction only takes what follows it, and what is a kernel of its own";
+      return "not a memory dependency";
+    }
+    if (product.statements[0] != edge.second || contractions(product.statements).size() > 1) {
+      text = "the contraction works on rows of products";
+      return "not a memory dependency";
+    }
+    if (path_around(map, product)) {
+      text = "another kernel stands between them";
+      return "cycle";
+    }
+    const auto refusal =
+        schedule::prologue_refusal(program_, deps_, edge.first, edge.second, edge.buffer, limits_,
+                                   constant_[edge.first] && !constant_[edge.second]);
+    text = refusal.text;
+    if (!refusal.category.empty() && refusal.category != "cost") return refusal.category;
+    return advised(edge, {map, product, product.shared, refusal.category.empty()}, text);
   }
 
   /// Tries again with the loops of one of the two, a map that is alone in its group, in the order of the other. Gives the
@@ -245,8 +294,13 @@ class Fuser {
       text = "another kernel stands between them";
       return "cycle";
     }
+    return advised(edge, {first, second, shared, text.empty()}, text);
+  }
+
+  /// The category that the advisor, or else the cost, gives a legal pair; `text` says why it is dearer, if it is.
+  std::string advised(const Edge& edge, const FusionTrial& trial, std::string& text) const {
     if (advisor_) {
-      const auto advice = advisor_->decide(program_, edge, {first, second, shared, text.empty()});
+      const auto advice = advisor_->decide(program_, edge, trial);
       if (advice.verdict != FusionAdvisor::Verdict::no_opinion) {
         const bool fuse = advice.verdict == FusionAdvisor::Verdict::fuse;
         text = fmt::format("{} {} it{}{}", advice.by, fuse ? "wants" : "refuses",
@@ -257,16 +311,21 @@ class Fuser {
     return text.empty() ? "" : "cost";
   }
 
+  bool is_forbidden(const Group& first, const Group& second) const {
+    for (uint32_t x : first.statements)
+      for (uint32_t y : second.statements)
+        if (requests_.forbidden.count({std::min(x, y), std::max(x, y)})) return true;
+    return false;
+  }
+
   /// Empty when the groups can be one kernel over `shared` common loops; otherwise the category, and why in `text`.
   std::string obstacle(const Edge& edge, uint32_t a, uint32_t b, uint32_t& shared, std::string& text) const {
     const auto& first = groups_[a];
     const auto& second = groups_[b];
-    for (uint32_t x : first.statements)
-      for (uint32_t y : second.statements)
-        if (requests_.forbidden.count({std::min(x, y), std::max(x, y)})) {
-          text = "a pass forbade it";
-          return "forbidden";
-        }
+    if (is_forbidden(first, second)) {
+      text = "a pass forbade it";
+      return "forbidden";
+    }
     if (first.statements.size() + second.statements.size() > limits_.most_statements) {
       text = fmt::format("more than {} statements", limits_.most_statements);
       return "size limit";
@@ -588,6 +647,8 @@ class Fuser {
   std::vector<uint32_t> group_of_;
   bool deferring_ = true;  ///< rows of products wait
   std::vector<Edge> deferred_;
+  std::vector<Edge>
+      operands_;  ///< of which the second statement, a contraction, may compute what the first one makes
   std::vector<uint32_t> position_;         ///< by group, in an order of dependencies
   mutable std::vector<uint64_t> visited_;  ///< by group: the last search that found it
   mutable uint64_t visit_ = 0;

@@ -10,11 +10,6 @@ namespace {
 constexpr size_t most_operations = 96;  // of a body that inlining makes
 constexpr size_t most_loads = 8;
 
-bool is_cheap(Prim prim) {
-  int cost = info_of(prim).max_ulp;
-  return cost == 0 && prim != Prim::div_ && prim != Prim::mod_ && prim != Prim::rem_;
-}
-
 struct BodyCost {
   size_t prims = 0, expensive = 0, loads = 0, indirect = 0;
   int64_t loaded_elements = 0;
@@ -34,24 +29,6 @@ BodyCost cost_of(const LoopProgram& program, const Statement& statement) {
     }
   }
   return cost;
-}
-
-/// The producer's variables as coordinates of its result, when its one store covers the result at the identity.
-bool stores_identity(const LoopProgram& program, const Statement& statement) {
-  const auto& store = statement.stores[0];
-  const auto& buffer = program.buffers[store.buffer];
-  size_t next = 0;
-  for (size_t d = 0; d < store.index.size(); ++d) {
-    auto symbol = program.pool.as_symbol(store.index[d]);
-    if (symbol && next < statement.vars.size() && statement.vars[next].symbol == *symbol &&
-        statement.vars[next].extent == buffer.dims[d]) {
-      ++next;
-      continue;
-    }
-    auto constant = program.pool.as_constant(store.index[d]);
-    if (!constant || *constant != 0 || buffer.dims[d] != 1) return false;
-  }
-  return next == statement.vars.size();
 }
 
 class Inliner {
@@ -97,7 +74,7 @@ class Inliner {
     std::string readers;  // as they were before they took it in
     for (uint32_t reader : deps_.readers[storage]) {
       readers += (readers.empty() ? "" : ", ") + origin_names(program_.statements[reader]);
-      splice_into(reader, s, storage);
+      inline_into(reader, s, storage);
     }
     ledger_.add({"inline",
                  names,
@@ -203,47 +180,14 @@ class Inliner {
     return false;
   }
 
-  void splice_into(uint32_t r, uint32_t s, BufferId storage) {
-    auto& reader = program_.statements[r];
-    const auto& producer = program_.statements[s];
-    const auto& store = producer.stores[0];
-    const auto& value = producer.ops[store.value];
-    BodyWriter body(program_.pool);
-    auto numbers = body.splice(reader.ops, {}, none, [&](const BodyOp& load) -> std::optional<OpId> {
-      if (program_.storage(load.buffer) != storage) return std::nullopt;
-      Substitution at;
-      size_t next = 0;
-      for (size_t d = 0; d < store.index.size() && next < producer.vars.size(); ++d)
-        if (program_.pool.as_symbol(store.index[d]) == producer.vars[next].symbol)
-          at.emplace_back(producer.vars[next++].symbol, load.index[d]);
-      if (value.code == FE_OP_LOAD && value.a == none && load.a != none && value_is_alone(producer)) {
-        BodyOp view = value;
-        for (auto& expr : view.index) expr = program_.pool.substitute(expr, at);
-        view.a = load.a;
-        view.b = load.b;
-        return body.builder.add(std::move(view));
-      }
-      auto inner = body.splice(producer.ops, at, load.a, nullptr);
-      OpId result = inner[store.value];
-      return load.a == none ? result : body.prim(Prim::where_, load.dtype, load.a, result, load.b);
-    });
-    reader.ops = std::move(body.ops);
-    renumber(reader, numbers);
-    remove_dead(program_.pool, reader);
-    for (const auto& origin : producer.origins)
-      if (std::find(reader.origins.begin(), reader.origins.end(), origin) == reader.origins.end())
-        reader.origins.insert(reader.origins.begin(), origin);
+  void inline_into(uint32_t r, uint32_t s, BufferId storage) {
+    splice_into(program_, program_.statements[r], program_.statements[s]);
     for (BufferId b : deps_.reads[s])
       if (std::find(deps_.readers[b].begin(), deps_.readers[b].end(), r) == deps_.readers[b].end()) {
         deps_.readers[b].push_back(r);
         deps_.reads[r].push_back(b);
       }
     std::erase(deps_.reads[r], storage);
-  }
-
-  static bool value_is_alone(const Statement& producer) {
-    return std::none_of(producer.ops.begin(), producer.ops.end(),
-                        [](const BodyOp& op) { return op.code == FE_OP_INDIRECT; });
   }
 
   void drop(uint32_t s) {

@@ -55,6 +55,7 @@ struct FusionLimits {
   int64_t least_shared_points = 8;  ///< fewer iterations than this leave workers idle
   int64_t small_work =
       16 << 10;                  ///< points of a group that one worker is done with before others have joined
+  bool prologues = false;        ///< code generators take contractions whose operands are computed
   size_t most_operations = 256;  ///< of one statement's body
   size_t most_statements = 48;   ///< of one group
   Features without;              ///< without `fuse` every statement is a kernel

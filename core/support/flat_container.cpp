@@ -18,7 +18,7 @@ void FlatContainer::add(uint32_t kind, bool semantic, const void* data, size_t c
   section.data.assign(first, first + count * stride);
 }
 
-std::vector<std::byte> FlatContainer::bytes(uint32_t content) const {
+std::vector<std::byte> FlatContainer::bytes(uint32_t content, uint64_t features) const {
   std::vector<fe_flat_section> table;
   uint64_t offset = sizeof(fe_flat_header) + sections_.size() * sizeof(fe_flat_section);
   for (const Section& section : sections_) {
@@ -30,6 +30,7 @@ std::vector<std::byte> FlatContainer::bytes(uint32_t content) const {
   header.endian = FE_FLAT_ENDIAN;
   header.revision = FE_FLAT_REVISION;
   header.content = content;
+  header.features = features;
   header.bytes = offset;
   header.section_count = static_cast<uint32_t>(sections_.size());
   std::vector<std::byte> result(offset);

@@ -18,8 +18,9 @@ class FlatContainer {
     add(kind, semantic, elements.data(), elements.size(), sizeof(T));
   }
 
-  /// The whole container: header, section table, sections from multiples of 8 on.
-  std::vector<std::byte> bytes(uint32_t content) const;
+  /// The whole container: header, section table, sections from multiples of 8 on. `features`: bits that a reader must
+  /// understand.
+  std::vector<std::byte> bytes(uint32_t content, uint64_t features = 0) const;
 
   /// "k_" and the hash of the semantic sections' contents, not of where they lie.
   std::string entry() const;

@@ -80,7 +80,7 @@ class Builder : public kernel_test::Builder {
     kernel.shared = static_cast<uint32_t>(parallel.size());
     return kernel_test::Builder::begin(kind, std::move(parallel), std::move(reduction));
   }
-  /// The sum of a * b over the reduction variables; a and b are loads.
+  /// The sum of a * b over the reduction variables; a and b are loads, or computed of loads.
   OpId contract(OpId a, OpId b, uint32_t kind = FE_CONTRACT_GEMM) {
     auto product = prim(Prim::mul_, a, b);
     statement().contract_kind = kind;
@@ -100,6 +100,8 @@ inline double read(DType dtype, const char* data, int64_t element) {
   if (dtype == f64) return reinterpret_cast<const double*>(data)[element];
   if (dtype == bf16) return static_cast<double>(bf16_value(reinterpret_cast<const uint16_t*>(data)[element]));
   if (dtype == f16) return static_cast<double>(f16_value(reinterpret_cast<const uint16_t*>(data)[element]));
+  if (dtype == i8) return reinterpret_cast<const int8_t*>(data)[element];
+  if (dtype == u8) return reinterpret_cast<const uint8_t*>(data)[element];
   throw std::runtime_error("dtype");
 }
 inline void write(DType dtype, char* data, int64_t element, double value) {
@@ -107,6 +109,8 @@ inline void write(DType dtype, char* data, int64_t element, double value) {
   if (dtype == f64) reinterpret_cast<double*>(data)[element] = value;
   if (dtype == bf16) reinterpret_cast<uint16_t*>(data)[element] = bf16_bits(static_cast<float>(value));
   if (dtype == f16) reinterpret_cast<uint16_t*>(data)[element] = f16_bits(static_cast<float>(value));
+  if (dtype == i8) reinterpret_cast<int8_t*>(data)[element] = static_cast<int8_t>(value);
+  if (dtype == u8) reinterpret_cast<uint8_t*>(data)[element] = static_cast<uint8_t>(value);
 }
 
 /// Evaluates the kernel point by point in double precision. `data` has a pointer for each non-local buffer;

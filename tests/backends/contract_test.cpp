@@ -48,9 +48,10 @@ class Case {
     std::vector<char*> pointers;
     for (const auto& buffer : kernel_.buffers) {
       data_.emplace_back(static_cast<size_t>(buffer.bytes()));
+      const double from = buffer.dtype == u8 ? 128 : 0, span = is_float(buffer.dtype) ? 1 : 127;
       if (buffer.kind != FE_BUFFER_LOCAL)
         for (int64_t e = 0; e < buffer.extent(); ++e)
-          write(buffer.dtype, data_.back().data(), e, uniform(random));
+          write(buffer.dtype, data_.back().data(), e, from + span * uniform(random));
     }
     expected_ = data_;
     for (auto& bytes : expected_) pointers.push_back(bytes.data());
@@ -289,6 +290,88 @@ TEST(Contract, Bf16OfWholeTiles) {
         if (HasFatalFailure()) return;
       }
   check(gemm({.batch = 2, .m = 40, .n = 50, .k = 64, .dtype = bf16, .epilogue = Gemm::residual}), {"native"});
+}
+
+/// An operand that is computed of what is stored: scaled, moved, or only cast. Parameters are one number, or lie along the rows
+/// (of the columns: the columns) or along the depth.
+struct Stored {
+  enum Along { nothing, tensor, own, depth } along = nothing;
+  DType dtype = f32;
+  bool transposed = false;
+};
+
+struct Prologue {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  Stored a, b;
+};
+
+Builder prologue(const Prologue& shape) {
+  Builder b;
+  struct Side {
+    loop::BufferId data = 0, zero = 0, scale = 0;
+  };
+  const auto buffers = [&](const Stored& stored, int64_t own, std::vector<int64_t> dims) {
+    const int64_t count = stored.along == Stored::own ? own : stored.along == Stored::depth ? shape.k : 1;
+    if (stored.transposed) std::swap(dims[1], dims[2]);
+    return Side{b.buffer(stored.dtype, FE_BUFFER_INPUT, std::move(dims)),
+                b.buffer(stored.dtype, FE_BUFFER_CONSTANT, {count}), b.buffer(f32, FE_BUFFER_INPUT, {count})};
+  };
+  const auto rows = buffers(shape.a, shape.m, {shape.batch, shape.m, shape.k}),
+             columns = buffers(shape.b, shape.n, {shape.batch, shape.k, shape.n});
+  auto out = b.buffer(f32, FE_BUFFER_OUTPUT, {shape.batch, shape.m, shape.n});
+  auto v = b.begin(FE_STATEMENT_CONTRACT, {shape.batch, shape.m, shape.n}, {shape.k});
+  const auto element = [&](const Stored& stored, const Side& side, Expr own, std::vector<Expr> at) {
+    if (stored.transposed) std::swap(at[1], at[2]);
+    const bool real = is_float(stored.dtype);
+    const DType type = real ? f32 : i32;
+    const auto wide = [&](OpId value) {
+      return b.statement().ops[value].dtype == type ? value : b.cast(value, type);
+    };
+    auto value = wide(b.load(side.data, std::move(at)));
+    if (stored.along == Stored::nothing) return real ? value : b.cast(value, f32);
+    const auto where = stored.along == Stored::own     ? own
+                       : stored.along == Stored::depth ? v[3]
+                                                       : b.kernel.pool.constant(0);
+    value = b.prim(Prim::sub_, value, wide(b.load(side.zero, {where})));
+    if (!real) value = b.prim(Prim::mul_, b.cast(value, f32), b.constant(f32, 1.0 / 128));
+    return b.prim(Prim::mul_, value, b.load(side.scale, {where}));
+  };
+  const auto left = element(shape.a, rows, v[1], {v[0], v[1], v[3]}),
+             right = element(shape.b, columns, v[2], {v[0], v[3], v[2]});
+  b.store(out, {v[0], v[1], v[2]}, b.contract(left, right));
+  return b;
+}
+
+TEST(Contract, ComputedOperands) {
+  for (const auto dtype : {f32, bf16, f16, i8, u8})
+    for (const auto along : {Stored::nothing, Stored::tensor, Stored::own, Stored::depth})
+      for (const bool transposed : {false, true}) {
+        const Stored stored{along, dtype, transposed};
+        SCOPED_TRACE(testing::Message() << name_of(dtype) << " along " << along << " turned " << transposed);
+        check(prologue({.m = 13, .n = 45, .k = 37, .a = stored}));
+        check(prologue({.m = 13, .n = 45, .k = 37, .b = stored}));
+        check(prologue({.batch = 2, .m = 6, .n = 17, .k = 9, .a = stored, .b = stored}), {"native"});
+        if (HasFatalFailure()) return;
+      }
+}
+
+/// Whole vectors and panels, a row more than a block, less than a vector, several tasks and several passes over the depth.
+TEST(Contract, ComputedOperandsOfOtherSizes) {
+  const Stored scaled{Stored::own, i8, false}, turned{Stored::tensor, u8, true},
+      half{Stored::nothing, f16, false}, brain{Stored::nothing, bf16, true};
+  for (int64_t n : {1, 3, 8, 64, 163})
+    for (int64_t k : {1, 7, 16, 130})
+      for (const auto& stored : {scaled, turned, half, brain}) {
+        SCOPED_TRACE(testing::Message() << n << " x " << k << " of " << name_of(stored.dtype));
+        check(prologue({.m = 33, .n = n, .k = k, .a = stored}), {"native"});
+        check(prologue({.m = 33, .n = n, .k = k, .b = stored}), {"native"});
+        if (HasFatalFailure()) return;
+      }
+  for (const auto& stored : {scaled, turned, half, brain}) {
+    check(prologue({.m = 45, .n = 133, .k = 401, .a = stored, .b = stored}), {"native", "sse"}, 32 << 10);
+    check(prologue({.m = 2, .n = 300, .k = 130, .b = stored}), {"native", "sse"});
+    if (HasFatalFailure()) return;
+  }
 }
 
 struct Conv {

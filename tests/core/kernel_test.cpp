@@ -171,7 +171,7 @@ TEST(Legalise, ContractBecomesReduce) {
   r.finish();
   Kernel kernel = kernel_of(r.program), legal = kernel;
   ASSERT_EQ(kernel.statements[0].kind, FE_STATEMENT_CONTRACT);
-  ASSERT_TRUE(kernel::legalise(legal, kernel::required_kinds));
+  ASSERT_TRUE(kernel::legalise(legal, kernel::required_kinds, 0));
   EXPECT_EQ(legal.statements[0].kind, FE_STATEMENT_REDUCE);
   ASSERT_TRUE(verify(legal));
   KernelMemory a(kernel, identity(kernel)), b(legal, identity(legal));
@@ -185,7 +185,7 @@ TEST(Legalise, NamesAKindThatCannotBeRemoved) {
   record_serial(r);
   r.finish();
   Kernel kernel = kernel_of(r.program);
-  auto result = kernel::legalise(kernel, kernel::kind_bit(FE_STATEMENT_MAP));
+  auto result = kernel::legalise(kernel, kernel::kind_bit(FE_STATEMENT_MAP), 0);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, "FE-K07");
   EXPECT_EQ(result.error().status, FE_EUNSUPPORTED);

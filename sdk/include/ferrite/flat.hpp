@@ -23,8 +23,8 @@ class FlatContainer {
   FlatContainer(std::span<const std::byte> bytes, std::string what) : bytes_(bytes), what_(std::move(what)) {}
 
   /// Reads header and section table. `known` has a bit for each kind of section that the reader understands; others are skipped,
-  /// or refused where they must be understood.
-  bool open(uint32_t content, uint64_t known) {
+  /// or refused where they must be understood. `features`: those of the header that it understands.
+  bool open(uint32_t content, uint64_t known, uint64_t features) {
     fe_flat_header header;
     if (bytes_.size() < sizeof header)
       return fail("the " + what_ + " is cut short: there is no whole header");
@@ -35,7 +35,7 @@ class FlatContainer {
     if (header.revision == 0 || header.revision > FE_FLAT_REVISION)
       return fail("the " + what_ + "'s revision " + std::to_string(header.revision) + " is not known");
     if (header.content != content) return fail("the container holds no " + what_);
-    if (header.features != 0) return fail("the " + what_ + " needs features that are not known");
+    if (header.features & ~features) return fail("the " + what_ + " needs features that are not known");
     if (header.bytes > bytes_.size() || header.bytes < sizeof header)
       return fail("the " + what_ + " is cut short");
     bytes_ = bytes_.first(static_cast<size_t>(header.bytes));

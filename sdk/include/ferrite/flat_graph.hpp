@@ -143,7 +143,7 @@ class GraphReader : FlatContainer {
   explicit GraphReader(std::span<const std::byte> bytes) : FlatContainer(bytes, "graph") {}
 
   std::optional<FlatGraph> run(std::string* error) {
-    if (open(FE_FLAT_GRAPH, understood) && pools() && head() && symbols() && values() && attributes() &&
+    if (open(FE_FLAT_GRAPH, understood, 0) && pools() && head() && symbols() && values() && attributes() &&
         nodes() && signature())
       return std::move(graph_);
     if (error) *error = fault();

@@ -23,8 +23,8 @@ class KernelReader : FlatContainer {
 
   std::optional<loop::Kernel> run(std::string* error) {
     loop::Kernel kernel;
-    const bool read = open(FE_FLAT_KERNEL, understood) && symbols(kernel) && expressions(kernel) &&
-                      buffers(kernel) && statements(kernel);
+    const bool read = open(FE_FLAT_KERNEL, understood, FE_FLAT_PROLOGUES) && symbols(kernel) &&
+                      expressions(kernel) && buffers(kernel) && statements(kernel);
     if (read) return kernel;
     if (error) *error = fault();
     return std::nullopt;

@@ -124,7 +124,9 @@ struct Statement {
   std::vector<Carry> carries;
   std::vector<Store> stores;
   uint32_t contract_kind = FE_CONTRACT_GENERIC;  ///< contract: FE_CONTRACT_*
-  OpId contract_a = none, contract_b = none;  ///< contract: the two loads; reductions[0] sums their product
+  /// contract: the two operands, whose product, both cast to its type, reductions[0] sums: loads, or with a prologue what is
+  /// computed of loads.
+  OpId contract_a = none, contract_b = none;
 
   size_t parallel_count() const {
     size_t count = 0;

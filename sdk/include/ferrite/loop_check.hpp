@@ -405,18 +405,18 @@ class StatementCheck {
     return true;
   }
 
-  /// Whether `id` is `load`, or casts of it.
-  bool is_cast_of(OpId id, OpId load) const {
-    while (id != load && s_.ops[id].code == static_cast<uint16_t>(Prim::cast_)) id = s_.ops[id].a;
-    return id == load;
+  /// Whether `id` is `operand`, or casts of it.
+  bool is_cast_of(OpId id, OpId operand) const {
+    while (id != operand && s_.ops[id].code == static_cast<uint16_t>(Prim::cast_)) id = s_.ops[id].a;
+    return id == operand;
   }
   bool contract() {
     if ((s_.contract_a == none) != (s_.contract_b == none)) return fault("a contract has two operands");
     if (s_.contract_a == none)
       return s_.contract_kind == FE_CONTRACT_GENERIC || fault("only a contract has a contract kind");
     for (OpId id : {s_.contract_a, s_.contract_b})
-      if (id >= s_.ops.size() || s_.ops[id].code != FE_OP_LOAD)
-        return fault("a contract's operand is not a load");
+      if (id >= s_.ops.size() || (s_.ops[id].code != FE_OP_LOAD && !s_.ops[id].is_prim()))
+        return fault("a contract's operand is neither a load nor computed of loads");
     if (s_.contract_kind > FE_CONTRACT_CONV) return fault("the contract's kind is not known");
     if (s_.reductions.size() != 1 || s_.reductions[0].kind != FE_REDUCE_SUM)
       return fault("a contract has one reduction, a sum");

@@ -24,6 +24,7 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
   table.id = to_abi(entry.id);
   table.device_kind = to_abi(entry.device);
   table.max_flat_revision = FE_FLAT_REVISION;
+  table.features = entry.provider->features();
   table.open_target = [](void* self, fe_call* call, const fe_open_target_args* args,
                          fe_open_target_out* out) -> int32_t {
     return detail::guarded(call, [&] {

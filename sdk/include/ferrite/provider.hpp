@@ -74,6 +74,8 @@ class Provider {
   virtual ~Provider() = default;
   virtual std::string id() const = 0;
   virtual std::string device_kind() const = 0;
+  /// FE_FLAT_PROLOGUES and the like: kernels with these come as they are, to others in a simpler form.
+  virtual uint64_t features() const { return 0; }
   virtual std::unique_ptr<Target> open_target(Bytes description) = 0;
   virtual std::vector<Candidate> propose(Target& target, Bytes kernel) = 0;
   virtual CompileResult compile(Target& target, const CompileRequest& request) = 0;

@@ -96,7 +96,7 @@ inline std::vector<std::string> targets_of(const Options&) {
 inline Compiled compile(const loop::Kernel& kernel, const std::string&) {
   auto& plugin = Plugin::get();
   auto legal = kernel;
-  if (auto done = core::kernel::legalise(legal, plugin.target.statement_kinds); !done)
+  if (auto done = core::kernel::legalise(legal, plugin.target.statement_kinds, 0); !done)
     throw std::runtime_error(done.error().message());
   auto flat = core::kernel::flatten(legal);
   if (!flat) throw std::runtime_error(flat.error().message());

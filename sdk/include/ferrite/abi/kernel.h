@@ -20,6 +20,9 @@ extern "C" {
 #define FE_FLAT_KERNEL 1u  // content
 #define FE_FLAT_GRAPH 2u
 #define FE_NONE32 0xffffffffu
+// Features of a kernel: what a provider has to take beyond the rest (fe_provider.features). Without the bit the host gives
+// a provider a simpler form.
+#define FE_FLAT_PROLOGUES 1u  // operands of contracts that are not loads but computed from loads
 
 typedef struct fe_flat_header {
   uint32_t magic;
@@ -108,7 +111,8 @@ typedef struct fe_flat_statement {
   uint32_t reductions, reduction_count;
   uint32_t carries, carry_count;
   uint32_t stores, store_count;
-  uint32_t contract_a, contract_b;  // load operations, FE_NONE32 unless a contract
+  uint32_t contract_a,
+      contract_b;  // the operands, FE_NONE32 unless a contract: loads, else FE_FLAT_PROLOGUES
 } fe_flat_statement;
 typedef struct fe_flat_var {
   int64_t extent;

@@ -146,7 +146,7 @@ typedef struct fe_provider {
   fe_string device_kind;  // runtime id whose devices it targets
   uint32_t max_flat_revision;
   uint32_t reserved;
-  uint64_t features;
+  uint64_t features;  // FE_FLAT_PROLOGUES and the like: kernels with these are taken as they are
   int32_t (*open_target)(void* self, fe_call*, const fe_open_target_args*, fe_open_target_out*);
   int32_t (*close_target)(void* self, fe_call*, const fe_open_target_out*, fe_none*);
   int32_t (*propose)(void* self, fe_call*, const fe_propose_args*, fe_propose_out*);
