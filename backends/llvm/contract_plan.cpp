@@ -342,6 +342,8 @@ class Planner {
       use_constant(row);
       row.stride = plan_.depth.extent;
       row.step = 1;
+    } else if (row.load == none && plan_.columns.extent == 1) {
+      return false;  // one column gives nothing to repay the packing
     } else {
       pack_rows();
     }

@@ -302,7 +302,7 @@ struct Stored {
 
 struct Prologue {
   int64_t batch = 1, m = 1, n = 1, k = 1;
-  Stored a, b;
+  Stored a = {}, b = {};
 };
 
 Builder prologue(const Prologue& shape) {

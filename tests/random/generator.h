@@ -98,6 +98,9 @@ class Generator {
 
   /// The other operand: a value with these dims, a new input or a weight.
   size_t operand(DType dtype, const Dims& dims, int exact);
+  /// The value or, now and then, what a cheap op makes of it, or of narrower elements, for one reader: an operand that a contraction
+  /// may compute.
+  size_t prepared(size_t k);
   /// A sum of `count` products.
   static Tensor summed(const Tensor& a, const Tensor& b, double count);
   void matmul();

@@ -169,6 +169,34 @@ size_t Generator::operand(DType dtype, const Dims& dims, int exact) {
   return fresh(dtype, dims, exact);
 }
 
+size_t Generator::prepared(size_t k) {
+  const Tensor t = w_.values[k];
+  if (!is_float(t.dtype) || t.rank() == 0 || t.elements() == 0 || random_.chance(0.6)) return k;
+  if (random_.chance(0.3)) return w_.node(t, fmt::format("neg({})", w_.use(k)));
+  if (t.dtype == f32 && random_.chance(0.3)) {
+    const auto narrow = fresh(random_.chance(0.5) ? bf16 : f16, t.dims, 0);
+    Tensor r = w_.values[narrow];
+    r.dtype = f32;
+    return w_.node(r, fmt::format("cast({}) {{dtype = f32}}", w_.use(narrow)));
+  }
+  if (t.dtype == f32 && random_.chance(0.5)) {
+    const auto whole = fresh(random_.chance(0.5) ? i8 : u8, t.dims, 1);
+    const auto axis = random_.integer(0, static_cast<int64_t>(t.rank()) - 1);
+    const auto scale =
+        w_.constant(f32, random_.chance(0.3) ? Dims{} : Dims{t.dims[static_cast<size_t>(axis)]});
+    Tensor r = w_.values[whole];
+    r.dtype = f32;
+    r.magnitude *= w_.values[scale].magnitude;
+    r.quantum = w_.values[scale].quantum;
+    return w_.node(
+        r, fmt::format("dequantize_linear({}, {}) {{axis = {}}}", w_.use(whole), w_.use(scale), axis));
+  }
+  const auto scale = w_.constant(t.dtype, {t.dims.back()});
+  const double most = w_.values[scale].magnitude;
+  return w_.node(computed(t, most * t.magnitude, most * t.error),
+                 fmt::format("mul({}, {})", w_.use(k), w_.use(scale)));
+}
+
 Tensor Generator::summed(const Tensor& a, const Tensor& b, double count) {
   Tensor r = a;
   r.magnitude = std::max(1.0, count) * a.magnitude * b.magnitude;
@@ -182,6 +210,7 @@ Tensor Generator::summed(const Tensor& a, const Tensor& b, double count) {
 void Generator::matmul() {
   auto k = choose([](const Tensor& t) { return t.dtype != boolean && t.rank() >= 1 && t.magnitude <= 200; });
   if (!k) return;
+  k = prepared(*k);
   const auto a = w_.values[*k];
   const int64_t depth = a.dims.back(), columns = random_dim();
   Dims dims;
@@ -197,7 +226,7 @@ void Generator::matmul() {
   if (!vector) result.push_back(columns);
   Tensor shape{"", f32, result, 1, 0, 0, false, 0};
   if (shape.elements() > most_elements || shape.elements() * std::max<int64_t>(1, depth) > 600000) return;
-  const auto b = operand(a.dtype, dims, -1);
+  const auto b = prepared(operand(a.dtype, dims, -1));
   Tensor r = summed(a, w_.values[b], static_cast<double>(depth));
   r.dims = result;
   emit(r, fmt::format("matmul({}, {})", w_.use(*k), w_.use(b)));
@@ -300,6 +329,7 @@ std::optional<Generator::Windows> Generator::windows(const Dims& dims) {
 void Generator::convolution() {
   auto k = image();
   if (!k) return;
+  k = prepared(*k);
   const auto x = w_.values[*k];
   auto w = windows(x.dims);
   if (!w) return;
