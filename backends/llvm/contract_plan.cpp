@@ -53,7 +53,7 @@ class Planner {
     if (has_matrix_tiles()) {
       use_matrix_tiles();
     } else {
-      widen_rows();
+      widen();
       if (config_.rows == 0)
         choose_block();
       else if (!take_block())
@@ -359,13 +359,18 @@ class Planner {
                        (!across || plan_.depth.vars.back().extent >= plan_.rows.vars.back().extent);
   }
 
-  /// Rows in place that are narrower than sums are widened once, and not again for each block of columns: an element that is
-  /// multiplied with a vector would take several instructions instead of one.
-  void widen_rows() {
-    constexpr int64_t repays = 32;  // columns
-    if (plan_.row.access == Access::direct && bits_of(plan_.row.dtype) < bits_of(plan_.accumulator) &&
-        plan_.columns.extent >= repays)
-      pack_rows();
+  /// What is read in place and narrower than the sums is widened once, and not again for each block of the other side: an element
+  /// that is multiplied with a vector would take several instructions instead of one.
+  void widen() {
+    constexpr int64_t repays_rows = 32, repays_columns = 64;  // columns, rows
+    const auto is_narrow = [&](const Operand& operand) {
+      return operand.access == Access::direct && bits_of(operand.dtype) < bits_of(plan_.accumulator);
+    };
+    if (is_narrow(plan_.row) && plan_.columns.extent >= repays_rows) pack_rows();
+    if (is_narrow(plan_.column) && plan_.rows.extent >= repays_columns && shared_ == 0) {
+      plan_.column.access = Access::block;
+      plan_.column.dtype = plan_.accumulator;
+    }
   }
 
   /// Whether neighbours along the axis' last variable are neighbours in memory, where most of what the operand is computed of lies.
@@ -549,8 +554,21 @@ class Planner {
     constexpr int64_t least_columns = 64, least_blocks = 4;
     const int64_t least_panels = ceil_div(least_columns, width);
     int64_t row_tiles = ceil_div(blocks, row_limit);
-    const int64_t column_tiles = std::max(
-        ceil_div(panels, most_panels), std::min(ceil_div(panels, least_panels), ceil_div(each, row_tiles)));
+    const auto columns_for = [&](int64_t rows) {
+      return std::max(ceil_div(panels, most_panels),
+                      std::min(ceil_div(panels, least_panels), ceil_div(each, rows)));
+    };
+    int64_t column_tiles = columns_for(row_tiles);
+    if (plan_.row.access == Access::block) {
+      // Each tile of columns packs the rows again, each tile of rows the columns, where those are packed.
+      const auto packed = [&](int64_t rows) {
+        return columns_for(rows) * plan_.rows.extent +
+               (plan_.column.access == Access::block ? rows * plan_.columns.extent : 0);
+      };
+      for (int64_t rows = row_tiles + 1; rows <= std::min(ceil_div(blocks, least_blocks), each); ++rows)
+        if (packed(rows) < packed(row_tiles)) row_tiles = rows;
+      column_tiles = columns_for(row_tiles);
+    }
     row_tiles = std::max(row_tiles, std::min(ceil_div(blocks, least_blocks),
                                              ceil_div(std::min<int64_t>(each, 16), column_tiles)));
     set_tiles(blocks, panels, row_tiles, column_tiles);
@@ -600,12 +618,16 @@ class Planner {
     } else {
       row_tiles = ceil_div(blocks, row_limit);
       plan_.columns_first = plan_.row.access == Access::block;
-      if (plan_.columns_first) {
+      // Each worker packs all rows where they fit one tile: columns are then read once, and are enough to repay that.
+      constexpr int64_t repays = 64;
+      const bool all_rows = row_tiles == 1 && plan_.columns.extent >= repays * each;
+      if (plan_.columns_first && !all_rows) {
         row_tiles = std::max(row_tiles, std::min(blocks, each));
         column_tiles = std::min(panels, ceil_div(std::min<int64_t>(each, 16), row_tiles));
       } else {
         column_tiles = std::min(panels, ceil_div(each, row_tiles));
-        row_tiles = std::max(row_tiles, std::min(blocks, ceil_div(each, column_tiles)));
+        if (!plan_.columns_first)
+          row_tiles = std::max(row_tiles, std::min(blocks, ceil_div(each, column_tiles)));
       }
     }
     set_tiles(blocks, panels, row_tiles, column_tiles);
