@@ -157,8 +157,8 @@ class SingleStatement {
   double cycles_ = 0;
 };
 
-/// What the next row reads that memory has to bring, by statement: asked for in the statement with the most to do among those that
-/// read this row of it once more. Without that, memory waits while a row is worked on.
+/// What the next row reads that memory has to bring, by statement: asked for in the last statement that reads this row of it once
+/// more. Without that, memory waits while a row is worked on.
 std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
                                                             std::span<const StatementPlan> plans) {
   std::vector<std::vector<StatementEmitter::Ahead>> result(plans.size());
@@ -172,7 +172,7 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
     const bool kept =
         read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
     if (kept) continue;
-    std::optional<size_t> best;
+    std::optional<size_t> last;
     StatementEmitter::Ahead ahead{};
     size_t readers = 0;
     for (size_t k = 0; k < plans.size(); ++k) {
@@ -189,11 +189,10 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
       if (pool.coefficient(address, vector.symbol) != 1 || !step || *step == 0 || bytes < least_row ||
           bytes > target.l2_bytes / 4)
         continue;
-      if (best && plans[*best].cycles >= plans[k].cycles) continue;
-      best = k;
+      last = k;
       ahead = {buffer, address, *step};
     }
-    if (best) result[*best].push_back(ahead);
+    if (last) result[*last].push_back(ahead);
   }
   return result;
 }

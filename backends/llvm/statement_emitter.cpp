@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "interleave.h"
 #include "reduction_state.h"
 
 namespace ferrite::emitter {
@@ -147,10 +148,18 @@ void StatementEmitter::at(const std::vector<Point>& points) {
     if (plan_.vector && !plan_.vector_is_parallel()) return reduce_along_vector(points[0]);
     return reduce(points);
   }
-  for (const auto& point : points) {
-    body_.start(point);
+  each_apart(points.size(), [&](size_t k) {
+    body_.start(points[k]);
     body_.store(body_.finish_stores());
-  }
+  });
+}
+
+/// Does something for each of the vectors that are taken at a time; side by side where no order between their stores matters.
+void StatementEmitter::each_apart(size_t count, const std::function<void(size_t)>& body) {
+  const bool sets = std::ranges::all_of(statement_.stores,
+                                        [](const loop::Store& store) { return store.mode == FE_STORE_SET; });
+  if (sets && statement_.kind != FE_STATEMENT_SCATTER) return interleave(context_.builder, count, body);
+  for (size_t k = 0; k < count; ++k) body(k);
 }
 
 void StatementEmitter::walk_reductions(const std::vector<Point>& points, size_t level, const Lanes& body) {
@@ -177,11 +186,11 @@ void StatementEmitter::reduce(const std::vector<Point>& points) {
       vector.back().reset();
     }
   walk_reductions(points, 0, [&](const std::vector<Point>& inner) {
-    for (size_t u = 0; u < inner.size(); ++u) {
+    each_apart(inner.size(), [&](size_t u) {
       body_.start(inner[u]);
       for (auto& state : states[u]) state.take(nullptr);
       body_.store(body_.element_stores());
-    }
+    });
   });
   for (size_t u = 0; u < points.size(); ++u) {
     body_.start(points[u]);
@@ -203,11 +212,11 @@ void StatementEmitter::reduce_along_vector(const Point& point) {
     walk_vector(
         outer[0], bounds(*plan_.vector),
         [&](const std::vector<Point>& inner) {
-          for (size_t u = 0; u < inner.size(); ++u) {
+          each_apart(inner.size(), [&](size_t u) {
             body_.start(inner[u]);
             for (auto& state : states[u]) state.take(inner[u].mask);
             body_.store(body_.element_stores());
-          }
+          });
         },
         plan_.unroll);
   });

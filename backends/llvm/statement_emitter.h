@@ -52,6 +52,7 @@ class StatementEmitter {
   llvm::Value* strip_state(size_t number, const Point& point, const Range& strip);
 
   void at(const std::vector<Point>& points);
+  void each_apart(size_t count, const std::function<void(size_t)>& body);
   void reduce(const std::vector<Point>& points);
   void reduce_along_vector(const Point& point);
   void walk_reductions(const std::vector<Point>& points, size_t level, const Lanes& body);

@@ -384,9 +384,10 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
     element_ops += cost.at_elements(k) ? operation_cost(work.ops[k]) + 1 : 0;
   if (cost.reduces && vectors >= 2) {
     plan.unroll = std::bit_floor(
-        std::min(vectors, wide_state || work.reductions.size() > 2 || element_ops > 10 ? 2u : 4u));
-  } else if (vectors >= 4 && element_ops <= 12 && work.kind == FE_STATEMENT_MAP) {
-    plan.unroll = 2;
+        std::min(vectors, wide_state || work.reductions.size() > 2 || element_ops > 60 ? 2u : 4u));
+  } else if (vectors >= 4 && work.kind == FE_STATEMENT_MAP) {
+    // Long chains of operations side by side: four hide each other's latency, more than four need too many registers.
+    plan.unroll = element_ops <= 12 ? 2 : element_ops <= 60 ? 4 : 1;
   }
   if (target.unroll > 0 && (cost.reduces || work.kind == FE_STATEMENT_MAP))
     plan.unroll = std::bit_floor(std::max(1u, std::min(vectors, target.unroll)));
