@@ -28,7 +28,7 @@ class Machine {
  private:
   std::string generate(llvm::Module& module, llvm::CodeGenFileType type);
   std::unique_ptr<llvm::TargetMachine> machine_;
-  bool keep_order_;  ///< of the emitter's instructions, against the scheduler's
+  bool fused_multiply_add_;
 };
 
 /// The module's text.
