@@ -142,8 +142,7 @@ llvm::Value* BodyEmitter::float_prim(Prim prim, const std::vector<llvm::Value*>&
     case Prim::sign_: return math.sign(a);
     case Prim::min_: return math.min_nan(a, b);
     case Prim::max_: return math.max_nan(a, b);
-    case Prim::fma_:
-      return builder_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, operands[2]});
+    case Prim::fma_: return math.fma(a, b, operands[2]);
     case Prim::exp_: return math.exp(a);
     case Prim::exp2_: return math.exp2(a);
     case Prim::expm1_: return math.expm1(a);

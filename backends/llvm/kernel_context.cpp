@@ -17,7 +17,11 @@ llvm::StringRef view(std::string_view text) { return {text.data(), text.size()};
 
 KernelContext::KernelContext(llvm::Module& module_, const Target& target_, loop::Kernel& kernel_,
                              std::string_view entry)
-    : module(module_), target(target_), kernel(kernel_), builder(module_.getContext()), math(builder) {
+    : module(module_),
+      target(target_),
+      kernel(kernel_),
+      builder(module_.getContext()),
+      math(builder, {target_.fused_multiply_add, target_.rounding}) {
   auto& context = module.getContext();
   auto* pointer = builder.getPtrTy();
   auto* word = builder.getInt64Ty();
