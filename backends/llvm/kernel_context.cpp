@@ -5,6 +5,7 @@
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace ferrite::emitter {
@@ -185,10 +186,13 @@ llvm::Constant* KernelContext::iota(llvm::Type* integer, unsigned lanes, int64_t
 
 llvm::Value* KernelContext::nowhere() {
   if (!nowhere_) {
-    auto* widest = llvm::ArrayType::get(builder.getInt64Ty(), 2);
-    nowhere_ = slot(widest, "nowhere");
+    constexpr unsigned vectors = 4;
+    auto* vector = llvm::FixedVectorType::get(builder.getInt8Ty(), std::max(16u, target.vector_bytes));
+    nowhere_ = slot(llvm::ArrayType::get(vector, vectors), "nowhere");
     llvm::IRBuilder<> after(nowhere_->getNextNode());
-    after.CreateStore(llvm::Constant::getNullValue(widest), nowhere_);
+    for (unsigned k = 0; k < vectors; ++k)
+      after.CreateStore(llvm::Constant::getNullValue(vector),
+                        after.CreateConstInBoundsGEP1_64(vector, nowhere_, k));
   }
   return nowhere_;
 }
