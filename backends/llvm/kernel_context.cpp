@@ -5,6 +5,7 @@
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace ferrite::emitter {
@@ -17,7 +18,11 @@ llvm::StringRef view(std::string_view text) { return {text.data(), text.size()};
 
 KernelContext::KernelContext(llvm::Module& module_, const Target& target_, loop::Kernel& kernel_,
                              std::string_view entry)
-    : module(module_), target(target_), kernel(kernel_), builder(module_.getContext()), math(builder) {
+    : module(module_),
+      target(target_),
+      kernel(kernel_),
+      builder(module_.getContext()),
+      math(builder, {target_.fused_multiply_add, target_.rounding}) {
   auto& context = module.getContext();
   auto* pointer = builder.getPtrTy();
   auto* word = builder.getInt64Ty();
@@ -181,10 +186,13 @@ llvm::Constant* KernelContext::iota(llvm::Type* integer, unsigned lanes, int64_t
 
 llvm::Value* KernelContext::nowhere() {
   if (!nowhere_) {
-    auto* widest = llvm::ArrayType::get(builder.getInt64Ty(), 2);
-    nowhere_ = slot(widest, "nowhere");
+    constexpr unsigned vectors = 4;
+    auto* vector = llvm::FixedVectorType::get(builder.getInt8Ty(), std::max(16u, target.vector_bytes));
+    nowhere_ = slot(llvm::ArrayType::get(vector, vectors), "nowhere");
     llvm::IRBuilder<> after(nowhere_->getNextNode());
-    after.CreateStore(llvm::Constant::getNullValue(widest), nowhere_);
+    for (unsigned k = 0; k < vectors; ++k)
+      after.CreateStore(llvm::Constant::getNullValue(vector),
+                        after.CreateConstInBoundsGEP1_64(vector, nowhere_, k));
   }
   return nowhere_;
 }

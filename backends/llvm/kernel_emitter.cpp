@@ -142,7 +142,7 @@ class SingleStatement {
         llvm::Value* to = builder.CreateNSWAdd(from, context.i64(cuts_[k].block));
         if (var.extent % cuts_[k].block != 0)
           to = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, context.i64(var.extent));
-        ranges.push_back({cuts_[k].var, from, to});
+        ranges.push_back({cuts_[k].var, from, to, cuts_[k].block % plan_.lanes == 0});
       }
       statement.emit(point, skip, ranges);
     });

@@ -73,7 +73,7 @@ class KernelContext {
   /// f16 <-> f32 where the machine has no instruction for it, too.
   llvm::Value* widen_half(llvm::Value* half);
   llvm::Value* narrow_half(llvm::Value* value);
-  /// Memory that may be read in place of an element that does not exist.
+  /// Memory that may be read in place of elements that do not exist: four vectors of zeros.
   llvm::Value* nowhere();
   llvm::Value* splat(llvm::Value* value, unsigned lanes);
 
