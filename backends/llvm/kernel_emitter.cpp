@@ -157,6 +157,21 @@ class SingleStatement {
   double cycles_ = 0;
 };
 
+/// Whether an address depends on no variable but those that have values where the vectors are walked: what a parallel vector variable
+/// has inside of its loop are the reduction variables, or `inside`.
+bool is_known_at_vectors(index::Pool& pool, const StatementPlan& plan, index::Expr address) {
+  const auto& statement = plan.statement;
+  const auto known = [&](size_t var) {
+    return var < plan.fixed || var == plan.vector || std::ranges::find(plan.outer, var) != plan.outer.end() ||
+           (!plan.vector_is_parallel() && statement.vars[var].kind == VarKind::reduction);
+  };
+  for (size_t k = 0; k < statement.vars.size(); ++k)
+    if (!known(k) && pool.depends_on(address, statement.vars[k].symbol)) return false;
+  return std::ranges::none_of(statement.ops, [&](const loop::BodyOp& op) {
+    return op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol);
+  });
+}
+
 /// What the next row reads that memory has to bring, by statement: asked for in the statement with the most to do among those that
 /// read this row of it once more. Without that, memory waits while a row is worked on.
 std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
@@ -187,7 +202,7 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
       constexpr int64_t least_row = 1024;
       const int64_t bytes = vector.extent * KernelContext::storage_bytes(read.dtype);
       if (pool.coefficient(address, vector.symbol) != 1 || !step || *step == 0 || bytes < least_row ||
-          bytes > target.l2_bytes / 4)
+          bytes > target.l2_bytes / 4 || !is_known_at_vectors(pool, plans[k], address))
         continue;
       if (best && plans[*best].cycles >= plans[k].cycles) continue;
       best = k;
