@@ -166,6 +166,21 @@ void KernelContext::when(llvm::Value* condition, const llvm::Twine& name, const 
   builder.SetInsertPoint(exit);
 }
 
+std::vector<llvm::Value*> KernelContext::coordinates(std::span<const loop::Var> vars, llvm::Value* flat) {
+  std::vector<llvm::Value*> result(vars.size(), i64(0));
+  const auto is_single = [](const loop::Var& var) { return var.extent == 1; };
+  for (size_t v = vars.size(); v-- > 0;) {
+    if (is_single(vars[v])) continue;
+    if (std::ranges::all_of(vars.first(v), is_single)) {
+      result[v] = flat;
+      break;
+    }
+    result[v] = builder.CreateURem(flat, i64(vars[v].extent));
+    flat = builder.CreateUDiv(flat, i64(vars[v].extent));
+  }
+  return result;
+}
+
 llvm::Value* KernelContext::lane_mask(llvm::Value* count, unsigned lanes) {
   if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(count)) {
     std::vector<llvm::Constant*> bits;

@@ -215,7 +215,6 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
 /// Statements one after the other inside the points of the shared variables.
 void emit_rows(KernelContext& context, const Target& target, EmitResult& result) {
   auto& kernel = context.kernel;
-  auto& builder = context.builder;
   const auto& shared = kernel.statements[0].vars;
   std::vector<StatementPlan> plans;
   double cycles = 20;
@@ -236,17 +235,7 @@ void emit_rows(KernelContext& context, const Target& target, EmitResult& result)
   const auto ahead = next_rows(target, kernel, plans);
   with_streams(context, plans, [&](bool streams) {
     context.loop(from, to, 1, "row", [&](llvm::Value* row) {
-      std::vector<llvm::Value*> coordinates(kernel.shared);
-      for (size_t k = kernel.shared; k-- > 0;) {
-        if (shared[k].extent == 1) {
-          coordinates[k] = context.i64(0);
-        } else if (k == 0) {
-          coordinates[k] = row;
-        } else {
-          coordinates[k] = builder.CreateURem(row, context.i64(shared[k].extent));
-          row = builder.CreateUDiv(row, context.i64(shared[k].extent));
-        }
-      }
+      const auto coordinates = context.coordinates({shared.data(), kernel.shared}, row);
       for (size_t number = 0; number < plans.size(); ++number) {
         const auto& plan = plans[number];
         if (is_empty(plan.statement)) continue;

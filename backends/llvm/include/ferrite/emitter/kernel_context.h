@@ -7,6 +7,7 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "ferrite/emitter/target.h"
@@ -66,6 +67,8 @@ class KernelContext {
             const std::function<void(llvm::Value*)>& body);
   /// `if (condition) body()`.
   void when(llvm::Value* condition, const llvm::Twine& name, const std::function<void()>& body);
+  /// The value of each of the variables by their flat coordinate, the last of which varies fastest.
+  std::vector<llvm::Value*> coordinates(std::span<const loop::Var> vars, llvm::Value* flat);
   /// <lanes x i1>, lane k set where k < count (an i64).
   llvm::Value* lane_mask(llvm::Value* count, unsigned lanes);
   /// <0, 1, 2, ...> of an integer type.
