@@ -8,6 +8,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/OptBisect.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -120,6 +121,14 @@ void Machine::optimise(llvm::Module& module) {
 std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
+  constexpr unsigned long_code = 500;  // instructions
+  unsigned instructions = 0;
+  for (const auto& function : module) instructions += function.getInstructionCount();
+  const bool fast = fast_ && instructions > long_code;
+  WithoutStrengthReduction without;
+  auto& usual = module.getContext().getOptPassGate();
+  if (fast) module.getContext().setOptPassGate(without);
+  machine_->setOptLevel(fast ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Default);
   llvm::legacy::PassManager passes;
   // As addPassesToEmitFile does, but for the scheduler.
   auto* config = machine_->createPassConfig(passes);
@@ -136,6 +145,7 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) 
   if (declined) fail("FE-K41", "the code generator cannot write this kind of file");
   passes.add(llvm::createFreeMachineFunctionPass());
   passes.run(module);
+  module.getContext().setOptPassGate(usual);
   return {bytes.begin(), bytes.end()};
 }
 
