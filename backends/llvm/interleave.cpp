@@ -5,6 +5,11 @@
 #include <vector>
 
 namespace ferrite::emitter {
+namespace {
+constexpr const char* side_by_side = "ferrite-side-by-side";
+}
+
+bool is_side_by_side(const llvm::Function& function) { return function.hasFnAttribute(side_by_side); }
 
 void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<void(size_t)>& piece) {
   auto* block = builder.GetInsertBlock();
@@ -16,6 +21,7 @@ void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<vo
   }
   const bool straight = builder.GetInsertBlock() == block && builder.GetInsertPoint() == block->end();
   if (!straight || count < 2) return;
+  block->getParent()->addFnAttr(side_by_side);
   std::vector<std::vector<llvm::Instruction*>> pieces(count);
   size_t number = 0, longest = 0;
   for (auto& instruction : *block) {

@@ -12,4 +12,7 @@ namespace ferrite::emitter {
 /// of each. Pieces that have more than one block stay as they were emitted. The builder ends after the last piece.
 void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<void(size_t)>& piece);
 
+/// Whether a function has merged pieces, whose order the code generator should keep.
+bool is_side_by_side(const llvm::Function& function);
+
 }  // namespace ferrite::emitter

@@ -24,6 +24,7 @@
 #include <algorithm>
 
 #include "ferrite/error.hpp"
+#include "interleave.h"
 
 namespace ferrite::emitter {
 namespace {
@@ -79,9 +80,7 @@ void store_single_lanes(llvm::Function& function) {
 
 }  // namespace
 
-// The emitter puts independent work side by side, which LLVM's scheduler takes apart again in favour of few registers: nothing that
-// was measured is faster with it. Without a multiply-add of three operands, though, registers are what a contraction lacks.
-Machine::Machine(const Target& target) : keep_order_(target.fused_multiply_add) {
+Machine::Machine(const Target& target) : fused_multiply_add_(target.fused_multiply_add) {
   std::string error;
   llvm::Triple triple(target.triple);
   const auto* found = llvm::TargetRegistry::lookupTarget(triple, error);
@@ -130,9 +129,11 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) 
   if (fast) module.getContext().setOptPassGate(without);
   machine_->setOptLevel(fast ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Default);
   llvm::legacy::PassManager passes;
-  // As addPassesToEmitFile does, but for the scheduler.
+  // As addPassesToEmitFile does, but for the scheduler: it takes what stands side by side apart again in favour of few registers.
+  // Without a multiply-add of three operands those are what is scarce.
   auto* config = machine_->createPassConfig(passes);
-  if (keep_order_) config->disablePass(&llvm::MachineSchedulerID);
+  if (fused_multiply_add_ && std::ranges::any_of(module, is_side_by_side))
+    config->disablePass(&llvm::MachineSchedulerID);
   auto* information = new llvm::MachineModuleInfoWrapperPass(machine_.get());
   passes.add(config);
   passes.add(information);

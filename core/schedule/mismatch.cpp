@@ -105,9 +105,11 @@ Mismatch compare(const Walk& a, int64_t points_of_a, const Walk& b, int64_t poin
     if (a.begin != b.begin)
       return {category::offset, fmt::format("{} elements apart", std::abs(a.begin - b.begin))};
     // Loops of one iteration may stand at other places.
-    return std::ranges::equal(a.steps, b.steps, {}, &Step::extent, &Step::extent)
-               ? Mismatch()
-               : Mismatch{category::loop_order, {}};
+    if (!std::ranges::equal(a.steps, b.steps, {}, &Step::extent, &Step::extent))
+      return {category::loop_order, {}};
+    if (!x.empty() && x[0].stride == 0)
+      return {category::broadcast, "both come back to the same elements in the first loop"};
+    return {};
   }
   if (a.repeats || !counts_evenly(of_x) || !counts_evenly(of_y) || of_x.back().stride != of_y.back().stride)
     return {category::unknown, {}};

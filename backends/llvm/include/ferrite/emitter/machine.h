@@ -33,7 +33,7 @@ class Machine {
   std::string generate(llvm::Module& module, llvm::CodeGenFileType type);
   std::unique_ptr<llvm::TargetMachine> machine_;
   bool fast_ = false;
-  bool keep_order_;  ///< of the emitter's instructions, against the scheduler's
+  bool fused_multiply_add_;
 };
 
 /// The module's text.
