@@ -78,6 +78,16 @@ void store_single_lanes(llvm::Function& function) {
     }
 }
 
+/// Lets all passes run but the one that looks for other ways to count through the addresses of a loop. It compares all ways for all
+/// addresses at once; a loop of many operations has other things to do.
+class WithoutStrengthReduction final : public llvm::OptPassGate {
+ public:
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override {
+    return pass != "Loop Strength Reduction";
+  }
+};
+
 }  // namespace
 
 Machine::Machine(const Target& target) : fused_multiply_add_(target.fused_multiply_add) {
