@@ -6,6 +6,8 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include <algorithm>
+
 #include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/machine.h"
@@ -135,8 +137,13 @@ class Compiler final : public Provider {
     const auto description = config.machine(static_cast<CpuTarget&>(target).machine);
     emitter::Machine machine(description);
     llvm::LLVMContext context;
+    auto kernel = read(request.kernel);
+    if (std::ranges::none_of(kernel.statements, [](const loop::Statement& statement) {
+          return statement.kind == FE_STATEMENT_CONTRACT;
+        }))
+      machine.compile_long_code_fast();
     auto emitted =
-        emitter::emit_kernel(context, description, read(request.kernel), request.entry, config.contract);
+        emitter::emit_kernel(context, description, std::move(kernel), request.entry, config.contract);
     auto& module = *emitted.module;
     std::string problem;
     llvm::raw_string_ostream stream(problem);

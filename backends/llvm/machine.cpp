@@ -8,6 +8,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/OptBisect.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -77,6 +78,16 @@ void store_single_lanes(llvm::Function& function) {
     }
 }
 
+/// Lets all passes run but the one that looks for other ways to count through the addresses of a loop. It compares all ways for all
+/// addresses at once; a loop of many operations has other things to do.
+class WithoutStrengthReduction final : public llvm::OptPassGate {
+ public:
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override {
+    return pass != "Loop Strength Reduction";
+  }
+};
+
 }  // namespace
 
 Machine::Machine(const Target& target) : fused_multiply_add_(target.fused_multiply_add) {
@@ -119,6 +130,14 @@ void Machine::optimise(llvm::Module& module) {
 std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
+  constexpr unsigned long_code = 500;  // instructions
+  unsigned instructions = 0;
+  for (const auto& function : module) instructions += function.getInstructionCount();
+  const bool fast = fast_ && instructions > long_code;
+  WithoutStrengthReduction without;
+  auto& usual = module.getContext().getOptPassGate();
+  if (fast) module.getContext().setOptPassGate(without);
+  machine_->setOptLevel(fast ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Default);
   llvm::legacy::PassManager passes;
   // As addPassesToEmitFile does, but for the scheduler: it takes what stands side by side apart again in favour of few registers.
   // Without a multiply-add of three operands those are what is scarce.
@@ -137,6 +156,7 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) 
   if (declined) fail("FE-K41", "the code generator cannot write this kind of file");
   passes.add(llvm::createFreeMachineFunctionPass());
   passes.run(module);
+  module.getContext().setOptPassGate(usual);
   return {bytes.begin(), bytes.end()};
 }
 

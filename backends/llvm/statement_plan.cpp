@@ -391,12 +391,19 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
   double element_ops = 0;
   for (size_t k = 0; k < work.ops.size(); ++k)
     element_ops += cost.at_elements(k) ? operation_cost(work.ops[k]) + 1 : 0;
-  if (cost.reduces && vectors >= 2) {
-    plan.unroll = std::bit_floor(
-        std::min(vectors, wide_state || work.reductions.size() > 2 || element_ops > 60 ? 2u : 4u));
+  // Vectors side by side hide each other's latency. Where the operations of one do that alone, or few vectors are walked in all, it
+  // would be more code for nothing, and the time to compile it.
+  constexpr double hides = 60, hides_in_part = 20;
+  constexpr int64_t few_vectors = 2048;
+  const bool few = work.points(VarKind::parallel) * std::max<int64_t>(1, work.points(VarKind::reduction)) <=
+                   few_vectors * plan.lanes;
+  if (element_ops > (few ? hides_in_part : hides)) {
+    plan.unroll = 1;
+  } else if (cost.reduces && vectors >= 2) {
+    plan.unroll = std::bit_floor(std::min(vectors, wide_state || work.reductions.size() > 2 ? 2u : 4u));
   } else if (vectors >= 4 && work.kind == FE_STATEMENT_MAP) {
     // Long chains of operations side by side: four hide each other's latency, more than four need too many registers.
-    plan.unroll = element_ops <= 12 ? 2 : element_ops <= 60 ? 4 : 1;
+    plan.unroll = element_ops <= 12 ? 2 : 4;
   }
   if (target.unroll > 0 && (cost.reduces || work.kind == FE_STATEMENT_MAP))
     plan.unroll = std::bit_floor(std::max(1u, std::min(vectors, target.unroll)));

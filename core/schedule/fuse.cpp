@@ -10,6 +10,7 @@
 #include "core/schedule/advisor.h"
 #include "core/schedule/alignment.h"
 #include "core/schedule/group_kernel.h"
+#include "core/schedule/mismatch.h"
 #include "core/schedule/row_products.h"
 #include "core/schedule/split.h"
 #include "core/schedule/traffic.h"
@@ -133,7 +134,7 @@ class Fuser {
     std::string text;
     uint32_t shared = 0;
     std::string category = refusal(edge, a, b, shared, text);
-    if (category == other_order && edge.buffer != none && does(Feature::reorder))
+    if (category == category::loop_order && edge.buffer != none && does(Feature::reorder))
       category = reorder(edge, a, b, shared, text, std::move(category));
     // What is a map yet may be in a group of rows by then.
     if (deferring_ && !category.empty() && !edge.reads && edge.buffer != none &&
@@ -175,7 +176,7 @@ class Fuser {
         return {};
       }
       std::swap(map.vars, order);
-      if (refused == other_order) continue;
+      if (refused == category::loop_order) continue;
       category = std::move(refused);
       text = std::move(why);
     }
@@ -237,10 +238,10 @@ class Fuser {
     const auto& first = groups_[a];
     const auto& second = groups_[b];
     text = dearer(edge, first, second, shared);
-    if (!text.empty() && !advisor_) return "cost";
+    if (!text.empty() && !advisor_) return std::string(category::cost);
     if (path_around(first, second)) {
       text = "another kernel stands between them";
-      return "cycle";
+      return std::string(category::cycle);
     }
     if (advisor_) {
       const auto advice = advisor_->decide(program_, edge, {first, second, shared, text.empty()});
@@ -248,10 +249,34 @@ class Fuser {
         const bool fuse = advice.verdict == FusionAdvisor::Verdict::fuse;
         text = fmt::format("{} {} it{}{}", advice.by, fuse ? "wants" : "refuses",
                            text.empty() ? "" : "; by cost: ", text);
-        return fuse ? "" : "policy";
+        return std::string(fuse ? "" : category::policy);
       }
     }
-    return text.empty() ? "" : "cost";
+    return std::string(text.empty() ? "" : category::cost);
+  }
+
+  /// The category of loops that are not alike, which `text` is told more about: around the buffer of the pair, around another one
+  /// that statements of both groups touch, or by the loops alone.
+  std::string difference(const Edge& edge, const Group& first, const Group& second, std::string& text) const {
+    Mismatch found;
+    if (edge.buffer != none) found = mismatch(program_, edge.first, edge.second, edge.buffer);
+    const auto look = [&](auto&& compare) {
+      for (const uint32_t x : first.statements)
+        for (const uint32_t y : second.statements)
+          if (found.category.empty()) compare(x, y);
+    };
+    look([&](uint32_t x, uint32_t y) {
+      for (const auto* list : {&deps_.reads[x], &deps_.writes[x]})
+        for (const BufferId b : *list)
+          if (found.category.empty() &&
+              (std::ranges::count(deps_.writes[y], b) > 0 ||
+               (list == &deps_.writes[x] && std::ranges::count(deps_.reads[y], b) > 0)))
+            found = mismatch(program_, x, y, b);
+    });
+    look([&](uint32_t x, uint32_t y) { found = mismatch(program_, x, y); });
+    if (found.category.empty()) found.category = category::unknown;
+    if (!found.text.empty()) text += ": " + found.text;
+    return std::string(found.category);
   }
 
   /// Empty when the groups can be one kernel over `shared` common loops; otherwise the category, and why in `text`.
@@ -262,11 +287,11 @@ class Fuser {
       for (uint32_t y : second.statements)
         if (requests_.forbidden.count({std::min(x, y), std::max(x, y)})) {
           text = "a pass forbade it";
-          return "forbidden";
+          return std::string(category::forbidden);
         }
     if (first.statements.size() + second.statements.size() > limits_.most_statements) {
       text = fmt::format("more than {} statements", limits_.most_statements);
-      return "size limit";
+      return std::string(category::size_limit);
     }
     bool contract = false;
     for (uint32_t s : members(first, second)) {
@@ -274,7 +299,7 @@ class Fuser {
       if (statement.kind == FE_STATEMENT_CALL || statement.kind == FE_STATEMENT_SCATTER ||
           statement.kind == FE_STATEMENT_SERIAL) {
         text = "a scatter, a serial loop or an opaque call is a kernel of its own";
-        return "not a memory dependency";
+        return std::string(category::no_dependency);
       }
       contract = contract || statement.kind == FE_STATEMENT_CONTRACT;
     }
@@ -289,37 +314,37 @@ class Fuser {
     }
     if (contract && contractions(members(first, second)) != std::vector{first.statements[0]}) {
       text = "a contraction only takes what follows it";
-      return "not a memory dependency";
+      return std::string(category::no_dependency);
     }
     if (edge.reads) {
       shared = std::min(shared, walked_alike(edge, shared));
       if (contract) {
         text = "a contraction takes nothing beside it";
-        return "not a memory dependency";
+        return std::string(category::no_dependency);
       }
     }
     // Where neither has a loop there is one iteration, and they are in it. Maps may run inside of a whole reduction.
     if (shared == 0 && (first.shared > 0 || second.shared > 0) && !inside_whole_reduction(first, second)) {
       text = "the loops around the shared buffer differ";
-      return mismatch(program_, edge.first, edge.second, edge.buffer);
+      return difference(edge, first, second, text);
     }
     if (contract) {
       const auto& product = program_.statements[first.statements[0]];
       if (shared != product.parallel_count()) {
         text = "not all loops of the contraction are shared";
-        return mismatch(program_, edge.first, edge.second, edge.buffer);
+        return difference(edge, first, second, text);
       }
       for (uint32_t s : members(first, second))
         if (s != first.statements[0] && (program_.statements[s].kind != FE_STATEMENT_MAP ||
                                          program_.statements[s].vars.size() != shared)) {
           text = "an epilogue has the loops of its contraction";
-          return "different element count";
+          return std::string(category::element_count);
         }
     }
     if (!contract && !is_one_nest(members(first, second), shared))
       if (int64_t bytes = local_bytes(first, second, shared); bytes > limits_.local_bytes) {
         text = fmt::format("{} bytes between the parts of one iteration", bytes);
-        return "cost";
+        return std::string(category::cost);
       }
     return {};
   }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "core/schedule/mismatch.h"
+
 namespace ferrite::core::schedule {
 namespace {
 
@@ -40,30 +42,32 @@ RowProducts::Answer RowProducts::ask(std::span<const uint32_t> statements, uint3
     for (const BufferId b : deps_.writes[s]) row_bytes += program_.buffers[b].bytes() / points;
   }
   if (products.empty() || !reduces) return {};
-  const auto refuse = [](std::string category, std::string text) {
-    return Answer{false, std::move(category), std::move(text)};
+  const auto refuse = [](std::string_view category, std::string text) {
+    return Answer{false, std::string(category), std::move(text)};
   };
   int64_t points = 1;
   for (uint32_t k = 0; k < shared; ++k) points *= program_.statements[statements[0]].vars[k].extent;
   if (points < limits_.least_shared_points)
-    return refuse("cost", fmt::format("only {} rows of products leave workers idle", points));
+    return refuse(category::cost, fmt::format("only {} rows of products leave workers idle", points));
   for (const auto& each : products) {
     if (each.rows < least_rows)
-      return refuse("cost", fmt::format("columns would be read for {} rows of products only, fewer than {}",
-                                        each.rows, least_rows));
+      return refuse(category::cost,
+                    fmt::format("columns would be read for {} rows of products only, fewer than {}",
+                                each.rows, least_rows));
     const int64_t near = columns_for_local * limits_.local_bytes;
     if (each.column_bytes > near && each.column_bytes > row_bytes / rows_for_columns * each.rows)
       return refuse(
-          "size limit",
+          category::size_limit,
           fmt::format("a product has {} bytes of columns, which each worker would copy for rows of {} bytes",
                       each.column_bytes, row_bytes * each.rows));
     if (each.points == 1 && products.size() == 1 && !has_another(statements, shared))
-      return refuse("cost", "one product that is no batch is done sooner alone");
+      return refuse(category::cost, "one product that is no batch is done sooner alone");
     if (each.points == 1 && each.a_row > products_for_byte * row_bytes)
       return refuse(
-          "cost", fmt::format("{} multiplications for a row of {} bytes: matrices that are no batch are done "
-                              "sooner alone",
-                              each.a_row, row_bytes));
+          category::cost,
+          fmt::format("{} multiplications for a row of {} bytes: matrices that are no batch are done "
+                      "sooner alone",
+                      each.a_row, row_bytes));
   }
   return {true, {}, {}};
 }

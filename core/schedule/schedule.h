@@ -67,8 +67,8 @@ void inline_producers(LoopProgram& program, Ledger& ledger);
 class FusionAdvisor;
 
 /// Groups statements along producer-consumer pairs, the pair that shares most bytes first. Refusals go to the ledger with a
-/// category: "different loop order", "broadcast", "cost", "size limit", "cycle", "not a memory dependency", "policy". An advisor,
-/// where there is one, may order the pairs and decides which legal ones are fused, whatever they cost.
+/// category (mismatch.h). An advisor, where there is one, may order the pairs and decides which legal ones are fused, whatever
+/// they cost.
 Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger,
               FusionAdvisor* advisor = nullptr);
 

@@ -19,6 +19,10 @@ class Machine {
   /// Throws Failure when LLVM does not know the triple.
   explicit Machine(const Target& target);
 
+  /// Some parts of the code generator take time that grows faster than the code. From here on, modules of more than 500 instructions
+  /// go without those, which long bodies of element-wise loops do not miss; the loops of contractions do.
+  void compile_long_code_fast() { fast_ = true; }
+
   /// Runs the short pipeline: what explicit-vector IR gains from, in a few milliseconds.
   void optimise(llvm::Module& module);
   /// Relocatable ELF.
@@ -28,6 +32,7 @@ class Machine {
  private:
   std::string generate(llvm::Module& module, llvm::CodeGenFileType type);
   std::unique_ptr<llvm::TargetMachine> machine_;
+  bool fast_ = false;
   bool fused_multiply_add_;
 };
 
