@@ -75,19 +75,17 @@ std::string read_text(int64_t elements) {
 /// One element of each `step`, so many in all.
 std::string stride_text(int64_t elements, int64_t step) {
   return fmt::format(
-      "ferrite graph 0\ngraph @stride(%x: f32[64,{},{}]) -> (%y \"y\") {{\n"
+      "ferrite graph 0\ngraph @stride(%x: f32[64,{0},{1}]) -> (%y \"y\") {{\n"
       "  %s = slice(%x) {{starts = [0, 0, 0], sizes = [64, {0}, 1], strides = [1, 1, 1]}}\n"
       "  %y = reduce_sum(%s) {{axes = [1, 2], keepdims = false}}\n}}\n",
       elements / 64, step);
 }
-/// A chain of `count` ops over as many elements, each `op` of the one before and, where `binary`, of the input.
-std::string chain_text(int64_t elements, int count, std::initializer_list<const char*> ops, bool binary) {
+/// A chain of `count` multiplications and additions of the input.
+std::string chain_text(int64_t elements, int count) {
   std::string body;
-  for (int k = 0; k < count; ++k) {
-    const auto before = k == 0 ? std::string("x") : fmt::format("v{}", k - 1);
-    body += fmt::format("  %v{} = {}(%{}{})\n", k, ops.begin()[static_cast<size_t>(k) % ops.size()], before,
-                        binary ? ", %x" : "");
-  }
+  for (int k = 0; k < count; ++k)
+    body += fmt::format("  %v{} = {}(%{}, %x)\n", k, k % 2 == 0 ? "mul" : "add",
+                        k == 0 ? std::string("x") : fmt::format("v{}", k - 1));
   return fmt::format("ferrite graph 0\ngraph @chain(%x: f32[{}]) -> (%v{} \"y\") {{\n{}}}\n", elements,
                      count - 1, body);
 }
@@ -100,29 +98,19 @@ Result<fe_target_numbers> measure_numbers(const core::Session& session, const co
   auto result = core::abi::sized<fe_target_numbers>();
   result.workers = options.threads > 0 ? options.threads : core::run::Pool::process().workers();
   FE_TRY(const auto devices, core::run::open_devices(options.device, session.registry()));
-  const int64_t line = core::run::numbers_of(devices).line_bytes;
+  const int64_t step = std::max<int64_t>(1, core::run::numbers_of(devices).line_bytes / 4);
   // What is measured is not to depend on what was measured before.
   auto one = options;
   one.threads = 1;
   one.without.add(Feature::split);
   progress.update("measuring one worker");
-  constexpr int64_t elements = most_bytes / 64;
   FE_TRY(const double read, time_graph(session, one, read_text(most_bytes / 4)));
   result.bandwidth = std::llround(static_cast<double>(most_bytes) / read);
-  FE_TRY(const double apart, time_graph(session, one, stride_text(elements, line / 4)));
-  result.uncoalesced = std::llround(apart / read * static_cast<double>(most_bytes / 4) / elements);
+  FE_TRY(const double apart, time_graph(session, one, stride_text(most_bytes / 4 / step, step)));
+  result.uncoalesced = std::llround(apart / read * static_cast<double>(step));
   constexpr int chain = 48, near = 16 << 10;  // elements that stay in a cache
-  FE_TRY(const double computed, time_graph(session, one, chain_text(near, chain, {"mul", "add"}, true)));
+  FE_TRY(const double computed, time_graph(session, one, chain_text(near, chain)));
   result.operations = std::llround(chain * static_cast<double>(near) / computed);
-  // Kernels that workers share: twice the work takes less than twice as long, by what a launch costs.
-  progress.update("measuring launches");
-  auto all = options;
-  all.without.add(Feature::fuse);
-  all.without.add(Feature::inline_producers);
-  constexpr int launches = 16, shared = 32 << 10;
-  FE_TRY(const double once, time_graph(session, all, chain_text(shared, launches, {"tanh"}, false)));
-  FE_TRY(const double twice, time_graph(session, all, chain_text(2 * shared, launches, {"tanh"}, false)));
-  result.launch_ns = std::llround((2 * once - twice) / launches * 1e9);
   for (const auto& number : core::run::number_table)
     if (number.is_measured)
       result.*number.stated = std::clamp<int64_t>(result.*number.stated, 1, number.most);

@@ -8,8 +8,8 @@
 
 namespace ferrite::cli {
 
-/// The numbers of the device by which kernels are made, as far as they can be measured: rates of one worker, what a launch costs
-/// with as many workers as the options say, and how many these are. Takes seconds. Errors are those of compiling and running.
+/// The numbers of the device by which kernels are made, as far as they can be measured so that they are the same the next
+/// time: rates of one worker, and how many workers the options say. Takes seconds. Errors are those of compiling and running.
 Result<fe_target_numbers> measure_numbers(const core::Session& session, const core::CompileOptions& options,
                                           Progress& progress);
 

@@ -41,7 +41,7 @@ inline constexpr std::array<Number, 11> number_table = {
     Number{"uncoalesced", "times that an access counts which no inner loop walks",
            &TargetNumbers::uncoalesced, &fe_target_numbers::uncoalesced, 1 << 12, true},
     Number{"launch_ns", "nanoseconds that a launch more costs", &TargetNumbers::launch_ns,
-           &fe_target_numbers::launch_ns, 1'000'000'000, true},
+           &fe_target_numbers::launch_ns, 1'000'000'000, false},
     Number{"join_ns", "nanoseconds until other workers have joined", &TargetNumbers::join_ns,
            &fe_target_numbers::join_ns, 1'000'000'000, false},
     Number{"bandwidth", "bytes a second of one worker from memory", &TargetNumbers::bandwidth,

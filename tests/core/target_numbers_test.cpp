@@ -227,7 +227,7 @@ TEST(Numbers, AreKeptByKindAndDescription) {
   EXPECT_FALSE(load_measured("cpu", "other"));
   EXPECT_FALSE(load_measured("npu", "one"));
   for (const char* damaged : {"", "{", "[]", R"({"workers": 0})", R"({"workers": -3})", R"({"workers": 1.5})",
-                              R"({"uncoalesced": 18446744073709551615})", R"({"launch_ns": "9"})"}) {
+                              R"({"uncoalesced": 18446744073709551615})", R"({"bandwidth": "9"})"}) {
     std::ofstream(*path) << damaged;
     EXPECT_FALSE(load_measured("cpu", "one")) << damaged;
   }
