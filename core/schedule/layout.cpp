@@ -186,7 +186,7 @@ class LayoutChooser {
   }
 
   /// A region whose relayouts take longer than its convolutions gain keeps the order that it has. A convolution over channels that
-  /// lie apart is taken to last twice as long; a relayout walks one of its sides across the lines of memory.
+  /// lie apart is taken to last twice as long; a relayout reads and writes once more what it brings over.
   void keep_what_does_not_pay() {
     const auto region = regions();
     struct Price {
@@ -214,8 +214,7 @@ class LayoutChooser {
         auto& price = prices[region[relayout.moved]];
         const int64_t bytes = program_.buffers[relayout.moved].bytes();
         price.bytes += bytes;
-        price.loss += static_cast<double>(bytes) * static_cast<double>(target_.uncoalesced - 1) /
-                      static_cast<double>(target_.bandwidth);
+        price.loss += 2 * static_cast<double>(bytes) / static_cast<double>(target_.bandwidth);
       }
     }
     for (const auto& [first, price] : prices) {
