@@ -93,6 +93,10 @@ class Compiler final : public Provider {
     target->vector_bytes = machine.vector_bytes;
     target->buffer_alignment = 64;
     target->local_bytes = machine.l2_bytes / 2;
+    // Vectors of channels are multiplied in a window; those that lie apart would be gathered.
+    target->numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;
+    target->numbers.line_bytes = 64;
+    target->numbers.page_bytes = 4096;
     target->row_alignment = rows_.alignment;
     target->row_padding_percent = rows_.percent;
     target->row_padding_from = rows_.from;

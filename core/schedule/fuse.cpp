@@ -188,12 +188,13 @@ class Fuser {
     int64_t bytes = 0;
     for (const auto* group : {&first, &second})
       bytes += traffic(program_, group->statements, group->shared,
-                       group->statements.size() == 1 || is_one_nest(group->statements, group->shared));
+                       group->statements.size() == 1 || is_one_nest(group->statements, group->shared),
+                       limits_.target.uncoalesced);
     return bytes;
   }
   int64_t moved_bytes(const Group& first, const Group& second, uint32_t shared) const {
     const auto all = members(first, second);
-    return traffic(program_, all, shared, is_one_nest(all, shared));
+    return traffic(program_, all, shared, is_one_nest(all, shared), limits_.target.uncoalesced);
   }
 
   static std::vector<uint32_t> members(const Group& first, const Group& second) {
@@ -211,7 +212,7 @@ class Fuser {
       int64_t rows = 1;
       const auto& vars = program_.statements[edge.first].vars;
       for (uint32_t k = 0; k < shared; ++k) rows *= std::max<int64_t>(1, vars[k].extent);
-      if (edge.bytes / rows > limits_.local_bytes)
+      if (edge.bytes / rows > limits_.target.local_bytes)
         return fmt::format("{} bytes that both read in one iteration", edge.bytes / rows);
       for (uint32_t s : all) {
         const auto& statement = program_.statements[s];
@@ -342,7 +343,7 @@ class Fuser {
         }
     }
     if (!contract && !is_one_nest(members(first, second), shared))
-      if (int64_t bytes = local_bytes(first, second, shared); bytes > limits_.local_bytes) {
+      if (int64_t bytes = local_bytes(first, second, shared); bytes > limits_.target.local_bytes) {
         text = fmt::format("{} bytes between the parts of one iteration", bytes);
         return std::string(category::cost);
       }
@@ -379,7 +380,8 @@ class Fuser {
            std::ranges::all_of(
                std::span(all).first(all.size() - 1),
                [&](uint32_t s) { return is_prologue(program_, program_.statements[s], reduction); }) &&
-           (work(first) + work(second) <= limits_.small_work || parts_that_pay(program_, reduction) > 1);
+           (work(first) + work(second) <= limits_.target.small_work() ||
+            parts_that_pay(program_, reduction, limits_.target) > 1);
   }
 
   /// Why two groups that can be one are better apart; empty where they are not.
@@ -390,17 +392,17 @@ class Fuser {
       int64_t points = 1;
       const auto& vars = program_.statements[first.statements[0]].vars;
       for (uint32_t k = 0; k < shared; ++k) points *= vars[k].extent;
-      if (points < limits_.least_shared_points && work(first) + work(second) > limits_.small_work)
+      if (points < limits_.target.workers && work(first) + work(second) > limits_.target.small_work())
         return fmt::format("only {} iterations are shared", points);
     }
     if (edge.reads)
       if (auto text = useless(edge, first, second, shared); !text.empty()) return text;
     if (contract) return {};
     const int64_t apart = moved_bytes(first, second), together = moved_bytes(first, second, shared);
-    const bool small = !edge.reads && work(first) + work(second) <= limits_.small_work;
+    const bool small = !edge.reads && work(first) + work(second) <= limits_.target.small_work();
     if (edge.reads ? together >= apart : together > apart && !small)
       return fmt::format("{} bytes together, {} apart; those that no inner loop walks count {} times",
-                         together, apart, uncoalesced);
+                         together, apart, limits_.target.uncoalesced);
     return {};
   }
 

@@ -13,9 +13,7 @@
 namespace ferrite::core::schedule {
 namespace {
 
-constexpr int64_t near_bytes = 128 << 10;  // of what a block touches: it is read again by each statement
-constexpr int64_t least_blocks = 16, least_rows = 4;
-constexpr int64_t least_saved = 256 << 10;  // bytes
+constexpr int64_t blocks_of_worker = 2, least_rows = 4;
 
 /// Turn this: reduction 0 = sum %a   and   reduction 0 = max %b, over the same loops
 /// into this: reduction 0 = sum %a; reduction 1 = max %b, in one statement
@@ -59,7 +57,8 @@ std::optional<size_t> dim_of(const LoopProgram& program, std::span<const index::
 /// One group along rows, and the reductions over the rows that may go into it.
 class Mixer {
  public:
-  explicit Mixer(Schedule& schedule) : schedule_(schedule), program_(schedule.program) {
+  Mixer(Schedule& schedule, const TargetNumbers& target)
+      : schedule_(schedule), target_(target), program_(schedule.program) {
     touched_.resize(schedule.groups.size());
     rows_.resize(schedule.groups.size());
     for (size_t g = 0; g < schedule.groups.size(); ++g) enter(g);
@@ -268,8 +267,13 @@ class Mixer {
     }
     for (size_t h : reductions)
       parts += 8 * program_.statements[schedule_.groups[h].statements[0]].points(VarKind::parallel);
-    for (int64_t rows = std::min(count / least_blocks, near_bytes * count / std::max<int64_t>(touched, 1));
-         rows >= least_rows; --rows)
+    const int64_t least_saved = target_.launch_bytes() / 2;
+    // What a block touches is read again by each statement.
+    const auto near =
+        static_cast<int64_t>(static_cast<double>(target_.near_bytes) * static_cast<double>(count) /
+                             static_cast<double>(std::max<int64_t>(touched, 1)));
+    for (int64_t rows = std::min(count / (blocks_of_worker * target_.workers), near); rows >= least_rows;
+         --rows)
       if (count % rows == 0) return saved >= least_saved && 2 * parts * (count / rows) < saved ? rows : 0;
     return 0;
   }
@@ -310,6 +314,7 @@ class Mixer {
   }
 
   Schedule& schedule_;
+  const TargetNumbers& target_;
   LoopProgram& program_;
   size_t group_ = 0;
   std::vector<std::set<BufferId>> touched_;        ///< by group: storages
@@ -321,7 +326,7 @@ class Mixer {
 
 }  // namespace
 
-void mix_orders(Schedule& schedule, Ledger& ledger) {
+void mix_orders(Schedule& schedule, const TargetNumbers& target, Ledger& ledger) {
   // What follows a reduction goes into it, where there is a group that may take it.
   std::vector<bool> apart;
   bool any = false;
@@ -337,7 +342,7 @@ void mix_orders(Schedule& schedule, Ledger& ledger) {
   }
   if (!any) return;
   merge_statements(schedule, apart);
-  Mixer mixer(schedule);
+  Mixer mixer(schedule, target);
   bool mixed = false;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     if (!mixer.works_along_rows(g)) continue;

@@ -47,14 +47,14 @@ RowProducts::Answer RowProducts::ask(std::span<const uint32_t> statements, uint3
   };
   int64_t points = 1;
   for (uint32_t k = 0; k < shared; ++k) points *= program_.statements[statements[0]].vars[k].extent;
-  if (points < limits_.least_shared_points)
+  if (points < limits_.target.workers)
     return refuse(category::cost, fmt::format("only {} rows of products leave workers idle", points));
   for (const auto& each : products) {
     if (each.rows < least_rows)
       return refuse(category::cost,
                     fmt::format("columns would be read for {} rows of products only, fewer than {}",
                                 each.rows, least_rows));
-    const int64_t near = columns_for_local * limits_.local_bytes;
+    const int64_t near = columns_for_local * limits_.target.local_bytes;
     if (each.column_bytes > near && each.column_bytes > row_bytes / rows_for_columns * each.rows)
       return refuse(
           category::size_limit,

@@ -144,7 +144,7 @@ TEST(Decisions, ALockSaysWhatWasTaken) {
   decisions.took(taken);  // a second device of the kind
   taken = {Kind::library, "cpu", "k_2", "b", 2, {"lib", "gemm", 2, 4e-6, 5e-6, {}, 0, "measured"}};
   decisions.took(taken);
-  ASSERT_TRUE(decisions.write_lock(path));
+  ASSERT_TRUE(decisions.write_lock(path, {}));
   Options options;
   options.replay = path;
   auto locked = Decisions::open(options, [] { return Decisions::Contexts(); });
