@@ -38,6 +38,21 @@ Lanes reduce_by_log2(Lanes x, Lanes n) {
   return multiply_add(n, -log2.low, multiply_add(n, -log2.high, x));
 }
 
+/// exp(r) for |r| <= log(2)/2. Two more roundings would pass the bound: without a fused multiply-add, what 1 + r loses is added
+/// with the rest.
+Lanes exp_reduced(Lanes r) {
+  const Lanes rest = polynomial(r, kExpF32, kExpF64);
+  if (r.machine().fused_multiply_add) return multiply_add(multiply_add(rest, r, 1.0), r, 1.0);
+  const Lanes sum = r + 1.0;
+  return sum + (((1.0 - sum) + r) + r * r * rest);
+}
+
+/// 2^r for |r| <= 1/2.
+Lanes exp2_reduced(Lanes r) {
+  if (r.machine().fused_multiply_add) return multiply_add(polynomial(r, kExp2F32, kExp2F64), r, 1.0);
+  return exp_reduced(r * std::numbers::ln2);
+}
+
 /// value * 2^n for offset_bits = n + 2 bias. Two factors, each normal, so that n may lead to a denormal,
 /// rounded once, or to an overflow. The rounder's own bits leave at the top.
 Lanes scale_by_halves(Lanes value, Lanes offset_bits) {
@@ -78,8 +93,7 @@ Lanes exp_scaled(Lanes x, int halvings) {
   x = clamp(x, x.pick(-105.0, -747.0), x.pick(91.0, 712.0));
   const Rounded n = round_product(x, log2_of_e(x).high, 2 * x.format().bias - halvings);
   const Lanes r = reduce_by_log2(x, n.value);
-  const Lanes power = multiply_add(multiply_add(polynomial(r, kExpF32, kExpF64), r, 1.0), r, 1.0);
-  return scale_by_halves(power, n.offset_bits);
+  return scale_by_halves(exp_reduced(r), n.offset_bits);
 }
 
 Lanes expm1_scaled(Lanes x, int halvings) {
@@ -99,14 +113,14 @@ Lanes exp2_split(Lanes high, Lanes low) {
   high = clamp(high, -limit, limit);
   const Rounded n = round_product(high, 1.0, 2 * high.format().bias);
   const Lanes r = (high - n.value) + low;
-  return scale_by_halves(multiply_add(polynomial(r, kExp2F32, kExp2F64), r, 1.0), n.offset_bits);
+  return scale_by_halves(exp2_reduced(r), n.offset_bits);
 }
 
 Lanes exp2_of_product(Lanes a, Lanes b) {
   const Rounded n = round_product(a, b, a.format().bias);
   const Lanes r = multiply_add(a, b, -n.value);
   const Lanes scale = (n.offset_bits << a.format().fraction_bits).as_float();
-  return multiply_add(polynomial(r, kExp2F32, kExp2F64), r, 1.0) * scale;
+  return exp2_reduced(r) * scale;
 }
 
 LogParts split_for_log(Lanes x) {
@@ -146,7 +160,7 @@ llvm::Value* VectorMath::exp2(Value* operand) {
       clamp(lanes(operand), lanes(operand).pick(-152.0, -1077.0), lanes(operand).pick(129.0, 1025.0));
   const Rounded n = round_product(x, 1.0, 2 * x.format().bias);
   const Lanes r = x - n.value;
-  return scale_by_halves(multiply_add(polynomial(r, kExp2F32, kExp2F64), r, 1.0), n.offset_bits);
+  return scale_by_halves(exp2_reduced(r), n.offset_bits);
 }
 
 llvm::Value* VectorMath::expm1(Value* operand) {
@@ -166,10 +180,19 @@ llvm::Value* VectorMath::log(Value* operand) {
 llvm::Value* VectorMath::log2(Value* operand) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
-  const SplitConstant log2e = log2_of_e(x);
   const auto [e, f] = split_for_log(x);
-  const Lanes low = multiply_add(log1p_tail(f), log2e.high, f * log2e.low);
-  return log_special_values(x, e + multiply_add(f, log2e.high, low));
+  const Lanes tail = log1p_tail(f);
+  if (x.machine().fused_multiply_add) {
+    const SplitConstant log2e = log2_of_e(x);
+    const Lanes low = multiply_add(tail, log2e.high, f * log2e.low);
+    return log_special_values(x, e + multiply_add(f, log2e.high, low));
+  }
+  // The product of the first halves of both factors is exact.
+  const SplitConstant log2e =
+      x.pick(SplitConstant{0x1.714p+0, 0x1.47652cp-12}, SplitConstant{0x1.715476p+0, 0x1.4ae0bf85ddf44p-26});
+  const Lanes f_high = (f.bits() & f.integer(x.pick(0xfffff000ULL, 0xfffffffff8000000ULL))).as_float();
+  const Lanes low = ((f - f_high) * log2e.high + f * log2e.low) + tail * log2_of_e(x).high;
+  return log_special_values(x, e + (f_high * log2e.high + low));
 }
 
 llvm::Value* VectorMath::log1p(Value* operand) {
