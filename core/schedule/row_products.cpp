@@ -85,7 +85,7 @@ std::optional<RowProducts::Product> RowProducts::product(uint32_t number, uint32
                                [&](index::Expr expr) { return program_.pool.depends_on(expr, var.symbol); });
   };
   const auto& rows = statement.vars[shared - 1];
-  const std::span inner(statement.vars.begin() + shared, statement.vars.begin() + statement.parallel_count());
+  const auto inner = std::span(statement.vars).subspan(shared, statement.parallel_count() - shared);
   // One row is addressed by no loop: then it is the other operand that has the columns.
   const bool is_column =
       rows.extent == 1
