@@ -99,7 +99,7 @@ void derive(emitter::Target& target) {
   if (triple.isAArch64()) {
     target.vector_bytes = 16;
     target.vector_registers = 32;
-    target.fused_multiply_add = target.half_conversion = true;
+    target.fused_multiply_add = target.rounding = target.half_conversion = true;
     return;
   }
   auto has = [&](const char* features) { return machine->checkFeatures(features); };
@@ -109,6 +109,7 @@ void derive(emitter::Target& target) {
   target.masks = target.gathers = wide;
   target.streaming_stores = true;
   target.fused_multiply_add = has("+fma");
+  target.rounding = has("+sse4.1");
   target.half_conversion = has("+f16c");
   target.bf16_dot = has("+avx512bf16");
   target.matrix_tiles = wide && has("+amx-tile,+amx-bf16");

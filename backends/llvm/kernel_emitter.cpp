@@ -142,7 +142,7 @@ class SingleStatement {
         llvm::Value* to = builder.CreateNSWAdd(from, context.i64(cuts_[k].block));
         if (var.extent % cuts_[k].block != 0)
           to = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, context.i64(var.extent));
-        ranges.push_back({cuts_[k].var, from, to});
+        ranges.push_back({cuts_[k].var, from, to, cuts_[k].block % plan_.lanes == 0});
       }
       statement.emit(point, skip, ranges);
     });
@@ -215,7 +215,6 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
 /// Statements one after the other inside the points of the shared variables.
 void emit_rows(KernelContext& context, const Target& target, EmitResult& result) {
   auto& kernel = context.kernel;
-  auto& builder = context.builder;
   const auto& shared = kernel.statements[0].vars;
   std::vector<StatementPlan> plans;
   double cycles = 20;
@@ -236,17 +235,7 @@ void emit_rows(KernelContext& context, const Target& target, EmitResult& result)
   const auto ahead = next_rows(target, kernel, plans);
   with_streams(context, plans, [&](bool streams) {
     context.loop(from, to, 1, "row", [&](llvm::Value* row) {
-      std::vector<llvm::Value*> coordinates(kernel.shared);
-      for (size_t k = kernel.shared; k-- > 0;) {
-        if (shared[k].extent == 1) {
-          coordinates[k] = context.i64(0);
-        } else if (k == 0) {
-          coordinates[k] = row;
-        } else {
-          coordinates[k] = builder.CreateURem(row, context.i64(shared[k].extent));
-          row = builder.CreateUDiv(row, context.i64(shared[k].extent));
-        }
-      }
+      const auto coordinates = context.coordinates({shared.data(), kernel.shared}, row);
       for (size_t number = 0; number < plans.size(); ++number) {
         const auto& plan = plans[number];
         if (is_empty(plan.statement)) continue;

@@ -33,7 +33,7 @@ StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& 
 StatementEmitter::Range StatementEmitter::bounds(size_t var) {
   for (const auto& range : ranges_)
     if (range.var == var) return range;
-  return {var, context_.i64(0), context_.i64(statement_.vars[var].extent)};
+  return {var, context_.i64(0), context_.i64(statement_.vars[var].extent), true};
 }
 
 void StatementEmitter::emit(Point point, size_t skip, std::vector<Range> ranges) {
@@ -44,7 +44,7 @@ void StatementEmitter::emit(Point point, size_t skip, std::vector<Range> ranges)
 void StatementEmitter::walk_outer(const Point& point, size_t level) {
   if (level < plan_.outer.size()) {
     size_t var = plan_.outer[level];
-    auto [number, from, to] = bounds(var);
+    auto [number, from, to, aligned] = bounds(var);
     context_.loop(from, to, 1, "outer", [&](llvm::Value* value) {
       auto inner = point;
       inner.set(statement_.vars[var].symbol, value);
@@ -61,7 +61,7 @@ void StatementEmitter::walk_outer(const Point& point, size_t level) {
   walk_vector(
       point, row,
       [&](const std::vector<Point>& points) {
-        auto [number, from, to] = bounds(*plan_.inside);
+        auto [number, from, to, aligned] = bounds(*plan_.inside);
         context_.loop(from, to, 1, "inside", [&](llvm::Value* value) {
           auto inner = points;
           for (auto& each : inner) each.set(statement_.vars[*plan_.inside].symbol, value);
@@ -83,6 +83,7 @@ void StatementEmitter::walk_vector(const Point& point, const Range& range, const
       auto each = point;
       each.vector = var.symbol;
       each.lanes = plan_.lanes;
+      each.aligned = range.aligned;
       each.mask = mask;
       each.set(var.symbol, k == 0 ? first : builder.CreateNSWAdd(first, context_.i64(k * lanes)));
       points.push_back(std::move(each));

@@ -17,6 +17,7 @@ class StatementEmitter {
   struct Range {
     size_t var;
     llvm::Value *from, *to;
+    bool aligned = false;  ///< of the vector variable: from is a multiple of the lanes
   };
   /// Memory that is asked for while the vectors here are worked on, because it is read soon: elements that lie `distance` behind those
   /// at `address`, which moves by one along the vector variable.

@@ -120,6 +120,12 @@ unsigned widest(const loop::Kernel& kernel, const loop::Statement& statement) {
   return bytes;
 }
 
+bool addressed_by_data(const index::Pool& pool, const loop::Statement& statement, index::Expr address) {
+  return std::ranges::any_of(statement.ops, [&](const loop::BodyOp& op) {
+    return op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol);
+  });
+}
+
 /// The parallel variable beyond the first `fixed` that an address of a map is contiguous along while it jumps along the vector
 /// variable, both of them long enough for a block to be transposed; none where there is no such variable.
 std::optional<size_t> turned_along(index::Pool& pool, const loop::Statement& statement, size_t fixed,
@@ -127,8 +133,7 @@ std::optional<size_t> turned_along(index::Pool& pool, const loop::Statement& sta
   const auto jump = pool.coefficient(address, vector.symbol);
   if (statement.kind != FE_STATEMENT_MAP || lanes < 4 || vector.extent < lanes) return std::nullopt;
   if (!jump || std::abs(*jump) <= 2) return std::nullopt;
-  for (const auto& op : statement.ops)
-    if (op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol)) return std::nullopt;
+  if (addressed_by_data(pool, statement, address)) return std::nullopt;
   for (size_t k = fixed; k < statement.vars.size(); ++k)
     if (const auto& var = statement.vars[k];
         var.kind == VarKind::parallel && var.extent >= lanes && pool.coefficient(address, var.symbol) == 1)
@@ -168,6 +173,10 @@ struct Cost {
     if (step == -1) return 1.6;
     if (step == 2 && !is_store) return 2.5;
     if (!is_store && turned_along(kernel.pool, statement, fixed, address, *along, lanes)) return 5;
+    if (!is_store && !addressed_by_data(kernel.pool, statement, address)) {
+      const auto offsets = lane_offsets(kernel.pool, address, along->symbol, lanes);
+      if (const auto vectors = vectors_of_window(offsets); vectors > 0) return 1.5 * vectors;
+    }
     return lanes * (is_store ? 1.5 : target.gathers ? 0.7 : 1.2);
   }
   /// Of one vector along a variable, or (null) of one point.

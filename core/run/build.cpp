@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/kernel/compiled.h"
 #include "core/loop/keywords.h"
 #include "core/loop/print.h"
 #include "core/observe/observation.h"
@@ -16,7 +17,7 @@
 #include "core/run/units.h"
 #include "core/schedule/plan.h"
 #include "core/support/abi.h"
-#include "core/support/hash.h"
+#include "core/support/digest.h"
 #include "core/text/lexer.h"
 #include "core/tune/decisions.h"
 
@@ -105,7 +106,13 @@ class Builder::Steps {
       executable_->code = std::move(blobs_);
       return std::move(executable_);
     }
-    if (auto loaded = executable_->load(blobs_); !loaded) {
+    auto loaded = executable_->load_code(blobs_);
+    if (!loaded) {
+      FE_TRY(const bool changed, compile_unloadable_anew());
+      if (changed) loaded = executable_->load_code(blobs_);
+    }
+    if (loaded) loaded = executable_->prepare();
+    if (!loaded) {
       bool dropped = false;
       for (const auto& unit : units_)
         dropped = refusals_.forgive(*unit.compiler, loaded.error(), ledger_) || dropped;
@@ -242,6 +249,35 @@ class Builder::Steps {
     return {};
   }
 
+  /// What the unit's provider makes of it. Any-thread. FE-K22, FE-P67.
+  Result<cache::CompiledKernel> compile(const Unit& unit) const {
+    const auto& compiler = *unit.compiler;
+    abi::Collector<> blob, listing;
+    abi::Call call;
+    auto args = abi::sized<fe_compile_args>();
+    args.target = compiler.target.target;
+    args.kernel = {unit.bytes.data(), unit.bytes.size(), 1};
+    args.candidate = unit.candidate;
+    args.entry = abi::string(unit.entry);
+    args.provenance = abi::string(unit.provenance);
+    auto out = abi::sized<fe_compile_out>();
+    out.blob = blob.sink();
+    if (options_.listings) out.listing = listing.sink();
+    const int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
+    if (status != FE_OK)
+      return core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
+    if (auto why = kernel::unfit(out.tasks, out.grain, out.workspace_bytes); !why.empty())
+      return core::at(unit.provenance, error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
+    return cache::CompiledKernel{std::move(blob.bytes()),
+                                 std::move(listing.bytes()),
+                                 options_.listings,
+                                 out.tasks,
+                                 out.grain,
+                                 out.workspace_bytes,
+                                 out.registers,
+                                 out.spills};
+  }
+
   /// Compiles every unit, in parallel.
   Result<void> compile_units() {
     struct Slot {
@@ -268,7 +304,6 @@ class Builder::Steps {
         const CompileSpan span(c.builder.options_.observation, c.builder.units_[u], worker);
         auto& slot = c.slots[u];
         const auto& unit = c.builder.units_[u];
-        const auto& compiler = *unit.compiler;
         const auto& options = c.builder.options_;
         if (options.cache) {
           slot.key = c.builder.cache_key(unit);
@@ -278,32 +313,10 @@ class Builder::Steps {
             continue;
           }
         }
-        abi::Collector<> blob, listing;
-        abi::Call call;
-        auto args = abi::sized<fe_compile_args>();
-        args.target = compiler.target.target;
-        args.kernel = {unit.bytes.data(), unit.bytes.size(), 1};
-        args.candidate = unit.candidate;
-        args.entry = abi::string(unit.entry);
-        args.provenance = abi::string(unit.provenance);
-        auto out = abi::sized<fe_compile_out>();
-        out.blob = blob.sink();
-        if (options.listings) out.listing = listing.sink();
-        int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
-        if (status != FE_OK)
-          slot.failed =
-              core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
-        else if (auto why = unfit(out); !why.empty())
-          slot.failed =
-              core::at(unit.provenance, error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
-        slot.kernel = {std::move(blob.bytes()),
-                       std::move(listing.bytes()),
-                       options.listings,
-                       out.tasks,
-                       out.grain,
-                       out.workspace_bytes,
-                       out.registers,
-                       out.spills};
+        if (auto made = c.builder.compile(unit))
+          slot.kernel = std::move(*made);
+        else
+          slot.failed = std::move(made.error());
       }
     };
     Pool::process().parallel_for(static_cast<int64_t>(units_.size()), 1, options_.jobs, &context, compile);
@@ -313,32 +326,64 @@ class Builder::Steps {
     if (options_.observation) options_.observation->kernels.clear();
     for (size_t u = 0; u < units_.size(); ++u) {
       auto& slot = slots[u];
-      auto& made = slot.kernel;
-      if (options_.cache && !slot.found) options_.cache->keep(slot.key, made);
-      CompiledKernel kernel;
-      kernel.device = units_[u].device;
-      if (units_[u].compiler->is_library()) kernel.library = units_[u].compiler;
-      kernel.entry = units_[u].entry;
-      kernel.provenance = units_[u].provenance;
-      kernel.candidate = units_[u].candidate_name;
-      kernel.tasks = made.tasks;
-      kernel.grain = made.grain;
-      kernel.workspace_bytes = made.workspace_bytes;
-      kernel.registers = made.registers;
-      kernel.spills = made.spills;
-      if (log::enabled("kernels"))
-        log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
-                                          loop::print(units_[u].group.kernel)));
-      if (!made.listing.empty() && log::enabled("output_code")) log::write("output_code", made.listing);
-      if (options_.observation) observe_kernel(units_[u], made);
-      code_.push_back(std::move(made.listing));
-      executable_->kernels.push_back(std::move(kernel));
-      blobs_.push_back(std::move(made.blob));
+      if (options_.cache && !slot.found) options_.cache->keep(slot.key, slot.kernel);
+      kept_.push_back(slot.found ? std::move(slot.key) : std::string());
+      take(u, std::move(slot.kernel));
     }
     return {};
   }
 
-  void observe_kernel(const Unit& unit, const cache::CompiledKernel& made) {
+  /// The code of a unit becomes the executable's, instead of what it had.
+  void take(size_t u, cache::CompiledKernel made) {
+    const size_t units = std::max(u + 1, blobs_.size());
+    executable_->kernels.resize(std::max(units, executable_->kernels.size()));
+    blobs_.resize(units);
+    code_.resize(units);
+    auto& kernel = executable_->kernels[u];
+    kernel.device = units_[u].device;
+    if (units_[u].compiler->is_library()) kernel.library = units_[u].compiler;
+    kernel.entry = units_[u].entry;
+    kernel.provenance = units_[u].provenance;
+    kernel.candidate = units_[u].candidate_name;
+    kernel.tasks = made.tasks;
+    kernel.grain = made.grain;
+    kernel.workspace_bytes = made.workspace_bytes;
+    kernel.registers = made.registers;
+    kernel.spills = made.spills;
+    if (log::enabled("kernels"))
+      log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
+                                        loop::print(units_[u].group.kernel)));
+    if (!made.listing.empty() && log::enabled("output_code")) log::write("output_code", made.listing);
+    if (options_.observation) observe_kernel(u, made);
+    code_[u] = std::move(made.listing);
+    blobs_[u] = std::move(made.blob);
+  }
+
+  /// Compiles those units again whose code is from the cache and cannot be loaded: an entry's hash says that it is what was
+  /// written, not that it is code. Whether there were any.
+  Result<bool> compile_unloadable_anew() {
+    bool any = false;
+    for (size_t u = 0; u < kept_.size(); ++u) {
+      if (kept_[u].empty()) continue;
+      Executable alone;
+      alone.devices = devices_;
+      alone.kernels = {executable_->kernels[u]};
+      const auto loaded = alone.load_code(std::span(&blobs_[u], 1));
+      if (loaded) continue;
+      any = true;
+      options_.cache->drop(kept_[u], "its code cannot be loaded: " + loaded.error().message());
+      FE_TRY(auto made, compile(units_[u]));
+      options_.cache->keep(kept_[u], made);
+      kept_[u].clear();
+      take(u, std::move(made));
+      ledger_.add({"kernel", units_[u].provenance, units_[u].candidate_name, "compiled anew", "damaged",
+                   units_[u].entry, static_cast<double>(blobs_[u].size())});
+    }
+    return any;
+  }
+
+  void observe_kernel(size_t u, const cache::CompiledKernel& made) {
+    const auto& unit = units_[u];
     observe::Kernel seen{unit.entry,
                          unit.provenance,
                          unit.candidate_name,
@@ -347,15 +392,17 @@ class Builder::Steps {
                          made.listing,
                          made.registers,
                          made.spills};
-    options_.observation->kernels.push_back(std::move(seen));
+    auto& kernels = options_.observation->kernels;
+    kernels.resize(std::max(u + 1, kernels.size()));
+    kernels[u] = std::move(seen);
   }
 
   /// Everything that the code depends on; empty where the cache is closed or the provider has no fingerprint.
   std::string cache_key(const Unit& unit) const {
     if (maker_.empty() || unit.compiler->target_key.empty()) return {};
     const std::string_view kernel(reinterpret_cast<const char*>(unit.bytes.data()), unit.bytes.size());
-    return hash128({maker_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
-                    unit.candidate_name, kernel});
+    return sha256({maker_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
+                   unit.candidate_name, kernel});
   }
 
   /// An error of loading, with those who made what was loaded.
@@ -597,6 +644,7 @@ class Builder::Steps {
   std::map<BufferId, int64_t> arena_offset_;
   std::string plan_text_;
   std::vector<std::string> blobs_;
+  std::vector<std::string> kept_;  // by unit: its key, where the code is from the cache
   std::vector<std::string> code_;  // as the provider shows it, by unit
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
@@ -35,12 +36,17 @@ int64_t Executable::add_to_arena(uint32_t device, int64_t bytes) {
 
 Executable::~Executable() {
   for (const auto& block : persistent_) free(block.device, block.data);
+  unload_code();
+}
+
+void Executable::unload_code() {
   auto out = abi::sized<fe_none>();
-  for (const auto& kernel : kernels) {
-    if (!kernel.library || !kernel.function || !kernel.library->slots.exec_destroy) continue;
+  for (auto& kernel : kernels) {
+    void* function = std::exchange(kernel.function, nullptr);
+    if (!kernel.library || !function || !kernel.library->slots.exec_destroy) continue;
     abi::Call call;
     auto args = abi::sized<fe_exec_out>();
-    args.exec = kernel.function;
+    args.exec = function;
     plugin::invoke(*kernel.library->table, kernel.library->slots.exec_destroy, call, &args, &out);
   }
   for (size_t d = 0; d < modules_.size(); ++d) {
@@ -51,6 +57,7 @@ Executable::~Executable() {
     args.module = modules_[d];
     plugin::invoke(runtime, runtime.module_unload, call, &args, &out);
   }
+  modules_.clear();
 }
 
 Result<void*> Executable::alloc(uint32_t device, int64_t bytes) const {
@@ -165,13 +172,23 @@ Result<void> Executable::load_libraries(std::span<const std::string> blobs) {
 }
 
 Result<void> Executable::load(std::span<const std::string> blobs) {
+  FE_CHECK(load_code(blobs));
+  return prepare();
+}
+
+Result<void> Executable::load_code(std::span<const std::string> blobs) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto loaded = load_modules(blobs);
+  if (loaded) loaded = load_libraries(blobs);
+  if (!loaded) unload_code();
+  load_ms = milliseconds_since(begin);
+  return loaded;
+}
+
+Result<void> Executable::prepare() {
   arena_bytes.resize(devices.size());
   workspace_bytes_.resize(devices.size());
-  const auto begin = std::chrono::steady_clock::now();
-  FE_CHECK(load_modules(blobs));
-  FE_CHECK(load_libraries(blobs));
   const auto loaded = std::chrono::steady_clock::now();
-  load_ms = milliseconds_between(begin, loaded);
   for (const auto& kernel : kernels)
     workspace_bytes_[kernel.device] = std::max(workspace_bytes_[kernel.device], kernel.workspace_bytes);
   // Kernels may assume a buffer's alignment; a weight in a mapped file can lie anywhere.

@@ -98,8 +98,12 @@ class Executable {
   int64_t add_to_arena(uint32_t device, int64_t bytes);
   uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
 
-  /// Loads modules, allocates what persists, runs init once. FE-D codes.
+  /// load_code(), then prepare(). FE-D codes.
   Result<void> load(std::span<const std::string> blobs);
+  /// Puts the kernels' code into memory; where it fails nothing is loaded, and it may be called again.
+  Result<void> load_code(std::span<const std::string> blobs);
+  /// Allocates what persists and runs init once; behind load_code().
+  Result<void> prepare();
 
   /// Arena and workspace of runs; one a thread.
   class Context {
@@ -145,6 +149,7 @@ class Executable {
   /// Null for no bytes. FE-D03 no memory, FE-P66 memory that is not aligned as the device says.
   Result<void*> alloc(uint32_t device, int64_t bytes) const;
   void free(uint32_t device, void* data) const;
+  void unload_code();
   Result<void> load_modules(std::span<const std::string> blobs);
   Result<void> load_libraries(std::span<const std::string> blobs);
 

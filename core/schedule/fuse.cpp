@@ -11,6 +11,7 @@
 #include "core/schedule/alignment.h"
 #include "core/schedule/group_kernel.h"
 #include "core/schedule/mismatch.h"
+#include "core/schedule/row_products.h"
 #include "core/schedule/split.h"
 #include "core/schedule/traffic.h"
 
@@ -21,11 +22,6 @@ namespace {
 constexpr size_t most_neighbours = 4;
 /// Side by side, statements whose inner loops are shorter than this lose more by being cut into rows than they read twice.
 constexpr int64_t least_row = 64;
-/// Rows of products that a code generator has at a time at least, so that each column serves several; and fewer of them than these
-/// are done sooner by kernels of their own.
-constexpr int64_t rows_at_a_time = 8, least_rows = 24;
-/// What those columns may take, for each byte that may lie between the parts of an iteration.
-constexpr int64_t columns_for_local = 4;
 
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
 using Edge = FusionPair;
@@ -62,7 +58,8 @@ class Fuser {
         advisor_(advisor),
         deps_(Dependencies::of(program)),
         outputs_(storages(program, program.outputs)),
-        constant_(constant_statements(program, deps_)) {
+        constant_(constant_statements(program, deps_)),
+        row_products_(program, deps_, constant_, limits) {
     groups_.resize(program.statements.size());
     group_of_.resize(program.statements.size());
     position_.resize(program.statements.size());
@@ -130,7 +127,7 @@ class Fuser {
     uint32_t a = group_of_[edge.first], b = group_of_[edge.second];
     if (a == b) return;
     if (groups_[a].statements[0] > groups_[b].statements[0]) std::swap(a, b);
-    if (deferring_ && rows_of_products(edge, a, b) > 0) {
+    if (deferring_ && rows_of_products(edge, a, b).is) {
       deferred_.push_back(edge);
       return;
     }
@@ -306,12 +303,19 @@ class Fuser {
       }
       contract = contract || statement.kind == FE_STATEMENT_CONTRACT;
     }
-    if ((shared = rows_of_products(edge, a, b)) > 0) return {};
+    shared = shared_loops(first, second);
+    if (contract) {
+      const auto rows = rows_of_products(edge, a, b);
+      if (rows.is) return {};
+      if (!rows.category.empty()) {
+        text = rows.text;
+        return rows.category;
+      }
+    }
     if (contract && contractions(members(first, second)) != std::vector{first.statements[0]}) {
       text = "a contraction only takes what follows it";
       return std::string(category::no_dependency);
     }
-    shared = shared_loops(first, second);
     if (edge.reads) {
       shared = std::min(shared, walked_alike(edge, shared));
       if (contract) {
@@ -360,67 +364,10 @@ class Fuser {
     return result;
   }
 
-  /// How many loops a kernel of both groups shares where it makes and takes rows of products, as attention does: scores, their
-  /// softmax, its product with the values. 0 where it is no such kernel.
-  uint32_t rows_of_products(const Edge& edge, uint32_t a, uint32_t b) const {
-    if (!does(Feature::rows_of_products)) return 0;
-    const auto all = members(groups_[a], groups_[b]);
-    const auto products = contractions(all);
-    if (products.empty() || edge.reads || edge.buffer == none) return 0;
-    const bool plain = std::ranges::all_of(all, [&](uint32_t s) {
-      const auto kind = program_.statements[s].kind;
-      return kind == FE_STATEMENT_CONTRACT || kind == FE_STATEMENT_MAP || kind == FE_STATEMENT_REDUCE;
-    });
-    const bool reduces = std::ranges::any_of(
-        all, [&](uint32_t s) { return program_.statements[s].kind == FE_STATEMENT_REDUCE; });
-    if (!plain || !reduces) return 0;
-    const uint32_t shared = shared_loops(groups_[a], groups_[b]);
-    if (!std::ranges::all_of(products, [&](uint32_t s) { return is_product_by_rows(s, shared); })) return 0;
-    int64_t points = 1;
-    for (uint32_t k = 0; k < shared; ++k) points *= program_.statements[all[0]].vars[k].extent;
-    const bool fits = local_bytes(groups_[a], groups_[b], shared) * rows_at_a_time <= limits_.local_bytes;
-    return points >= limits_.least_shared_points && fits ? shared : 0;
-  }
-
-  /// Whether a contraction inside of so many shared loops makes, along the last of them, rows that multiply the same columns, which
-  /// caches hold. Neither operand is a constant: those are better packed, for a kernel of their own. Convolutions have another way.
-  bool is_product_by_rows(uint32_t number, uint32_t shared) const {
-    const auto& product = program_.statements[number];
-    if (shared == 0 || product.parallel_count() <= shared || product.contract_kind == FE_CONTRACT_CONV)
-      return false;
-    const auto *row = &product.ops[product.contract_a], *column = &product.ops[product.contract_b];
-    const auto depends = [&](const BodyOp& load, const Var& var) {
-      return std::ranges::any_of(
-          load.index, [&](index::Expr expr) { return program_.pool.depends_on(expr, var.symbol); });
-    };
-    const auto& rows = product.vars[shared - 1];
-    if (!depends(*row, rows)) std::swap(row, column);
-    if (rows.extent < least_rows || !depends(*row, rows) || depends(*column, rows)) return false;
-    for (const auto* load : {row, column})
-      if (load->code != FE_OP_LOAD || is_constant(program_.storage(load->buffer))) return false;
-    int64_t points = 1, bytes = bits_of(column->dtype) / 8, columns = 1;
-    for (size_t k = 0; k < product.vars.size(); ++k) {
-      const auto& var = product.vars[k];
-      if (var.extent == 1 || k + 1 == shared) continue;
-      const bool of_row = depends(*row, var), of_column = depends(*column, var);
-      if (k + 1 < shared) {
-        points *= of_column ? var.extent : 1;  // points with the same columns are rows of one product
-      } else if (var.kind == VarKind::reduction) {
-        bytes *= of_column ? var.extent : 1;
-      } else if (of_row && !of_column) {
-        return false;  // rows beside the rows
-      } else {
-        bytes *= var.extent;
-        columns *= of_row ? 1 : var.extent;
-      }
-    }
-    return points > 1 && columns > 1 && bytes <= columns_for_local * limits_.local_bytes;
-  }
-
-  bool is_constant(BufferId storage) const {
-    return program_.buffers[storage].role == Role::constant ||
-           (!deps_.writers[storage].empty() &&
-            std::ranges::all_of(deps_.writers[storage], [&](uint32_t w) { return constant_[w]; }));
+  /// Whether a kernel of both groups makes and takes rows of products.
+  RowProducts::Answer rows_of_products(const Edge& edge, uint32_t a, uint32_t b) const {
+    if (!does(Feature::rows_of_products) || edge.reads || edge.buffer == none) return {};
+    return row_products_.ask(members(groups_[a], groups_[b]), shared_loops(groups_[a], groups_[b]));
   }
 
   /// Whether all but one statement are maps with the loops of that one, a reduction of everything that is done soon or divided among
@@ -609,6 +556,7 @@ class Fuser {
   Dependencies deps_;
   const std::set<BufferId> outputs_;  ///< storages
   const std::vector<bool> constant_;  ///< by statement: reads constants only
+  const RowProducts row_products_;
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;
   bool deferring_ = true;  ///< rows of products wait

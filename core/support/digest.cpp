@@ -50,4 +50,14 @@ std::string sha256(std::string_view text) {
   return digest.hex();
 }
 
+std::string sha256(std::initializer_list<std::string_view> parts) {
+  Digest digest;
+  for (const auto part : parts) {
+    const std::string size = fmt::format("{}:", part.size());
+    digest.add(std::as_bytes(std::span(size)));
+    digest.add(std::as_bytes(std::span(part)));
+  }
+  return digest.hex();
+}
+
 }  // namespace ferrite::core

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,5 +27,7 @@ class Digest {
 };
 
 std::string sha256(std::string_view text);
+/// Of several parts with their lengths, which keep them apart.
+std::string sha256(std::initializer_list<std::string_view> parts);
 
 }  // namespace ferrite::core

@@ -17,6 +17,7 @@ struct Target {
   bool masks = false;              ///< predicated loads and stores cost about what plain ones do
   bool gathers = false;            ///< a gather is cheaper than one load a lane
   bool fused_multiply_add = false;
+  bool rounding = false;         ///< vectors to integers of the same type
   bool half_conversion = false;  ///< f16 <-> f32 in hardware
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
   bool matrix_tiles = false;     ///< registers of 16 rows of 64 bytes, and their bf16 products (AMX)
