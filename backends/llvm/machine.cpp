@@ -130,7 +130,7 @@ void Machine::optimise(llvm::Module& module) {
 std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
-  constexpr unsigned long_code = 500;  // instructions
+  constexpr unsigned long_code = 300;  // instructions
   unsigned instructions = 0;
   for (const auto& function : module) instructions += function.getInstructionCount();
   const bool fast = fast_ && instructions > long_code;

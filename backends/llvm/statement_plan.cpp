@@ -394,7 +394,7 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
   // Vectors side by side hide each other's latency. Where the operations of one do that alone, or few vectors are walked in all, it
   // would be more code for nothing, and the time to compile it.
   constexpr double hides = 60, hides_in_part = 20;
-  constexpr int64_t few_vectors = 2048;
+  constexpr int64_t few_vectors = 1024;
   const bool few = work.points(VarKind::parallel) * std::max<int64_t>(1, work.points(VarKind::reduction)) <=
                    few_vectors * plan.lanes;
   if (element_ops > (few ? hides_in_part : hides)) {

@@ -45,9 +45,11 @@ class ScaleTest(ProgramTest):
                 self.assertLessEqual(many["tried"] / many["nodes"], SLACK * few["tried"] / few["nodes"])
 
     def test_equal_layers_have_the_kernels_of_one(self):
-        one, twelve = (self.compiled(scale.layers_text(count)) for count in (1, 12))
-        self.assertGreater(twelve["kernels"], 10 * one["kernels"])
-        self.assertEqual(twelve["unique_kernels"], one["unique_kernels"])
+        one, two, twelve = (self.compiled(scale.layers_text(count)) for count in (1, 2, 12))
+        self.assertGreaterEqual(twelve["kernels"], two["kernels"] + 10)
+        self.assertEqual(twelve["unique_kernels"], two["unique_kernels"])
+        # Where two layers meet there may be a kernel of both.
+        self.assertLessEqual(twelve["unique_kernels"], one["unique_kernels"] + 1)
 
     def test_compile_time_grows_with_the_nodes(self):
         for shape in ("blocks", "wide", "random"):
@@ -56,7 +58,7 @@ class ScaleTest(ProgramTest):
                 for nodes in (SMALL, LARGE):
                     model = self.folder / "graph.fe"
                     model.write_text(scale.text_of(shape, nodes))
-                    times.append(min(scale.compilation(Settings.ferrite, model, 1)["cpu_s"] for _ in range(2)))
+                    times.append(scale.compilation(Settings.ferrite, model, 1)["cpu_s"])
                 self.assertLess(times[1], MOST_GROWTH * times[0])
 
 

@@ -19,7 +19,7 @@ class Machine {
   /// Throws Failure when LLVM does not know the triple.
   explicit Machine(const Target& target);
 
-  /// Some parts of the code generator take time that grows faster than the code. From here on, modules of more than 500 instructions
+  /// Some parts of the code generator take time that grows faster than the code. From here on, modules of more than 300 instructions
   /// go without those, which long bodies of element-wise loops do not miss; the loops of contractions do.
   void compile_long_code_fast() { fast_ = true; }
 
