@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ferrite/emitter/machine.h"
 
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/IR/DiagnosticHandler.h>
+#include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -73,6 +77,31 @@ void store_single_lanes(llvm::Function& function) {
     }
 }
 
+/// Adds up what the register allocator remarks of the functions that it is done with.
+class SpillCounter final : public llvm::DiagnosticHandler {
+ public:
+  explicit SpillCounter(int64_t& spills) : spills_(spills) {}
+  bool isMissedOptRemarkEnabled(llvm::StringRef pass) const override { return pass == allocator; }
+  bool isAnyRemarkEnabled() const override { return true; }
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoOptimizationBase>(&info);
+    if (!remark) return false;
+    // Loops are remarked apart, and are part of this.
+    if (remark->getPassName() == allocator && remark->getRemarkName() == "SpillReloadCopies")
+      for (const auto& argument : remark->getArgs()) {
+        int64_t count = 0;
+        if ((argument.Key == "NumSpills" || argument.Key == "NumFoldedSpills") &&
+            llvm::to_integer(argument.Val, count))
+          spills_ += count;
+      }
+    return true;
+  }
+
+ private:
+  static constexpr llvm::StringRef allocator = "regalloc";
+  int64_t& spills_;
+};
+
 }  // namespace
 
 Machine::Machine(const Target& target) {
@@ -118,7 +147,12 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) 
   llvm::legacy::PassManager passes;
   if (machine_->addPassesToEmitFile(passes, stream, nullptr, type))
     fail("FE-K41", "the code generator cannot write this kind of file");
+  spills_ = 0;
+  auto& context = module.getContext();
+  auto before = context.getDiagnosticHandler();
+  context.setDiagnosticHandler(std::make_unique<SpillCounter>(spills_), true);
   passes.run(module);
+  context.setDiagnosticHandler(std::move(before));
   return {bytes.begin(), bytes.end()};
 }
 
