@@ -17,6 +17,7 @@
 #include "core/plugin/gate.h"
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
+#include "core/run/pool.h"
 #include "core/schedule/cut_loops.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/memory.h"
@@ -318,7 +319,10 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   decisions.lock_numbers(devices);
   const auto target = run::numbers_of(devices);
   // Producers go into their consumers before groups are formed, so that fusion sees real traffic only.
+  std::optional<int64_t> op_by_op;
   if (enters("inline")) {
+    // What a kernel for each statement would need bounds the memory plan.
+    op_by_op = schedule::op_by_op_bytes(*c.program);
     if (does(Feature::inline_producers)) schedule::inline_producers(*c.program, target, ledger);
     if (does(Feature::cut_loops)) schedule::cut_loops(*c.program);
     // What the model changes of its inputs is changed there.
@@ -376,8 +380,14 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   auto& groups = c.schedule ? *c.schedule : no_groups;
   cache::Kernels kernels(options.cache);
   const run::BuildOptions build{
-      options.threads, options.jobs, options.listings || options.to == "code", &kernels, options.observation,
-      options.load,    &decisions};
+      options.threads,
+      options.jobs,
+      options.listings || options.to == "code",
+      &kernels,
+      options.observation,
+      options.load,
+      &decisions,
+      {op_by_op, options.threads > 0 ? options.threads : run::Pool::process().workers()}};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split
   if (parts || devices.size() > 1) merged = groups;
   place::Placement placement;
@@ -400,8 +410,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     }
     // Libraries that cover a group, or a part of it and leave the rest to the code generator.
     if (parts)
-      FE_CHECK(
-          place::select_libraries(groups, *parts, placement, devices, costs, refusals, ledger, decisions));
+      FE_CHECK(place::select_libraries(groups, *parts, placement, devices, costs, build.memory, refusals,
+                                       ledger, decisions));
     // Where most lives at a time, results take the place of operands that nobody reads again.
     if (does(Feature::in_place)) {
       std::vector<bool> allowed;
@@ -414,12 +424,14 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     FE_CHECK(c.kernel ? builder.select(*c.kernel) : builder.select());
     // What nobody compiles for its device is placed again.
     if (refusals.groups.size() != declined) continue;
-    watch.begin("plan");
-    // Places in the arena for what lives between kernels.
-    builder.plan();
     watch.begin("emit");
     // Machine code, all kernels in parallel. What does not compile is placed again.
     FE_CHECK(builder.emit());
+    if (refusals.count() != refused) continue;
+    watch.begin("plan");
+    // Places in the arena for what lives between kernels, and for their workspaces. Where a candidate takes too much, another is
+    // taken.
+    builder.plan();
     if (refusals.count() != refused) continue;
     FE_CHECK(decisions.check());
     if (!options.tune.lock.empty()) FE_CHECK(decisions.write_lock(options.tune.lock, devices));

@@ -160,6 +160,8 @@ class Compiler final : public Provider {
     result.workspace_bytes = emitted.workspace_bytes;
     if (request.want_listing) result.listing = list(machine, module, request);
     result.blob = machine.object(module);
+    result.spills = machine.spills();
+    result.shared_bytes = 0;  // nothing but the caches is between a core and memory
     return result;
   }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ferrite/emitter/machine.h"
 
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
+#include <llvm/IR/DiagnosticHandler.h>
+#include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/OptBisect.h>
 #include <llvm/IR/PassManager.h>
@@ -88,6 +92,31 @@ class WithoutStrengthReduction final : public llvm::OptPassGate {
   }
 };
 
+/// Adds up what the register allocator remarks of the functions that it is done with.
+class SpillCounter final : public llvm::DiagnosticHandler {
+ public:
+  explicit SpillCounter(int64_t& spills) : spills_(spills) {}
+  bool isMissedOptRemarkEnabled(llvm::StringRef pass) const override { return pass == allocator; }
+  bool isAnyRemarkEnabled() const override { return true; }
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoOptimizationBase>(&info);
+    if (!remark) return false;
+    // Loops are remarked apart, and are part of this.
+    if (remark->getPassName() == allocator && remark->getRemarkName() == "SpillReloadCopies")
+      for (const auto& argument : remark->getArgs()) {
+        int64_t count = 0;
+        if ((argument.Key == "NumSpills" || argument.Key == "NumFoldedSpills") &&
+            llvm::to_integer(argument.Val, count))
+          spills_ += count;
+      }
+    return true;
+  }
+
+ private:
+  static constexpr llvm::StringRef allocator = "regalloc";
+  int64_t& spills_;
+};
+
 }  // namespace
 
 Machine::Machine(const Target& target) : fused_multiply_add_(target.fused_multiply_add) {
@@ -155,8 +184,13 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) 
   }
   if (declined) fail("FE-K41", "the code generator cannot write this kind of file");
   passes.add(llvm::createFreeMachineFunctionPass());
+  spills_ = 0;
+  auto& context = module.getContext();
+  auto before = context.getDiagnosticHandler();
+  context.setDiagnosticHandler(std::make_unique<SpillCounter>(spills_), true);
   passes.run(module);
-  module.getContext().setOptPassGate(usual);
+  context.setDiagnosticHandler(std::move(before));
+  context.setOptPassGate(usual);
   return {bytes.begin(), bytes.end()};
 }
 

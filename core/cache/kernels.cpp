@@ -27,7 +27,7 @@ struct Head {
   std::array<char, 8> magic{};
   uint32_t version = 0, listed = 0;
   std::array<char, key_digits> key{};
-  int64_t tasks = 0, grain = 0, workspace_bytes = 0, registers = 0, spills = 0;
+  int64_t tasks = 0, grain = 0, workspace_bytes = 0, registers = 0, spills = 0, shared_bytes = 0;
   uint64_t listing_bytes = 0, blob_bytes = 0;
 };
 static_assert(std::has_unique_object_representations_v<Head>, "padding would be part of the checksum");
@@ -64,7 +64,8 @@ std::optional<CompiledKernel> parse(std::string_view bytes, std::string_view key
                         head.grain,
                         head.workspace_bytes,
                         head.registers,
-                        head.spills};
+                        head.spills,
+                        head.shared_bytes};
 }
 
 }  // namespace
@@ -118,6 +119,7 @@ void Kernels::keep(const std::string& key, const CompiledKernel& kernel) {
   head.workspace_bytes = kernel.workspace_bytes;
   head.registers = kernel.registers;
   head.spills = kernel.spills;
+  head.shared_bytes = kernel.shared_bytes;
   head.listing_bytes = kernel.listing.size();
   head.blob_bytes = kernel.blob.size();
   std::string entry(sizeof head, '\0');

@@ -19,7 +19,8 @@ struct CompiledKernel {
   std::string blob;
   std::string listing;
   bool listed = false;  ///< a listing was asked for, even if the provider has none
-  int64_t tasks = 1, grain = 1, workspace_bytes = 0, registers = 0, spills = 0;
+  int64_t tasks = 1, grain = 1, workspace_bytes = 0;
+  int64_t registers = -1, spills = -1, shared_bytes = -1;  ///< -1: unknown
 };
 
 /// What came of looking kernels up.

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include "core/kernel/compiled.h"
 #include "core/loop/keywords.h"
@@ -136,11 +137,22 @@ class Builder::Steps {
         }
         lifetimes[found->second].last = g;
       }
-    auto memory = schedule::plan_memory(lifetimes, 64);
+    const auto workspaces = planned_workspaces();
+    const int64_t most = options_.memory.bytes(buffers.size());
+    auto memory = plan_with_one_workspace(lifetimes, workspaces, buffers.size());
+    if (memory.bytes > most) memory = plan_with_workspaces(lifetimes, workspaces, buffers.size());
+    if (memory.bytes > most) refuse_workspaces(lifetimes, workspaces, memory.bytes, buffers.size());
     for (size_t k = 0; k < buffers.size(); ++k) {
       arena_offset_[buffers[k]] = memory.offsets[k];
       plan_text_ += fmt::format("  @{} offset {} bytes {} groups {} to {}\n", buffers[k], memory.offsets[k],
                                 lifetimes[k].bytes, lifetimes[k].first, lifetimes[k].last);
+    }
+    for (size_t k = buffers.size(); k < lifetimes.size(); ++k) {
+      const auto& life = lifetimes[k];
+      plan_text_ += fmt::format("  workspace offset {} bytes {} workers {} groups {} to {}\n",
+                                memory.offsets[k], life.bytes / workers(), workers(), life.first, life.last);
+      for (const auto& want : workspaces)
+        if (want.first >= life.first && want.last <= life.last) workspace_at_[want.first] = memory.offsets[k];
     }
     executable_->add_to_arena(home(), memory.bytes);
     if (auto* seen = options_.observation) {
@@ -148,12 +160,19 @@ class Builder::Steps {
       for (size_t k = 0; k < buffers.size(); ++k)
         seen->memory.push_back(
             {buffers[k], memory.offsets[k], lifetimes[k].bytes, lifetimes[k].first, lifetimes[k].last});
+      seen->workspace_bytes = 0;
+      for (size_t k = buffers.size(); k < lifetimes.size(); ++k) {
+        seen->memory.push_back({loop::none, memory.offsets[k], lifetimes[k].bytes, lifetimes[k].first,
+                                lifetimes[k].last, workers()});
+        seen->workspace_bytes = std::max(seen->workspace_bytes, lifetimes[k].bytes);
+      }
+      seen->op_by_op_bytes = options_.memory.op_by_op;
       seen->groups = groups_.size();
       seen->arena_bytes = memory.bytes;
       seen->buffer_bytes = memory.sum;
     }
-    log::print("schedule", "memory plan: {} buffers, {} bytes with reuse, {} without", buffers.size(),
-               memory.bytes, memory.sum);
+    log::print("schedule", "memory plan: {} buffers, {} workspaces, {} bytes with reuse, {} without",
+               buffers.size(), lifetimes.size() - buffers.size(), memory.bytes, memory.sum);
   }
 
   std::string text() const {
@@ -203,6 +222,74 @@ class Builder::Steps {
   };
 
   uint32_t home() const { return executable_->home(); }
+  int64_t workers() const { return executable_->workers; }
+
+  // ---- workspaces in the memory plan
+
+  /// The workspaces of a run's kernels that lie in the arena, of all workers together. What is loaded elsewhere has them behind
+  /// its arena, because how many workers there are is known then.
+  std::vector<schedule::Lifetime> planned_workspaces() const {
+    std::vector<schedule::Lifetime> result;
+    for (size_t g = 0; g < groups_.size() && options_.load; ++g) {
+      const auto& state = groups_[g];
+      int64_t bytes = 0;
+      if (state.call) {
+        const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
+        if (call.region != loop::none && regions_[call.region].device == home())
+          bytes = regions_[call.region].workspace_bytes;
+      } else if (state.unit < executable_->kernels.size() && units_[state.unit].device == home()) {
+        bytes = executable_->kernels[state.unit].workspace_bytes;
+      }
+      if (bytes > 0 && !state.init) result.push_back({bytes * workers(), g, g});
+    }
+    return result;
+  }
+
+  /// One place for all workspaces, so that it stays in the caches. `lifetimes` gets it behind its first `buffers`.
+  schedule::MemoryPlan plan_with_one_workspace(std::vector<schedule::Lifetime>& lifetimes,
+                                               std::span<const schedule::Lifetime> workspaces,
+                                               size_t buffers) const {
+    lifetimes.resize(buffers);
+    if (!workspaces.empty()) {
+      auto one = workspaces.front();
+      one.last = workspaces.back().last;
+      for (const auto& want : workspaces) one.bytes = std::max(one.bytes, want.bytes);
+      lifetimes.push_back(one);
+    }
+    return schedule::plan_memory(lifetimes, static_cast<int64_t>(devices_[home()]->alignment));
+  }
+
+  /// Each workspace where there is room while its kernel runs.
+  schedule::MemoryPlan plan_with_workspaces(std::vector<schedule::Lifetime>& lifetimes,
+                                            std::span<const schedule::Lifetime> workspaces,
+                                            size_t buffers) const {
+    lifetimes.resize(buffers);
+    lifetimes.insert(lifetimes.end(), workspaces.begin(), workspaces.end());
+    return schedule::plan_memory(lifetimes, static_cast<int64_t>(devices_[home()]->alignment));
+  }
+
+  /// Refuses the candidates of those kernels that have too much while they run.
+  void refuse_workspaces(std::span<const schedule::Lifetime> lifetimes,
+                         std::span<const schedule::Lifetime> workspaces, int64_t bytes, size_t buffers) {
+    for (const auto& want : workspaces) {
+      const size_t g = want.first;
+      int64_t live = 0;
+      for (const auto& life : lifetimes.first(buffers))
+        if (life.first <= g && g <= life.last) live += life.bytes;
+      if (groups_[g].call || options_.memory.allows(want.bytes / workers(), live)) continue;
+      const auto& unit = units_[groups_[g].unit];
+      const bool is_new =
+          unit.compiler->is_library()
+              ? refusals_.groups.insert({placement_[g].group, placement_[g].device, unit.compiler}).second
+              : refusals_.candidates.insert({unit.compiler, unit.asked, unit.candidate}).second;
+      if (!is_new) continue;
+      ledger_.add({"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
+                   fmt::format("with its workspace of {} bytes for each of {} workers the plan has {} bytes, "
+                               "op by op it is {}",
+                               want.bytes / workers(), workers(), bytes, *options_.memory.op_by_op),
+                   static_cast<double>(want.bytes)});
+    }
+  }
 
   /// A group that reads constants only, and what such groups make, runs once, at load.
   void find_init_groups() {
@@ -275,7 +362,8 @@ class Builder::Steps {
                                  out.grain,
                                  out.workspace_bytes,
                                  out.registers,
-                                 out.spills};
+                                 out.spills,
+                                 out.shared_bytes};
   }
 
   /// Compiles every unit, in parallel.
@@ -391,7 +479,8 @@ class Builder::Steps {
                          loop::print(unit.group.kernel),
                          made.listing,
                          made.registers,
-                         made.spills};
+                         made.spills,
+                         made.shared_bytes};
     auto& kernels = options_.observation->kernels;
     kernels.resize(std::max(u + 1, kernels.size()));
     kernels[u] = std::move(seen);
@@ -518,6 +607,7 @@ class Builder::Steps {
       }
       const auto& unit = units_[state.unit];
       launch.kernel = static_cast<uint32_t>(state.unit);
+      set_workspace(launch, g);
       for (size_t k = 0, b = 0; k < state.arguments.size(); ++k, ++b) {
         while (unit.group.kernel.buffers[b].kind == FE_BUFFER_LOCAL) ++b;
         const bool written = unit.group.kernel.buffers[b].kind == FE_BUFFER_OUTPUT;
@@ -545,6 +635,11 @@ class Builder::Steps {
                    static_cast<double>(mirrors.copies())});
   }
 
+  void set_workspace(Launch& launch, size_t g) const {
+    if (const auto found = workspace_at_.find(g); found != workspace_at_.end())
+      launch.workspace = found->second;
+  }
+
   Place reach(Mirrors& mirrors, uint32_t device, BufferId b, bool written, std::vector<Launch>& steps) {
     return mirrors.reach(device, b, place_of(b), written, steps);
   }
@@ -568,6 +663,7 @@ class Builder::Steps {
       blobs_.push_back(region.blob);
     }
     launch.kernel = static_cast<uint32_t>(found->second);
+    set_workspace(launch, g);
     for (size_t k = 0; k < groups_[g].arguments.size(); ++k)
       launch.arguments.push_back(
           reach(mirrors, region.device, groups_[g].arguments[k], k >= call.reads.size(), executable_->steps));
@@ -642,6 +738,7 @@ class Builder::Steps {
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
   std::map<std::pair<BufferId, size_t>, Place> packed_;
   std::map<BufferId, int64_t> arena_offset_;
+  std::map<size_t, int64_t> workspace_at_;  // by group, where it is in the arena
   std::string plan_text_;
   std::vector<std::string> blobs_;
   std::vector<std::string> kept_;  // by unit: its key, where the code is from the cache
@@ -655,8 +752,8 @@ Builder::Builder(const Schedule& schedule, const Devices& devices, const place::
 Builder::~Builder() = default;
 Result<void> Builder::select() { return steps_->select(); }
 Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }
-void Builder::plan() { steps_->plan(); }
 Result<void> Builder::emit() { return steps_->emit(); }
+void Builder::plan() { steps_->plan(); }
 Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
 std::string Builder::text() const { return steps_->text(); }
 std::string Builder::code() const { return steps_->code(); }

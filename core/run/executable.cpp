@@ -90,29 +90,41 @@ void Executable::free(uint32_t device, void* data) const {
   plugin::invoke(runtime, runtime.free, call, &args, &out);
 }
 
-Executable::Context::Context(const Executable& executable) : executable_(executable) {
+int64_t Executable::behind_arena(uint32_t device) const {
+  const auto alignment = static_cast<int64_t>(devices[device]->alignment);
+  return (arena_bytes[device] + alignment - 1) / alignment * alignment;
+}
+
+Executable::Context::Context(const Executable& executable, std::span<const Launch> launches)
+    : executable_(executable), bytes_(executable.arena_bytes) {
   const auto take = [&](uint32_t device, int64_t bytes) -> void* {
     auto allocated = allocated_ ? executable.alloc(device, bytes) : Result<void*>(nullptr);
     if (allocated) return *allocated;
     allocated_ = std::move(allocated.error());
     return nullptr;
   };
+  for (const auto& launch : launches) {
+    if (launch.copy != no_copy || launch.call.function || launch.workspace >= 0) continue;
+    const auto& kernel = executable.kernels[launch.kernel];
+    if (kernel.workspace_bytes == 0) continue;
+    const int64_t end = executable.behind_arena(kernel.device) + kernel.workspace_bytes * executable.workers;
+    bytes_[kernel.device] = std::max(bytes_[kernel.device], end);
+  }
   for (uint32_t d = 0; d < executable.devices.size(); ++d) {
-    arenas_.push_back(take(d, executable.arena_bytes[d]));
-    workspaces_.push_back(take(d, executable.workspace_bytes_[d] * executable.workers));
+    arenas_.push_back(take(d, bytes_[d]));
     errors_.push_back(executable.devices[d]->host_memory ? nullptr : take(d, 2 * sizeof(int64_t)));
   }
 }
 
 Executable::Context::~Context() {
   for (uint32_t d = 0; d < arenas_.size(); ++d)
-    for (void* data : {arenas_[d], workspaces_[d], errors_[d]}) executable_.free(d, data);
+    for (void* data : {arenas_[d], errors_[d]}) executable_.free(d, data);
 }
 
 void Executable::Context::fill_arenas(std::byte value) {
   for (uint32_t d = 0; d < arenas_.size(); ++d)
     if (arenas_[d] && executable_.devices[d]->host_memory)
-      std::memset(arenas_[d], static_cast<int>(value), static_cast<size_t>(executable_.arena_bytes[d]));
+      std::memset(arenas_[d], static_cast<int>(value), static_cast<size_t>(bytes_[d]));
 }
 
 /// What a device's runtime launches, one module a device.
@@ -187,10 +199,7 @@ Result<void> Executable::load_code(std::span<const std::string> blobs) {
 
 Result<void> Executable::prepare() {
   arena_bytes.resize(devices.size());
-  workspace_bytes_.resize(devices.size());
   const auto loaded = std::chrono::steady_clock::now();
-  for (const auto& kernel : kernels)
-    workspace_bytes_[kernel.device] = std::max(workspace_bytes_[kernel.device], kernel.workspace_bytes);
   // Kernels may assume a buffer's alignment; a weight in a mapped file can lie anywhere.
   constexpr uintptr_t alignment = 64;
   aligned_constants_.resize(constants.size());
@@ -206,7 +215,7 @@ Result<void> Executable::prepare() {
   for (auto& block : persistent_) {
     FE_TRY(block.data, alloc(block.device, std::max<int64_t>(block.bytes, 1)));
   }
-  Context context(*this);
+  const Context context(*this, init);
   FE_CHECK(context.allocated_);
   for (const auto& step : init) FE_CHECK(launch(step, {}, context));
   // Copies that only init read are not needed again.
@@ -259,7 +268,7 @@ Result<void> Executable::launch(const Launch& step, const Buffers& buffers, cons
   for (size_t k = 0; k < pointers.size(); ++k) pointers[k] = address(step.arguments[k], buffers, context);
   if (step.copy != no_copy)
     return copy(step.device, step.copy, pointers[1], pointers[0], step.arguments[0].bytes);
-  if (!step.call.function) return launch_kernel(kernels[step.kernel], pointers, context);
+  if (!step.call.function) return launch_kernel(step, pointers, context);
   abi::Call call;
   auto out = abi::sized<fe_none>();
   std::vector<fe_kernel_buffer> given;
@@ -274,8 +283,9 @@ Result<void> Executable::launch(const Launch& step, const Buffers& buffers, cons
   return {};
 }
 
-Result<void> Executable::launch_kernel(const CompiledKernel& kernel, std::span<void* const> pointers,
+Result<void> Executable::launch_kernel(const Launch& launch, std::span<void* const> pointers,
                                        const Context& context) const {
+  const auto& kernel = kernels[launch.kernel];
   const uint32_t d = kernel.device;
   int64_t error_words[2] = {0, 0};
   void* device_words = context.errors_[d];
@@ -288,7 +298,9 @@ Result<void> Executable::launch_kernel(const CompiledKernel& kernel, std::span<v
   args.buffer_count = pointers.size();
   args.tasks = kernel.tasks;
   args.grain = kernel.grain;
-  args.workspace = context.workspaces_[d];
+  if (kernel.workspace_bytes > 0)
+    args.workspace =
+        static_cast<char*>(context.arenas_[d]) + (launch.workspace < 0 ? behind_arena(d) : launch.workspace);
   args.workspace_bytes = kernel.workspace_bytes;
   args.workers = workers;
   args.error = device_words ? static_cast<int64_t*>(device_words) : error_words;

@@ -35,8 +35,8 @@ graph @small(%x: f32[64,48]) -> (%row "row", %soft "soft") {
 
 
 # An entry: the checksum of what follows it, magic, version and whether it is listed, the key, then numbers. Offsets of these.
-CHECKSUM_BYTES, TASKS, GRAIN, WORKSPACE, LISTING_BYTES, BLOB_BYTES = 32, 112, 120, 128, 152, 160
-HEAD_BYTES = 168
+CHECKSUM_BYTES, TASKS, GRAIN, WORKSPACE, LISTING_BYTES, BLOB_BYTES = 32, 112, 120, 128, 160, 168
+HEAD_BYTES = 176
 
 
 class Hash128(ctypes.Structure):

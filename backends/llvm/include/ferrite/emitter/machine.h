@@ -5,6 +5,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -28,12 +29,16 @@ class Machine {
   /// Relocatable ELF.
   std::string object(llvm::Module& module);
   std::string assembly(llvm::Module& module);
+  /// Values that the last module made by object() or assembly() puts onto the stack because no register is left for them: the
+  /// instructions that do, counted once each, whatever loop they are in.
+  int64_t spills() const { return spills_; }
 
  private:
   std::string generate(llvm::Module& module, llvm::CodeGenFileType type);
   std::unique_ptr<llvm::TargetMachine> machine_;
   bool fast_ = false;
   bool fused_multiply_add_;
+  int64_t spills_ = 0;
 };
 
 /// The module's text.
