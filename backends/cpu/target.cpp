@@ -181,11 +181,14 @@ emitter::Target parse_target(std::string_view description) {
       target.l2_bytes = number(key, value);
     else if (key == "l3")
       target.l3_bytes_per_core = number(key, value);
+    else if (key == "clock")
+      target.cycles_per_second = static_cast<double>(number(key, value));
     else if (key == "last")
       target.last_level_bytes = number(key, value);
     else
       fail("ferrite.cpu/target", "unknown key '", key,
-           "' in the target description; known: triple, cpu, features, l1, l2, l3, last, and a cpu's name "
+           "' in the target description; known: triple, cpu, features, l1, l2, l3, last, clock, and a cpu's "
+           "name "
            "alone");
   }
   if (generic) return parse_target(describe_host());

@@ -23,7 +23,6 @@ using loop::VarKind;
 
 // A task should outlast its own start many times, a worker's share the waking of the worker.
 constexpr double cycles_of_task = 4000, cycles_of_share = 8000;
-constexpr double cycles_per_second = 2.5e9;
 
 bool known_dtype(DType dtype) { return dtype >= DType::bool_ && dtype <= DType::f64_; }
 
@@ -302,15 +301,15 @@ std::optional<double> contract_cycles(const Target& target, const loop::Kernel& 
 }  // namespace
 
 double estimate_seconds(const Target& target, loop::Kernel kernel) {
-  if (const auto cycles = contract_cycles(target, kernel)) return *cycles / cycles_per_second;
+  if (const auto cycles = contract_cycles(target, kernel)) return *cycles / target.cycles_per_second;
   if (auto blocked = kernel; const auto plan = plan_row_blocks(target, blocked))
-    return row_block_cycles(target, blocked, *plan) / cycles_per_second;
+    return row_block_cycles(target, blocked, *plan) / target.cycles_per_second;
   double cycles = 0;
   for (const auto& statement : kernel.statements) {
     auto plan = plan_statement(target, kernel, statement, 0);
     cycles += points_of(plan) * plan.cycles;
   }
-  return cycles / cycles_per_second;
+  return cycles / target.cycles_per_second;
 }
 
 EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,

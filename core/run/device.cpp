@@ -236,7 +236,7 @@ Result<void> Device::find_numbers() {
     stated.local_bytes = 0;
     if (auto done = state(numbers, stated); !done)
       return core::at(compiler.plugin->id,
-                      error(FE_EINTERNAL, "FE-P68", "provider '{}': {}", compiler.id, done.error().text));
+                      error(FE_EINTERNAL, "FE-P69", "provider '{}': {}", compiler.id, done.error().text));
   }
   // Whichever takes a kernel has room for what is local to it.
   const auto local = std::ranges::find(number_table, &TargetNumbers::local_bytes, &Number::value);

@@ -34,12 +34,12 @@ Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated) {
     const int64_t value = stated.*number.stated;
     if (value == 0) continue;
     if (value < 0 || value > number.most)
-      return error(FE_EINTERNAL, "FE-P68", "{} is {}, where a number from 1 to {} can be", number.name, value,
+      return error(FE_EINTERNAL, "FE-P69", "{} is {}, where a number from 1 to {} can be", number.name, value,
                    number.most);
     result.set(k, value, Source::stated);
   }
   if (stated.activations > FE_ACTIVATIONS_CHANNELS_LAST)
-    return error(FE_EINTERNAL, "FE-P68", "activations is {}, which is no order of them", stated.activations);
+    return error(FE_EINTERNAL, "FE-P69", "activations is {}, which is no order of them", stated.activations);
   if (stated.activations != FE_ACTIVATIONS_ANY) {
     result.values.activations = Activations::channels_last;
     result.activations = Source::stated;

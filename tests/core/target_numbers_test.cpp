@@ -200,7 +200,7 @@ TEST(Numbers, ThatCannotBeAreRefused) {
     SourcedNumbers numbers;
     const auto done = state(numbers, stated);
     ASSERT_FALSE(done);
-    EXPECT_EQ(done.error().code, "FE-P68");
+    EXPECT_EQ(done.error().code, "FE-P69");
     EXPECT_EQ(numbers.values, TargetNumbers());
   }
   auto stated = abi::sized<fe_target_numbers>();

@@ -27,6 +27,8 @@ struct Target {
 
   unsigned unroll = 0;  ///< vectors at a time in loops over elements, at most; 0: as the planner finds best
 
+  double cycles_per_second = 2.5e9;  ///< of estimates
+
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes_per_core = 1 << 20;
