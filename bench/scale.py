@@ -168,14 +168,15 @@ def text_of(shape: str, nodes: int) -> str:
     return "ferrite graph 0\n" + head + LITERALS + "".join(f"  {line}\n" for line in lines) + "}\n"
 
 
+def processor_seconds() -> float:
+    """Of the processes that were started and have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def compilation(program: Path, model: Path, threads: int) -> dict:
     """One cold compilation, in a process of its own."""
-
-    def spent() -> float:
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-
-    before = spent()
+    before = processor_seconds()
     command = [program, "bench", model, "--json", "--repeat", "1", "--threads", str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, check=False,
                           env={**os.environ, "FERRITE_CACHE": "off"})  # fmt: skip
@@ -183,7 +184,7 @@ def compilation(program: Path, model: Path, threads: int) -> dict:
         sys.exit(f"{shlex.join(map(str, command))} failed:\n{done.stderr}")
     said = json.loads(done.stdout)
     return {"statements": said["statements"], "kernels": said["kernels"], "unique_kernels": said["unique_kernels"],
-            "compile_s": round(said["compile_ms"] / 1000, 4), "cpu_s": round(spent() - before, 4)}  # fmt: skip
+            "compile_s": round(said["compile_ms"] / 1000, 4), "cpu_s": round(processor_seconds() - before, 4)}  # fmt: skip
 
 
 def main() -> int:
