@@ -28,9 +28,11 @@ TEST(Map, NoGatherOfElementsInSteps) {
       b.store(out, {i[0]}, b.load(x, {times ? b.kernel.pool.floordiv(i[0], step) : b.mul(i[0], step)}));
       for (const auto& description : targets_of({})) {
         const auto text = compile(b.kernel, description).text;
+        EXPECT_EQ(text.find("masked.gather"), std::string::npos) << description;
+        if (description.find("v2") != std::string::npos && step == 4 && !times)
+          continue;  // four vectors for the elements of one: as well one by one
         EXPECT_NE(text.find("vector.body"), std::string::npos) << description;
         EXPECT_NE(text.find("shufflevector"), std::string::npos) << description;
-        EXPECT_EQ(text.find("masked.gather"), std::string::npos) << description;
       }
     }
 }
