@@ -155,7 +155,8 @@ class PlacementTest(ProgramTest):
         how = self.with_workspace("acme.c", 1 << 22)
         text = self.explained(r"refused \(memory\) .* <-  c.roomy: with its workspace of 4194304 bytes for each of 2 workers",
                               r"chosen .* <-  c: ", device="c", **how)  # fmt: skip
-        self.assertEqual(text.count("refused (memory)"), len(set(self.kernels(text))))
+        roomy = [line for line in self.kernels(text) if "c.roomy" in line]
+        self.assertEqual(text.count("refused (memory)"), len(roomy))
         self.right(*how.pop("options"), device="c", **how)
 
     def kernels(self, text):
@@ -163,7 +164,8 @@ class PlacementTest(ProgramTest):
         return [line for line in text.partition("kernel:")[2].splitlines() if line.startswith("  compiled ")]
 
     def test_workspaces_lie_apart_where_one_place_is_too_much(self):
-        # Two large results live beside a kernel without one, so that a place for all through the whole run would be too much.
+        # Three large results live where the product is made, which then has no workspace, nor has a place for all through the whole run
+        # room beside them.
         (self.folder / "mixed.fe").write_text("""ferrite graph 0
 graph @two(%x: f32[4,24], %y: f32[512,512]) -> (%out "out", %total "total") {
   %a = reduce_sum(%x) {axes = [1]} from "a"
@@ -176,7 +178,8 @@ graph @two(%x: f32[4,24], %y: f32[512,512]) -> (%out "out", %total "total") {
 """)
         np.save(self.folder / "y.npy", np.zeros((512, 512), np.float32))
         how = self.with_workspace("acme.c", (1 << 20) + 4096)
-        done = self.compiled("opt", *how["options"], "--no-fuse", "--to", "emit", device="c", plugins=())
+        done = self.compiled("opt", *how["options"], "--no-fuse", "--without", "inline,in_place", "--to", "emit", device="c",
+                             plugins=())  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
         places = [line.split() for line in done.stdout.splitlines() if line.startswith("  workspace ")]
         self.assertGreater(len(places), 1)
