@@ -33,22 +33,24 @@
 namespace ferrite::emitter {
 namespace {
 
-/// Gives the lanes that nobody needs of a reversal of bytes their place in it. The x86 code generator of LLVM 22 does not come back
-/// from two such loads that are combined and have lanes to spare.
-void complete_reversals(llvm::Function& function) {
+/// Gives the lanes that nobody needs of a shuffle of bytes a place: in a reversal theirs in it, else their own. The x86 code generator
+/// of LLVM 22 does not come back from some such loads that are combined and have lanes to spare.
+void complete_byte_shuffles(llvm::Function& function) {
   for (auto& block : function)
     for (auto& instruction : block) {
       auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&instruction);
       if (!shuffle || !shuffle->getType()->getElementType()->isIntegerTy(8) || shuffle->changesLength())
         continue;
       const auto mask = shuffle->getShuffleMask();
-      llvm::SmallVector<int, 64> reversal;
+      llvm::SmallVector<int, 64> reversal, complete;
       bool reverses = true;
       for (size_t k = 0; k < mask.size(); ++k) {
+        const bool spare = mask[k] == llvm::PoisonMaskElem;
         reversal.push_back(static_cast<int>(mask.size() - 1 - k));
-        reverses = reverses && (mask[k] == llvm::PoisonMaskElem || mask[k] == reversal[k]);
+        complete.push_back(spare ? static_cast<int>(k) : mask[k]);
+        reverses = reverses && (spare || mask[k] == reversal[k]);
       }
-      if (reverses) shuffle->setShuffleMask(reversal);
+      shuffle->setShuffleMask(reverses ? reversal : complete);
     }
 }
 
@@ -151,7 +153,7 @@ void Machine::optimise(llvm::Module& module) {
   for (auto& function : module) {
     if (function.isDeclaration()) continue;
     pipeline.run(function, functions);
-    complete_reversals(function);
+    complete_byte_shuffles(function);
     store_single_lanes(function);
   }
 }
