@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "core/kernel/compiled.h"
+#include "core/support/digest.h"
 #include "core/support/hash.h"
 #include "core/support/log.h"
 
@@ -76,6 +77,7 @@ size_t Counts::bypassed() const {
 }
 
 Kernels::Kernels(std::string folder) : folder_(std::move(folder)) {
+  Digest::prepare();  // keys are made by workers
   if (folder_.empty()) {
     closed_ = "the cache is off";
   } else if (auto why = distrusted(folder_); !why.empty()) {

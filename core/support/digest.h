@@ -14,6 +14,9 @@ namespace ferrite::core {
 /// SHA-256 of what is added to it.
 class Digest {
  public:
+  /// Looks the algorithm up, once for the process. For the thread that starts others which digest: the cryptographic library keeps
+  /// state for each thread that looks something up, which it does not give back where the thread outlives it.
+  static void prepare();
   Digest();
   ~Digest();
   Digest(const Digest&) = delete;
