@@ -86,16 +86,10 @@ class Compiler final : public Provider {
   }
   std::vector<Candidate> propose(Target&, Bytes bytes) override {
     const auto printed = Printer(read(bytes), "kernel").run();  // declines as compile would
-    Candidate candidate;
-    candidate.name = "c";
-    candidate.cost = 1e-9 * printed.points;
-    if (workspace_ == 0) return {candidate};
-    // How much it takes it says when it is compiled.
-    Candidate roomy;
-    roomy.id = 1;
-    roomy.name = "c.roomy";
-    roomy.cost = candidate.cost / 2;
-    return {candidate, roomy};
+    Candidate plain, roomy;  // how much the other takes it says when it is compiled
+    plain.name = "c", plain.cost = 1e-9 * printed.points;
+    roomy.id = 1, roomy.name = "c.roomy", roomy.cost = plain.cost / 2;
+    return workspace_ == 0 ? std::vector{plain} : std::vector{plain, roomy};
   }
   CompileResult compile(Target&, const CompileRequest& request) override {
     auto printed = Printer(read(request.kernel), request.entry).run();
