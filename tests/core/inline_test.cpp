@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "core/loop/print.h"
 #include "core/schedule/schedule.h"
+#include "tests/core/loop_support.h"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -27,12 +27,10 @@ LoopProgram inlined(int count, bool joins) {
                     joins ? fmt::format("  %1 = load @{}[i0] : f32\n  %2 = add %0, %1\n", first_input + k - 1)
                           : "  %1 = tanh %0\n",
                     k, joins ? 2 : 1);
-  auto program = loop::parse_program(text, "chain.fe");
-  EXPECT_TRUE(program) << program.error().message();
-  if (!program) return {};
+  auto program = loop::test::parsed(text);
   Ledger ledger;
-  inline_producers(*program, {}, ledger);
-  return std::move(*program);
+  inline_producers(program, {}, ledger);
+  return program;
 }
 
 TEST(Inline, StopsAtEightLoads) {

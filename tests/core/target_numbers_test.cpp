@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/loop/print.h"
 #include "core/run/numbers.h"
 #include "core/schedule/split.h"
 #include "core/support/abi.h"
+#include "tests/core/loop_support.h"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -42,11 +42,7 @@ map (i0 < 1024, i1 < 512) {
 }
 )";
 
-LoopProgram parsed(std::string_view text) {
-  auto program = loop::parse_program(text, "numbers.fe");
-  EXPECT_TRUE(program) << program.error().message();
-  return program ? std::move(*program) : LoopProgram();
-}
+using loop::test::parsed;
 
 /// Groups, and the text of the refusal of b and c.
 std::pair<size_t, std::string> fused(std::string_view text, const TargetNumbers& target) {
