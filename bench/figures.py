@@ -6,9 +6,11 @@ engine that a row is not for is not in it. Ratios are peer / Ferrite: above 1, F
 """
 
 import math
+import platform
 import re
 import statistics
 import textwrap
+from pathlib import Path
 
 FERRITE = "ferrite"
 TITLES = {FERRITE: "Ferrite", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "torch.compile"}
@@ -135,6 +137,13 @@ def replace_between(text: str, begin: str, end: str, inner: str) -> str:
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise ValueError(f"expected '{begin}' and then '{end}', once each")
     return text[: text.index(begin) + len(begin)] + f"\n{inner}" + text[text.index(end) :]
+
+
+def cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return plain_cpu(line.split(":", 1)[1])
+    return platform.machine()
 
 
 def plain_cpu(name: str) -> str:

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How models scale with threads: Ferrite beside its peers with 1, 2, 4, ... threads, interleaved in one run.
 
-Usage: threads.py [--ferrite FILE] [--peers NAME,...] [--threads N,...] [--rounds N] [--output FILE] [ROW...]
+Usage: threads.py [--ferrite FILE] [--peers NAME,...] [--threads N,...] [--rounds N] [--at-once N] [--output FILE] [ROW...]
 Every peer runs in this interpreter, which has the packages of bench/requirements.txt that it needs; models that PyTorch
-defines are exported with it. The table goes to standard output and all figures to --output. Exit status 1 when anything
+defines are exported with it. With --at-once the peers of all rows compile before anything is timed, N at a time on all
+cores, and wait for their turn: their compile_ms are then those of a loaded machine. The table goes to standard output and all figures to --output. Exit status 1 when anything
 failed.
 """
 
@@ -14,6 +15,8 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,13 +35,39 @@ def cpu() -> dict:
     return {"cpu": figures.plain_cpu(value("model name")), "cores": len(os.sched_getaffinity(0)), "amx": amx}
 
 
-def make(row: table.Row, engine: str, arguments: argparse.Namespace, threads: int):
+def make(row: table.Row, engine: str, arguments: argparse.Namespace, threads: int, early: dict):
     def started(scratch: Path, deadline: engines.Deadline):
         if engine == figures.FERRITE:
             return engines.Ferrite(arguments.ferrite, row, threads, scratch, deadline)
+        if waiting := early.get((row.name, engine, threads)):
+            return pinned(waiting.result())
         return engines.Peer(engine, Path(sys.executable), row, threads, scratch, deadline)
 
     return started
+
+
+def pinned(peer: engines.Peer) -> engines.Peer:
+    """The peer with all its threads on the processors that this process has now."""
+    for thread in os.listdir(f"/proc/{peer.process.pid}/task"):
+        os.sched_setaffinity(int(thread), os.sched_getaffinity(0))
+    return peer
+
+
+def start_early(rows: list[table.Row], peers: list[str], counts: list[int], at_once: int, timeout: float, scratch: Path) -> dict:
+    """Peers of all rows and numbers of threads, compiled; futures, which hold what failed too."""
+
+    def start(row: table.Row, name: str, threads: int) -> engines.Peer:
+        own = scratch / f"{row.name}-{name}-{threads}"
+        own.mkdir()
+        return engines.Peer(name, Path(sys.executable), row, threads, own, engines.Deadline(timeout))
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return {(row.name, name, threads): pool.submit(start, row, name, threads)
+                for row in rows for threads in counts for name in peers if has(row, name)}  # fmt: skip
+
+
+def has(row: table.Row, engine: str) -> bool:
+    return engine in (figures.FERRITE, "torch") or not row.bf16
 
 
 def main() -> int:
@@ -49,6 +78,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0, help="how long an engine runs in a round, about; 1")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds after which a row is given up; 300")
+    parser.add_argument("--at-once", type=int, default=0, metavar="N", help="peers that compile at a time before anything is timed")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("rows", nargs="+", metavar="ROW", help=", ".join(row.name for row in table.ROWS))
     arguments = parser.parse_args()
@@ -60,17 +90,21 @@ def main() -> int:
 
     every = sorted(os.sched_getaffinity(0))
     report = {"command": shlex.join(["bench/threads.py", *sys.argv[1:]]), **cpu(), "rows": []}
+    counts = [int(count) for count in arguments.threads.split(",")]
+    scratch = tempfile.TemporaryDirectory(prefix="ferrite-threads-", ignore_cleanup_errors=True)
+    early = {}
+    if arguments.at_once > 0:
+        early = start_early(rows, peers, counts, arguments.at_once, arguments.timeout, Path(scratch.name))
     failed = False
     titles = [figures.TITLES[name] for name in [figures.FERRITE, *peers]]
     print("| model | threads | " + " | ".join(f"{title}, ms" for title in titles) + " |")
     print("| --- | ---: |" + " ---: |" * len(titles), flush=True)
     for row in rows:
-        for threads in [int(count) for count in arguments.threads.split(",")]:
+        for threads in counts:
             os.sched_setaffinity(0, every[:threads])
             measured, versions = engines.measure(
                 row,
-                {name: make(row, name, arguments, threads) for name in [*peers, figures.FERRITE]
-                 if name in (figures.FERRITE, "torch") or not row.bf16},  # fmt: skip
+                {name: make(row, name, arguments, threads, early) for name in [*peers, figures.FERRITE] if has(row, name)},
                 arguments.rounds,
                 arguments.seconds,
                 arguments.timeout,

@@ -105,7 +105,7 @@ Run add_cache(CLI::App& command) {
       ->add_option("--days", options->days, "Only what was not used for so many days")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{36500}));
-  subcommand("verify", "Check all of it against its hashes", verify)
+  subcommand("verify", "Check all of it against its hashes, and what it says of the kernels", verify)
       ->add_flag("--remove", options->remove, "Remove what is damaged");
   command.require_subcommand(1);
   return [chosen] { return (*chosen)(); };

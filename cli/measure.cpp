@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "cli/tensor.h"
+#include "core/run/pool.h"
+#include "core/support/abi.h"
 
 namespace ferrite::cli {
 namespace {
@@ -69,8 +72,50 @@ std::string read_text(int64_t elements) {
       "  %y = reduce_sum(%x) {{axes = [1], keepdims = false}}\n}}\n",
       elements / 64);
 }
+/// One element of each `step`, so many in all.
+std::string stride_text(int64_t elements, int64_t step) {
+  return fmt::format(
+      "ferrite graph 0\ngraph @stride(%x: f32[64,{0},{1}]) -> (%y \"y\") {{\n"
+      "  %s = slice(%x) {{starts = [0, 0, 0], sizes = [64, {0}, 1], strides = [1, 1, 1]}}\n"
+      "  %y = reduce_sum(%s) {{axes = [1, 2], keepdims = false}}\n}}\n",
+      elements / 64, step);
+}
+/// A chain of `count` multiplications and additions of the input.
+std::string chain_text(int64_t elements, int count) {
+  std::string body;
+  for (int k = 0; k < count; ++k)
+    body += fmt::format("  %v{} = {}(%{}, %x)\n", k, k % 2 == 0 ? "mul" : "add",
+                        k == 0 ? std::string("x") : fmt::format("v{}", k - 1));
+  return fmt::format("ferrite graph 0\ngraph @chain(%x: f32[{}]) -> (%v{} \"y\") {{\n{}}}\n", elements,
+                     count - 1, body);
+}
 
 }  // namespace
+
+Result<fe_target_numbers> measure_numbers(const core::Session& session, const core::CompileOptions& options,
+                                          Progress& progress) {
+  using core::schedule::Feature;
+  auto result = core::abi::sized<fe_target_numbers>();
+  result.workers = options.threads > 0 ? options.threads : core::run::Pool::process().workers();
+  FE_TRY(const auto devices, core::run::open_devices(options.device, session.registry()));
+  const int64_t step = std::max<int64_t>(1, core::run::numbers_of(devices).line_bytes / 4);
+  // What is measured is not to depend on what was measured before.
+  auto one = options;
+  one.threads = 1;
+  one.without.add(Feature::split);
+  progress.update("measuring one worker");
+  FE_TRY(const double read, time_graph(session, one, read_text(most_bytes / 4)));
+  result.bandwidth = std::llround(static_cast<double>(most_bytes) / read);
+  FE_TRY(const double apart, time_graph(session, one, stride_text(most_bytes / 4 / step, step)));
+  result.uncoalesced = std::llround(apart / read * static_cast<double>(step));
+  constexpr int chain = 48, near = 16 << 10;  // elements that stay in a cache
+  FE_TRY(const double computed, time_graph(session, one, chain_text(near, chain)));
+  result.operations = std::llround(chain * static_cast<double>(near) / computed);
+  for (const auto& number : core::run::number_table)
+    if (number.is_measured)
+      result.*number.stated = std::clamp<int64_t>(result.*number.stated, 1, number.most);
+  return result;
+}
 
 Result<core::observe::Peaks> measure_peaks(const core::Session& session, const core::CompileOptions& options,
                                            Progress& progress) {

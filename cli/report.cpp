@@ -128,7 +128,8 @@ std::string sizes_text(const std::vector<int64_t>& sizes) {
 /// What is known of a kernel, below its row.
 std::string details_of(const Row& row) {
   if (!row.kernel) return {};
-  const auto& [entry, provenance, candidate, facts, kernel_text, listing, registers, spills] = *row.kernel;
+  const auto& [entry, provenance, candidate, facts, kernel_text, listing, registers, spills, shared] =
+      *row.kernel;
   std::string facts_text = fmt::format(
       "{} over {}{}; {} loads, {} stores, {} loops, {} atomic; {} in arguments, at most {} moved; {} "
       "operations; "
@@ -142,6 +143,7 @@ std::string details_of(const Row& row) {
       bytes_text(facts.moved_bytes), html::count_text(facts.operations), candidate.empty() ? "-" : candidate);
   if (registers >= 0) facts_text += fmt::format("; {} registers", registers);
   if (spills >= 0) facts_text += fmt::format("; {} spills", spills);
+  if (shared > 0) facts_text += fmt::format("; {} of shared memory", bytes_text(shared));
   return fmt::format(
       "<details><summary>{}</summary><p>{}</p>\n{}{}{}</details>", escape(entry), escape(facts_text),
       row.names.size() > 1 ? html::folded("Its launches", fmt::format("{}", fmt::join(row.names, "\n")))
@@ -295,10 +297,15 @@ std::string memory(const Seen& seen) {
   std::string text = fmt::format(
       "<h2 id=\"memory\">Memory</h2>\n<p>What lives between kernels shares one arena of {}: each rectangle "
       "is a buffer, from "
-      "the launch that writes it to the last one that reads it. Without reuse it would be {}. Inputs, "
-      "outputs and "
+      "the launch that writes it to the last one that reads it. Grey is where workers keep what they work "
+      "on, {} "
+      "of it. Without reuse all would be {}{}. Inputs, outputs and "
       "weights have memory of their own.</p>\n",
-      bytes_text(seen.observation.arena_bytes), bytes_text(seen.observation.buffer_bytes));
+      bytes_text(seen.observation.arena_bytes), bytes_text(seen.observation.workspace_bytes),
+      bytes_text(seen.observation.buffer_bytes),
+      seen.observation.op_by_op_bytes
+          ? fmt::format("; results of a kernel for each op, {}", bytes_text(*seen.observation.op_by_op_bytes))
+          : std::string());
   if (seen.observation.memory.empty()) return text + "<p class=\"note\">Nothing lives between kernels.</p>\n";
   return text + html::memory_map(seen.observation);
 }

@@ -211,6 +211,7 @@ std::string memory_map(const core::observe::Observation& seen) {
   constexpr double width = 900, height = 380, left = 80, right = 20, top = 20, bottom = 46;
   constexpr std::array<std::string_view, 6> colours = {"#4e8fd0", "#d9904a", "#59a66b",
                                                        "#b36bb0", "#c9655a", "#8a8f3c"};
+  constexpr std::string_view workspace = "#9a9a9a";
   const auto steps = static_cast<double>(std::max<size_t>(seen.groups, 1));
   const auto bytes = static_cast<double>(std::max<int64_t>(seen.arena_bytes, 1));
   const Axis x{0, steps, left, width - right}, y{0, bytes, height - bottom, top};
@@ -233,8 +234,11 @@ std::string memory_map(const core::observe::Observation& seen) {
                  lower = y(static_cast<double>(buffer.offset));
     text += fmt::format(
         R"(<rect class="buffer" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"><title>{}</title></rect>)",
-        from, upper, std::max(to - from, 0.5), std::max(lower - upper, 0.5), colours[k % colours.size()],
-        escape(fmt::format("@{}: {} at {}, launches {} to {}", buffer.buffer,
+        from, upper, std::max(to - from, 0.5), std::max(lower - upper, 0.5),
+        buffer.workers > 0 ? workspace : colours[k % colours.size()],
+        escape(fmt::format("{}: {} at {}, launches {} to {}",
+                           buffer.workers > 0 ? fmt::format("workspace of {} workers", buffer.workers)
+                                              : fmt::format("@{}", buffer.buffer),
                            core::observe::bytes_text(buffer.bytes), buffer.offset, buffer.first,
                            buffer.last)));
   }

@@ -31,9 +31,11 @@ Result<void> measure(const Options& options, const core::plugin::Pipeline& pipel
   FE_TRY(const auto devices, core::run::open_devices(compile.device, session.registry()));
   const auto& device = *devices.back();
   core::observe::Peaks peaks;
+  fe_target_numbers numbers{};
   {
     Progress progress("measuring");
     FE_TRY(peaks, measure_peaks(session, compile, progress));
+    FE_TRY(numbers, measure_numbers(session, compile, progress));
   }
   const int64_t workers = compile.threads > 0 ? compile.threads : core::run::Pool::process().workers();
   FE_TRY(const auto path, core::observe::save_peaks(device, workers, peaks));
@@ -41,11 +43,29 @@ Result<void> measure(const Options& options, const core::plugin::Pipeline& pipel
              rate_text(peaks.operations, "FLOP"));
   for (const auto& [bytes, per_second] : peaks.bandwidth)
     fmt::print("  {:>8} KiB  {}\n", bytes >> 10, rate_text(per_second, "B"));
-  fmt::print("kept in {}\n", path);
+  for (const auto& number : core::run::number_table)
+    if (number.is_measured)
+      fmt::print("  {:<12} {:>14}  {}\n", number.name, numbers.*number.stated, number.doc);
+  FE_TRY(const auto other, core::run::save_measured(device.kind, device.description, numbers));
+  fmt::print("kept in {}\nand {}\n", path, other);
   return {};
 }
 
-void print_devices(const fe_runtime& runtime) {
+/// By which numbers kernels are made for a device; nothing where no loops are compiled for it.
+void print_numbers(const std::string& name, const core::plugin::Registry& registry) {
+  const auto device = core::run::Device::open(name, registry);
+  if (!device || (*device)->generators().empty()) return;
+  const auto& [values, sources, activations] = (*device)->numbers;
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const auto& number = core::run::number_table[k];
+    fmt::print("    {:<12} {:>14}  {:<8}  {}\n", number.name, values.*number.value,
+               core::run::name_of(sources[k]), number.doc);
+  }
+  fmt::print("    {:<12} {:>14}  {:<8}  {}\n", "activations", core::run::name_of(values.activations),
+             core::run::name_of(activations), "order of dims that convolutions want");
+}
+
+void print_devices(const fe_runtime& runtime, const core::plugin::Registry& registry) {
   core::abi::Call call;
   auto none = core::abi::sized<fe_none>();
   auto count = core::abi::sized<fe_device_count_out>();
@@ -76,6 +96,7 @@ void print_devices(const fe_runtime& runtime) {
     fmt::print("  {}:{}  {}", core::abi::view(runtime.id), k, name.bytes());
     if (out.capacity > 0) fmt::print(", {:.1f} GiB", static_cast<double>(out.capacity) / (1 << 30));
     fmt::print("\n");
+    print_numbers(fmt::format("{}:{}", core::abi::view(runtime.id), k), registry);
   }
 }
 
@@ -84,7 +105,8 @@ Result<void> targets(const Options& options) {
   FE_TRY(auto session, core::Session::open(pipeline));
   if (options.measure) return measure(options, pipeline, *session);
   fmt::print("devices:\n");
-  for (const auto& runtime : session->registry().runtimes()) print_devices(*runtime.table);
+  for (const auto& runtime : session->registry().runtimes())
+    print_devices(*runtime.table, session->registry());
   fmt::print("  interpreter  exact and slow, for comparison\n");
   fmt::print("compiled for:\n");
   for (const auto& provider : session->registry().providers())

@@ -17,6 +17,7 @@
 #include "core/plugin/gate.h"
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
+#include "core/run/pool.h"
 #include "core/schedule/cut_loops.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/memory.h"
@@ -309,18 +310,29 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
                   "off",
                   {},
                   std::string(schedule::doc_of(feature))});
+  if (devices.empty()) {
+    FE_TRY(devices, open_devices());
+  }
+  FE_TRY(auto decisions,
+         tune::Decisions::open(options.tune, [&] { return tune::contexts(devices, options.threads); }));
+  // A lock says by which numbers groups were formed, so that they are the same ones wherever it is replayed.
+  decisions.lock_numbers(devices);
+  const auto target = run::numbers_of(devices);
   // Producers go into their consumers before groups are formed, so that fusion sees real traffic only.
+  std::optional<int64_t> op_by_op;
   if (enters("inline")) {
-    if (does(Feature::inline_producers)) schedule::inline_producers(*c.program, ledger);
+    // What a kernel for each statement would need bounds the memory plan.
+    op_by_op = schedule::op_by_op_bytes(*c.program);
+    if (does(Feature::inline_producers)) schedule::inline_producers(*c.program, target, ledger);
     if (does(Feature::cut_loops)) schedule::cut_loops(*c.program);
     // What the model changes of its inputs is changed there.
     if (does(Feature::in_place)) schedule::reinplace(*c.program, ledger);
     FE_CHECK(loop::verify(*c.program));
     show("loops", "inline", c);
   }
-  // What convolutions touch is stored with the channels innermost, over the whole program.
+  // What convolutions touch is stored in the order that the target wants, over the whole program.
   if (enters("layout")) {
-    if (does(Feature::layout)) schedule::choose_layouts(*c.program, ledger);
+    if (does(Feature::layout)) schedule::choose_layouts(*c.program, target, ledger);
     FE_CHECK(loop::verify(*c.program));
     show("loops", "layout", c);
   }
@@ -328,18 +340,14 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (enters("pre_fusion")) FE_CHECK(plugin::run_pre_fusion(*c.program, registry, gate, requests, ledger));
   if (ends_before("fuse")) return c;
 
-  if (devices.empty()) {
-    FE_TRY(devices, open_devices());
-  }
-  plugin::CostModels costs(registry.cost_models(), ledger);
+  std::map<std::string, fe_target_numbers, std::less<>> numbers;
+  for (const auto& device : devices) numbers.emplace(device->kind, run::abi_numbers(device->numbers.values));
+  plugin::CostModels costs(registry.cost_models(), std::move(numbers), ledger);
   if (enters("fuse")) {
     schedule::FusionLimits limits;
     limits.without = options.without;
-    limits.local_bytes = devices.back()->generators().front().target.local_bytes;
+    limits.target = target;
     limits.prologues = true;
-    for (const auto& device : devices)
-      for (const auto& generator : device->generators())
-        limits.local_bytes = std::min(limits.local_bytes, generator.target.local_bytes);
     // A library that does not take them is not to lose products.
     for (const auto& device : devices)
       for (const auto& compiler : device->compilers)
@@ -358,8 +366,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     // Groups are final: maps move into the statement whose loops they share.
     schedule::drop_unread(*c.schedule);
     // Reductions over rows go where rows are at hand; one with few results is divided, so that all workers have a part of it.
-    if (does(Feature::fuse) && does(Feature::mixed_orders)) schedule::mix_orders(*c.schedule, ledger);
-    if (does(Feature::fuse) && does(Feature::split)) schedule::split_reductions(*c.schedule, ledger);
+    if (does(Feature::fuse) && does(Feature::mixed_orders)) schedule::mix_orders(*c.schedule, target, ledger);
+    if (does(Feature::fuse) && does(Feature::split)) schedule::split_reductions(*c.schedule, target, ledger);
     // Rows of large buffers lie as far apart as the target wants.
     if (does(Feature::padding)) schedule::pad_rows(*c.schedule, row_padding(devices), ledger);
     // Kernels run in an order in which less has to live at a time.
@@ -377,11 +385,15 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   schedule::Schedule no_groups;
   auto& groups = c.schedule ? *c.schedule : no_groups;
   cache::Kernels kernels(options.cache);
-  FE_TRY(auto decisions,
-         tune::Decisions::open(options.tune, [&] { return tune::contexts(devices, options.threads); }));
   const run::BuildOptions build{
-      options.threads, options.jobs, options.listings || options.to == "code", &kernels, options.observation,
-      options.load,    &decisions};
+      options.threads,
+      options.jobs,
+      options.listings || options.to == "code",
+      &kernels,
+      options.observation,
+      options.load,
+      &decisions,
+      {op_by_op, options.threads > 0 ? options.threads : run::Pool::process().workers()}};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split
   if (parts || devices.size() > 1) merged = groups;
   place::Placement placement;
@@ -404,8 +416,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     }
     // Libraries that cover a group, or a part of it and leave the rest to the code generator.
     if (parts)
-      FE_CHECK(
-          place::select_libraries(groups, *parts, placement, devices, costs, refusals, ledger, decisions));
+      FE_CHECK(place::select_libraries(groups, *parts, placement, devices, costs, build.memory, refusals,
+                                       ledger, decisions));
     // Where most lives at a time, results take the place of operands that nobody reads again.
     if (does(Feature::in_place)) {
       std::vector<bool> allowed;
@@ -418,15 +430,17 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     FE_CHECK(c.kernel ? builder.select(*c.kernel) : builder.select());
     // What nobody compiles for its device is placed again.
     if (refusals.groups.size() != declined) continue;
-    watch.begin("plan");
-    // Places in the arena for what lives between kernels.
-    builder.plan();
     watch.begin("emit");
     // Machine code, all kernels in parallel. What does not compile is placed again.
     FE_CHECK(builder.emit());
     if (refusals.count() != refused) continue;
+    watch.begin("plan");
+    // Places in the arena for what lives between kernels, and for their workspaces. Where a candidate takes too much, another is
+    // taken.
+    builder.plan();
+    if (refusals.count() != refused) continue;
     FE_CHECK(decisions.check());
-    if (!options.tune.lock.empty()) FE_CHECK(decisions.write_lock(options.tune.lock));
+    if (!options.tune.lock.empty()) FE_CHECK(decisions.write_lock(options.tune.lock, devices));
     if (options.observation)
       options.observation->selections = {decisions.taken().begin(), decisions.taken().end()};
     if (!options.to.empty() || c.kernel) {

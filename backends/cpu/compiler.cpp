@@ -6,6 +6,8 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include <algorithm>
+
 #include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/machine.h"
@@ -92,6 +94,10 @@ class Compiler final : public Provider {
     target->vector_bytes = machine.vector_bytes;
     target->buffer_alignment = 64;
     target->local_bytes = machine.l2_bytes / 2;
+    // Vectors of channels are multiplied in a window; those that lie apart would be gathered.
+    target->numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;
+    target->numbers.line_bytes = 64;
+    target->numbers.page_bytes = 4096;
     target->row_alignment = rows_.alignment;
     target->row_padding_percent = rows_.percent;
     target->row_padding_from = rows_.from;
@@ -136,8 +142,13 @@ class Compiler final : public Provider {
     const auto description = config.machine(static_cast<CpuTarget&>(target).machine);
     emitter::Machine machine(description);
     llvm::LLVMContext context;
+    auto kernel = read(request.kernel);
+    if (std::ranges::none_of(kernel.statements, [](const loop::Statement& statement) {
+          return statement.kind == FE_STATEMENT_CONTRACT;
+        }))
+      machine.compile_long_code_fast();
     auto emitted =
-        emitter::emit_kernel(context, description, read(request.kernel), request.entry, config.contract);
+        emitter::emit_kernel(context, description, std::move(kernel), request.entry, config.contract);
     auto& module = *emitted.module;
     std::string problem;
     llvm::raw_string_ostream stream(problem);
@@ -150,6 +161,8 @@ class Compiler final : public Provider {
     result.workspace_bytes = emitted.workspace_bytes;
     if (request.want_listing) result.listing = list(machine, module, request);
     result.blob = machine.object(module);
+    result.spills = machine.spills();
+    result.shared_bytes = 0;  // nothing but the caches is between a core and memory
     return result;
   }
 

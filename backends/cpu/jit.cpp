@@ -42,8 +42,6 @@ Jit::Jit() {
   add("memcpy", &std::memcpy);
   add("memmove", &std::memmove);
   add("memset", &std::memset);
-  add("fma", static_cast<double (*)(double, double, double)>(&std::fma));
-  add("fmaf", static_cast<float (*)(float, float, float)>(&std::fma));
   add("fmod", static_cast<double (*)(double, double)>(&std::fmod));
   add("fmodf", static_cast<float (*)(float, float)>(&std::fmod));
 }

@@ -22,7 +22,7 @@ class Jit {
   ~Jit();
   Jit(const Jit&) = delete;
 
-  /// Objects that may name each other's symbols, and of the C library memcpy, memmove, memset, fma, fmod alone.
+  /// Objects that may name each other's symbols, and of the C library memcpy, memmove, memset, fmod alone.
   llvm::orc::JITDylib* load(std::span<const std::span<const std::byte>> objects, std::string_view name);
   void unload(llvm::orc::JITDylib* module);
   void* find(llvm::orc::JITDylib* module, std::string_view symbol);

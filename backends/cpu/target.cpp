@@ -99,7 +99,7 @@ void derive(emitter::Target& target) {
   if (triple.isAArch64()) {
     target.vector_bytes = 16;
     target.vector_registers = 32;
-    target.fused_multiply_add = target.half_conversion = true;
+    target.fused_multiply_add = target.rounding = target.half_conversion = true;
     return;
   }
   auto has = [&](const char* features) { return machine->checkFeatures(features); };
@@ -109,6 +109,7 @@ void derive(emitter::Target& target) {
   target.masks = target.gathers = wide;
   target.streaming_stores = true;
   target.fused_multiply_add = has("+fma");
+  target.rounding = has("+sse4.1");
   target.half_conversion = has("+f16c");
   target.bf16_dot = has("+avx512bf16");
   target.matrix_tiles = wide && has("+amx-tile,+amx-bf16");
@@ -180,11 +181,14 @@ emitter::Target parse_target(std::string_view description) {
       target.l2_bytes = number(key, value);
     else if (key == "l3")
       target.l3_bytes_per_core = number(key, value);
+    else if (key == "clock")
+      target.cycles_per_second = static_cast<double>(number(key, value));
     else if (key == "last")
       target.last_level_bytes = number(key, value);
     else
       fail("ferrite.cpu/target", "unknown key '", key,
-           "' in the target description; known: triple, cpu, features, l1, l2, l3, last, and a cpu's name "
+           "' in the target description; known: triple, cpu, features, l1, l2, l3, last, clock, and a cpu's "
+           "name "
            "alone");
   }
   if (generic) return parse_target(describe_host());

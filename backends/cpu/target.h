@@ -15,7 +15,7 @@ void initialise_llvm();
 /// Whether this process may use matrix tiles: asks the system, which keeps room for their contents for those that ask only.
 bool allow_matrix_tiles();
 
-/// "triple=... cpu=... features=+a,-b l1=... l2=... l3=... last=...", as this machine has it; what it does not say of itself is left out.
+/// "triple=... cpu=... features=+a,-b l1=... l2=... l3=... last=...", and "clock=..." in Hz, as this machine has it; what it does not say of itself is left out.
 std::string describe_host();
 
 /// The target that a description names; what it leaves out has the defaults of the triple (without one: of this machine's

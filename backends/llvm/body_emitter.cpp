@@ -17,6 +17,39 @@ index::Expr element_address(index::Pool& pool, const loop::Buffer& buffer,
   return pool.linear(buffer.offset, terms);
 }
 
+std::vector<int64_t> lane_offsets(index::Pool& pool, index::Expr expr, index::Symbol vector, unsigned lanes) {
+  std::vector<int64_t> offsets(lanes);
+  if (const auto step = pool.coefficient(expr, vector)) {
+    for (unsigned k = 0; k < lanes; ++k) offsets[k] = *step * k;
+    return offsets;
+  }
+  // The algebra says whether (lanes * t + k) div 2 and the like differ from lane 0's by a constant.
+  const auto range = pool.symbol_range(vector);
+  const auto t = pool.symbol(pool.new_symbol({0, range.hi / lanes}));
+  const auto at_lane = [&](unsigned k) {
+    const index::Term terms[] = {{t, lanes}};
+    const std::pair<index::Symbol, index::Expr> replacement[] = {{vector, pool.linear(k, terms)}};
+    return pool.substitute(expr, replacement);
+  };
+  const auto first = at_lane(0);
+  for (unsigned k = 1; k < lanes; ++k) {
+    const index::Term difference[] = {{at_lane(k), 1}, {first, -1}};
+    const auto distance = pool.range(pool.linear(0, difference));
+    if (distance.lo != distance.hi) return {};
+    offsets[k] = distance.lo;
+  }
+  return offsets;
+}
+
+unsigned vectors_of_window(const std::vector<int64_t>& offsets) {
+  if (offsets.empty()) return 0;
+  constexpr int64_t most = 4;
+  const auto [low, high] = std::ranges::minmax(offsets);
+  const auto lanes = static_cast<int64_t>(offsets.size());
+  const int64_t vectors = (high - low) / lanes + 1;
+  return vectors <= most ? static_cast<unsigned>(vectors) : 0;
+}
+
 std::vector<bool> element_part(index::Pool& pool, const loop::Statement& statement) {
   std::vector<bool> element(statement.ops.size());
   auto reads = [&](const std::vector<index::Expr>& index, size_t before) {
@@ -238,9 +271,26 @@ BodyEmitter::Address BodyEmitter::address(index::Expr expr) {
   if (varying.empty()) {
     result.step = step;
     result.lane = context_.iota(word, point_.lanes, step);
+    for (unsigned k = 0; k < point_.lanes; ++k) result.offsets.push_back(step * k);
     return result;
   }
   auto lanes = pool_.linear(0, varying);
+  const bool found = std::ranges::any_of(indirect_, [&](const auto& bound) {
+    return bound.second->getType()->isVectorTy() && pool_.depends_on(lanes, bound.first);
+  });
+  if (point_.aligned && !found) {
+    auto offsets = lane_offsets(pool_, lanes, point_.vector, point_.lanes);
+    for (unsigned k = 0; k < offsets.size(); ++k) offsets[k] += step * k;
+    if (!offsets.empty()) {
+      std::vector<llvm::Constant*> distances;
+      for (const auto offset : offsets) distances.push_back(llvm::ConstantInt::getSigned(word, offset));
+      result.base = builder_.CreateAdd(result.base, scalar_index(lanes));
+      result.lane = llvm::ConstantVector::get(distances);
+      if (std::ranges::all_of(offsets, [](int64_t offset) { return offset == 0; })) result.step = 0;
+      result.offsets = std::move(offsets);
+      return result;
+    }
+  }
   // 32-bit lanes where every intermediate value fits; a tail's lanes reach past the extent by less than a vector.
   constexpr int64_t limit = int64_t{1} << 30;
   const index::Expr roots[] = {lanes};

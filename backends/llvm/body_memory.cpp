@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Loads and stores of a body: contiguous, reversed, strided by two, gathered; masked wherever a lane may not exist.
+// Loads and stores of a body: contiguous, reversed, shuffled from a few neighbouring vectors, gathered; masked wherever a lane may not
+// exist.
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Intrinsics.h>
 
-#include <numeric>
+#include <algorithm>
+#include <bit>
 
 #include "ferrite/emitter/body_emitter.h"
 
@@ -84,7 +86,9 @@ llvm::Value* BodyEmitter::emit_load(const loop::BodyOp& op, loop::OpId id) {
     if (other->getType()->isVectorTy()) loaded = spread(loaded);
     return builder_.CreateSelect(mask, loaded, other);
   }
-  auto* loaded = widen(load_lanes(op.buffer, place, element_mask(mask)), op.dtype);
+  auto* condition = mask && !mask->getType()->isVectorTy() ? mask : nullptr;
+  auto* loaded =
+      widen(load_lanes(op.buffer, place, condition, element_mask(condition ? nullptr : mask)), op.dtype);
   return mask && other ? builder_.CreateSelect(spread(mask), loaded, spread(other)) : loaded;
 }
 
@@ -98,48 +102,144 @@ llvm::Value* BodyEmitter::load_scalar(loop::BufferId buffer, llvm::Value* elemen
   return loaded;
 }
 
-llvm::Value* BodyEmitter::load_lanes(loop::BufferId buffer, const Address& place, llvm::Value* mask) {
+/// Neighbouring elements; `certain`: they are the buffer's.
+llvm::Value* BodyEmitter::load_vector(loop::BufferId buffer, llvm::Value* from, unsigned lanes, bool certain,
+                                      llvm::Value* mask) {
   DType dtype = context_.kernel.buffers[buffer].dtype;
-  auto* scalar = context_.storage_type(dtype);
-  unsigned lanes = point_.lanes;
-  auto* type = llvm::FixedVectorType::get(scalar, lanes);
+  auto* type = llvm::FixedVectorType::get(context_.storage_type(dtype), lanes);
   llvm::Align align(KernelContext::storage_bytes(dtype));
-  auto* nothing = llvm::Constant::getNullValue(type);
-  auto contiguous = [&](llvm::Value* from, llvm::Value* active) -> llvm::Value* {
-    if (!active) {
-      auto* plain = builder_.CreateAlignedLoad(type, from, align);
-      context_.mark(plain, buffer);
-      return plain;
+  llvm::Instruction* loaded;
+  if (mask) {
+    loaded = builder_.CreateMaskedLoad(type, from, align, mask, llvm::Constant::getNullValue(type));
+  } else {
+    loaded = builder_.CreateAlignedLoad(type, from, align);
+  }
+  if (certain) context_.mark(loaded, buffer);
+  return loaded;
+}
+
+/// Lanes at constant distances, of which none is far: the vectors that they lie in are read as a whole, from the first lane's element to
+/// the last one's and not beyond, and shuffled.
+llvm::Value* BodyEmitter::load_window(loop::BufferId buffer, const Address& place, llvm::Value* condition,
+                                      llvm::Value* mask) {
+  const unsigned lanes = point_.lanes, count = vectors_of_window(place.offsets);
+  const auto [low, high] = std::ranges::minmax(place.offsets);
+  const auto span = static_cast<unsigned>(high - low + 1);
+  const unsigned width = count > 1 ? lanes : mask ? std::min(lanes, std::bit_ceil(span)) : span;
+  auto* scalar = context_.storage_type(context_.kernel.buffers[buffer].dtype);
+  auto* from = pointer(buffer, builder_.CreateAdd(place.base, context_.i64(low)));
+  if (condition) from = builder_.CreateSelect(condition, from, context_.nowhere());
+  // Of a mask, each element has what the lanes at it have; as integers, which every machine shuffles.
+  llvm::Value* wide = nullptr;
+  if (mask) {
+    auto* integer = builder_.getIntNTy(scalar->getScalarSizeInBits());
+    wide = builder_.CreateSExt(mask, llvm::FixedVectorType::get(integer, lanes));
+  }
+  const auto mask_from = [&](unsigned start) -> llvm::Value* {
+    if (!wide) return nullptr;
+    auto* none = llvm::Constant::getNullValue(wide->getType());
+    llvm::Value* active = nullptr;
+    std::vector<unsigned> taken(width);
+    for (bool more = true; more;) {
+      more = false;
+      llvm::SmallVector<int, 64> lane_of(width, static_cast<int>(lanes));
+      for (unsigned j = 0; j < width; ++j)
+        for (unsigned k = taken[j]; k < lanes; ++k)
+          if (place.offsets[k] - low == int64_t{start} + j) {
+            lane_of[j] = static_cast<int>(k);
+            taken[j] = k + 1;
+            more = true;
+            break;
+          }
+      if (!more && active) break;
+      auto* part = builder_.CreateShuffleVector(wide, none, lane_of);
+      active = active ? builder_.CreateOr(active, part) : part;
     }
-    auto* masked = builder_.CreateMaskedLoad(type, from, align, active, nothing);
-    context_.mark(masked, buffer);
-    return masked;
+    return builder_.CreateICmpSLT(active, llvm::Constant::getNullValue(active->getType()));
   };
-  if (place.step == 1) return contiguous(pointer(buffer, place.base), mask);
-  if (place.step == -1) {
+  // The last vector ends with the last element.
+  std::vector<unsigned> starts;
+  std::vector<llvm::Value*> vectors;
+  for (unsigned v = 0; v < count; ++v) {
+    starts.push_back(v > 0 && v + 1 == count ? span - width : v * width);
+    auto* at = builder_.CreateConstGEP1_64(scalar, from, starts[v]);
+    vectors.push_back(load_vector(buffer, at, width, !condition, mask_from(starts[v])));
+  }
+  const auto vector_of = [&](unsigned lane) {
+    return std::min(static_cast<unsigned>(place.offsets[lane] - low) / width, count - 1);
+  };
+  const auto element_of = [&](unsigned lane) {
+    return static_cast<int>(place.offsets[lane] - low) - static_cast<int>(starts[vector_of(lane)]);
+  };
+  // Two vectors at a time, then the lanes of both pairs.
+  const auto pair = [&](unsigned first) {
+    auto* second = first + 1 < count ? vectors[first + 1] : llvm::PoisonValue::get(vectors[first]->getType());
+    llvm::SmallVector<int, 64> order(lanes, llvm::PoisonMaskElem);
+    for (unsigned k = 0; k < lanes; ++k)
+      if (const unsigned v = vector_of(k); v == first || v == first + 1)
+        order[k] = element_of(k) + (v == first ? 0 : static_cast<int>(width));
+    return builder_.CreateShuffleVector(vectors[first], second, order);
+  };
+  auto* result = pair(0);
+  if (count <= 2) return result;
+  llvm::SmallVector<int, 64> order(lanes);
+  for (unsigned k = 0; k < lanes; ++k) order[k] = static_cast<int>(vector_of(k) < 2 ? k : lanes + k);
+  return builder_.CreateShuffleVector(result, pair(2), order);
+}
+
+llvm::Value* BodyEmitter::load_lanes(loop::BufferId buffer, const Address& place, llvm::Value* condition,
+                                     llvm::Value* mask) {
+  DType dtype = context_.kernel.buffers[buffer].dtype;
+  const unsigned lanes = point_.lanes, bytes = KernelContext::storage_bytes(dtype);
+  const auto& target = context_.target;
+  if (condition && lanes * bytes > target.vector_bytes) {
+    // Wider than the lanes that data flows through: more than there is to read in their place.
+    mask = mask ? builder_.CreateAnd(mask, spread(condition)) : spread(condition);
+    condition = nullptr;
+  }
+  if (place.step == 1 || place.step == -1) {
+    const bool turned = place.step == -1;
+    auto* first = turned ? builder_.CreateSub(place.base, context_.i64(lanes - 1)) : place.base;
+    auto* from = pointer(buffer, first);
+    if (condition) from = builder_.CreateSelect(condition, from, context_.nowhere());
+    if (!turned) return load_vector(buffer, from, lanes, !condition, mask);
     auto order = reversed(lanes);
-    auto* from = pointer(buffer, builder_.CreateSub(place.base, context_.i64(lanes - 1)));
     if (mask) mask = builder_.CreateShuffleVector(mask, order);
-    return builder_.CreateShuffleVector(contiguous(from, mask), order);
+    return builder_.CreateShuffleVector(load_vector(buffer, from, lanes, !condition, mask), order);
   }
-  if (place.step == 2 && !mask && lanes > 2) {
-    // Two neighbouring vectors, of which the even elements are kept; the last odd element may not exist.
-    llvm::SmallVector<int, 64> even(lanes);
-    std::vector<llvm::Constant*> but_last(lanes, builder_.getTrue());
-    but_last.back() = builder_.getFalse();
-    for (unsigned k = 0; k < lanes; ++k) even[k] = static_cast<int>(2 * k);
-    auto* low = contiguous(pointer(buffer, place.base), nullptr);
-    auto* second = pointer(buffer, builder_.CreateAdd(place.base, context_.i64(lanes)));
-    auto* high = contiguous(second, llvm::ConstantVector::get(but_last));
-    return builder_.CreateShuffleVector(low, high, even);
-  }
-  auto* from = pointer(buffer, place.base);
-  auto* addresses = builder_.CreateGEP(scalar, from, place.lane);
-  auto* active =
-      mask ? mask : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(builder_.getInt1Ty(), lanes));
-  auto* gathered = builder_.CreateMaskedGather(type, addresses, align, active, nothing);
-  context_.mark(gathered, buffer);
-  return gathered;
+  const auto gather = [&]() -> llvm::Value* {
+    auto* scalar = context_.storage_type(dtype);
+    auto* type = llvm::FixedVectorType::get(scalar, lanes);
+    auto* addresses = builder_.CreateGEP(scalar, pointer(buffer, place.base), place.lane);
+    llvm::Value* active =
+        mask ? mask : llvm::Constant::getAllOnesValue(type->getWithNewType(builder_.getInt1Ty()));
+    if (condition) active = builder_.CreateAnd(active, spread(condition));
+    auto* gathered = builder_.CreateMaskedGather(type, addresses, llvm::Align(bytes), active,
+                                                 llvm::Constant::getNullValue(type));
+    context_.mark(gathered, buffer);
+    return gathered;
+  };
+  if (vectors_of_window(place.offsets) == 0) return gather();
+  const bool masked_loads = target.masks || (target.vector_bytes >= 32 && bytes >= 4);
+  if (!mask || masked_loads || llvm::isa<llvm::Constant>(mask))
+    return load_window(buffer, place, condition, mask);
+  if (mask == point_.mask) return gather();
+  // Masks that few lanes are outside of cost a test where the machine has no masked loads.
+  auto* whole = context_.block("window");
+  auto* parts = context_.block("window.parts");
+  auto* exit = context_.block("window.end");
+  builder_.CreateCondBr(builder_.CreateAndReduce(mask), whole, parts);
+  builder_.SetInsertPoint(whole);
+  auto* plain = load_window(buffer, place, condition, nullptr);
+  builder_.CreateBr(exit);
+  builder_.SetInsertPoint(parts);
+  auto* gathered = gather();
+  builder_.CreateBr(exit);
+  builder_.SetInsertPoint(exit);
+  auto* result = builder_.CreatePHI(plain->getType(), 2);
+  result->addIncoming(plain, whole);
+  result->addIncoming(gathered, parts);
+  return result;
 }
 
 void BodyEmitter::store_lanes(loop::BufferId buffer, const Address& place, llvm::Value* stored,
@@ -235,7 +335,8 @@ void BodyEmitter::store(const std::vector<size_t>& numbers) {
     auto* active = element_mask(mask);
     auto* result = spread(given);
     if (store.mode != FE_STORE_SET)
-      result = combine(store.mode, widen(load_lanes(store.buffer, place, active), dtype), result, dtype);
+      result =
+          combine(store.mode, widen(load_lanes(store.buffer, place, nullptr, active), dtype), result, dtype);
     store_lanes(store.buffer, place, narrow(result, dtype), active, !streams_.empty() && streams_[number]);
   }
 }

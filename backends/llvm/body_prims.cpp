@@ -80,7 +80,27 @@ loop::OpId BodyEmitter::erf_plus_one(const loop::BodyOp& op) {
   return loop::none;
 }
 
-/// A comparison of index expressions whose values all fit in 32 bits, on 32-bit lanes; null where it is not one.
+/// What a comparison gives at every lane of the point, where the ranges of the variables without a constant value say it: most points of a
+/// window are in what it slides over.
+std::optional<bool> BodyEmitter::decide(Prim comparison, index::Expr a, index::Expr b) {
+  std::vector<std::pair<index::Symbol, index::Expr>> values;
+  for (const auto& [symbol, value] : point_.symbols)
+    if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(value); known && symbol != point_.vector)
+      values.emplace_back(symbol, pool_.constant(known->getSExtValue()));
+  const index::Term terms[] = {{pool_.substitute(a, values), 1}, {pool_.substitute(b, values), -1}};
+  const auto [low, high] = pool_.range(pool_.linear(0, terms));
+  const auto either = [](bool yes, bool no) { return yes || no ? std::optional(yes) : std::nullopt; };
+  switch (comparison) {
+    case Prim::eq_: return either(low == 0 && high == 0, low > 0 || high < 0);
+    case Prim::ne_: return either(low > 0 || high < 0, low == 0 && high == 0);
+    case Prim::lt_: return either(high < 0, low >= 0);
+    case Prim::le_: return either(high <= 0, low > 0);
+    case Prim::gt_: return either(low > 0, high <= 0);
+    default: return either(low >= 0, high < 0);
+  }
+}
+
+/// A comparison of index expressions that is known or whose values all fit in 32 bits, on 32-bit lanes; null where it is not one.
 llvm::Value* BodyEmitter::compare_indices(const loop::BodyOp& op) {
   constexpr int64_t limit = int64_t{1} << 30;
   auto side = [&](loop::OpId id) -> std::optional<index::Expr> {
@@ -102,7 +122,9 @@ llvm::Value* BodyEmitter::compare_indices(const loop::BodyOp& op) {
     return operand.index[0];
   };
   auto a = side(op.a), b = side(op.b);
-  if (!a || !b || (!varies(*a) && !varies(*b))) return nullptr;
+  if (!a || !b) return nullptr;
+  if (const auto known = decide(op.prim(), *a, *b)) return builder_.getInt1(*known);
+  if (!varies(*a) && !varies(*b)) return nullptr;
   auto* type = builder_.getInt32Ty();
   auto predicate = integer_predicate(op.prim(), true);
   auto emit_side = [&](index::Expr expr) -> llvm::Value* {
@@ -142,8 +164,7 @@ llvm::Value* BodyEmitter::float_prim(Prim prim, const std::vector<llvm::Value*>&
     case Prim::sign_: return math.sign(a);
     case Prim::min_: return math.min_nan(a, b);
     case Prim::max_: return math.max_nan(a, b);
-    case Prim::fma_:
-      return builder_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, operands[2]});
+    case Prim::fma_: return math.fma(a, b, operands[2]);
     case Prim::exp_: return math.exp(a);
     case Prim::exp2_: return math.exp2(a);
     case Prim::expm1_: return math.expm1(a);

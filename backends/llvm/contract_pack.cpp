@@ -89,14 +89,8 @@ BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const
       body_(context, statement_) {}
 
 void decode(KernelContext& context, Point& point, std::span<const loop::Var> vars, llvm::Value* flat) {
-  auto& builder = context.builder;
-  int64_t stride = 1;
-  for (size_t v = vars.size(); v-- > 0;) {
-    auto* value = stride == 1 ? flat : builder.CreateUDiv(flat, context.i64(stride));
-    if (v > 0) value = builder.CreateURem(value, context.i64(vars[v].extent));
-    point.set(vars[v].symbol, value);
-    stride *= vars[v].extent;
-  }
+  const auto coordinates = context.coordinates(vars, flat);
+  for (size_t v = 0; v < vars.size(); ++v) point.set(vars[v].symbol, coordinates[v]);
 }
 
 void store_zeros(KernelContext& context, llvm::Type* element, int lanes, llvm::Value* data,

@@ -5,6 +5,7 @@
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace ferrite::emitter {
@@ -17,7 +18,11 @@ llvm::StringRef view(std::string_view text) { return {text.data(), text.size()};
 
 KernelContext::KernelContext(llvm::Module& module_, const Target& target_, loop::Kernel& kernel_,
                              std::string_view entry)
-    : module(module_), target(target_), kernel(kernel_), builder(module_.getContext()), math(builder) {
+    : module(module_),
+      target(target_),
+      kernel(kernel_),
+      builder(module_.getContext()),
+      math(builder, {target_.fused_multiply_add, target_.rounding}) {
   auto& context = module.getContext();
   auto* pointer = builder.getPtrTy();
   auto* word = builder.getInt64Ty();
@@ -161,6 +166,21 @@ void KernelContext::when(llvm::Value* condition, const llvm::Twine& name, const 
   builder.SetInsertPoint(exit);
 }
 
+std::vector<llvm::Value*> KernelContext::coordinates(std::span<const loop::Var> vars, llvm::Value* flat) {
+  std::vector<llvm::Value*> result(vars.size(), i64(0));
+  const auto is_single = [](const loop::Var& var) { return var.extent == 1; };
+  for (size_t v = vars.size(); v-- > 0;) {
+    if (is_single(vars[v])) continue;
+    if (std::ranges::all_of(vars.first(v), is_single)) {
+      result[v] = flat;
+      break;
+    }
+    result[v] = builder.CreateURem(flat, i64(vars[v].extent));
+    flat = builder.CreateUDiv(flat, i64(vars[v].extent));
+  }
+  return result;
+}
+
 llvm::Value* KernelContext::lane_mask(llvm::Value* count, unsigned lanes) {
   if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(count)) {
     std::vector<llvm::Constant*> bits;
@@ -181,10 +201,13 @@ llvm::Constant* KernelContext::iota(llvm::Type* integer, unsigned lanes, int64_t
 
 llvm::Value* KernelContext::nowhere() {
   if (!nowhere_) {
-    auto* widest = llvm::ArrayType::get(builder.getInt64Ty(), 2);
-    nowhere_ = slot(widest, "nowhere");
+    constexpr unsigned vectors = 4;
+    auto* vector = llvm::FixedVectorType::get(builder.getInt8Ty(), std::max(16u, target.vector_bytes));
+    nowhere_ = slot(llvm::ArrayType::get(vector, vectors), "nowhere");
     llvm::IRBuilder<> after(nowhere_->getNextNode());
-    after.CreateStore(llvm::Constant::getNullValue(widest), nowhere_);
+    for (unsigned k = 0; k < vectors; ++k)
+      after.CreateStore(llvm::Constant::getNullValue(vector),
+                        after.CreateConstInBoundsGEP1_64(vector, nowhere_, k));
   }
   return nowhere_;
 }

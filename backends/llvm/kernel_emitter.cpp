@@ -23,7 +23,6 @@ using loop::VarKind;
 
 // A task should outlast its own start many times, a worker's share the waking of the worker.
 constexpr double cycles_of_task = 4000, cycles_of_share = 8000;
-constexpr double cycles_per_second = 2.5e9;
 
 bool known_dtype(DType dtype) { return dtype >= DType::bool_ && dtype <= DType::f64_; }
 
@@ -142,7 +141,7 @@ class SingleStatement {
         llvm::Value* to = builder.CreateNSWAdd(from, context.i64(cuts_[k].block));
         if (var.extent % cuts_[k].block != 0)
           to = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, context.i64(var.extent));
-        ranges.push_back({cuts_[k].var, from, to});
+        ranges.push_back({cuts_[k].var, from, to, cuts_[k].block % plan_.lanes == 0});
       }
       statement.emit(point, skip, ranges);
     });
@@ -157,8 +156,23 @@ class SingleStatement {
   double cycles_ = 0;
 };
 
-/// What the next row reads that memory has to bring, by statement: asked for in the statement with the most to do among those that
-/// read this row of it once more. Without that, memory waits while a row is worked on.
+/// Whether an address depends on no variable but those that have values where the vectors are walked: what a parallel vector variable
+/// has inside of its loop are the reduction variables, or `inside`.
+bool is_known_at_vectors(index::Pool& pool, const StatementPlan& plan, index::Expr address) {
+  const auto& statement = plan.statement;
+  const auto known = [&](size_t var) {
+    return var < plan.fixed || var == plan.vector || std::ranges::find(plan.outer, var) != plan.outer.end() ||
+           (!plan.vector_is_parallel() && statement.vars[var].kind == VarKind::reduction);
+  };
+  for (size_t k = 0; k < statement.vars.size(); ++k)
+    if (!known(k) && pool.depends_on(address, statement.vars[k].symbol)) return false;
+  return std::ranges::none_of(statement.ops, [&](const loop::BodyOp& op) {
+    return op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol);
+  });
+}
+
+/// What the next row reads that memory has to bring, by statement: asked for in the last statement that reads this row of it once
+/// more. Without that, memory waits while a row is worked on.
 std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
                                                             std::span<const StatementPlan> plans) {
   std::vector<std::vector<StatementEmitter::Ahead>> result(plans.size());
@@ -172,7 +186,7 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
     const bool kept =
         read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
     if (kept) continue;
-    std::optional<size_t> best;
+    std::optional<size_t> last;
     StatementEmitter::Ahead ahead{};
     size_t readers = 0;
     for (size_t k = 0; k < plans.size(); ++k) {
@@ -187,13 +201,12 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
       constexpr int64_t least_row = 1024;
       const int64_t bytes = vector.extent * KernelContext::storage_bytes(read.dtype);
       if (pool.coefficient(address, vector.symbol) != 1 || !step || *step == 0 || bytes < least_row ||
-          bytes > target.l2_bytes / 4)
+          bytes > target.l2_bytes / 4 || !is_known_at_vectors(pool, plans[k], address))
         continue;
-      if (best && plans[*best].cycles >= plans[k].cycles) continue;
-      best = k;
+      last = k;
       ahead = {buffer, address, *step};
     }
-    if (best) result[*best].push_back(ahead);
+    if (last) result[*last].push_back(ahead);
   }
   return result;
 }
@@ -201,7 +214,6 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
 /// Statements one after the other inside the points of the shared variables.
 void emit_rows(KernelContext& context, const Target& target, EmitResult& result) {
   auto& kernel = context.kernel;
-  auto& builder = context.builder;
   const auto& shared = kernel.statements[0].vars;
   std::vector<StatementPlan> plans;
   double cycles = 20;
@@ -222,17 +234,7 @@ void emit_rows(KernelContext& context, const Target& target, EmitResult& result)
   const auto ahead = next_rows(target, kernel, plans);
   with_streams(context, plans, [&](bool streams) {
     context.loop(from, to, 1, "row", [&](llvm::Value* row) {
-      std::vector<llvm::Value*> coordinates(kernel.shared);
-      for (size_t k = kernel.shared; k-- > 0;) {
-        if (shared[k].extent == 1) {
-          coordinates[k] = context.i64(0);
-        } else if (k == 0) {
-          coordinates[k] = row;
-        } else {
-          coordinates[k] = builder.CreateURem(row, context.i64(shared[k].extent));
-          row = builder.CreateUDiv(row, context.i64(shared[k].extent));
-        }
-      }
+      const auto coordinates = context.coordinates({shared.data(), kernel.shared}, row);
       for (size_t number = 0; number < plans.size(); ++number) {
         const auto& plan = plans[number];
         if (is_empty(plan.statement)) continue;
@@ -299,15 +301,15 @@ std::optional<double> contract_cycles(const Target& target, const loop::Kernel& 
 }  // namespace
 
 double estimate_seconds(const Target& target, loop::Kernel kernel) {
-  if (const auto cycles = contract_cycles(target, kernel)) return *cycles / cycles_per_second;
+  if (const auto cycles = contract_cycles(target, kernel)) return *cycles / target.cycles_per_second;
   if (auto blocked = kernel; const auto plan = plan_row_blocks(target, blocked))
-    return row_block_cycles(target, blocked, *plan) / cycles_per_second;
+    return row_block_cycles(target, blocked, *plan) / target.cycles_per_second;
   double cycles = 0;
   for (const auto& statement : kernel.statements) {
     auto plan = plan_statement(target, kernel, statement, 0);
     cycles += points_of(plan) * plan.cycles;
   }
-  return cycles / cycles_per_second;
+  return cycles / target.cycles_per_second;
 }
 
 EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,

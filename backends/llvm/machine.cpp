@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ferrite/emitter/machine.h"
 
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
+#include <llvm/IR/DiagnosticHandler.h>
+#include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/OptBisect.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -20,26 +28,29 @@
 #include <algorithm>
 
 #include "ferrite/error.hpp"
+#include "interleave.h"
 
 namespace ferrite::emitter {
 namespace {
 
-/// Gives the lanes that nobody needs of a reversal of bytes their place in it. The x86 code generator of LLVM 22 does not come back
-/// from two such loads that are combined and have lanes to spare.
-void complete_reversals(llvm::Function& function) {
+/// Gives the lanes that nobody needs of a shuffle of bytes a place: in a reversal theirs in it, else their own. The x86 code generator
+/// of LLVM 22 does not come back from some such loads that are combined and have lanes to spare.
+void complete_byte_shuffles(llvm::Function& function) {
   for (auto& block : function)
     for (auto& instruction : block) {
       auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&instruction);
       if (!shuffle || !shuffle->getType()->getElementType()->isIntegerTy(8) || shuffle->changesLength())
         continue;
       const auto mask = shuffle->getShuffleMask();
-      llvm::SmallVector<int, 64> reversal;
+      llvm::SmallVector<int, 64> reversal, complete;
       bool reverses = true;
       for (size_t k = 0; k < mask.size(); ++k) {
+        const bool spare = mask[k] == llvm::PoisonMaskElem;
         reversal.push_back(static_cast<int>(mask.size() - 1 - k));
-        reverses = reverses && (mask[k] == llvm::PoisonMaskElem || mask[k] == reversal[k]);
+        complete.push_back(spare ? static_cast<int>(k) : mask[k]);
+        reverses = reverses && (spare || mask[k] == reversal[k]);
       }
-      if (reverses) shuffle->setShuffleMask(reversal);
+      shuffle->setShuffleMask(reverses ? reversal : complete);
     }
 }
 
@@ -73,9 +84,44 @@ void store_single_lanes(llvm::Function& function) {
     }
 }
 
+/// Lets all passes run but the one that looks for other ways to count through the addresses of a loop. It compares all ways for all
+/// addresses at once; a loop of many operations has other things to do.
+class WithoutStrengthReduction final : public llvm::OptPassGate {
+ public:
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override {
+    return pass != "Loop Strength Reduction";
+  }
+};
+
+/// Adds up what the register allocator remarks of the functions that it is done with.
+class SpillCounter final : public llvm::DiagnosticHandler {
+ public:
+  explicit SpillCounter(int64_t& spills) : spills_(spills) {}
+  bool isMissedOptRemarkEnabled(llvm::StringRef pass) const override { return pass == allocator; }
+  bool isAnyRemarkEnabled() const override { return true; }
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoOptimizationBase>(&info);
+    if (!remark) return false;
+    // Loops are remarked apart, and are part of this.
+    if (remark->getPassName() == allocator && remark->getRemarkName() == "SpillReloadCopies")
+      for (const auto& argument : remark->getArgs()) {
+        int64_t count = 0;
+        if ((argument.Key == "NumSpills" || argument.Key == "NumFoldedSpills") &&
+            llvm::to_integer(argument.Val, count))
+          spills_ += count;
+      }
+    return true;
+  }
+
+ private:
+  static constexpr llvm::StringRef allocator = "regalloc";
+  int64_t& spills_;
+};
+
 }  // namespace
 
-Machine::Machine(const Target& target) {
+Machine::Machine(const Target& target) : fused_multiply_add_(target.fused_multiply_add) {
   std::string error;
   llvm::Triple triple(target.triple);
   const auto* found = llvm::TargetRegistry::lookupTarget(triple, error);
@@ -107,7 +153,7 @@ void Machine::optimise(llvm::Module& module) {
   for (auto& function : module) {
     if (function.isDeclaration()) continue;
     pipeline.run(function, functions);
-    complete_reversals(function);
+    complete_byte_shuffles(function);
     store_single_lanes(function);
   }
 }
@@ -115,10 +161,38 @@ void Machine::optimise(llvm::Module& module) {
 std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
+  constexpr unsigned long_code = 300;  // instructions
+  unsigned instructions = 0;
+  for (const auto& function : module) instructions += function.getInstructionCount();
+  const bool fast = fast_ && instructions > long_code;
+  WithoutStrengthReduction without;
+  auto& usual = module.getContext().getOptPassGate();
+  if (fast) module.getContext().setOptPassGate(without);
+  machine_->setOptLevel(fast ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Default);
   llvm::legacy::PassManager passes;
-  if (machine_->addPassesToEmitFile(passes, stream, nullptr, type))
-    fail("FE-K41", "the code generator cannot write this kind of file");
+  // As addPassesToEmitFile does, but for the scheduler: it takes what stands side by side apart again in favour of few registers.
+  // Without a multiply-add of three operands those are what is scarce.
+  auto* config = machine_->createPassConfig(passes);
+  if (fused_multiply_add_ && std::ranges::any_of(module, is_side_by_side))
+    config->disablePass(&llvm::MachineSchedulerID);
+  auto* information = new llvm::MachineModuleInfoWrapperPass(machine_.get());
+  passes.add(config);
+  passes.add(information);
+  bool declined = config->addISelPasses();
+  if (!declined) {
+    config->addMachinePasses();
+    config->setInitialized();
+    declined = machine_->addAsmPrinter(passes, stream, nullptr, type, information->getMMI().getContext());
+  }
+  if (declined) fail("FE-K41", "the code generator cannot write this kind of file");
+  passes.add(llvm::createFreeMachineFunctionPass());
+  spills_ = 0;
+  auto& context = module.getContext();
+  auto before = context.getDiagnosticHandler();
+  context.setDiagnosticHandler(std::make_unique<SpillCounter>(spills_), true);
   passes.run(module);
+  context.setDiagnosticHandler(std::move(before));
+  context.setOptPassGate(usual);
   return {bytes.begin(), bytes.end()};
 }
 

@@ -14,6 +14,7 @@ namespace ferrite::emitter {
 namespace {
 
 constexpr int64_t most_rows = 64;      // more share what is packed with no more gain
+constexpr int64_t enough_rows = 16;    // fewer read all columns too often
 constexpr int64_t wanted_tasks = 32;   // for many workers to be balanced
 constexpr int64_t even_elements = 16;  // rows of a block begin at lines of the cache
 
@@ -42,6 +43,62 @@ void each_access(const loop::Kernel& kernel, Visit&& visit) {
   }
 }
 
+/// LOCALs of one shape lie in one place where the second is first written behind what last touches the first, or at each point where
+/// that is read: rows of scores become those of their softmax.
+void share_places(loop::Kernel& kernel) {
+  struct Use {
+    size_t first = 0, last = 0;
+    bool used = false;
+  };
+  std::vector<Use> uses(kernel.buffers.size());
+  each_access(kernel, [&](size_t k, loop::BufferId buffer, const std::vector<index::Expr>&) {
+    if (!uses[buffer].used) uses[buffer] = {k, k, true};
+    uses[buffer].last = k;
+  });
+  const auto runs = runs_of(kernel);
+  const auto is_kept = [&](loop::BufferId b) { return runs[uses[b].first] != runs[uses[b].last]; };
+  const auto is_behind = [&](loop::BufferId earlier, loop::BufferId later) {
+    if (uses[earlier].last < uses[later].first) return true;
+    if (uses[earlier].last > uses[later].first) return false;
+    const auto& statement = kernel.statements[uses[later].first];
+    if (statement.kind == FE_STATEMENT_CONTRACT) return false;
+    const auto store = std::ranges::find(statement.stores, later, &loop::Store::buffer);
+    return store != statement.stores.end() &&
+           std::ranges::none_of(statement.stores,
+                                [&](const loop::Store& other) { return other.buffer == earlier; }) &&
+           std::ranges::all_of(statement.ops, [&](const loop::BodyOp& op) {
+             return op.code != FE_OP_LOAD ||
+                    (op.buffer != later && (op.buffer != earlier || op.index == store->index));
+           });
+  };
+  const auto fits = [&](loop::BufferId a, loop::BufferId b) {
+    const auto &x = kernel.buffers[a], &y = kernel.buffers[b];
+    // What one run alone has is there for one row; it is not to be kept for all.
+    return x.kind == FE_BUFFER_LOCAL && y.kind == FE_BUFFER_LOCAL && x.dtype == y.dtype && x.dims == y.dims &&
+           x.strides == y.strides && x.offset == y.offset &&
+           (is_kept(a) || is_kept(b) || runs[uses[a].first] == runs[uses[b].first]);
+  };
+  std::vector<loop::BufferId> order(kernel.buffers.size());
+  std::iota(order.begin(), order.end(), loop::BufferId{0});
+  std::ranges::stable_sort(order, {}, [&](loop::BufferId b) { return uses[b].first; });
+  for (const auto later : order)
+    for (const auto earlier : order) {
+      if (earlier == later || !uses[earlier].used || !uses[later].used || !fits(earlier, later) ||
+          !is_behind(earlier, later))
+        continue;
+      for (auto& statement : kernel.statements) {
+        for (auto& op : statement.ops)
+          if (op.code == FE_OP_LOAD && op.buffer == later) op.buffer = earlier;
+        for (auto& store : statement.stores)
+          if (store.buffer == later) store.buffer = earlier;
+      }
+      uses[earlier].last = uses[later].last;
+      uses[later].used = false;
+      std::ranges::fill(kernel.buffers[later].dims, 0);
+      break;
+    }
+}
+
 /// Gives the LOCALs that lie between runs a place for each row, as if there were all of them; false where one does not name its
 /// row in one dim.
 bool keep_rows(loop::Kernel& kernel, std::vector<int64_t>& kept) {
@@ -64,6 +121,8 @@ bool keep_rows(loop::Kernel& kernel, std::vector<int64_t>& kept) {
     if (!plain[b] || row_dims[b].size() != 1) return false;
     const size_t dim = *row_dims[b].begin();
     kept[b] = (buffer.extent() + even_elements - 1) / even_elements * even_elements;
+    // Rows of a multiple of a page would all fall into the same few sets of a cache.
+    if (kept[b] * KernelContext::storage_bytes(buffer.dtype) % 2048 == 0) kept[b] += even_elements;
     buffer.strides[dim] = kept[b];
     buffer.dims[dim] = 1;
   }
@@ -119,6 +178,7 @@ std::optional<RowBlocks> plan_row_blocks(const Target& target, loop::Kernel& ker
       kernel.statements, [](const auto& statement) { return points_of(statement.vars) == 0; });
   if (extent < 2 || empty) return std::nullopt;
   RowBlocks result;
+  share_places(kernel);
   if (!keep_rows(kernel, result.kept)) return std::nullopt;
   for (auto& statement : kernel.statements) make_addresses(kernel, statement);
   if (!plan_contracts(target, kernel, {}, result.contracts)) return std::nullopt;
@@ -136,8 +196,10 @@ std::optional<RowBlocks> plan_row_blocks(const Target& target, loop::Kernel& ker
     row_bytes += result.kept[b] * KernelContext::storage_bytes(kernel.buffers[b].dtype);
   const int64_t outer = points_of(shared.first(shared.size() - 1));
   const int64_t wanted_blocks = (wanted_tasks + outer - 1) / outer;
+  // Beside the arithmetic on them it costs little that long rows come from the last cache.
+  const int64_t near = std::max(target.l2_bytes / 2, target.l3_bytes_per_core / 4);
   const int64_t most =
-      std::max(unit, std::min({most_rows, target.l2_bytes / 2 / row_bytes, extent / wanted_blocks}));
+      std::max(unit, std::min({most_rows, std::max(enough_rows, near / row_bytes), extent / wanted_blocks}));
   // Blocks of about the same size, which hold whole register blocks.
   const int64_t blocks = (extent + most - 1) / most, rows = (extent + blocks - 1) / blocks;
   result.rows = (rows + unit - 1) / unit * unit;
@@ -183,12 +245,8 @@ void emit_row_blocks(KernelContext& context, const RowBlocks& plan, EmitResult& 
         context.move_base(
             b, builder.CreateGEP(context.storage_type(kernel.buffers[b].dtype), places[b], before));
       }
-    std::vector<llvm::Value*> coordinates(kernel.shared);
-    auto* rest = point;
-    for (size_t k = kernel.shared - 1; k-- > 0;) {
-      coordinates[k] = builder.CreateURem(rest, context.i64(shared[k].extent));
-      rest = builder.CreateUDiv(rest, context.i64(shared[k].extent));
-    }
+    auto coordinates = context.coordinates(shared.first(shared.size() - 1), point);
+    coordinates.push_back(nullptr);  // of the row
     for (size_t k = 0; k < kernel.statements.size();) {
       if (contracts[k]) {
         contracts[k++]->emit(point, from, to, fresh);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "interleave.h"
 #include "reduction_state.h"
 
 namespace ferrite::emitter {
@@ -32,7 +33,7 @@ StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& 
 StatementEmitter::Range StatementEmitter::bounds(size_t var) {
   for (const auto& range : ranges_)
     if (range.var == var) return range;
-  return {var, context_.i64(0), context_.i64(statement_.vars[var].extent)};
+  return {var, context_.i64(0), context_.i64(statement_.vars[var].extent), true};
 }
 
 void StatementEmitter::emit(Point point, size_t skip, std::vector<Range> ranges) {
@@ -43,7 +44,7 @@ void StatementEmitter::emit(Point point, size_t skip, std::vector<Range> ranges)
 void StatementEmitter::walk_outer(const Point& point, size_t level) {
   if (level < plan_.outer.size()) {
     size_t var = plan_.outer[level];
-    auto [number, from, to] = bounds(var);
+    auto [number, from, to, aligned] = bounds(var);
     context_.loop(from, to, 1, "outer", [&](llvm::Value* value) {
       auto inner = point;
       inner.set(statement_.vars[var].symbol, value);
@@ -60,7 +61,7 @@ void StatementEmitter::walk_outer(const Point& point, size_t level) {
   walk_vector(
       point, row,
       [&](const std::vector<Point>& points) {
-        auto [number, from, to] = bounds(*plan_.inside);
+        auto [number, from, to, aligned] = bounds(*plan_.inside);
         context_.loop(from, to, 1, "inside", [&](llvm::Value* value) {
           auto inner = points;
           for (auto& each : inner) each.set(statement_.vars[*plan_.inside].symbol, value);
@@ -82,6 +83,7 @@ void StatementEmitter::walk_vector(const Point& point, const Range& range, const
       auto each = point;
       each.vector = var.symbol;
       each.lanes = plan_.lanes;
+      each.aligned = range.aligned;
       each.mask = mask;
       each.set(var.symbol, k == 0 ? first : builder.CreateNSWAdd(first, context_.i64(k * lanes)));
       points.push_back(std::move(each));
@@ -147,10 +149,18 @@ void StatementEmitter::at(const std::vector<Point>& points) {
     if (plan_.vector && !plan_.vector_is_parallel()) return reduce_along_vector(points[0]);
     return reduce(points);
   }
-  for (const auto& point : points) {
-    body_.start(point);
+  each_apart(points.size(), [&](size_t k) {
+    body_.start(points[k]);
     body_.store(body_.finish_stores());
-  }
+  });
+}
+
+/// Does something for each of the vectors that are taken at a time; side by side where no order between their stores matters.
+void StatementEmitter::each_apart(size_t count, const std::function<void(size_t)>& body) {
+  const bool sets = std::ranges::all_of(statement_.stores,
+                                        [](const loop::Store& store) { return store.mode == FE_STORE_SET; });
+  if (sets && statement_.kind != FE_STATEMENT_SCATTER) return interleave(context_.builder, count, body);
+  for (size_t k = 0; k < count; ++k) body(k);
 }
 
 void StatementEmitter::walk_reductions(const std::vector<Point>& points, size_t level, const Lanes& body) {
@@ -177,11 +187,11 @@ void StatementEmitter::reduce(const std::vector<Point>& points) {
       vector.back().reset();
     }
   walk_reductions(points, 0, [&](const std::vector<Point>& inner) {
-    for (size_t u = 0; u < inner.size(); ++u) {
+    each_apart(inner.size(), [&](size_t u) {
       body_.start(inner[u]);
       for (auto& state : states[u]) state.take(nullptr);
       body_.store(body_.element_stores());
-    }
+    });
   });
   for (size_t u = 0; u < points.size(); ++u) {
     body_.start(points[u]);
@@ -203,11 +213,11 @@ void StatementEmitter::reduce_along_vector(const Point& point) {
     walk_vector(
         outer[0], bounds(*plan_.vector),
         [&](const std::vector<Point>& inner) {
-          for (size_t u = 0; u < inner.size(); ++u) {
+          each_apart(inner.size(), [&](size_t u) {
             body_.start(inner[u]);
             for (auto& state : states[u]) state.take(inner[u].mask);
             body_.store(body_.element_stores());
-          }
+          });
         },
         plan_.unroll);
   });

@@ -17,6 +17,7 @@ class StatementEmitter {
   struct Range {
     size_t var;
     llvm::Value *from, *to;
+    bool aligned = false;  ///< of the vector variable: from is a multiple of the lanes
   };
   /// Memory that is asked for while the vectors here are worked on, because it is read soon: elements that lie `distance` behind those
   /// at `address`, which moves by one along the vector variable.
@@ -52,6 +53,7 @@ class StatementEmitter {
   llvm::Value* strip_state(size_t number, const Point& point, const Range& strip);
 
   void at(const std::vector<Point>& points);
+  void each_apart(size_t count, const std::function<void(size_t)>& body);
   void reduce(const std::vector<Point>& points);
   void reduce_along_vector(const Point& point);
   void walk_reductions(const std::vector<Point>& points, size_t level, const Lanes& body);

@@ -120,6 +120,12 @@ unsigned widest(const loop::Kernel& kernel, const loop::Statement& statement) {
   return bytes;
 }
 
+bool addressed_by_data(const index::Pool& pool, const loop::Statement& statement, index::Expr address) {
+  return std::ranges::any_of(statement.ops, [&](const loop::BodyOp& op) {
+    return op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol);
+  });
+}
+
 /// The parallel variable beyond the first `fixed` that an address of a map is contiguous along while it jumps along the vector
 /// variable, both of them long enough for a block to be transposed; none where there is no such variable.
 std::optional<size_t> turned_along(index::Pool& pool, const loop::Statement& statement, size_t fixed,
@@ -127,8 +133,7 @@ std::optional<size_t> turned_along(index::Pool& pool, const loop::Statement& sta
   const auto jump = pool.coefficient(address, vector.symbol);
   if (statement.kind != FE_STATEMENT_MAP || lanes < 4 || vector.extent < lanes) return std::nullopt;
   if (!jump || std::abs(*jump) <= 2) return std::nullopt;
-  for (const auto& op : statement.ops)
-    if (op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol)) return std::nullopt;
+  if (addressed_by_data(pool, statement, address)) return std::nullopt;
   for (size_t k = fixed; k < statement.vars.size(); ++k)
     if (const auto& var = statement.vars[k];
         var.kind == VarKind::parallel && var.extent >= lanes && pool.coefficient(address, var.symbol) == 1)
@@ -168,6 +173,10 @@ struct Cost {
     if (step == -1) return 1.6;
     if (step == 2 && !is_store) return 2.5;
     if (!is_store && turned_along(kernel.pool, statement, fixed, address, *along, lanes)) return 5;
+    if (!is_store && !addressed_by_data(kernel.pool, statement, address)) {
+      const auto offsets = lane_offsets(kernel.pool, address, along->symbol, lanes);
+      if (const auto vectors = vectors_of_window(offsets); vectors > 0) return 1.5 * vectors;
+    }
     return lanes * (is_store ? 1.5 : target.gathers ? 0.7 : 1.2);
   }
   /// Of one vector along a variable, or (null) of one point.
@@ -382,11 +391,19 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
   double element_ops = 0;
   for (size_t k = 0; k < work.ops.size(); ++k)
     element_ops += cost.at_elements(k) ? operation_cost(work.ops[k]) + 1 : 0;
-  if (cost.reduces && vectors >= 2) {
-    plan.unroll = std::bit_floor(
-        std::min(vectors, wide_state || work.reductions.size() > 2 || element_ops > 10 ? 2u : 4u));
-  } else if (vectors >= 4 && element_ops <= 12 && work.kind == FE_STATEMENT_MAP) {
-    plan.unroll = 2;
+  // Vectors side by side hide each other's latency. Where the operations of one do that alone, or few vectors are walked in all, it
+  // would be more code for nothing, and the time to compile it.
+  constexpr double hides = 60, hides_in_part = 20;
+  constexpr int64_t few_vectors = 1024;
+  const bool few = work.points(VarKind::parallel) * std::max<int64_t>(1, work.points(VarKind::reduction)) <=
+                   few_vectors * plan.lanes;
+  if (element_ops > (few ? hides_in_part : hides)) {
+    plan.unroll = 1;
+  } else if (cost.reduces && vectors >= 2) {
+    plan.unroll = std::bit_floor(std::min(vectors, wide_state || work.reductions.size() > 2 ? 2u : 4u));
+  } else if (vectors >= 4 && work.kind == FE_STATEMENT_MAP) {
+    // Long chains of operations side by side: four hide each other's latency, more than four need too many registers.
+    plan.unroll = element_ops <= 12 ? 2 : 4;
   }
   if (target.unroll > 0 && (cost.reduces || work.kind == FE_STATEMENT_MAP))
     plan.unroll = std::bit_floor(std::max(1u, std::min(vectors, target.unroll)));

@@ -34,12 +34,12 @@ void StatementEmitter::walk_tiles(const Point& point) {
       walk_vector(
           inner, row,
           [&](const std::vector<Point>& points) {
-            for (const auto& each : points) {
-              body_.start(each);
-              auto* at = builder.CreateNSWSub(each.at(statement_.vars[row.var].symbol), row.from);
+            each_apart(points.size(), [&](size_t k) {
+              body_.start(points[k]);
+              auto* at = builder.CreateNSWSub(points[k].at(statement_.vars[row.var].symbol), row.from);
               for (const auto& tile : tiles_) body_.bind_stored(tile.load, turned(tile, number, at));
               body_.store(body_.finish_stores());
-            }
+            });
           },
           plan_.unroll);
     });

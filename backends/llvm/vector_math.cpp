@@ -17,68 +17,73 @@ llvm::Value* either_zero(llvm::Value* extreme) {
 }  // namespace
 
 llvm::Value* VectorMath::sqrt(Value* x) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   return square_root(lanes(x));
 }
 
 llvm::Value* VectorMath::rsqrt(Value* x) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   return 1.0 / square_root(lanes(x));
 }
 
 llvm::Value* VectorMath::reciprocal(Value* x) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   return 1.0 / lanes(x);
 }
 
+llvm::Value* VectorMath::fma(Value* a, Value* b, Value* c) {
+  const MathScope lanes(builder_, has_);
+  return emitter::fma(lanes(a), lanes(b), lanes(c));
+}
+
 llvm::Value* VectorMath::floor(Value* x) {
-  const MathScope lanes(builder_);
-  return lanes(x).call(llvm::Intrinsic::floor);
+  const MathScope lanes(builder_, has_);
+  return lanes(x).rounded(llvm::Intrinsic::floor);
 }
 
 llvm::Value* VectorMath::ceil(Value* x) {
-  const MathScope lanes(builder_);
-  return lanes(x).call(llvm::Intrinsic::ceil);
+  const MathScope lanes(builder_, has_);
+  return lanes(x).rounded(llvm::Intrinsic::ceil);
 }
 
 llvm::Value* VectorMath::round_even(Value* x) {
-  const MathScope lanes(builder_);
-  return lanes(x).call(llvm::Intrinsic::roundeven);
+  const MathScope lanes(builder_, has_);
+  return lanes(x).rounded(llvm::Intrinsic::roundeven);
 }
 
 llvm::Value* VectorMath::trunc(Value* x) {
-  const MathScope lanes(builder_);
-  return lanes(x).call(llvm::Intrinsic::trunc);
+  const MathScope lanes(builder_, has_);
+  return lanes(x).rounded(llvm::Intrinsic::trunc);
 }
 
 llvm::Value* VectorMath::abs(Value* x) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   return absolute(lanes(x));
 }
 
 llvm::Value* VectorMath::sign(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   return select((x < 0.0) | (x > 0.0), copy_sign(x.constant(1.0), x), x);
 }
 
 llvm::Value* VectorMath::fmod(Value* x, Value* y) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   return builder_.CreateFRem(lanes(x), lanes(y));
 }
 
 llvm::Value* VectorMath::min_nan(Value* a, Value* b) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   return either_zero(builder_.CreateMinimum(lanes(a), lanes(b)));
 }
 
 llvm::Value* VectorMath::max_nan(Value* a, Value* b) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   return either_zero(builder_.CreateMaximum(lanes(a), lanes(b)));
 }
 
 llvm::Value* VectorMath::float_to_int_saturating(Value* operand, llvm::IntegerType* integer, bool is_signed) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   llvm::Type* result = x.type()->getWithNewType(integer);
   const llvm::Intrinsic::ID convert = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
@@ -87,13 +92,13 @@ llvm::Value* VectorMath::float_to_int_saturating(Value* operand, llvm::IntegerTy
 
 llvm::Value* VectorMath::widen_bf16(Value* bits) {
   assert(bits->getType()->getScalarType()->isIntegerTy(16));
-  const Lanes wide(builder_,
+  const Lanes wide(builder_, has_,
                    builder_.CreateZExt(bits, bits->getType()->getWithNewType(builder_.getInt32Ty())));
   return (wide << 16).as_float();
 }
 
 llvm::Value* VectorMath::narrow_bf16(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   assert(x.is_f32());
   const Lanes bits = x.bits();
@@ -107,13 +112,13 @@ llvm::Value* VectorMath::narrow_bf16(Value* operand) {
 }
 
 llvm::Value* VectorMath::widen_f16(Value* x) {
-  const MathScope off(builder_);
+  const MathScope off(builder_, has_);
   assert(x->getType()->getScalarType()->isHalfTy());
   return builder_.CreateFPExt(x, x->getType()->getWithNewType(builder_.getFloatTy()));
 }
 
 llvm::Value* VectorMath::narrow_f16(Value* x) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   return builder_.CreateFPTrunc(lanes(x), x->getType()->getWithNewType(builder_.getHalfTy()));
 }
 

@@ -31,8 +31,9 @@ struct LogParts {
 };
 LogParts split_for_log(Lanes x);
 
-/// The natural logarithm of 2 and its inverse, split.
+/// The natural logarithm of 2, split so that multiply_add(n, high, .) rounds once for n of up to 8 bits (f64: 11).
 SplitConstant log_of_2(Lanes x);
+/// Its inverse, split.
 SplitConstant log2_of_e(Lanes x);
 
 }  // namespace ferrite::emitter

@@ -25,7 +25,7 @@ struct Rounded {
 /// bits.
 Rounded round_product(Lanes x, Lanes factor, int offset) {
   const double rounder = x.format().rounder + offset;
-  const Lanes shifted = fma(x, factor, rounder);
+  const Lanes shifted = multiply_add(x, factor, rounder);
   return {shifted - rounder, shifted.bits()};
 }
 Rounded round_product(Lanes x, double factor, int offset) {
@@ -35,7 +35,22 @@ Rounded round_product(Lanes x, double factor, int offset) {
 /// x - n log(2); the first step is exact because n has few bits.
 Lanes reduce_by_log2(Lanes x, Lanes n) {
   const SplitConstant log2 = log_of_2(x);
-  return fma(n, -log2.low, fma(n, -log2.high, x));
+  return multiply_add(n, -log2.low, multiply_add(n, -log2.high, x));
+}
+
+/// exp(r) for |r| <= log(2)/2. Two more roundings would pass the bound: without a fused multiply-add, what 1 + r loses is added
+/// with the rest.
+Lanes exp_reduced(Lanes r) {
+  const Lanes rest = polynomial(r, kExpF32, kExpF64);
+  if (r.machine().fused_multiply_add) return multiply_add(multiply_add(rest, r, 1.0), r, 1.0);
+  const Lanes sum = r + 1.0;
+  return sum + (((1.0 - sum) + r) + r * r * rest);
+}
+
+/// 2^r for |r| <= 1/2.
+Lanes exp2_reduced(Lanes r) {
+  if (r.machine().fused_multiply_add) return multiply_add(polynomial(r, kExp2F32, kExp2F64), r, 1.0);
+  return exp_reduced(r * std::numbers::ln2);
 }
 
 /// value * 2^n for offset_bits = n + 2 bias. Two factors, each normal, so that n may lead to a denormal,
@@ -60,6 +75,10 @@ Lanes log_special_values(Lanes x, Lanes result) {
 }  // namespace
 
 SplitConstant log_of_2(Lanes x) {
+  // A first part of so few bits that its product with an exponent is exact without a fused multiply-add.
+  if (!x.machine().fused_multiply_add)
+    return x.pick(SplitConstant{0x1.62e4p-1, 0x1.7f7d1cp-20},
+                  SplitConstant{0x1.62e42fefa3p-1, 0x1.3de6af278ece6p-42});
   return x.pick(SplitConstant{0x1.62e43p-1, -0x1.05c61p-29},
                 SplitConstant{0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56});
 }
@@ -74,8 +93,7 @@ Lanes exp_scaled(Lanes x, int halvings) {
   x = clamp(x, x.pick(-105.0, -747.0), x.pick(91.0, 712.0));
   const Rounded n = round_product(x, log2_of_e(x).high, 2 * x.format().bias - halvings);
   const Lanes r = reduce_by_log2(x, n.value);
-  const Lanes power = fma(fma(polynomial(r, kExpF32, kExpF64), r, 1.0), r, 1.0);
-  return scale_by_halves(power, n.offset_bits);
+  return scale_by_halves(exp_reduced(r), n.offset_bits);
 }
 
 Lanes expm1_scaled(Lanes x, int halvings) {
@@ -85,8 +103,8 @@ Lanes expm1_scaled(Lanes x, int halvings) {
   const Rounded n = round_product(x, log2_of_e(x).high, x.format().bias - halvings);
   const Lanes scale = (n.offset_bits << x.format().fraction_bits).as_float();
   const Lanes r = reduce_by_log2(x, n.value);
-  const Lanes power_minus_1 = fma(r * r, polynomial(r, kExpF32, kExpF64), r);
-  return fma(scale, power_minus_1, scale - 1.0 / (1 << halvings));
+  const Lanes power_minus_1 = multiply_add(r * r, polynomial(r, kExpF32, kExpF64), r);
+  return multiply_add(scale, power_minus_1, scale - 1.0 / (1 << halvings));
 }
 
 Lanes exp2_split(Lanes high, Lanes low) {
@@ -95,14 +113,14 @@ Lanes exp2_split(Lanes high, Lanes low) {
   high = clamp(high, -limit, limit);
   const Rounded n = round_product(high, 1.0, 2 * high.format().bias);
   const Lanes r = (high - n.value) + low;
-  return scale_by_halves(fma(polynomial(r, kExp2F32, kExp2F64), r, 1.0), n.offset_bits);
+  return scale_by_halves(exp2_reduced(r), n.offset_bits);
 }
 
 Lanes exp2_of_product(Lanes a, Lanes b) {
   const Rounded n = round_product(a, b, a.format().bias);
-  const Lanes r = fma(a, b, -n.value);
+  const Lanes r = multiply_add(a, b, -n.value);
   const Lanes scale = (n.offset_bits << a.format().fraction_bits).as_float();
-  return fma(polynomial(r, kExp2F32, kExp2F64), r, 1.0) * scale;
+  return exp2_reduced(r) * scale;
 }
 
 LogParts split_for_log(Lanes x) {
@@ -127,49 +145,58 @@ Lanes log1p_lanes(Lanes x) {
   const Lanes back = sum - 1.0;
   const Lanes lost = (1.0 - (sum - back)) + (x - back);
   const auto [e, f] = split_for_log(sum);
-  const Lanes low = fma(e, log2.low, log1p_tail(f)) + lost / sum;
-  return log_special_values(sum, fma(e, log2.high, f + low));
+  const Lanes low = multiply_add(e, log2.low, log1p_tail(f)) + lost / sum;
+  return log_special_values(sum, multiply_add(e, log2.high, f + low));
 }
 
 llvm::Value* VectorMath::exp(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   return exp_scaled(lanes(operand), 0);
 }
 
 llvm::Value* VectorMath::exp2(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x =
       clamp(lanes(operand), lanes(operand).pick(-152.0, -1077.0), lanes(operand).pick(129.0, 1025.0));
   const Rounded n = round_product(x, 1.0, 2 * x.format().bias);
   const Lanes r = x - n.value;
-  return scale_by_halves(fma(polynomial(r, kExp2F32, kExp2F64), r, 1.0), n.offset_bits);
+  return scale_by_halves(exp2_reduced(r), n.offset_bits);
 }
 
 llvm::Value* VectorMath::expm1(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   return select(absolute(x) < x.format().linear_below, x, expm1_scaled(x, 1) * 2.0);
 }
 
 llvm::Value* VectorMath::log(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   const SplitConstant log2 = log_of_2(x);
   const auto [e, f] = split_for_log(x);
-  return log_special_values(x, fma(e, log2.high, f + fma(e, log2.low, log1p_tail(f))));
+  return log_special_values(x, multiply_add(e, log2.high, f + multiply_add(e, log2.low, log1p_tail(f))));
 }
 
 llvm::Value* VectorMath::log2(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
-  const SplitConstant log2e = log2_of_e(x);
   const auto [e, f] = split_for_log(x);
-  const Lanes low = fma(log1p_tail(f), log2e.high, f * log2e.low);
-  return log_special_values(x, e + fma(f, log2e.high, low));
+  const Lanes tail = log1p_tail(f);
+  if (x.machine().fused_multiply_add) {
+    const SplitConstant log2e = log2_of_e(x);
+    const Lanes low = multiply_add(tail, log2e.high, f * log2e.low);
+    return log_special_values(x, e + multiply_add(f, log2e.high, low));
+  }
+  // The product of the first halves of both factors is exact.
+  const SplitConstant log2e =
+      x.pick(SplitConstant{0x1.714p+0, 0x1.47652cp-12}, SplitConstant{0x1.715476p+0, 0x1.4ae0bf85ddf44p-26});
+  const Lanes f_high = (f.bits() & f.integer(x.pick(0xfffff000ULL, 0xfffffffff8000000ULL))).as_float();
+  const Lanes low = ((f - f_high) * log2e.high + f * log2e.low) + tail * log2_of_e(x).high;
+  return log_special_values(x, e + (f_high * log2e.high + low));
 }
 
 llvm::Value* VectorMath::log1p(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   return select(absolute(x) < x.format().linear_below, x, log1p_lanes(x));
 }

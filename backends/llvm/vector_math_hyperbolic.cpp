@@ -5,6 +5,8 @@
 #include "vector_math_coefficients.h"
 #include "vector_math_core.h"
 
+#include <numbers>
+
 namespace ferrite::emitter {
 namespace {
 
@@ -16,12 +18,12 @@ double logarithm_suffices_from(Lanes x) { return x.pick(0x1p26, 0x1p55); }
 /// log(1 + argument), plus log(2) where `doubled`.
 Lanes log1p_doubled(Lanes argument, Lanes doubled) {
   return log1p_lanes(argument) +
-         select(doubled, argument.constant(log_of_2(argument).high), argument.constant(0.0));
+         select(doubled, argument.constant(std::numbers::ln2), argument.constant(0.0));
 }
 
 /// log2(x) for finite x > 0 in two parts of the format, to about 2^-(p + 12) of its value (p bits of
 /// significand): log2(1 + f) = 2 log2(e) atanh(s), s = f / (2 + f), atanh(s) = s (1 + s^2/3 + s^4 Q(s^2));
-/// everything except Q is carried in two parts (Dekker's sums, products by fused multiply-add).
+/// everything except Q is carried in two parts (Dekker's sums and products).
 struct SplitLanes {
   Lanes high;
   Lanes low;
@@ -33,24 +35,26 @@ SplitLanes log2_split(Lanes x) {
   const Lanes sum_low = f - (sum - 2.0);
   const Lanes inverse = 1.0 / sum;
   const Lanes s = f * inverse;
-  const Lanes s_low = fma(-s, sum_low, fma(-s, sum, f)) * inverse;
+  const Lanes s_low = multiply_add(-s, sum_low, fma(-s, sum, f)) * inverse;
 
   const Lanes square = s * s;
-  const Lanes square_low = fma(s + s, s_low, fma(s, s, -square));
+  const Lanes square_low = multiply_add(s + s, s_low, product_error(s, s, square));
   const SplitConstant third = x.pick(SplitConstant{0x1.555556p-2, -0x1.555556p-27},
                                      SplitConstant{0x1.5555555555555p-2, 0x1.5555555555555p-56});
   const Lanes cubic = square * third.high;
-  const Lanes cubic_low = fma(square, third.high, -cubic) + fma(square, third.low, square_low * third.high);
+  const Lanes cubic_low =
+      product_error(square, third.high, cubic) + multiply_add(square, third.low, square_low * third.high);
   const Lanes rest = square * square * polynomial(square, kAtanhF32, kAtanhF64);
   const Lanes series = cubic + rest;
   const Lanes series_low = ((cubic - series) + rest) + cubic_low;
 
   const SplitConstant log2e = log2_of_e(x);
   const Lanes scaled = s * (2.0 * log2e.high);
-  const Lanes scaled_low =
-      fma(s, 2.0 * log2e.high, -scaled) + fma(s_low, 2.0 * log2e.high, s * (2.0 * log2e.low));
+  const Lanes scaled_low = product_error(s, 2.0 * log2e.high, scaled) +
+                           multiply_add(s_low, 2.0 * log2e.high, s * (2.0 * log2e.low));
   const Lanes product = scaled * series;
-  const Lanes product_low = fma(scaled, series, -product) + fma(scaled, series_low, scaled_low * series);
+  const Lanes product_low =
+      product_error(scaled, series, product) + multiply_add(scaled, series_low, scaled_low * series);
   const Lanes fraction_log = scaled + product;
   const Lanes fraction_low = ((scaled - fraction_log) + product) + (scaled_low + product_low);
 
@@ -65,30 +69,30 @@ Lanes complement_of_erf(Lanes a) {
   constexpr double last = 6.0, middle = (last + 1.0) / 2.0, radius = (last - 1.0) / 2.0;
   const Lanes held = clamp(a, 1.0, last);
   const Lanes tail = polynomial((held - middle) * (1.0 / radius), kErfTailF64);
-  return exp_scaled(-fma(held, held, tail), 0);
+  return exp_scaled(-multiply_add(held, held, tail), 0);
 }
 
-Lanes is_integer(Lanes x) { return x.call(llvm::Intrinsic::trunc) == x; }
+Lanes is_integer(Lanes x) { return x.rounded(llvm::Intrinsic::trunc) == x; }
 
 }  // namespace
 
 llvm::Value* VectorMath::sinh(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   // With m = exp(|x|) - 1: sinh = (m + m / (m + 1)) / 2, on m / 4, which stays finite where sinh still is.
   const Lanes quarter = expm1_scaled(absolute(x), 2);
-  const Lanes magnitude = (quarter + quarter / fma(quarter, 4.0, 1.0)) * 2.0;
+  const Lanes magnitude = (quarter + quarter / multiply_add(quarter, 4.0, 1.0)) * 2.0;
   return select(absolute(x) < x.format().linear_below, x, copy_sign(magnitude, x));
 }
 
 llvm::Value* VectorMath::cosh(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes half = exp_scaled(absolute(lanes(operand)), 1);
   return half + 0.25 / half;
 }
 
 llvm::Value* VectorMath::tanh(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   // With m = exp(2|x|) - 1: tanh = m / (m + 2); 1 from the clamp on.
   const Lanes m = expm1_scaled(clamp(absolute(x), 0.0, x.pick(10.0, 20.0)) * 2.0, 0);
@@ -96,7 +100,7 @@ llvm::Value* VectorMath::tanh(Value* operand) {
 }
 
 llvm::Value* VectorMath::asinh(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   // asinh(x) = log(1 + x + x^2 / (1 + sqrt(1 + x^2))) for x >= 0.
   const Lanes magnitude = absolute(x);
@@ -108,18 +112,18 @@ llvm::Value* VectorMath::asinh(Value* operand) {
 }
 
 llvm::Value* VectorMath::acosh(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   // With t = x - 1: acosh(x) = log(1 + t + sqrt(t^2 + 2t)); the root is NaN below 1.
   const Lanes t = x - 1.0;
   const Lanes large = x > logarithm_suffices_from(x);
-  const Lanes argument = t + square_root(fma(t, t, t * 2.0));
+  const Lanes argument = t + square_root(multiply_add(t, t, t * 2.0));
   const Lanes result = log1p_doubled(select(large, x, argument), large);
   return select(x < 1.0, x.quiet_nan(), result);
 }
 
 llvm::Value* VectorMath::atanh(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   // atanh(x) = log(1 + 2x / (1 - x)) / 2 for x >= 0; past 1 the argument is below -1, so NaN.
   const Lanes magnitude = absolute(x);
@@ -128,16 +132,16 @@ llvm::Value* VectorMath::atanh(Value* operand) {
 }
 
 llvm::Value* VectorMath::erf(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   const Lanes magnitude = absolute(x);
-  const Lanes small = fma(x, polynomial(x * x, kErfF32, kErfF64), x);
+  const Lanes small = multiply_add(x, polynomial(x * x, kErfF32, kErfF64), x);
   // From 1 on the complement is at most 0.16, which shrinks its error.
   return select(magnitude < 1.0, small, copy_sign(1.0 - complement_of_erf(magnitude), x));
 }
 
 llvm::Value* VectorMath::one_plus_erf(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   if (!x.is_f32()) return x.with(erf(x)) + 1.0;
   // Of a magnitude, 2 - complement or the complement itself: neither a branch for small ones nor a difference that cancels.
@@ -146,7 +150,7 @@ llvm::Value* VectorMath::one_plus_erf(Value* operand) {
 }
 
 llvm::Value* VectorMath::pow(Value* base, Value* exponent) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(base);
   const Lanes y = lanes(exponent);
   const Lanes magnitude = absolute(x);
@@ -155,7 +159,7 @@ llvm::Value* VectorMath::pow(Value* base, Value* exponent) {
 
   const SplitLanes log2 = log2_split(magnitude);
   const Lanes high = y * log2.high;
-  const Lanes low = fma(y, log2.high, -high) + y * log2.low;
+  const Lanes low = product_error(y, log2.high, high) + y * log2.low;
   Lanes result = exp2_split(high, low);
 
   // The ends of the magnitude: 0 and infinity to a power of either sign, 1 to an infinite power.

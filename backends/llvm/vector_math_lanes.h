@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <span>
 
+#include "ferrite/emitter/vector_math.h"
+
 namespace ferrite::emitter {
 
 /// The numbers that describe an IEEE binary format.
@@ -26,10 +28,11 @@ struct FloatFormat {
 inline constexpr FloatFormat kF32Format{32, 23, 127, 0x1.8p23, 0x1p-126, 0x1p-25};
 inline constexpr FloatFormat kF64Format{64, 52, 1023, 0x1.8p52, 0x1p-1022, 0x1p-54};
 
-/// A value with its builder. Arithmetic on floating lanes and on the integer lanes of bits() is by operator.
+/// A value with its builder and what the machine has instructions for. Arithmetic on floating lanes and on the integer lanes of bits() is by operator.
 class Lanes {
  public:
-  Lanes(llvm::IRBuilderBase& builder, llvm::Value* value) : builder_(&builder), value_(value) {}
+  Lanes(llvm::IRBuilderBase& builder, MathInstructions has, llvm::Value* value)
+      : builder_(&builder), has_(has), value_(value) {}
 
   // Implicit, so that an algorithm ends in `return result`.
   operator llvm::Value*() const { return value_; }  // NOLINT(google-explicit-constructor)
@@ -37,13 +40,14 @@ class Lanes {
   llvm::Type* type() const { return value_->getType(); }
   bool is_f32() const { return type()->getScalarType()->isFloatTy(); }
   const FloatFormat& format() const { return is_f32() ? kF32Format : kF64Format; }
+  const MathInstructions& machine() const { return has_; }
 
   /// The f32 or the f64 one of a pair of constants, by the lanes' type.
   template <typename T>
   T pick(T f32, T f64) const {
     return is_f32() ? f32 : f64;
   }
-  Lanes with(llvm::Value* value) const { return {*builder_, value}; }
+  Lanes with(llvm::Value* value) const { return {*builder_, has_, value}; }
   Lanes constant(double value) const { return with(llvm::ConstantFP::get(type(), value)); }
   Lanes infinity() const { return with(llvm::ConstantFP::getInfinity(type())); }
   Lanes quiet_nan() const { return with(llvm::ConstantFP::getQNaN(type())); }
@@ -55,6 +59,14 @@ class Lanes {
     llvm::Type* scalar =
         type()->getScalarSizeInBits() == 32 ? builder_->getFloatTy() : builder_->getDoubleTy();
     return with(builder_->CreateBitCast(value_, type()->getWithNewType(scalar)));
+  }
+
+  /// f32 lanes as f64 lanes, exactly, and f64 lanes rounded to f32.
+  Lanes wide() const {
+    return with(builder_->CreateFPExt(value_, type()->getWithNewType(builder_->getDoubleTy())));
+  }
+  Lanes narrow() const {
+    return with(builder_->CreateFPTrunc(value_, type()->getWithNewType(builder_->getFloatTy())));
   }
 
   friend Lanes operator+(Lanes a, Lanes b) {
@@ -99,14 +111,78 @@ class Lanes {
   friend Lanes select(Lanes condition, Lanes yes, Lanes no) {
     return yes.with(yes.builder_->CreateSelect(condition, yes, no));
   }
+  /// a b + c for where a rounding of the product is small against the result or does not happen: rounded once where the machine
+  /// fuses the two, else twice.
+  friend Lanes multiply_add(Lanes a, Lanes b, Lanes c) {
+    return a.has_.fused_multiply_add ? a.fused(b, c) : a * b + c;
+  }
+  friend Lanes multiply_add(Lanes a, double b, Lanes c) { return multiply_add(a, a.constant(b), c); }
+  friend Lanes multiply_add(Lanes a, Lanes b, double c) { return multiply_add(a, b, a.constant(c)); }
+  friend Lanes multiply_add(Lanes a, double b, double c) {
+    return multiply_add(a, a.constant(b), a.constant(c));
+  }
+  /// a b - product, exactly, for product = a * b that neither over- nor underflows.
+  friend Lanes product_error(Lanes a, Lanes b, Lanes product) {
+    if (a.has_.fused_multiply_add) return a.fused(b, -product);
+    if (a.is_f32()) return (a.wide() * b.wide() - product.wide()).narrow();
+    // Each factor in two parts of 26 bits, whose products are exact (Veltkamp 1968, Dekker 1971).
+    const auto high = [](Lanes x) {
+      const Lanes spread = x * 0x1.0000002p27;
+      return spread - (spread - x);
+    };
+    const Lanes a_high = high(a);
+    const Lanes a_low = a - a_high;
+    const Lanes b_high = high(b);
+    const Lanes b_low = b - b_high;
+    return (((a_high * b_high - product) + a_high * b_low) + a_low * b_high) + a_low * b_low;
+  }
+  friend Lanes product_error(Lanes a, double b, Lanes product) {
+    return product_error(a, a.constant(b), product);
+  }
+  /// a b + c, rounded once. On a machine that does not fuse the two:
+  /// - f32 is computed on f64 lanes. The product is exact there, the sum is rounded to f64 and then to f32. Where the first rounding
+  ///   ends half way between two numbers of f32, the second may take the farther one: the error is at most 0.5 + 2^-30 units in the
+  ///   last place instead of 0.5.
+  /// - f64 adds what product and sum lost (Dekker's product, Knuth's sum) to the sum, with an error of at most 0.5 + 2^-53 units.
+  ///   Where a part overflows, the result is that of two roundings; a product below 2^-969 has lost bits that count only where the
+  ///   result is as small.
   friend Lanes fma(Lanes a, Lanes b, Lanes c) {
-    return a.with(a.builder_->CreateIntrinsic(llvm::Intrinsic::fma, {a.type()}, {a, b, c}));
+    if (a.has_.fused_multiply_add) return a.fused(b, c);
+    if (a.is_f32()) return (a.wide() * b.wide() + c.wide()).narrow();
+    const Lanes product = a * b;
+    const Lanes sum = product + c;
+    const Lanes back = sum - product;
+    const Lanes lost = ((product - (sum - back)) + (c - back)) + product_error(a, b, product);
+    // Neither NaN and infinities nor the sign of a zero come out of the differences.
+    const Lanes magnitude = absolute(lost);
+    return select((magnitude > 0.0) & (magnitude < a.infinity()), sum + lost, sum);
   }
   friend Lanes fma(Lanes a, double b, Lanes c) { return fma(a, a.constant(b), c); }
-  friend Lanes fma(Lanes a, Lanes b, double c) { return fma(a, b, a.constant(c)); }
-  friend Lanes fma(Lanes a, double b, double c) { return fma(a, a.constant(b), a.constant(c)); }
   Lanes call(llvm::Intrinsic::ID function) const {
     return with(builder_->CreateUnaryIntrinsic(function, value_));
+  }
+  /// One of floor, ceil, trunc and roundeven.
+  Lanes rounded(llvm::Intrinsic::ID function) const {
+    if (has_.rounding) return call(function);
+    // A number whose ulp is 1 rounds what is added to it to an integer, halves to even; larger ones have no fraction. Then a step
+    // back from integers on the wrong side. -0, and what becomes of (-1, 0), keeps its sign.
+    const Lanes magnitude = absolute(*this);
+    const double whole_from = static_cast<double>(std::uint64_t{1} << format().fraction_bits);
+    const Lanes nearest = copy_sign((magnitude + whole_from) - whole_from, *this);
+    const Lanes zero = constant(0.0);
+    const auto step_where = [&](Lanes condition) { return select(condition, constant(1.0), zero); };
+    Lanes result = nearest;
+    switch (function) {
+      case llvm::Intrinsic::floor: result = nearest - step_where(nearest > *this); break;
+      case llvm::Intrinsic::ceil: result = nearest + step_where(nearest < *this); break;
+      case llvm::Intrinsic::trunc: {
+        const Lanes integer = absolute(nearest);
+        result = integer - step_where(integer > magnitude);
+        break;
+      }
+      default: break;
+    }
+    return select(magnitude < whole_from, copy_sign(result, *this), *this);
   }
   friend Lanes absolute(Lanes x) { return x.call(llvm::Intrinsic::fabs); }
   friend Lanes square_root(Lanes x) { return x.call(llvm::Intrinsic::sqrt); }
@@ -126,7 +202,8 @@ class Lanes {
   friend Lanes polynomial(Lanes x, std::span<const double> coefficients) {
     assert(coefficients.size() >= 2);
     Lanes sum = x.constant(coefficients.back());
-    for (std::size_t power = coefficients.size() - 1; power-- > 0;) sum = fma(sum, x, coefficients[power]);
+    for (std::size_t power = coefficients.size() - 1; power-- > 0;)
+      sum = multiply_add(sum, x, coefficients[power]);
     return sum;
   }
   friend Lanes polynomial(Lanes x, std::span<const double> f32, std::span<const double> f64) {
@@ -139,12 +216,19 @@ class Lanes {
     return type()->getWithNewType(builder_->getIntNTy(type()->getScalarSizeInBits()));
   }
 
+  Lanes fused(Lanes b, Lanes c) const {
+    return with(builder_->CreateIntrinsic(llvm::Intrinsic::fma, {type()}, {value_, b, c}));
+  }
+
   llvm::IRBuilderBase* builder_;
+  MathInstructions has_;
   llvm::Value* value_;
 };
 
-/// A constant of about twice the format's precision: high is the nearest of the format, low the nearest of
-/// the rest.
+Lanes fma(Lanes a, Lanes b, Lanes c);
+
+/// A constant of about twice the format's precision: high is a number of the format near it, low the nearest
+/// of the rest.
 struct SplitConstant {
   double high;
   double low;
@@ -153,18 +237,20 @@ struct SplitConstant {
 /// Opens a function of VectorMath: fast-math flags are off while it lives, and x is checked.
 class MathScope {
  public:
-  explicit MathScope(llvm::IRBuilderBase& builder) : guard_(builder), builder_(builder) {
+  MathScope(llvm::IRBuilderBase& builder, MathInstructions has)
+      : guard_(builder), builder_(builder), has_(has) {
     builder.clearFastMathFlags();
   }
   Lanes operator()(llvm::Value* x) const {
     [[maybe_unused]] const llvm::Type* scalar = x->getType()->getScalarType();
     assert(scalar->isFloatTy() || scalar->isDoubleTy());
-    return {builder_, x};
+    return {builder_, has_, x};
   }
 
  private:
   llvm::IRBuilderBase::FastMathFlagGuard guard_;
   llvm::IRBuilderBase& builder_;
+  MathInstructions has_;
 };
 
 }  // namespace ferrite::emitter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sin, cos, tan and their inverses.
 //
-// sin and cos: x = n pi/2 + r by a three-part pi/2 (Cody and Waite, with fused multiply-add), |r| <= pi/4;
+// sin and cos: x = n pi/2 + r by a pi/2 of two or three parts (Cody and Waite), |r| <= pi/4;
 // the low two bits of n choose sine or cosine of r and the sign.
 #include "ferrite/emitter/vector_math.h"
 
@@ -20,8 +20,11 @@ struct Quadrant {
   Lanes number;
 };
 
-/// Reduces x + shift * pi/2.
-Quadrant reduce_to_quadrant(Lanes x, int shift) {
+/// x - n pi/2 for n of at most 20 bits (f64: 40).
+Lanes minus_half_pi_times(Lanes x, Lanes n) {
+  // The first of two parts has 33 bits: on f64 lanes its product is exact.
+  if (x.is_f32() && !x.machine().fused_multiply_add)
+    return ((x.wide() - n.wide() * 0x1.921fb544p+0) - n.wide() * 0x1.0b4611a626331p-34).narrow();
   struct HalfPi {
     double high;
     double middle;
@@ -29,16 +32,22 @@ Quadrant reduce_to_quadrant(Lanes x, int shift) {
   };
   const HalfPi half_pi = x.pick(HalfPi{0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50},
                                 HalfPi{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110});
+  return multiply_add(n, -half_pi.low, fma(n, -half_pi.middle, fma(n, -half_pi.high, x)));
+}
+
+/// Reduces x + shift * pi/2.
+Quadrant reduce_to_quadrant(Lanes x, int shift) {
   const double rounder = x.format().rounder + shift;
-  const Lanes shifted = fma(x, 0x1.45f306dc9c883p-1, rounder);
+  const Lanes shifted = multiply_add(x, 0x1.45f306dc9c883p-1, rounder);
   const Lanes n = shifted - rounder;
-  Lanes r = fma(n, -half_pi.low, fma(n, -half_pi.middle, fma(n, -half_pi.high, x)));
+  Lanes r = minus_half_pi_times(x, n);
   // |r| passes pi/4 a little as n loses its fraction's bits; beyond 1, x is too large to be reduced, and the
   // clamp keeps the result in [-1, 1].
   r = clamp(r, -1.0, 1.0);
   const Lanes square = r * r;
-  const Lanes sine = fma(r * square, polynomial(square, kSinF32, kSinF64), r);
-  const Lanes cosine = fma(square, fma(square, polynomial(square, kCosF32, kCosF64), -0.5), 1.0);
+  const Lanes sine = multiply_add(r * square, polynomial(square, kSinF32, kSinF64), r);
+  const Lanes cosine =
+      multiply_add(square, multiply_add(square, polynomial(square, kCosF32, kCosF64), -0.5), 1.0);
   return {sine, cosine, shifted.bits()};
 }
 
@@ -64,29 +73,31 @@ SplitConstant pi_times(Lanes x, double factor) {
 Lanes minus_from(SplitConstant constant, Lanes x) { return constant.high - (x - constant.low); }
 
 /// asin(x) for |x| <= 1/2, given x^2.
-Lanes asin_small(Lanes x, Lanes square) { return fma(x * square, polynomial(square, kAsinF32, kAsinF64), x); }
+Lanes asin_small(Lanes x, Lanes square) {
+  return multiply_add(x * square, polynomial(square, kAsinF32, kAsinF64), x);
+}
 
 /// atan(x) for 0 <= x <= 1.
 Lanes atan_small(Lanes x) {
   const Lanes square = x * x;
-  return fma(x * square, polynomial(square, kAtanF32, kAtanF64), x);
+  return multiply_add(x * square, polynomial(square, kAtanF32, kAtanF64), x);
 }
 
 }  // namespace
 
 llvm::Value* VectorMath::sin(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   return select(absolute(x) < x.format().linear_below, x, sine_of(reduce_to_quadrant(x, 0)));
 }
 
 llvm::Value* VectorMath::cos(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   return sine_of(reduce_to_quadrant(lanes(operand), 1));
 }
 
 llvm::Value* VectorMath::tan(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   const Quadrant quadrant = reduce_to_quadrant(x, 0);
   const Lanes swapped = bit_is_set(quadrant.number, 0);
@@ -96,23 +107,23 @@ llvm::Value* VectorMath::tan(Value* operand) {
 }
 
 llvm::Value* VectorMath::asin(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   // Past 1/2: asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)).
   const Lanes magnitude = absolute(x);
   const Lanes large = magnitude > 0.5;
-  const Lanes half_rest = fma(magnitude, -0.5, 0.5);
+  const Lanes half_rest = multiply_add(magnitude, -0.5, 0.5);
   const Lanes square = select(large, half_rest, x * x);
   const Lanes inner = asin_small(select(large, square_root(half_rest), magnitude), square);
   return copy_sign(select(large, minus_from(pi_times(x, 0.5), inner * 2.0), inner), x);
 }
 
 llvm::Value* VectorMath::acos(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   const Lanes magnitude = absolute(x);
   const Lanes large = magnitude > 0.5;
-  const Lanes half_rest = fma(magnitude, -0.5, 0.5);
+  const Lanes half_rest = multiply_add(magnitude, -0.5, 0.5);
   const Lanes square = select(large, half_rest, x * x);
   const Lanes inner = asin_small(select(large, square_root(half_rest), x), square);
   const Lanes doubled = inner * 2.0;
@@ -121,7 +132,7 @@ llvm::Value* VectorMath::acos(Value* operand) {
 }
 
 llvm::Value* VectorMath::atan(Value* operand) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   const Lanes magnitude = absolute(x);
   const Lanes large = magnitude > 1.0;
@@ -130,7 +141,7 @@ llvm::Value* VectorMath::atan(Value* operand) {
 }
 
 llvm::Value* VectorMath::atan2(Value* ordinate, Value* abscissa) {
-  const MathScope lanes(builder_);
+  const MathScope lanes(builder_, has_);
   const Lanes y = lanes(ordinate);
   const Lanes x = lanes(abscissa);
   const Lanes height = absolute(y);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/cache/folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,10 +13,23 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <span>
+
+#include "core/support/file_descriptor.h"
 
 namespace ferrite::core::cache {
 namespace fs = std::filesystem;
+
+namespace {
+
+/// Why what the file or folder holds may be somebody else's word; empty where it is one's own.
+std::string foreign(const struct stat& about) {
+  if (about.st_uid != geteuid()) return "it belongs to another user";
+  if (about.st_mode & (S_IWGRP | S_IWOTH)) return "others may write to it";
+  return {};
+}
+
+}  // namespace
 
 std::string user_folder(std::string_view name) {
   // Not where another user's rights are at stake: the environment is the caller's.
@@ -29,9 +43,27 @@ std::string distrusted(const std::string& folder) {
   struct stat about{};
   if (stat(folder.c_str(), &about) != 0) return errno == ENOENT ? std::string() : std::strerror(errno);
   if (!S_ISDIR(about.st_mode)) return "it is no folder";
-  if (about.st_uid != geteuid()) return "it belongs to another user";
-  if (about.st_mode & (S_IWGRP | S_IWOTH)) return "others may write to it";
-  return {};
+  return foreign(about);
+}
+
+std::optional<std::string> read_file(const std::string& path, uint64_t most_bytes, std::string& fault) {
+  fault.clear();
+  const auto refuse = [&](std::string reason) {
+    fault = std::move(reason);
+    return std::nullopt;
+  };
+  // Where a pipe lies in its place nobody waits for what comes out of it.
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return errno == ENOENT ? std::nullopt : refuse(std::strerror(errno));
+  struct stat about{};
+  if (fstat(file.get(), &about) != 0) return refuse(std::strerror(errno));
+  if (!S_ISREG(about.st_mode)) return refuse("it is no regular file");
+  // A folder that others cannot write to may have been one that they could.
+  if (auto why = foreign(about); !why.empty()) return refuse(std::move(why));
+  if (static_cast<uint64_t>(about.st_size) > most_bytes) return refuse("it is too large");
+  std::string contents(static_cast<size_t>(about.st_size), '\0');
+  if (!read_at(file.get(), std::as_writable_bytes(std::span(contents)))) return refuse("it cannot be read");
+  return contents;
 }
 
 std::string write_file(const std::string& folder, const std::string& name, std::string_view contents) {
@@ -40,11 +72,14 @@ std::string write_file(const std::string& folder, const std::string& name, std::
   if (fs::create_directories(folder, failed)) fs::permissions(folder, fs::perms::owner_all, failed);
   const fs::path path = fs::path(folder) / name;
   const fs::path part = fmt::format("{}.{}.{}", path.string(), getpid(), written++);
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file.write(contents.data(), static_cast<std::streamsize>(contents.size()));
-  file.close();
+  bool written_whole = false;
+  {
+    const FileDescriptor file(
+        open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
+    written_whole = file && write_at(file.get(), std::as_bytes(std::span(contents)));
+  }
   std::string fault;
-  if (!file) {
+  if (!written_whole) {
     fault = "the file cannot be written: is the folder read-only, or the disk full?";
   } else {
     fs::rename(part, path, failed);

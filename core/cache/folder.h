@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,12 @@ std::string user_folder(std::string_view name);
 /// not there yet.
 std::string distrusted(const std::string& folder);
 
+/// The contents of a file in a folder that is trusted. None where there is no such file, and where `fault` then says why it is not
+/// used: it is no regular file, not one's own, one that others may write to, larger than `most_bytes`, or cannot be read.
+std::optional<std::string> read_file(const std::string& path, uint64_t most_bytes, std::string& fault);
+
 /// Writes a file beside its place and renames it, so that other processes read all of it or nothing. The folder is made, for its
-/// owner alone, where it is not there. Gives why nothing was written, empty where it was; nothing half-written is left.
+/// owner alone, where it is not there; nobody else may write to the file. Gives why nothing was written, empty where it was; nothing half-written is left.
 std::string write_file(const std::string& folder, const std::string& name, std::string_view contents);
 
 struct File {

@@ -8,10 +8,10 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <numeric>
-#include <sstream>
 
+#include "core/kernel/compiled.h"
+#include "core/support/digest.h"
 #include "core/support/hash.h"
 #include "core/support/log.h"
 
@@ -19,28 +19,32 @@ namespace ferrite::core::cache {
 namespace {
 
 constexpr std::array<char, 8> magic = {'F', 'E', 'K', 'E', 'R', 'N', 'E', 'L'};
-constexpr uint32_t layout_version = 0;
-constexpr size_t digits = 32;
+constexpr uint32_t layout_version = 1;
+constexpr size_t checksum_digits = 32, key_digits = 64;
+constexpr uint64_t most_bytes = uint64_t{1} << 30;  // no kernel has more code and listing
 
 struct Head {
-  std::array<char, digits> checksum{};
+  std::array<char, checksum_digits> checksum{};
   std::array<char, 8> magic{};
   uint32_t version = 0, listed = 0;
-  std::array<char, digits> key{};
-  int64_t tasks = 0, grain = 0, workspace_bytes = 0, registers = 0, spills = 0;
+  std::array<char, key_digits> key{};
+  int64_t tasks = 0, grain = 0, workspace_bytes = 0, registers = 0, spills = 0, shared_bytes = 0;
   uint64_t listing_bytes = 0, blob_bytes = 0;
 };
 static_assert(std::has_unique_object_representations_v<Head>, "padding would be part of the checksum");
 
-std::string_view text_of(const std::array<char, digits>& text) { return {text.data(), text.size()}; }
+template <size_t digits>
+std::string_view text_of(const std::array<char, digits>& text) {
+  return {text.data(), text.size()};
+}
 
-std::string checksum_of(std::string_view entry) { return hash128(entry.substr(digits)); }
+std::string checksum_of(std::string_view entry) { return hash128(entry.substr(checksum_digits)); }
 
 /// Reads an entry; `fault` says why it is none.
 std::optional<CompiledKernel> parse(std::string_view bytes, std::string_view key, std::string& fault) {
   Head head;
-  const auto refuse = [&](const char* reason) {
-    fault = reason;
+  const auto refuse = [&](std::string reason) {
+    fault = std::move(reason);
     return std::nullopt;
   };
   if (bytes.size() < sizeof head) return refuse("it is cut short");
@@ -52,6 +56,8 @@ std::optional<CompiledKernel> parse(std::string_view bytes, std::string_view key
   if (head.listing_bytes > rest || head.blob_bytes != rest - head.listing_bytes)
     return refuse("it is cut short, or longer than it says");
   if (text_of(head.checksum) != checksum_of(bytes)) return refuse("its contents were changed");
+  if (auto why = kernel::unfit(head.tasks, head.grain, head.workspace_bytes); !why.empty())
+    return refuse(std::move(why));
   return CompiledKernel{std::string(bytes.substr(sizeof head + head.listing_bytes)),
                         std::string(bytes.substr(sizeof head, head.listing_bytes)),
                         head.listed != 0,
@@ -59,16 +65,8 @@ std::optional<CompiledKernel> parse(std::string_view bytes, std::string_view key
                         head.grain,
                         head.workspace_bytes,
                         head.registers,
-                        head.spills};
-}
-
-/// The file's contents; none where there is no such file.
-std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::ostringstream contents;
-  contents << file.rdbuf();
-  return std::move(contents).str();
+                        head.spills,
+                        head.shared_bytes};
 }
 
 }  // namespace
@@ -79,6 +77,7 @@ size_t Counts::bypassed() const {
 }
 
 Kernels::Kernels(std::string folder) : folder_(std::move(folder)) {
+  Digest::prepare();  // keys are made by workers
   if (folder_.empty()) {
     closed_ = "the cache is off";
   } else if (auto why = distrusted(folder_); !why.empty()) {
@@ -92,34 +91,37 @@ std::optional<CompiledKernel> Kernels::find(const std::string& key, bool listing
     bypass(is_open() ? "the provider has no fingerprint" : closed_);
     return std::nullopt;
   }
-  const std::string path = folder_ + "/" + key + std::string(kernel_suffix);
-  const auto bytes = read_file(path);
+  const std::string path = path_of(key);
+  std::string why;
   std::optional<CompiledKernel> kernel;
-  if (bytes) {
-    std::string why;
-    kernel = parse(*bytes, key, why);
-    if (!kernel) fault(path + ": " + why);
-    // Code that was made when nobody wanted to read it.
-    if (kernel && listing && !kernel->listed) kernel.reset();
-  }
-  count(kernel ? &Counts::hits : &Counts::misses);
+  if (const auto bytes = read_file(path, most_bytes, why)) kernel = parse(*bytes, key, why);
+  if (!why.empty()) fault(path + ": " + why);
+  // Code that was made when nobody wanted to read it.
+  if (kernel && listing && !kernel->listed) kernel.reset();
+  count(kernel ? 1 : 0, kernel ? 0 : 1);
   // The time of the last use, for `ferrite cache clear --days`; where it cannot be set the entry only seems older.
   if (kernel) utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   return kernel;
 }
 
+void Kernels::drop(const std::string& key, const std::string& reason) {
+  fault(path_of(key) + ": " + reason);
+  count(-1, 1);
+}
+
 void Kernels::keep(const std::string& key, const CompiledKernel& kernel) {
-  if (!is_open() || key.size() != digits) return;
+  if (!is_open() || key.size() != key_digits) return;
   Head head;
   head.magic = magic;
   head.version = layout_version;
   head.listed = kernel.listed ? 1 : 0;
-  std::memcpy(head.key.data(), key.data(), digits);
+  std::memcpy(head.key.data(), key.data(), key_digits);
   head.tasks = kernel.tasks;
   head.grain = kernel.grain;
   head.workspace_bytes = kernel.workspace_bytes;
   head.registers = kernel.registers;
   head.spills = kernel.spills;
+  head.shared_bytes = kernel.shared_bytes;
   head.listing_bytes = kernel.listing.size();
   head.blob_bytes = kernel.blob.size();
   std::string entry(sizeof head, '\0');
@@ -127,7 +129,7 @@ void Kernels::keep(const std::string& key, const CompiledKernel& kernel) {
   entry += kernel.listing;
   entry += kernel.blob;
   const std::string checksum = checksum_of(entry);
-  std::memcpy(entry.data(), checksum.data(), digits);
+  std::memcpy(entry.data(), checksum.data(), checksum_digits);
   if (auto why = write_file(folder_, key + std::string(kernel_suffix), entry); !why.empty())
     fault(folder_ + ": " + why);
 }
@@ -143,9 +145,14 @@ void Kernels::fault(const std::string& reason) {
   ++counts_.faults[reason];
 }
 
-void Kernels::count(size_t Counts::* which) {
+void Kernels::count(int hits, int misses) {
   const std::lock_guard lock(mutex_);
-  ++(counts_.*which);
+  counts_.hits += static_cast<size_t>(hits);
+  counts_.misses += static_cast<size_t>(misses);
+}
+
+std::string Kernels::path_of(const std::string& key) const {
+  return folder_ + "/" + key + std::string(kernel_suffix);
 }
 
 Counts Kernels::counts() const {
@@ -161,10 +168,9 @@ std::string kernel_folder(const std::optional<std::string>& setting) {
 }
 
 std::string verify_kernel(const std::string& folder, const std::string& name) {
-  const auto bytes = read_file(folder + "/" + name);
-  if (!bytes) return "it cannot be read";
   std::string why;
-  parse(*bytes, std::string_view(name).substr(0, name.size() - kernel_suffix.size()), why);
+  const auto bytes = read_file(folder + "/" + name, most_bytes, why);
+  if (bytes) parse(*bytes, std::string_view(name).substr(0, name.size() - kernel_suffix.size()), why);
   return why;
 }
 

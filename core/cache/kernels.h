@@ -19,20 +19,22 @@ struct CompiledKernel {
   std::string blob;
   std::string listing;
   bool listed = false;  ///< a listing was asked for, even if the provider has none
-  int64_t tasks = 1, grain = 1, workspace_bytes = 0, registers = 0, spills = 0;
+  int64_t tasks = 1, grain = 1, workspace_bytes = 0;
+  int64_t registers = -1, spills = -1, shared_bytes = -1;  ///< -1: unknown
 };
 
 /// What came of looking kernels up.
 struct Counts {
-  size_t hits = 0, misses = 0;
+  size_t hits = 0, misses = 0;  ///< kernels that were found, and that were not or could not be used
   std::map<std::string, size_t> bypasses;  ///< by reason: kernels that were neither looked for nor kept
   std::map<std::string, size_t> faults;    ///< by reason: entries that could not be used, or not be written
   size_t bypassed() const;
 };
 
-/// A folder of kernels by their keys (hash128 of everything that the code depends on). An entry is checked against its own hash
-/// before it is used; what is damaged is a miss, and is replaced. A folder that others may write to is not used at all: what is in
-/// it is run as machine code. Any-thread, and any number of processes.
+/// A folder of kernels by their keys (SHA-256 of everything that the code depends on: a model says a part of it). An entry is
+/// checked against its own hash, and what it says of the kernel is held to what holds for a fresh one; what fails is a miss, and is
+/// replaced. A hash says nothing of who wrote an entry, and what is in it is run as machine code: a folder or file that somebody
+/// else owns or may write to is not used at all. Any-thread, and any number of processes.
 class Kernels {
  public:
   /// An empty folder: every kernel is bypassed.
@@ -41,13 +43,16 @@ class Kernels {
   bool is_open() const { return closed_.empty(); }
   /// The kernel, where it is kept, with a listing if that is wanted. An empty key is a provider's that has no fingerprint.
   std::optional<CompiledKernel> find(const std::string& key, bool listing);
+  /// What was found turned out to be of no use: it counts as a miss, with this fault. keep() replaces it.
+  void drop(const std::string& key, const std::string& reason);
   void keep(const std::string& key, const CompiledKernel& kernel);
   Counts counts() const;
 
  private:
+  std::string path_of(const std::string& key) const;
   void bypass(const std::string& reason);
-  void count(size_t Counts::* which);
   void fault(const std::string& reason);
+  void count(int hits, int misses);
 
   const std::string folder_;
   std::string closed_;  ///< why the folder is not used; empty: it is

@@ -83,7 +83,7 @@ std::optional<loop::LoopProgram> program_of(graph::Graph& graph, const plugin::R
   if (!lower::decompose(graph, registry, "interpreter", false, ledger)) return {};
   auto program = lower::lower(graph, registry, "interpreter", ledger);
   if (!program) return {};
-  schedule::inline_producers(*program, ledger);
+  schedule::inline_producers(*program, {}, ledger);
   return std::move(*program);
 }
 
@@ -91,7 +91,7 @@ std::optional<loop::LoopProgram> program_of(graph::Graph& graph, const plugin::R
 Result<schedule::Schedule> schedule_by(const Policies& policies, const loop::LoopProgram& program,
                                        size_t* decided = nullptr) {
   Ledger ledger;
-  plugin::CostModels costs({}, ledger);
+  plugin::CostModels costs({}, {}, ledger);
   plugin::PolicyAdvisor advisor(policies, costs, "interpreter", ledger);
   auto schedule = schedule::fuse(program, {}, {}, ledger, &advisor);
   FE_CHECK(advisor.check());
@@ -186,6 +186,8 @@ Result<std::string> cost_of(const fe_cost_model& model, std::string_view device,
   auto args = abi::sized<fe_cost_args>();
   args.device = abi::string(device);
   args.kernel = {kernel.bytes.data(), kernel.bytes.size(), 1};
+  const auto numbers = run::abi_numbers({});
+  args.numbers = &numbers;
   auto out = abi::sized<fe_cost_out>();
   out.operations = out.bytes = -1;
   Enlarged<fe_cost_args> larger_args(args);

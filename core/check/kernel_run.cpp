@@ -167,8 +167,9 @@ Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& device
   CaseResult result;
   for (auto step : {+[](run::Builder& b) { return b.select(); },
                     +[](run::Builder& b) {
-                      b.plan();
-                      return b.emit();
+                      auto emitted = b.emit();
+                      if (emitted) b.plan();
+                      return emitted;
                     }}) {
     auto done = step(builder);
     if (done) continue;

@@ -179,7 +179,7 @@ Verdict check_schedule_pass(const plugin::PassEntry& pass, const std::vector<gra
       if (!lower::decompose(copy, registry, "interpreter", false, ledger)) break;
       auto program = lower::lower(copy, registry, "interpreter", ledger);
       if (!program) break;
-      schedule::inline_producers(*program, ledger);
+      schedule::inline_producers(*program, {}, ledger);
       schedule::FusionRequests requests;
       if (is_phase(pass, "pre_fusion"))
         FE_CHECK(plugin::run_pre_fusion(*program, registry, options, requests, ledger));

@@ -70,6 +70,7 @@ class Plugin {
     uint64_t number = 0, start = 0;
     std::string name;
     std::vector<fe_capability> capabilities;
+    fe_target_numbers numbers{};
   };
   struct ProviderTable {
     Plugin* plugin = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/isolate/plugin.h"
+#include "core/run/numbers.h"
 #include "core/support/abi.h"
 
 namespace ferrite::core::isolate {
@@ -107,6 +108,10 @@ Result<void> Plugin::open_in_child(ProviderTable& provider, Target& target, fe_o
   out.row_alignment = from.get<uint32_t>();
   out.row_padding_percent = from.get<uint32_t>();
   out.row_padding_from = from.get<int64_t>();
+  target.numbers = abi::sized<fe_target_numbers>();
+  for (const auto& number : run::number_table) target.numbers.*number.stated = from.get<int64_t>();
+  target.numbers.activations = from.get<uint32_t>();
+  out.numbers = &target.numbers;
   if (!from.done() || out.local_bytes < 0) return garbage(callback);
   return {};
 }

@@ -19,6 +19,7 @@
 #include "core/lower/lower.h"
 #include "core/plugin/host.h"
 #include "core/plugin/registry.h"
+#include "core/run/numbers.h"
 #include "core/support/abi.h"
 #include "core/support/sanitizer.h"
 
@@ -304,6 +305,9 @@ class Server {
     to.put(out.row_alignment);
     to.put(out.row_padding_percent);
     to.put(out.row_padding_from);
+    const auto numbers = abi::read(out.numbers);
+    for (const auto& number : run::number_table) to.put(numbers.*number.stated);
+    to.put(numbers.activations);
     return {};
   }
 

@@ -27,9 +27,9 @@ std::string estimate_text(std::optional<double> seconds) {
 std::string sizes_text(const std::vector<int64_t>& sizes) { return fmt::format("{}", fmt::join(sizes, "x")); }
 
 MetricTable graph_table(const std::string& model, const Observation& seen, const CompileStats& stats) {
-  MetricTable table("graph",
-                    {"model", "stage", "milliseconds", "nodes_before", "nodes_after", "statements_after",
-                     "groups_after", "statements", "nodes_before_fusion", "kernels"});
+  MetricTable table("graph", {"model", "stage", "milliseconds", "nodes_before", "nodes_after",
+                              "statements_after", "groups_after", "statements", "nodes_before_fusion",
+                              "kernels", "peak_bytes", "workspace_bytes", "op_by_op_bytes"});
   size_t before_fusion = 0;
   for (const auto& stage : seen.stages)
     if (stage.name == "fuse") before_fusion = stage.before.statements;
@@ -37,8 +37,9 @@ MetricTable graph_table(const std::string& model, const Observation& seen, const
     table.add({model, stage.name, fmt::format("{:.3f}", stage.milliseconds),
                std::to_string(stage.before.nodes), std::to_string(stage.after.nodes),
                std::to_string(stage.after.statements), std::to_string(stage.after.groups),
-               std::to_string(stats.statements), std::to_string(before_fusion),
-               std::to_string(stats.kernels)});
+               std::to_string(stats.statements), std::to_string(before_fusion), std::to_string(stats.kernels),
+               std::to_string(seen.arena_bytes), std::to_string(seen.workspace_bytes),
+               known(seen.op_by_op_bytes.value_or(-1))});
   return table;
 }
 
@@ -67,11 +68,29 @@ MetricTable fusion_table(const std::string& model, const Ledger& ledger) {
 
 MetricTable kernel_table(const std::string& model, const Observation& seen, const run::Executable& executable,
                          const std::string& texts) {
-  MetricTable table(
-      "kernel", {"model",          "kernel",           "candidate",  "provenance",  "category",  "size_hints",
-                 "reduced_sizes",  "reduction_hint",   "loads",      "stores",      "loops",     "atomics",
-                 "argument_bytes", "argument_size",    "operations", "estimate_us", "registers", "spills",
-                 "launches",       "launches_at_load", "text"});
+  MetricTable table("kernel", {"model",
+                               "kernel",
+                               "candidate",
+                               "provenance",
+                               "category",
+                               "size_hints",
+                               "reduced_sizes",
+                               "reduction_hint",
+                               "loads",
+                               "stores",
+                               "loops",
+                               "atomics",
+                               "argument_bytes",
+                               "argument_size",
+                               "operations",
+                               "estimate_us",
+                               "registers",
+                               "spills",
+                               "shared_memory_bytes",
+                               "workspace_bytes",
+                               "launches",
+                               "launches_at_load",
+                               "text"});
   std::vector<std::optional<Peaks>> peaks;
   for (const auto& device : executable.devices) peaks.push_back(load_peaks(*device, executable.workers));
   const auto launches = [&](const std::vector<run::Launch>& steps, size_t kernel) {
@@ -101,6 +120,8 @@ MetricTable kernel_table(const std::string& model, const Observation& seen, cons
                estimate_text(estimate(facts, peaks[executable.kernels[k].device])),
                known(kernel.registers),
                known(kernel.spills),
+               known(kernel.shared_bytes),
+               std::to_string(executable.kernels[k].workspace_bytes),
                launches(executable.steps, k),
                launches(executable.init, k),
                texts.empty() ? "" : (std::filesystem::path(texts) / (kernel.entry + ".fe")).string()});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,14 +48,15 @@ struct Kernel {
   Facts facts;
   std::string text;     ///< what it computes
   std::string listing;  ///< the code, where the provider shows it; empty where it is not wanted
-  int64_t registers = -1, spills = -1;
+  int64_t registers = -1, spills = -1, shared_bytes = -1;
 };
 
-/// A buffer of the memory plan: it lives from launch group `first` to `last`, both inclusive.
+/// A buffer of the memory plan, or a workspace: it lives from launch group `first` to `last`, both inclusive.
 struct PlannedBuffer {
   uint32_t buffer = 0;
   int64_t offset = 0, bytes = 0;
   size_t first = 0, last = 0;
+  int64_t workers = 0;  ///< of a workspace: how many share it; 0: it is a buffer
 };
 
 /// Filled by one compilation, then by runs. Spans are any-thread.
@@ -65,9 +67,11 @@ class Observation {
   std::vector<Kernel> kernels;          ///< by their number in the executable, packing kernels included
   std::vector<tune::Taken> selections;  ///< which candidate each distinct kernel got
   std::vector<PlannedBuffer> memory;
-  size_t groups = 0;         ///< steps of the memory plan
-  int64_t arena_bytes = 0;   ///< with reuse
-  int64_t buffer_bytes = 0;  ///< without
+  size_t groups = 0;                      ///< steps of the memory plan
+  int64_t arena_bytes = 0;                ///< with reuse, workspaces included
+  int64_t buffer_bytes = 0;               ///< without
+  int64_t workspace_bytes = 0;            ///< the most that one kernel has for all workers
+  std::optional<int64_t> op_by_op_bytes;  ///< what a kernel for each op would need, where that is known
 
   void add(Span span) {
     std::lock_guard lock(mutex_);

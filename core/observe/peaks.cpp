@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/cache/folder.h"
 #include "core/support/hash.h"
@@ -15,6 +13,7 @@ namespace ferrite::core::observe {
 namespace {
 
 constexpr int version = 0;  // of the files
+constexpr uint64_t most_bytes = 64 << 10;
 
 /// Peaks are those of a machine, not of its number among others of the kind.
 std::string file_name(const run::Device& device, int64_t workers) {
@@ -37,11 +36,12 @@ double Peaks::bandwidth_of(int64_t bytes) const {
 
 std::optional<Peaks> load_peaks(const run::Device& device, int64_t workers) {
   const auto folder = cache::user_folder("peaks");
-  if (folder.empty()) return std::nullopt;
-  std::ifstream file(std::filesystem::path(folder) / file_name(device, workers));
-  std::ostringstream text;
-  text << file.rdbuf();
-  const auto json = nlohmann::json::parse(text.str(), nullptr, false);
+  if (folder.empty() || !cache::distrusted(folder).empty()) return std::nullopt;
+  std::string fault;
+  const auto text =
+      cache::read_file(std::filesystem::path(folder) / file_name(device, workers), most_bytes, fault);
+  if (!text) return std::nullopt;
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
   if (!json.is_object()) return std::nullopt;
   const auto operations = json.find("operations_per_second");
   const auto bandwidth = json.find("bandwidth");

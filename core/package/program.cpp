@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/isolate/wire.h"
-#include "core/run/propose.h"
+#include "core/kernel/compiled.h"
 
 namespace ferrite::core::package {
 namespace {
@@ -144,11 +144,8 @@ class Reader {
       part.offset = from_.get<uint64_t>();
       part.bytes = from_.get<uint64_t>();
       if (!from_.ok()) break;
-      auto compiled = fe_compile_out{};
-      compiled.tasks = kernel.tasks;
-      compiled.grain = kernel.grain;
-      compiled.workspace_bytes = kernel.workspace_bytes;
-      if (auto why = run::unfit(compiled); !why.empty()) return impossible(why);
+      if (auto why = kernel::unfit(kernel.tasks, kernel.grain, kernel.workspace_bytes); !why.empty())
+        return impossible(why);
       if (kernel.device >= result_.needs.size() || !inside(part.offset, part.bytes, code_bytes_))
         return impossible("its program has a kernel of a device, or with code, that is not there");
       result_.executable->kernels.push_back(std::move(kernel));

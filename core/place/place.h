@@ -10,6 +10,7 @@
 
 #include "core/place/refusals.h"
 #include "core/run/device.h"
+#include "core/schedule/memory.h"
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
 
@@ -51,12 +52,12 @@ using LibraryOffers = std::map<size_t, std::vector<LibraryOffer>>;
 /// the rest as a kernel of its own; where the sum is the lowest, the group is split. `parts` is the schedule before maps were
 /// merged, epilogues exposed: group by group what `schedule` has. Gives whether anything was chosen; `schedule` and `placement` then
 /// have the split groups. What code generators compile costs what a cost model says, where one knows it. What was decided about a
-/// group holds before costs do. Every candidate is in the ledger, with the sum of its costs, and in `offers`, where that is not null.
+/// group holds before costs do. A candidate whose workspace takes more than `memory` allows is not taken. Every candidate is in the ledger, with the sum of its costs, and in `offers`, where that is not null.
 /// FE-T42 where a decisions lock names what is not offered.
 Result<bool> select_libraries(schedule::Schedule& schedule, const schedule::Schedule& parts,
                               Placement& placement, const run::Devices& devices, plugin::CostModels& costs,
-                              Refusals& refusals, Ledger& ledger, tune::Decisions& decisions,
-                              LibraryOffers* offers = nullptr);
+                              const schedule::MemoryLimit& memory, Refusals& refusals, Ledger& ledger,
+                              tune::Decisions& decisions, LibraryOffers* offers = nullptr);
 
 /// Whether a device of the program has a library provider.
 bool has_libraries(const run::Devices& devices);

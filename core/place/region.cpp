@@ -9,8 +9,8 @@
 
 #include "core/graph/flat.h"
 #include "core/graph/infer.h"
+#include "core/kernel/compiled.h"
 #include "core/plugin/serial.h"
-#include "core/run/propose.h"
 #include "core/support/abi.h"
 #include "core/support/hash.h"
 #include "ferrite/flat_graph.hpp"
@@ -289,7 +289,7 @@ class Claims {
              call.error(status, "FE-K22", "the region could not be compiled").message());
       return false;
     }
-    if (auto why = run::unfit(out); !why.empty()) {
+    if (auto why = kernel::unfit(out.tasks, out.grain, out.workspace_bytes); !why.empty()) {
       record(claim, "refused", "compile", std::move(why));
       return false;
     }

@@ -19,19 +19,18 @@ using run::Compiler;
 using schedule::Schedule;
 using Price = plugin::CostModels::Price;
 
-/// More than this of one worker, and a candidate is not taken.
-constexpr int64_t most_workspace = 64 << 20;
-
 class Selector {
  public:
   Selector(Schedule& schedule, const Schedule& parts, Placement& placement, const run::Devices& devices,
-           plugin::CostModels& costs, Refusals& refusals, Ledger& ledger, tune::Decisions& decisions,
-           LibraryOffers* collected)
+           plugin::CostModels& costs, const schedule::MemoryLimit& memory, Refusals& refusals, Ledger& ledger,
+           tune::Decisions& decisions, LibraryOffers* collected)
       : schedule_(schedule),
         parts_(parts),
         placement_(placement),
         devices_(devices),
         costs_(costs),
+        memory_(memory),
+        live_(schedule::live_bytes(schedule)),
         refusals_(refusals),
         ledger_(ledger),
         decisions_(decisions),
@@ -62,7 +61,13 @@ class Selector {
     std::string name;
   };
 
-  /// Groups with equal kernels are decided once.
+  struct Decided {
+    Verdict verdict;
+    std::vector<std::pair<int64_t, bool>>
+        workspaces;  ///< that candidates want, and whether they may have them
+  };
+
+  /// Groups with equal kernels are decided once, unless more lives beside one of them.
   Result<Verdict> choose(size_t g) {
     const auto& device = *devices_[placement_[g].device];
     if (std::ranges::none_of(device.compilers, [](const Compiler& c) { return c.is_library(); }))
@@ -75,11 +80,28 @@ class Selector {
         std::ranges::any_of(refusals_.groups, [&](const auto& refused) { return std::get<0>(refused) == g; });
     const auto key =
         fmt::format("{}@{}{}", flat.entry, placement_[g].device, tried ? fmt::format("#{}", g) : "");
-    if (auto found = decided_.find(key); found != decided_.end()) return found->second;
+    // What lives beside the kernel says which workspaces it may have.
+    const int64_t live = placement_[g].device + 1 == devices_.size() ? live_[g] : 0;
+    auto& earlier = decided_[key];
+    for (const auto& one : earlier)
+      if (std::ranges::all_of(one.workspaces, [&](const auto& workspace) {
+            return memory_.allows(workspace.first, live) == workspace.second;
+          }))
+        return one.verdict;
+    auto& now = earlier.emplace_back();
+    FE_TRY(now.verdict, choose(g, subject, group, flat, live, now.workspaces));
+    return now.verdict;
+  }
+
+  /// `workspaces`: gets those that candidates want, and whether they may have them.
+  Result<Verdict> choose(size_t g, const std::string& subject, const schedule::GroupKernel& group,
+                         const kernel::FlatKernel& flat, int64_t live,
+                         std::vector<std::pair<int64_t, bool>>& workspaces) {
+    const auto& device = *devices_[placement_[g].device];
 
     const auto decided = decisions_.find(tune::Kind::library, device.kind, flat.entry);
     // What a lock does not give to a library is the code generators', and so is what was measured to be.
-    if (decided ? decided->provider.empty() : decisions_.is_locked()) return decided_[key] = Verdict();
+    if (decided ? decided->provider.empty() : decisions_.is_locked()) return Verdict();
 
     Verdict best;
     std::optional<Price> whole;  // by the code generator; asked for once some library covers anything
@@ -109,8 +131,11 @@ class Selector {
         Offer offer{{&compiler, proposal.covered, proposal.cost, proposal.name}, {}};
         if (auto missing = compiler.coverage.missing(group.kernel, proposal.covered); !missing.empty())
           offer.refused = "it does not take " + missing;
-        if (proposal.workspace_bytes > most_workspace)
-          offer.refused = fmt::format("it wants {} bytes of workspace a worker", proposal.workspace_bytes);
+        workspaces.emplace_back(proposal.workspace_bytes, memory_.allows(proposal.workspace_bytes, live));
+        if (!workspaces.back().second)
+          offer.refused = fmt::format(
+              "it wants {} bytes of workspace for each of {} workers, where {} bytes live of {} that may",
+              proposal.workspace_bytes, memory_.workers, live, memory_.bytes(0));
         if (!only_constants(group.kernel, proposal))
           offer.refused = "it wants a layout for what is no constant";
         if (offer.refused.empty() && proposal.covered < group.kernel.statements.size()) {
@@ -138,7 +163,7 @@ class Selector {
         ledger_.add({"select", subject, best.name, "chosen", decided->by,
                      tune::figures_text(flat.entry, *decided), best.cost});
         took(subject, flat.entry, device.kind, best, *decided, offers.size() + 1);
-        return decided_[key] = best;
+        return best;
       }
       if (decisions_.is_locked())
         return tune::no_candidate(decisions_, *decided, flat.entry,
@@ -155,7 +180,7 @@ class Selector {
       record(subject, group.kernel.statements.size(), best, offers, whole);
       if (best.compiler) took(subject, flat.entry, device.kind, best, {.by = "cost"}, offers.size() + 1);
     }
-    return decided_[key] = best;
+    return best;
   }
 
   void took(const std::string& subject, const std::string& entry, const std::string& device,
@@ -252,6 +277,8 @@ class Selector {
   Placement& placement_;
   const run::Devices& devices_;
   plugin::CostModels& costs_;
+  const schedule::MemoryLimit memory_;
+  const std::vector<int64_t> live_;  ///< by group
   Refusals& refusals_;
   Ledger& ledger_;
   tune::Decisions& decisions_;
@@ -259,15 +286,17 @@ class Selector {
   const schedule::KernelMaker kernels_, kernels_of_parts_;
   const std::vector<bool> init_;
   const std::set<schedule::BufferId> constants_;
-  std::map<std::string, Verdict> decided_;
+  std::map<std::string, std::vector<Decided>> decided_;
 };
 
 }  // namespace
 
 Result<bool> select_libraries(Schedule& schedule, const Schedule& parts, Placement& placement,
-                              const run::Devices& devices, plugin::CostModels& costs, Refusals& refusals,
-                              Ledger& ledger, tune::Decisions& decisions, LibraryOffers* offers) {
-  return Selector(schedule, parts, placement, devices, costs, refusals, ledger, decisions, offers).run();
+                              const run::Devices& devices, plugin::CostModels& costs,
+                              const schedule::MemoryLimit& memory, Refusals& refusals, Ledger& ledger,
+                              tune::Decisions& decisions, LibraryOffers* offers) {
+  return Selector(schedule, parts, placement, devices, costs, memory, refusals, ledger, decisions, offers)
+      .run();
 }
 
 bool has_libraries(const run::Devices& devices) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/plugin/serial.h"
+#include "core/run/numbers.h"
 #include "core/schedule/api.h"
 #include "core/support/abi.h"
 #include "core/support/warning.h"
@@ -47,6 +48,9 @@ std::optional<CostModels::Price> CostModels::price(std::string_view device,
   auto args = abi::sized<fe_cost_args>();
   args.device = abi::string(device);
   args.kernel = {kernel.bytes.data(), kernel.bytes.size(), 1};
+  const auto found = numbers_.find(device);
+  const auto numbers = found == numbers_.end() ? run::abi_numbers({}) : found->second;
+  args.numbers = &numbers;
   models_.each([&](const Contributed<fe_cost_model>& model) -> Result<bool> {
     const auto& table = *model.table;
     if (const auto kind = abi::view(table.device); !kind.empty() && kind != device) return false;

@@ -65,8 +65,11 @@ class CostModels {
  public:
   using Price = schedule::FusionAdvisor::Price;
 
-  CostModels(std::vector<Contributed<fe_cost_model>> models, Ledger& ledger)
-      : models_(std::move(models), {"cost model", "FE-P82", "FE-P83"}, ledger) {}
+  /// `numbers`: by kind of device, what models are told of it; of other kinds they are told the defaults.
+  CostModels(std::vector<Contributed<fe_cost_model>> models,
+             std::map<std::string, fe_target_numbers, std::less<>> numbers, Ledger& ledger)
+      : models_(std::move(models), {"cost model", "FE-P82", "FE-P83"}, ledger),
+        numbers_(std::move(numbers)) {}
   bool empty() const { return models_.empty(); }
   /// FE-P82 where a model failed, FE-P83 where it gave a time that is none.
   Result<void> check() const { return models_.check(); }
@@ -75,6 +78,7 @@ class CostModels {
 
  private:
   Advisors<fe_cost_model> models_;
+  const std::map<std::string, fe_target_numbers, std::less<>> numbers_;
   std::map<std::pair<std::string, std::string>, std::optional<Price>> known_;  ///< by device and kernel
 };
 

@@ -5,7 +5,9 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 
+#include "core/kernel/compiled.h"
 #include "core/loop/keywords.h"
 #include "core/loop/print.h"
 #include "core/observe/observation.h"
@@ -16,7 +18,7 @@
 #include "core/run/units.h"
 #include "core/schedule/plan.h"
 #include "core/support/abi.h"
-#include "core/support/hash.h"
+#include "core/support/digest.h"
 #include "core/text/lexer.h"
 #include "core/tune/decisions.h"
 
@@ -105,7 +107,13 @@ class Builder::Steps {
       executable_->code = std::move(blobs_);
       return std::move(executable_);
     }
-    if (auto loaded = executable_->load(blobs_); !loaded) {
+    auto loaded = executable_->load_code(blobs_);
+    if (!loaded) {
+      FE_TRY(const bool changed, compile_unloadable_anew());
+      if (changed) loaded = executable_->load_code(blobs_);
+    }
+    if (loaded) loaded = executable_->prepare();
+    if (!loaded) {
       bool dropped = false;
       for (const auto& unit : units_)
         dropped = refusals_.forgive(*unit.compiler, loaded.error(), ledger_) || dropped;
@@ -129,11 +137,22 @@ class Builder::Steps {
         }
         lifetimes[found->second].last = g;
       }
-    auto memory = schedule::plan_memory(lifetimes, 64);
+    const auto workspaces = planned_workspaces();
+    const int64_t most = options_.memory.bytes(buffers.size());
+    auto memory = plan_with_one_workspace(lifetimes, workspaces, buffers.size());
+    if (memory.bytes > most) memory = plan_with_workspaces(lifetimes, workspaces, buffers.size());
+    if (memory.bytes > most) refuse_workspaces(lifetimes, workspaces, memory.bytes, buffers.size());
     for (size_t k = 0; k < buffers.size(); ++k) {
       arena_offset_[buffers[k]] = memory.offsets[k];
       plan_text_ += fmt::format("  @{} offset {} bytes {} groups {} to {}\n", buffers[k], memory.offsets[k],
                                 lifetimes[k].bytes, lifetimes[k].first, lifetimes[k].last);
+    }
+    for (size_t k = buffers.size(); k < lifetimes.size(); ++k) {
+      const auto& life = lifetimes[k];
+      plan_text_ += fmt::format("  workspace offset {} bytes {} workers {} groups {} to {}\n",
+                                memory.offsets[k], life.bytes / workers(), workers(), life.first, life.last);
+      for (const auto& want : workspaces)
+        if (want.first >= life.first && want.last <= life.last) workspace_at_[want.first] = memory.offsets[k];
     }
     executable_->add_to_arena(home(), memory.bytes);
     if (auto* seen = options_.observation) {
@@ -141,12 +160,19 @@ class Builder::Steps {
       for (size_t k = 0; k < buffers.size(); ++k)
         seen->memory.push_back(
             {buffers[k], memory.offsets[k], lifetimes[k].bytes, lifetimes[k].first, lifetimes[k].last});
+      seen->workspace_bytes = 0;
+      for (size_t k = buffers.size(); k < lifetimes.size(); ++k) {
+        seen->memory.push_back({loop::none, memory.offsets[k], lifetimes[k].bytes, lifetimes[k].first,
+                                lifetimes[k].last, workers()});
+        seen->workspace_bytes = std::max(seen->workspace_bytes, lifetimes[k].bytes);
+      }
+      seen->op_by_op_bytes = options_.memory.op_by_op;
       seen->groups = groups_.size();
       seen->arena_bytes = memory.bytes;
       seen->buffer_bytes = memory.sum;
     }
-    log::print("schedule", "memory plan: {} buffers, {} bytes with reuse, {} without", buffers.size(),
-               memory.bytes, memory.sum);
+    log::print("schedule", "memory plan: {} buffers, {} workspaces, {} bytes with reuse, {} without",
+               buffers.size(), lifetimes.size() - buffers.size(), memory.bytes, memory.sum);
   }
 
   std::string text() const {
@@ -196,6 +222,74 @@ class Builder::Steps {
   };
 
   uint32_t home() const { return executable_->home(); }
+  int64_t workers() const { return executable_->workers; }
+
+  // ---- workspaces in the memory plan
+
+  /// The workspaces of a run's kernels that lie in the arena, of all workers together. What is loaded elsewhere has them behind
+  /// its arena, because how many workers there are is known then.
+  std::vector<schedule::Lifetime> planned_workspaces() const {
+    std::vector<schedule::Lifetime> result;
+    for (size_t g = 0; g < groups_.size() && options_.load; ++g) {
+      const auto& state = groups_[g];
+      int64_t bytes = 0;
+      if (state.call) {
+        const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
+        if (call.region != loop::none && regions_[call.region].device == home())
+          bytes = regions_[call.region].workspace_bytes;
+      } else if (state.unit < executable_->kernels.size() && units_[state.unit].device == home()) {
+        bytes = executable_->kernels[state.unit].workspace_bytes;
+      }
+      if (bytes > 0 && !state.init) result.push_back({bytes * workers(), g, g});
+    }
+    return result;
+  }
+
+  /// One place for all workspaces, so that it stays in the caches. `lifetimes` gets it behind its first `buffers`.
+  schedule::MemoryPlan plan_with_one_workspace(std::vector<schedule::Lifetime>& lifetimes,
+                                               std::span<const schedule::Lifetime> workspaces,
+                                               size_t buffers) const {
+    lifetimes.resize(buffers);
+    if (!workspaces.empty()) {
+      auto one = workspaces.front();
+      one.last = workspaces.back().last;
+      for (const auto& want : workspaces) one.bytes = std::max(one.bytes, want.bytes);
+      lifetimes.push_back(one);
+    }
+    return schedule::plan_memory(lifetimes, static_cast<int64_t>(devices_[home()]->alignment));
+  }
+
+  /// Each workspace where there is room while its kernel runs.
+  schedule::MemoryPlan plan_with_workspaces(std::vector<schedule::Lifetime>& lifetimes,
+                                            std::span<const schedule::Lifetime> workspaces,
+                                            size_t buffers) const {
+    lifetimes.resize(buffers);
+    lifetimes.insert(lifetimes.end(), workspaces.begin(), workspaces.end());
+    return schedule::plan_memory(lifetimes, static_cast<int64_t>(devices_[home()]->alignment));
+  }
+
+  /// Refuses the candidates of those kernels that have too much while they run.
+  void refuse_workspaces(std::span<const schedule::Lifetime> lifetimes,
+                         std::span<const schedule::Lifetime> workspaces, int64_t bytes, size_t buffers) {
+    for (const auto& want : workspaces) {
+      const size_t g = want.first;
+      int64_t live = 0;
+      for (const auto& life : lifetimes.first(buffers))
+        if (life.first <= g && g <= life.last) live += life.bytes;
+      if (groups_[g].call || options_.memory.allows(want.bytes / workers(), live)) continue;
+      const auto& unit = units_[groups_[g].unit];
+      const bool is_new =
+          unit.compiler->is_library()
+              ? refusals_.groups.insert({placement_[g].group, placement_[g].device, unit.compiler}).second
+              : refusals_.candidates.insert({unit.compiler, unit.asked, unit.candidate}).second;
+      if (!is_new) continue;
+      ledger_.add({"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
+                   fmt::format("with its workspace of {} bytes for each of {} workers the plan has {} bytes, "
+                               "op by op it is {}",
+                               want.bytes / workers(), workers(), bytes, *options_.memory.op_by_op),
+                   static_cast<double>(want.bytes)});
+    }
+  }
 
   /// A group that reads constants only, and what such groups make, runs once, at load.
   void find_init_groups() {
@@ -242,6 +336,36 @@ class Builder::Steps {
     return {};
   }
 
+  /// What the unit's provider makes of it. Any-thread. FE-K22, FE-P67.
+  Result<cache::CompiledKernel> compile(const Unit& unit) const {
+    const auto& compiler = *unit.compiler;
+    abi::Collector<> blob, listing;
+    abi::Call call;
+    auto args = abi::sized<fe_compile_args>();
+    args.target = compiler.target.target;
+    args.kernel = {unit.bytes.data(), unit.bytes.size(), 1};
+    args.candidate = unit.candidate;
+    args.entry = abi::string(unit.entry);
+    args.provenance = abi::string(unit.provenance);
+    auto out = abi::sized<fe_compile_out>();
+    out.blob = blob.sink();
+    if (options_.listings) out.listing = listing.sink();
+    const int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
+    if (status != FE_OK)
+      return core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
+    if (auto why = kernel::unfit(out.tasks, out.grain, out.workspace_bytes); !why.empty())
+      return core::at(unit.provenance, error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
+    return cache::CompiledKernel{std::move(blob.bytes()),
+                                 std::move(listing.bytes()),
+                                 options_.listings,
+                                 out.tasks,
+                                 out.grain,
+                                 out.workspace_bytes,
+                                 out.registers,
+                                 out.spills,
+                                 out.shared_bytes};
+  }
+
   /// Compiles every unit, in parallel.
   Result<void> compile_units() {
     struct Slot {
@@ -268,7 +392,6 @@ class Builder::Steps {
         const CompileSpan span(c.builder.options_.observation, c.builder.units_[u], worker);
         auto& slot = c.slots[u];
         const auto& unit = c.builder.units_[u];
-        const auto& compiler = *unit.compiler;
         const auto& options = c.builder.options_;
         if (options.cache) {
           slot.key = c.builder.cache_key(unit);
@@ -278,32 +401,10 @@ class Builder::Steps {
             continue;
           }
         }
-        abi::Collector<> blob, listing;
-        abi::Call call;
-        auto args = abi::sized<fe_compile_args>();
-        args.target = compiler.target.target;
-        args.kernel = {unit.bytes.data(), unit.bytes.size(), 1};
-        args.candidate = unit.candidate;
-        args.entry = abi::string(unit.entry);
-        args.provenance = abi::string(unit.provenance);
-        auto out = abi::sized<fe_compile_out>();
-        out.blob = blob.sink();
-        if (options.listings) out.listing = listing.sink();
-        int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
-        if (status != FE_OK)
-          slot.failed =
-              core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
-        else if (auto why = unfit(out); !why.empty())
-          slot.failed =
-              core::at(unit.provenance, error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
-        slot.kernel = {std::move(blob.bytes()),
-                       std::move(listing.bytes()),
-                       options.listings,
-                       out.tasks,
-                       out.grain,
-                       out.workspace_bytes,
-                       out.registers,
-                       out.spills};
+        if (auto made = c.builder.compile(unit))
+          slot.kernel = std::move(*made);
+        else
+          slot.failed = std::move(made.error());
       }
     };
     Pool::process().parallel_for(static_cast<int64_t>(units_.size()), 1, options_.jobs, &context, compile);
@@ -313,32 +414,64 @@ class Builder::Steps {
     if (options_.observation) options_.observation->kernels.clear();
     for (size_t u = 0; u < units_.size(); ++u) {
       auto& slot = slots[u];
-      auto& made = slot.kernel;
-      if (options_.cache && !slot.found) options_.cache->keep(slot.key, made);
-      CompiledKernel kernel;
-      kernel.device = units_[u].device;
-      if (units_[u].compiler->is_library()) kernel.library = units_[u].compiler;
-      kernel.entry = units_[u].entry;
-      kernel.provenance = units_[u].provenance;
-      kernel.candidate = units_[u].candidate_name;
-      kernel.tasks = made.tasks;
-      kernel.grain = made.grain;
-      kernel.workspace_bytes = made.workspace_bytes;
-      kernel.registers = made.registers;
-      kernel.spills = made.spills;
-      if (log::enabled("kernels"))
-        log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
-                                          loop::print(units_[u].group.kernel)));
-      if (!made.listing.empty() && log::enabled("output_code")) log::write("output_code", made.listing);
-      if (options_.observation) observe_kernel(units_[u], made);
-      code_.push_back(std::move(made.listing));
-      executable_->kernels.push_back(std::move(kernel));
-      blobs_.push_back(std::move(made.blob));
+      if (options_.cache && !slot.found) options_.cache->keep(slot.key, slot.kernel);
+      kept_.push_back(slot.found ? std::move(slot.key) : std::string());
+      take(u, std::move(slot.kernel));
     }
     return {};
   }
 
-  void observe_kernel(const Unit& unit, const cache::CompiledKernel& made) {
+  /// The code of a unit becomes the executable's, instead of what it had.
+  void take(size_t u, cache::CompiledKernel made) {
+    const size_t units = std::max(u + 1, blobs_.size());
+    executable_->kernels.resize(std::max(units, executable_->kernels.size()));
+    blobs_.resize(units);
+    code_.resize(units);
+    auto& kernel = executable_->kernels[u];
+    kernel.device = units_[u].device;
+    if (units_[u].compiler->is_library()) kernel.library = units_[u].compiler;
+    kernel.entry = units_[u].entry;
+    kernel.provenance = units_[u].provenance;
+    kernel.candidate = units_[u].candidate_name;
+    kernel.tasks = made.tasks;
+    kernel.grain = made.grain;
+    kernel.workspace_bytes = made.workspace_bytes;
+    kernel.registers = made.registers;
+    kernel.spills = made.spills;
+    if (log::enabled("kernels"))
+      log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
+                                        loop::print(units_[u].group.kernel)));
+    if (!made.listing.empty() && log::enabled("output_code")) log::write("output_code", made.listing);
+    if (options_.observation) observe_kernel(u, made);
+    code_[u] = std::move(made.listing);
+    blobs_[u] = std::move(made.blob);
+  }
+
+  /// Compiles those units again whose code is from the cache and cannot be loaded: an entry's hash says that it is what was
+  /// written, not that it is code. Whether there were any.
+  Result<bool> compile_unloadable_anew() {
+    bool any = false;
+    for (size_t u = 0; u < kept_.size(); ++u) {
+      if (kept_[u].empty()) continue;
+      Executable alone;
+      alone.devices = devices_;
+      alone.kernels = {executable_->kernels[u]};
+      const auto loaded = alone.load_code(std::span(&blobs_[u], 1));
+      if (loaded) continue;
+      any = true;
+      options_.cache->drop(kept_[u], "its code cannot be loaded: " + loaded.error().message());
+      FE_TRY(auto made, compile(units_[u]));
+      options_.cache->keep(kept_[u], made);
+      kept_[u].clear();
+      take(u, std::move(made));
+      ledger_.add({"kernel", units_[u].provenance, units_[u].candidate_name, "compiled anew", "damaged",
+                   units_[u].entry, static_cast<double>(blobs_[u].size())});
+    }
+    return any;
+  }
+
+  void observe_kernel(size_t u, const cache::CompiledKernel& made) {
+    const auto& unit = units_[u];
     observe::Kernel seen{unit.entry,
                          unit.provenance,
                          unit.candidate_name,
@@ -346,16 +479,19 @@ class Builder::Steps {
                          loop::print(unit.group.kernel),
                          made.listing,
                          made.registers,
-                         made.spills};
-    options_.observation->kernels.push_back(std::move(seen));
+                         made.spills,
+                         made.shared_bytes};
+    auto& kernels = options_.observation->kernels;
+    kernels.resize(std::max(u + 1, kernels.size()));
+    kernels[u] = std::move(seen);
   }
 
   /// Everything that the code depends on; empty where the cache is closed or the provider has no fingerprint.
   std::string cache_key(const Unit& unit) const {
     if (maker_.empty() || unit.compiler->target_key.empty()) return {};
     const std::string_view kernel(reinterpret_cast<const char*>(unit.bytes.data()), unit.bytes.size());
-    return hash128({maker_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
-                    unit.candidate_name, kernel});
+    return sha256({maker_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
+                   unit.candidate_name, kernel});
   }
 
   /// An error of loading, with those who made what was loaded.
@@ -471,6 +607,7 @@ class Builder::Steps {
       }
       const auto& unit = units_[state.unit];
       launch.kernel = static_cast<uint32_t>(state.unit);
+      set_workspace(launch, g);
       for (size_t k = 0, b = 0; k < state.arguments.size(); ++k, ++b) {
         while (unit.group.kernel.buffers[b].kind == FE_BUFFER_LOCAL) ++b;
         const bool written = unit.group.kernel.buffers[b].kind == FE_BUFFER_OUTPUT;
@@ -498,6 +635,11 @@ class Builder::Steps {
                    static_cast<double>(mirrors.copies())});
   }
 
+  void set_workspace(Launch& launch, size_t g) const {
+    if (const auto found = workspace_at_.find(g); found != workspace_at_.end())
+      launch.workspace = found->second;
+  }
+
   Place reach(Mirrors& mirrors, uint32_t device, BufferId b, bool written, std::vector<Launch>& steps) {
     return mirrors.reach(device, b, place_of(b), written, steps);
   }
@@ -521,6 +663,7 @@ class Builder::Steps {
       blobs_.push_back(region.blob);
     }
     launch.kernel = static_cast<uint32_t>(found->second);
+    set_workspace(launch, g);
     for (size_t k = 0; k < groups_[g].arguments.size(); ++k)
       launch.arguments.push_back(
           reach(mirrors, region.device, groups_[g].arguments[k], k >= call.reads.size(), executable_->steps));
@@ -595,8 +738,10 @@ class Builder::Steps {
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
   std::map<std::pair<BufferId, size_t>, Place> packed_;
   std::map<BufferId, int64_t> arena_offset_;
+  std::map<size_t, int64_t> workspace_at_;  // by group, where it is in the arena
   std::string plan_text_;
   std::vector<std::string> blobs_;
+  std::vector<std::string> kept_;  // by unit: its key, where the code is from the cache
   std::vector<std::string> code_;  // as the provider shows it, by unit
 };
 
@@ -607,8 +752,8 @@ Builder::Builder(const Schedule& schedule, const Devices& devices, const place::
 Builder::~Builder() = default;
 Result<void> Builder::select() { return steps_->select(); }
 Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }
-void Builder::plan() { steps_->plan(); }
 Result<void> Builder::emit() { return steps_->emit(); }
+void Builder::plan() { steps_->plan(); }
 Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
 std::string Builder::text() const { return steps_->text(); }
 std::string Builder::code() const { return steps_->code(); }

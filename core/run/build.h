@@ -10,6 +10,7 @@
 #include "core/place/place.h"
 #include "core/place/region.h"
 #include "core/run/executable.h"
+#include "core/schedule/memory.h"
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
 
@@ -32,15 +33,16 @@ struct BuildOptions {
   bool load = true;  ///< else link() gives the code with the executable, for another machine
   tune::Decisions* decisions =
       nullptr;  ///< where not null: decides before costs do, and is told what was taken; outlives the build
+  schedule::MemoryLimit memory{};  ///< of the plan; its workers are those of the build
 };
 
-/// From schedule to executable, in steps: select, plan, emit, link, each once and in this order. What it is made from outlives
+/// From schedule to executable, in steps: select, emit, plan, link, each once and in this order. What it is made from outlives
 /// it.
 class Builder {
  public:
   /// `regions`: by their numbers in calls.
   /// A provider that fails and whose plugin has on_error = "skip" goes to `refusals`, and so does what could not be compiled where
-  /// another device or provider is behind it, with ledger records: where emit() or link() added any, all is to be placed again.
+  /// another device or provider is behind it, with ledger records: where emit(), plan() or link() added any, all is to be placed again.
   Builder(const schedule::Schedule& schedule, const Devices& devices, const place::Placement& placement,
           const std::vector<place::Region>& regions, const BuildOptions& options, place::Refusals& refusals,
           Ledger& ledger);
@@ -53,10 +55,11 @@ class Builder {
   Result<void> select();
   /// The same for one kernel that is of no group; instead of select(). Packings that it has are asked for anew.
   Result<void> select(const loop::Kernel& kernel);
-  /// Gives each buffer that lives between kernels its place in the arena.
-  void plan();
   /// Compiles the kernels, in parallel. FE-K22, FE-P67.
   Result<void> emit();
+  /// Gives each buffer that lives between kernels its place in the arena, and the workspaces of kernels that emit() has made theirs.
+  /// A candidate whose workspace takes the arena above BuildOptions::memory is refused, with a ledger record, where there is another.
+  void plan();
   /// The launches, loaded where BuildOptions::load says so. FE-D codes. Null where a provider was dropped whose code cannot be loaded.
   Result<std::shared_ptr<Executable>> link();
   /// A listing of what was selected and planned; before link.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <filesystem>
+#include <ranges>
 #include <set>
 
 #include "core/plugin/serial.h"
@@ -225,6 +226,28 @@ Result<void> Device::open_targets(const plugin::Registry& registry) {
   std::reverse(compilers.begin(), compilers.end());
   std::stable_partition(compilers.begin(), compilers.end(),
                         [](const Compiler& c) { return c.takes_kernels() && !c.is_library(); });
+  return find_numbers();
+}
+
+Result<void> Device::find_numbers() {
+  // The first one's count most: they are stated last.
+  for (const auto& compiler : std::views::reverse(generators())) {
+    auto stated = abi::read(compiler.target.numbers);
+    stated.local_bytes = 0;
+    if (auto done = state(numbers, stated); !done)
+      return core::at(compiler.plugin->id,
+                      error(FE_EINTERNAL, "FE-P69", "provider '{}': {}", compiler.id, done.error().text));
+  }
+  // Whichever takes a kernel has room for what is local to it.
+  const auto local = std::ranges::find(number_table, &TargetNumbers::local_bytes, &Number::value);
+  if (const auto least = std::ranges::min_element(
+          generators(), {}, [](const Compiler& compiler) { return compiler.target.local_bytes; });
+      least != generators().end())
+    numbers.set(static_cast<size_t>(local - number_table.begin()), least->target.local_bytes, Source::stated);
+  if (const auto measured = load_measured(kind, description))
+    for (size_t k = 0; k < number_table.size(); ++k)
+      if (const int64_t value = (*measured).*number_table[k].stated; value != 0)
+        numbers.set(k, value, Source::measured);
   return {};
 }
 
@@ -291,6 +314,18 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
                                                     : "does not reach the host's memory",
                           names));
   return devices;
+}
+
+TargetNumbers numbers_of(const Devices& devices) {
+  std::optional<TargetNumbers> result;
+  for (const auto& device : devices) {
+    if (device->generators().empty()) continue;
+    const auto& numbers = device->numbers.values;
+    if (!result) result = numbers;
+    result->local_bytes = std::min(result->local_bytes, numbers.local_bytes);
+    if (result->activations == schedule::Activations::any) result->activations = numbers.activations;
+  }
+  return result.value_or(TargetNumbers());
 }
 
 Result<void> check_devices(const std::string& names, const plugin::Registry& registry) {

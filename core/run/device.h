@@ -9,6 +9,7 @@
 
 #include "core/place/coverage.h"
 #include "core/plugin/registry.h"
+#include "core/run/numbers.h"
 
 namespace ferrite::core::run {
 
@@ -54,6 +55,8 @@ class Device {
   std::string kind;         ///< the runtime's id
   std::string description;  ///< bytes: what is compiled for
   std::string name;
+  SourcedNumbers
+      numbers;  ///< what the code generators state, over that what was measured; of the first that states it
 
   /// Why code that was compiled for this target does not run on the device, as the runtime says; empty where it does.
   std::string refusal(const std::string& target) const;
@@ -66,6 +69,7 @@ class Device {
  private:
   Device() = default;
   Result<void> open_targets(const plugin::Registry& registry);
+  Result<void> find_numbers();
 };
 
 /// The devices of a program, the preferred one first. Work goes to the first one that takes it; the last one takes the rest.
@@ -75,6 +79,10 @@ using Devices = std::vector<std::shared_ptr<Device>>;
 /// the host's memory. `target`: of the last one.
 Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry,
                              const std::string& target = {});
+
+/// The numbers by which decisions about a whole program are made: those of the first device that compiles loops. The least budget
+/// for local buffers of all holds, because statements are placed behind fusion, and the first wish for an order of activations.
+TargetNumbers numbers_of(const Devices& devices);
 
 /// Whether these are names of devices or the interpreter's: the errors of open_devices() without opening anything.
 Result<void> check_devices(const std::string& names, const plugin::Registry& registry);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
@@ -35,12 +36,17 @@ int64_t Executable::add_to_arena(uint32_t device, int64_t bytes) {
 
 Executable::~Executable() {
   for (const auto& block : persistent_) free(block.device, block.data);
+  unload_code();
+}
+
+void Executable::unload_code() {
   auto out = abi::sized<fe_none>();
-  for (const auto& kernel : kernels) {
-    if (!kernel.library || !kernel.function || !kernel.library->slots.exec_destroy) continue;
+  for (auto& kernel : kernels) {
+    void* function = std::exchange(kernel.function, nullptr);
+    if (!kernel.library || !function || !kernel.library->slots.exec_destroy) continue;
     abi::Call call;
     auto args = abi::sized<fe_exec_out>();
-    args.exec = kernel.function;
+    args.exec = function;
     plugin::invoke(*kernel.library->table, kernel.library->slots.exec_destroy, call, &args, &out);
   }
   for (size_t d = 0; d < modules_.size(); ++d) {
@@ -51,6 +57,7 @@ Executable::~Executable() {
     args.module = modules_[d];
     plugin::invoke(runtime, runtime.module_unload, call, &args, &out);
   }
+  modules_.clear();
 }
 
 Result<void*> Executable::alloc(uint32_t device, int64_t bytes) const {
@@ -83,29 +90,41 @@ void Executable::free(uint32_t device, void* data) const {
   plugin::invoke(runtime, runtime.free, call, &args, &out);
 }
 
-Executable::Context::Context(const Executable& executable) : executable_(executable) {
+int64_t Executable::behind_arena(uint32_t device) const {
+  const auto alignment = static_cast<int64_t>(devices[device]->alignment);
+  return (arena_bytes[device] + alignment - 1) / alignment * alignment;
+}
+
+Executable::Context::Context(const Executable& executable, std::span<const Launch> launches)
+    : executable_(executable), bytes_(executable.arena_bytes) {
   const auto take = [&](uint32_t device, int64_t bytes) -> void* {
     auto allocated = allocated_ ? executable.alloc(device, bytes) : Result<void*>(nullptr);
     if (allocated) return *allocated;
     allocated_ = std::move(allocated.error());
     return nullptr;
   };
+  for (const auto& launch : launches) {
+    if (launch.copy != no_copy || launch.call.function || launch.workspace >= 0) continue;
+    const auto& kernel = executable.kernels[launch.kernel];
+    if (kernel.workspace_bytes == 0) continue;
+    const int64_t end = executable.behind_arena(kernel.device) + kernel.workspace_bytes * executable.workers;
+    bytes_[kernel.device] = std::max(bytes_[kernel.device], end);
+  }
   for (uint32_t d = 0; d < executable.devices.size(); ++d) {
-    arenas_.push_back(take(d, executable.arena_bytes[d]));
-    workspaces_.push_back(take(d, executable.workspace_bytes_[d] * executable.workers));
+    arenas_.push_back(take(d, bytes_[d]));
     errors_.push_back(executable.devices[d]->host_memory ? nullptr : take(d, 2 * sizeof(int64_t)));
   }
 }
 
 Executable::Context::~Context() {
   for (uint32_t d = 0; d < arenas_.size(); ++d)
-    for (void* data : {arenas_[d], workspaces_[d], errors_[d]}) executable_.free(d, data);
+    for (void* data : {arenas_[d], errors_[d]}) executable_.free(d, data);
 }
 
 void Executable::Context::fill_arenas(std::byte value) {
   for (uint32_t d = 0; d < arenas_.size(); ++d)
     if (arenas_[d] && executable_.devices[d]->host_memory)
-      std::memset(arenas_[d], static_cast<int>(value), static_cast<size_t>(executable_.arena_bytes[d]));
+      std::memset(arenas_[d], static_cast<int>(value), static_cast<size_t>(bytes_[d]));
 }
 
 /// What a device's runtime launches, one module a device.
@@ -165,15 +184,22 @@ Result<void> Executable::load_libraries(std::span<const std::string> blobs) {
 }
 
 Result<void> Executable::load(std::span<const std::string> blobs) {
-  arena_bytes.resize(devices.size());
-  workspace_bytes_.resize(devices.size());
+  FE_CHECK(load_code(blobs));
+  return prepare();
+}
+
+Result<void> Executable::load_code(std::span<const std::string> blobs) {
   const auto begin = std::chrono::steady_clock::now();
-  FE_CHECK(load_modules(blobs));
-  FE_CHECK(load_libraries(blobs));
+  auto loaded = load_modules(blobs);
+  if (loaded) loaded = load_libraries(blobs);
+  if (!loaded) unload_code();
+  load_ms = milliseconds_since(begin);
+  return loaded;
+}
+
+Result<void> Executable::prepare() {
+  arena_bytes.resize(devices.size());
   const auto loaded = std::chrono::steady_clock::now();
-  load_ms = milliseconds_between(begin, loaded);
-  for (const auto& kernel : kernels)
-    workspace_bytes_[kernel.device] = std::max(workspace_bytes_[kernel.device], kernel.workspace_bytes);
   // Kernels may assume a buffer's alignment; a weight in a mapped file can lie anywhere.
   constexpr uintptr_t alignment = 64;
   aligned_constants_.resize(constants.size());
@@ -189,7 +215,7 @@ Result<void> Executable::load(std::span<const std::string> blobs) {
   for (auto& block : persistent_) {
     FE_TRY(block.data, alloc(block.device, std::max<int64_t>(block.bytes, 1)));
   }
-  Context context(*this);
+  const Context context(*this, init);
   FE_CHECK(context.allocated_);
   for (const auto& step : init) FE_CHECK(launch(step, {}, context));
   // Copies that only init read are not needed again.
@@ -242,7 +268,7 @@ Result<void> Executable::launch(const Launch& step, const Buffers& buffers, cons
   for (size_t k = 0; k < pointers.size(); ++k) pointers[k] = address(step.arguments[k], buffers, context);
   if (step.copy != no_copy)
     return copy(step.device, step.copy, pointers[1], pointers[0], step.arguments[0].bytes);
-  if (!step.call.function) return launch_kernel(kernels[step.kernel], pointers, context);
+  if (!step.call.function) return launch_kernel(step, pointers, context);
   abi::Call call;
   auto out = abi::sized<fe_none>();
   std::vector<fe_kernel_buffer> given;
@@ -257,8 +283,9 @@ Result<void> Executable::launch(const Launch& step, const Buffers& buffers, cons
   return {};
 }
 
-Result<void> Executable::launch_kernel(const CompiledKernel& kernel, std::span<void* const> pointers,
+Result<void> Executable::launch_kernel(const Launch& launch, std::span<void* const> pointers,
                                        const Context& context) const {
+  const auto& kernel = kernels[launch.kernel];
   const uint32_t d = kernel.device;
   int64_t error_words[2] = {0, 0};
   void* device_words = context.errors_[d];
@@ -271,7 +298,9 @@ Result<void> Executable::launch_kernel(const CompiledKernel& kernel, std::span<v
   args.buffer_count = pointers.size();
   args.tasks = kernel.tasks;
   args.grain = kernel.grain;
-  args.workspace = context.workspaces_[d];
+  if (kernel.workspace_bytes > 0)
+    args.workspace =
+        static_cast<char*>(context.arenas_[d]) + (launch.workspace < 0 ? behind_arena(d) : launch.workspace);
   args.workspace_bytes = kernel.workspace_bytes;
   args.workers = workers;
   args.error = device_words ? static_cast<int64_t*>(device_words) : error_words;

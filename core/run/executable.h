@@ -34,8 +34,9 @@ struct Launch {
   uint32_t device = 0;      ///< of a copy: whose runtime makes it
   uint32_t copy = no_copy;  ///< FE_COPY_*: from the first argument to the second one
   std::vector<Place> arguments;
-  std::string provenance;                  ///< model nodes; of a copy: empty
-  loop::CallInfo call;                     ///< function != null: an opaque kernel
+  int64_t workspace = -1;  ///< offset in the arena of the kernel's device; negative: behind the arena
+  std::string provenance;  ///< model nodes; of a copy: empty
+  loop::CallInfo call;     ///< function != null: an opaque kernel
   std::vector<fe_tensor_type> call_types;  ///< one an argument of a call; dims point into call_dims
   std::vector<std::vector<int64_t>> call_dims;
 };
@@ -82,7 +83,7 @@ class Executable {
       output_places;  ///< where each output lies after the run; another place than its own: copied
   std::vector<loop::Constant> constants;
   Devices devices;                   ///< the last one's memory is the home of buffers
-  std::vector<int64_t> arena_bytes;  ///< by device
+  std::vector<int64_t> arena_bytes;  ///< by device, with the workspaces that lie in them
   int64_t workers = 1;
   std::vector<std::string> code;  ///< by kernel, where it is to be loaded elsewhere
 
@@ -98,13 +99,17 @@ class Executable {
   int64_t add_to_arena(uint32_t device, int64_t bytes);
   uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
 
-  /// Loads modules, allocates what persists, runs init once. FE-D codes.
+  /// load_code(), then prepare(). FE-D codes.
   Result<void> load(std::span<const std::string> blobs);
+  /// Puts the kernels' code into memory; where it fails nothing is loaded, and it may be called again.
+  Result<void> load_code(std::span<const std::string> blobs);
+  /// Allocates what persists and runs init once; behind load_code().
+  Result<void> prepare();
 
-  /// Arena and workspace of runs; one a thread.
+  /// Arenas of runs, and the workspaces behind them; one a thread.
   class Context {
    public:
-    explicit Context(const Executable& executable);
+    explicit Context(const Executable& executable) : Context(executable, executable.steps) {}
     ~Context();
     Context(const Context&) = delete;
 
@@ -119,10 +124,14 @@ class Executable {
 
    private:
     friend class Executable;
+    /// For these launches of the program.
+    Context(const Executable& executable, std::span<const Launch> launches);
+
     const Executable& executable_;
     Result<void> allocated_;
-    std::vector<void*> arenas_, workspaces_;  ///< by device
-    std::vector<void*> errors_;               ///< by device: null where it writes the host's memory
+    std::vector<int64_t> bytes_;  ///< by device: of the arena and the workspaces behind it
+    std::vector<void*> arenas_;   ///< by device
+    std::vector<void*> errors_;   ///< by device: null where it writes the host's memory
     std::optional<std::vector<LaunchTime>> times_;
   };
 
@@ -139,19 +148,21 @@ class Executable {
   };
   Result<void> launch(const Launch& launch, const Buffers& buffers, const Context& context) const;
   Result<void> copy(uint32_t device, uint32_t direction, void* to, const void* from, int64_t bytes) const;
-  Result<void> launch_kernel(const CompiledKernel& kernel, std::span<void* const> pointers,
+  Result<void> launch_kernel(const Launch& launch, std::span<void* const> pointers,
                              const Context& context) const;
+  /// Where workspaces begin that do not lie in the arena of the device.
+  int64_t behind_arena(uint32_t device) const;
   void* address(const Place& place, const Buffers& buffers, const Context& context) const;
   /// Null for no bytes. FE-D03 no memory, FE-P66 memory that is not aligned as the device says.
   Result<void*> alloc(uint32_t device, int64_t bytes) const;
   void free(uint32_t device, void* data) const;
+  void unload_code();
   Result<void> load_modules(std::span<const std::string> blobs);
   Result<void> load_libraries(std::span<const std::string> blobs);
 
   std::vector<Persistent> persistent_;
   std::vector<void*> modules_;  ///< by device
   std::vector<std::vector<std::byte>> aligned_constants_;
-  std::vector<int64_t> workspace_bytes_;  ///< by device, of one worker
 };
 
 }  // namespace ferrite::core::run

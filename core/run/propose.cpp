@@ -70,13 +70,4 @@ Result<std::vector<Proposal>> propose_whole(const Compiler& compiler, const loop
   return proposals;
 }
 
-std::string unfit(const fe_compile_out& compiled) {
-  constexpr int64_t most_workspace = int64_t{1} << 40;  // a worker; their sum must not overflow
-  if (compiled.tasks >= 0 && compiled.grain >= 0 && compiled.workspace_bytes >= 0 &&
-      compiled.workspace_bytes <= most_workspace)
-    return {};
-  return fmt::format("the kernel is said to have {} tasks, a grain of {} and {} bytes of workspace",
-                     compiled.tasks, compiled.grain, compiled.workspace_bytes);
-}
-
 }  // namespace ferrite::core::run

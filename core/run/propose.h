@@ -33,8 +33,4 @@ Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const 
 Result<std::vector<Proposal>> propose_whole(const Compiler& compiler, const loop::Kernel& kernel,
                                             std::string& declined);
 
-/// Why what a provider says of a compiled kernel cannot be: negative tasks, grain or workspace, or more workspace than there is.
-/// Empty where it can.
-std::string unfit(const fe_compile_out& compiled);
-
 }  // namespace ferrite::core::run

@@ -94,7 +94,7 @@ Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
   const auto decided =
       decisions ? decisions->find(tune::Kind::kernel, device.kind, unit.entry) : std::nullopt;
   if (decisions && decisions->is_locked() && !decided) return tune::not_locked(*decisions, unit.entry);
-  std::optional<Offer> best, wanted;
+  std::optional<Offer> best, wanted, refused;
   size_t candidates = 0;
   std::string reasons;
   const auto decline = [&](const std::string& reason) { reasons += (reasons.empty() ? "" : "; ") + reason; };
@@ -120,16 +120,20 @@ Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
     for (auto& proposal : *proposals) {
       if (proposal.covered < statements) continue;
       ++candidates;
-      if (decided && decided->provider == compiler.id && decided->candidate == proposal.name)
+      if (decided && decided->provider == compiler.id && decided->candidate == proposal.name &&
+          (decisions->is_locked() || !refusals_.candidates.contains({&compiler, unit.entry, proposal.id})))
         wanted = Offer{&compiler, proposal, *form, 0, decided};
-      if (best && best->proposal.cost <= proposal.cost) continue;
-      best = Offer{&compiler, std::move(proposal), *form, 0, {}};
+      // One that takes too much memory is taken where there is no other.
+      auto& to = refusals_.candidates.contains({&compiler, unit.entry, proposal.id}) ? refused : best;
+      if (to && to->proposal.cost <= proposal.cost) continue;
+      to = Offer{&compiler, std::move(proposal), *form, 0, {}};
     }
   }
   if (decided && !wanted && decisions->is_locked())
     return tune::no_candidate(*decisions, *decided, unit.entry,
                               reasons.empty() ? "is not proposed" : "is not proposed: " + reasons);
   if (wanted) best = std::move(wanted);
+  if (!best) best = std::move(refused);
   if (best) {
     best->candidates = candidates;
     return std::move(*best);
@@ -153,6 +157,7 @@ Result<std::vector<size_t>> Units::choose(const Declined& declined) {
     const auto entry = units_[u].entry;
     auto& unit = units_[u] = std::move(offer->form);
     unit.compiler = offer->compiler;
+    unit.asked = entry;
     unit.candidate = offer->proposal.id;
     if (u >= kernels) continue;
     unit.candidate_name = offer->proposal.name;

@@ -22,6 +22,7 @@ struct Unit {
   schedule::GroupKernel group;   ///< of the first group that has it
   std::vector<std::byte> bytes;  ///< flat, operand layouts in place
   std::string entry;
+  std::string asked;  ///< the entry that it had when candidates were asked for
   std::string provenance;
   uint32_t device = 0;
   const Compiler* compiler = nullptr;  ///< who compiles it; null: a code generator, until one is chosen

@@ -8,21 +8,6 @@
 namespace ferrite::core::schedule {
 namespace {
 
-int64_t points(const Statement& statement) {
-  int64_t points = 1;
-  for (const auto& var : statement.vars) points *= std::max<int64_t>(1, var.extent);
-  return points;
-}
-
-/// Whether the statement comes back to the same elements: a loop of more than one iteration does not move it.
-bool repeats(const LoopProgram& program, const Statement& statement, std::span<const index::Expr> at) {
-  return std::ranges::any_of(statement.vars, [&](const Var& var) {
-    return var.kind == VarKind::parallel && var.extent > 1 && std::ranges::none_of(at, [&](index::Expr expr) {
-             return program.pool.depends_on(expr, var.symbol);
-           });
-  });
-}
-
 size_t position(const Statement& statement, index::Symbol symbol) {
   return static_cast<size_t>(std::ranges::find(statement.vars, symbol, &Var::symbol) -
                              statement.vars.begin());
@@ -38,13 +23,6 @@ bool same_loops(const Statement& first, const index::Affine& a, const Statement&
                     position(first, term.first) == position(second, other.first);
            });
          });
-}
-
-/// Whether a dim is addressed by the same loop, or none, and so many elements further.
-bool shifted(const LoopProgram& program, const Statement& first, index::Expr x, const Statement& second,
-             index::Expr y) {
-  const auto a = program.pool.affine(x), b = program.pool.affine(y);
-  return a.constant != b.constant && same_loops(first, a, second, b);
 }
 
 /// Whether a dim is addressed by the same sum of several loops, each point of which has an element of its own.
@@ -139,20 +117,6 @@ uint32_t common_loops(const LoopProgram& program, uint32_t x, uint32_t y, uint32
         shared = std::min(shared, aligned(program, second, store.index, first, op.index, shared));
   }
   return shared;
-}
-
-std::string mismatch(const LoopProgram& program, uint32_t first, uint32_t second, BufferId storage) {
-  const auto& x = program.statements[first];
-  const auto& y = program.statements[second];
-  const auto from = storage == none ? std::span<const index::Expr>() : address(program, x, storage);
-  const auto to = storage == none ? std::span<const index::Expr>() : address(program, y, storage);
-  if (points(x) != points(y))
-    return !from.empty() && !to.empty() && (repeats(program, x, from) || repeats(program, y, to))
-               ? "broadcast"
-               : "different element count";
-  for (size_t d = 0; d < from.size() && d < to.size(); ++d)
-    if (shifted(program, x, from[d], y, to[d])) return "different offset";
-  return std::string(other_order);
 }
 
 }  // namespace ferrite::core::schedule

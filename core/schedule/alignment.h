@@ -3,8 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/schedule/schedule.h"
@@ -28,12 +26,5 @@ uint32_t aligned(const LoopProgram& program, const Statement& writer, std::span<
 std::vector<Var> order_like(const LoopProgram& program, const Statement& map,
                             std::span<const index::Expr> mine, const Statement& other,
                             std::span<const index::Expr> its);
-
-/// The category of a refusal that an order of loops like the other's may take back.
-constexpr std::string_view other_order = "different loop order";
-
-/// Why statements that touch `storage` have no loops in common, as a category of the ledger: "broadcast", "different element
-/// count", "different offset" or other_order; without a storage (none) by their loops alone.
-std::string mismatch(const LoopProgram& program, uint32_t first, uint32_t second, BufferId storage);
 
 }  // namespace ferrite::core::schedule

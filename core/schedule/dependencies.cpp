@@ -34,9 +34,10 @@ Dependencies Dependencies::of(const LoopProgram& program) {
     for (BufferId b : statement.call.writes) add_once(d.writes[s], program.storage(b));
 
     auto order = [&](uint32_t earlier) {
-      if (earlier == s) return;
-      add_once(d.before[s], earlier);
-      add_once(d.after[earlier], s);
+      auto& after = d.after[earlier];
+      if (earlier == s || (!after.empty() && after.back() == s)) return;
+      d.before[s].push_back(earlier);
+      after.push_back(s);
     };
     for (BufferId b : d.reads[s])
       for (uint32_t writer : d.writers[b]) order(writer);
@@ -44,8 +45,8 @@ Dependencies Dependencies::of(const LoopProgram& program) {
       for (uint32_t writer : d.writers[b]) order(writer);
       for (uint32_t reader : d.readers[b]) order(reader);
     }
-    for (BufferId b : d.reads[s]) add_once(d.readers[b], s);
-    for (BufferId b : d.writes[s]) add_once(d.writers[b], s);
+    for (BufferId b : d.reads[s]) d.readers[b].push_back(s);
+    for (BufferId b : d.writes[s]) d.writers[b].push_back(s);
   }
   return d;
 }

@@ -10,7 +10,9 @@
 #include "core/schedule/advisor.h"
 #include "core/schedule/alignment.h"
 #include "core/schedule/group_kernel.h"
+#include "core/schedule/mismatch.h"
 #include "core/schedule/prologue.h"
+#include "core/schedule/row_products.h"
 #include "core/schedule/split.h"
 #include "core/schedule/traffic.h"
 
@@ -21,11 +23,6 @@ namespace {
 constexpr size_t most_neighbours = 4;
 /// Side by side, statements whose inner loops are shorter than this lose more by being cut into rows than they read twice.
 constexpr int64_t least_row = 64;
-/// Rows of products that a code generator has at a time at least, so that each column serves several; and fewer of them than these
-/// are done sooner by kernels of their own.
-constexpr int64_t rows_at_a_time = 8, least_rows = 24;
-/// What those columns may take, for each byte that may lie between the parts of an iteration.
-constexpr int64_t columns_for_local = 4;
 
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
 using Edge = FusionPair;
@@ -62,7 +59,8 @@ class Fuser {
         advisor_(advisor),
         deps_(Dependencies::of(program)),
         outputs_(storages(program, program.outputs)),
-        constant_(constant_statements(program, deps_)) {
+        constant_(constant_statements(program, deps_)),
+        row_products_(program, deps_, constant_, limits) {
     groups_.resize(program.statements.size());
     group_of_.resize(program.statements.size());
     position_.resize(program.statements.size());
@@ -132,14 +130,14 @@ class Fuser {
     uint32_t a = group_of_[edge.first], b = group_of_[edge.second];
     if (a == b) return;
     if (groups_[a].statements[0] > groups_[b].statements[0]) std::swap(a, b);
-    if (deferring_ && rows_of_products(edge, a, b) > 0) {
+    if (deferring_ && rows_of_products(edge, a, b).is) {
       deferred_.push_back(edge);
       return;
     }
     std::string text;
     uint32_t shared = 0;
     std::string category = refusal(edge, a, b, shared, text);
-    if (category == other_order && edge.buffer != none && does(Feature::reorder))
+    if (category == category::loop_order && edge.buffer != none && does(Feature::reorder))
       category = reorder(edge, a, b, shared, text, std::move(category));
     // What is a map yet may be in a group of rows by then.
     if (deferring_ && !category.empty() && !edge.reads && edge.buffer != none &&
@@ -185,25 +183,24 @@ class Fuser {
     const auto &map = groups_[a], &product = groups_[b];
     if (is_forbidden(map, product)) {
       text = "a pass forbade it";
-      return "forbidden";
+      return std::string(category::forbidden);
     }
     if (map.statements.size() > 1) {
       text = "a contraction only takes what follows it, and what is a kernel of its own";
-      return "not a memory dependency";
+      return std::string(category::no_dependency);
     }
     if (product.statements[0] != edge.second || contractions(product.statements).size() > 1) {
       text = "the contraction works on rows of products";
-      return "not a memory dependency";
+      return std::string(category::no_dependency);
     }
     if (path_around(map, product)) {
       text = "another kernel stands between them";
-      return "cycle";
+      return std::string(category::cycle);
     }
-    const auto refusal =
-        schedule::prologue_refusal(program_, deps_, edge.first, edge.second, edge.buffer, limits_,
-                                   constant_[edge.first] && !constant_[edge.second]);
+    const auto refusal = schedule::prologue_refusal(program_, deps_, edge.first, edge.second, edge.buffer,
+                                                    constant_[edge.first] && !constant_[edge.second]);
     text = refusal.text;
-    if (!refusal.category.empty() && refusal.category != "cost") return refusal.category;
+    if (!refusal.category.empty() && refusal.category != category::cost) return std::string(refusal.category);
     return advised(edge, {map, product, product.shared, refusal.category.empty()}, text);
   }
 
@@ -227,7 +224,7 @@ class Fuser {
         return {};
       }
       std::swap(map.vars, order);
-      if (refused == other_order) continue;
+      if (refused == category::loop_order) continue;
       category = std::move(refused);
       text = std::move(why);
     }
@@ -239,12 +236,13 @@ class Fuser {
     int64_t bytes = 0;
     for (const auto* group : {&first, &second})
       bytes += traffic(program_, group->statements, group->shared,
-                       group->statements.size() == 1 || is_one_nest(group->statements, group->shared));
+                       group->statements.size() == 1 || is_one_nest(group->statements, group->shared),
+                       limits_.target.uncoalesced);
     return bytes;
   }
   int64_t moved_bytes(const Group& first, const Group& second, uint32_t shared) const {
     const auto all = members(first, second);
-    return traffic(program_, all, shared, is_one_nest(all, shared));
+    return traffic(program_, all, shared, is_one_nest(all, shared), limits_.target.uncoalesced);
   }
 
   static std::vector<uint32_t> members(const Group& first, const Group& second) {
@@ -262,7 +260,7 @@ class Fuser {
       int64_t rows = 1;
       const auto& vars = program_.statements[edge.first].vars;
       for (uint32_t k = 0; k < shared; ++k) rows *= std::max<int64_t>(1, vars[k].extent);
-      if (edge.bytes / rows > limits_.local_bytes)
+      if (edge.bytes / rows > limits_.target.local_bytes)
         return fmt::format("{} bytes that both read in one iteration", edge.bytes / rows);
       for (uint32_t s : all) {
         const auto& statement = program_.statements[s];
@@ -289,10 +287,10 @@ class Fuser {
     const auto& first = groups_[a];
     const auto& second = groups_[b];
     text = dearer(edge, first, second, shared);
-    if (!text.empty() && !advisor_) return "cost";
+    if (!text.empty() && !advisor_) return std::string(category::cost);
     if (path_around(first, second)) {
       text = "another kernel stands between them";
-      return "cycle";
+      return std::string(category::cycle);
     }
     return advised(edge, {first, second, shared, text.empty()}, text);
   }
@@ -305,10 +303,34 @@ class Fuser {
         const bool fuse = advice.verdict == FusionAdvisor::Verdict::fuse;
         text = fmt::format("{} {} it{}{}", advice.by, fuse ? "wants" : "refuses",
                            text.empty() ? "" : "; by cost: ", text);
-        return fuse ? "" : "policy";
+        return std::string(fuse ? "" : category::policy);
       }
     }
-    return text.empty() ? "" : "cost";
+    return std::string(text.empty() ? "" : category::cost);
+  }
+
+  /// The category of loops that are not alike, which `text` is told more about: around the buffer of the pair, around another one
+  /// that statements of both groups touch, or by the loops alone.
+  std::string difference(const Edge& edge, const Group& first, const Group& second, std::string& text) const {
+    Refusal found;
+    if (edge.buffer != none) found = mismatch(program_, edge.first, edge.second, edge.buffer);
+    const auto look = [&](auto&& compare) {
+      for (const uint32_t x : first.statements)
+        for (const uint32_t y : second.statements)
+          if (found.category.empty()) compare(x, y);
+    };
+    look([&](uint32_t x, uint32_t y) {
+      for (const auto* list : {&deps_.reads[x], &deps_.writes[x]})
+        for (const BufferId b : *list)
+          if (found.category.empty() &&
+              (std::ranges::count(deps_.writes[y], b) > 0 ||
+               (list == &deps_.writes[x] && std::ranges::count(deps_.reads[y], b) > 0)))
+            found = mismatch(program_, x, y, b);
+    });
+    look([&](uint32_t x, uint32_t y) { found = mismatch(program_, x, y); });
+    if (found.category.empty()) found.category = category::unknown;
+    if (!found.text.empty()) text += ": " + found.text;
+    return std::string(found.category);
   }
 
   bool is_forbidden(const Group& first, const Group& second) const {
@@ -324,11 +346,11 @@ class Fuser {
     const auto& second = groups_[b];
     if (is_forbidden(first, second)) {
       text = "a pass forbade it";
-      return "forbidden";
+      return std::string(category::forbidden);
     }
     if (first.statements.size() + second.statements.size() > limits_.most_statements) {
       text = fmt::format("more than {} statements", limits_.most_statements);
-      return "size limit";
+      return std::string(category::size_limit);
     }
     bool contract = false;
     for (uint32_t s : members(first, second)) {
@@ -336,45 +358,52 @@ class Fuser {
       if (statement.kind == FE_STATEMENT_CALL || statement.kind == FE_STATEMENT_SCATTER ||
           statement.kind == FE_STATEMENT_SERIAL) {
         text = "a scatter, a serial loop or an opaque call is a kernel of its own";
-        return "not a memory dependency";
+        return std::string(category::no_dependency);
       }
       contract = contract || statement.kind == FE_STATEMENT_CONTRACT;
     }
-    if ((shared = rows_of_products(edge, a, b)) > 0) return {};
+    shared = shared_loops(first, second);
+    if (contract) {
+      const auto rows = rows_of_products(edge, a, b);
+      if (rows.is) return {};
+      if (!rows.category.empty()) {
+        text = rows.text;
+        return rows.category;
+      }
+    }
     if (contract && contractions(members(first, second)) != std::vector{first.statements[0]}) {
       text = "a contraction only takes what follows it";
-      return "not a memory dependency";
+      return std::string(category::no_dependency);
     }
-    shared = shared_loops(first, second);
     if (edge.reads) {
       shared = std::min(shared, walked_alike(edge, shared));
       if (contract) {
         text = "a contraction takes nothing beside it";
-        return "not a memory dependency";
+        return std::string(category::no_dependency);
       }
     }
     // Where neither has a loop there is one iteration, and they are in it. Maps may run inside of a whole reduction.
     if (shared == 0 && (first.shared > 0 || second.shared > 0) && !inside_whole_reduction(first, second)) {
       text = "the loops around the shared buffer differ";
-      return mismatch(program_, edge.first, edge.second, edge.buffer);
+      return difference(edge, first, second, text);
     }
     if (contract) {
       const auto& product = program_.statements[first.statements[0]];
       if (shared != product.parallel_count()) {
         text = "not all loops of the contraction are shared";
-        return mismatch(program_, edge.first, edge.second, edge.buffer);
+        return difference(edge, first, second, text);
       }
       for (uint32_t s : members(first, second))
         if (s != first.statements[0] && (program_.statements[s].kind != FE_STATEMENT_MAP ||
                                          program_.statements[s].vars.size() != shared)) {
           text = "an epilogue has the loops of its contraction";
-          return "different element count";
+          return std::string(category::element_count);
         }
     }
     if (!contract && !is_one_nest(members(first, second), shared))
-      if (int64_t bytes = local_bytes(first, second, shared); bytes > limits_.local_bytes) {
+      if (int64_t bytes = local_bytes(first, second, shared); bytes > limits_.target.local_bytes) {
         text = fmt::format("{} bytes between the parts of one iteration", bytes);
-        return "cost";
+        return std::string(category::cost);
       }
     return {};
   }
@@ -394,67 +423,10 @@ class Fuser {
     return result;
   }
 
-  /// How many loops a kernel of both groups shares where it makes and takes rows of products, as attention does: scores, their
-  /// softmax, its product with the values. 0 where it is no such kernel.
-  uint32_t rows_of_products(const Edge& edge, uint32_t a, uint32_t b) const {
-    if (!does(Feature::rows_of_products)) return 0;
-    const auto all = members(groups_[a], groups_[b]);
-    const auto products = contractions(all);
-    if (products.empty() || edge.reads || edge.buffer == none) return 0;
-    const bool plain = std::ranges::all_of(all, [&](uint32_t s) {
-      const auto kind = program_.statements[s].kind;
-      return kind == FE_STATEMENT_CONTRACT || kind == FE_STATEMENT_MAP || kind == FE_STATEMENT_REDUCE;
-    });
-    const bool reduces = std::ranges::any_of(
-        all, [&](uint32_t s) { return program_.statements[s].kind == FE_STATEMENT_REDUCE; });
-    if (!plain || !reduces) return 0;
-    const uint32_t shared = shared_loops(groups_[a], groups_[b]);
-    if (!std::ranges::all_of(products, [&](uint32_t s) { return is_product_by_rows(s, shared); })) return 0;
-    int64_t points = 1;
-    for (uint32_t k = 0; k < shared; ++k) points *= program_.statements[all[0]].vars[k].extent;
-    const bool fits = local_bytes(groups_[a], groups_[b], shared) * rows_at_a_time <= limits_.local_bytes;
-    return points >= limits_.least_shared_points && fits ? shared : 0;
-  }
-
-  /// Whether a contraction inside of so many shared loops makes, along the last of them, rows that multiply the same columns, which
-  /// caches hold. Neither operand is a constant: those are better packed, for a kernel of their own. Convolutions have another way.
-  bool is_product_by_rows(uint32_t number, uint32_t shared) const {
-    const auto& product = program_.statements[number];
-    if (shared == 0 || product.parallel_count() <= shared || product.contract_kind == FE_CONTRACT_CONV)
-      return false;
-    const auto *row = &product.ops[product.contract_a], *column = &product.ops[product.contract_b];
-    const auto depends = [&](const BodyOp& load, const Var& var) {
-      return std::ranges::any_of(
-          load.index, [&](index::Expr expr) { return program_.pool.depends_on(expr, var.symbol); });
-    };
-    const auto& rows = product.vars[shared - 1];
-    if (!depends(*row, rows)) std::swap(row, column);
-    if (rows.extent < least_rows || !depends(*row, rows) || depends(*column, rows)) return false;
-    for (const auto* load : {row, column})
-      if (load->code != FE_OP_LOAD || is_constant(program_.storage(load->buffer))) return false;
-    int64_t points = 1, bytes = bits_of(column->dtype) / 8, columns = 1;
-    for (size_t k = 0; k < product.vars.size(); ++k) {
-      const auto& var = product.vars[k];
-      if (var.extent == 1 || k + 1 == shared) continue;
-      const bool of_row = depends(*row, var), of_column = depends(*column, var);
-      if (k + 1 < shared) {
-        points *= of_column ? var.extent : 1;  // points with the same columns are rows of one product
-      } else if (var.kind == VarKind::reduction) {
-        bytes *= of_column ? var.extent : 1;
-      } else if (of_row && !of_column) {
-        return false;  // rows beside the rows
-      } else {
-        bytes *= var.extent;
-        columns *= of_row ? 1 : var.extent;
-      }
-    }
-    return points > 1 && columns > 1 && bytes <= columns_for_local * limits_.local_bytes;
-  }
-
-  bool is_constant(BufferId storage) const {
-    return program_.buffers[storage].role == Role::constant ||
-           (!deps_.writers[storage].empty() &&
-            std::ranges::all_of(deps_.writers[storage], [&](uint32_t w) { return constant_[w]; }));
+  /// Whether a kernel of both groups makes and takes rows of products.
+  RowProducts::Answer rows_of_products(const Edge& edge, uint32_t a, uint32_t b) const {
+    if (!does(Feature::rows_of_products) || edge.reads || edge.buffer == none) return {};
+    return row_products_.ask(members(groups_[a], groups_[b]), shared_loops(groups_[a], groups_[b]));
   }
 
   /// Whether all but one statement are maps with the loops of that one, a reduction of everything that is done soon or divided among
@@ -466,7 +438,8 @@ class Fuser {
            std::ranges::all_of(
                std::span(all).first(all.size() - 1),
                [&](uint32_t s) { return is_prologue(program_, program_.statements[s], reduction); }) &&
-           (work(first) + work(second) <= limits_.small_work || parts_that_pay(program_, reduction) > 1);
+           (work(first) + work(second) <= limits_.target.small_work() ||
+            parts_that_pay(program_, reduction, limits_.target) > 1);
   }
 
   /// Why two groups that can be one are better apart; empty where they are not.
@@ -477,17 +450,17 @@ class Fuser {
       int64_t points = 1;
       const auto& vars = program_.statements[first.statements[0]].vars;
       for (uint32_t k = 0; k < shared; ++k) points *= vars[k].extent;
-      if (points < limits_.least_shared_points && work(first) + work(second) > limits_.small_work)
+      if (points < limits_.target.workers && work(first) + work(second) > limits_.target.small_work())
         return fmt::format("only {} iterations are shared", points);
     }
     if (edge.reads)
       if (auto text = useless(edge, first, second, shared); !text.empty()) return text;
     if (contract) return {};
     const int64_t apart = moved_bytes(first, second), together = moved_bytes(first, second, shared);
-    const bool small = !edge.reads && work(first) + work(second) <= limits_.small_work;
+    const bool small = !edge.reads && work(first) + work(second) <= limits_.target.small_work();
     if (edge.reads ? together >= apart : together > apart && !small)
       return fmt::format("{} bytes together, {} apart; those that no inner loop walks count {} times",
-                         together, apart, uncoalesced);
+                         together, apart, limits_.target.uncoalesced);
     return {};
   }
 
@@ -643,6 +616,7 @@ class Fuser {
   Dependencies deps_;
   const std::set<BufferId> outputs_;  ///< storages
   const std::vector<bool> constant_;  ///< by statement: reads constants only
+  const RowProducts row_products_;
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;
   bool deferring_ = true;  ///< rows of products wait

@@ -7,8 +7,12 @@
 namespace ferrite::core::schedule {
 namespace {
 
-constexpr size_t most_operations = 96;  // of a body that inlining makes
-constexpr size_t most_loads = 8;
+// Of a body that inlining makes: docs/architecture.md says what more of them cost.
+constexpr size_t most_operations = 96, most_loads = 8;
+// A value that is computed again so often from what it loads is better stored, whatever it costs.
+constexpr int64_t most_times = 4;
+// A statement picks few elements of a buffer that is so many times larger than what it makes.
+constexpr int64_t times_larger = 16;
 
 struct BodyCost {
   size_t prims = 0, expensive = 0, loads = 0, indirect = 0;
@@ -33,9 +37,10 @@ BodyCost cost_of(const LoopProgram& program, const Statement& statement) {
 
 class Inliner {
  public:
-  Inliner(LoopProgram& program, Ledger& ledger)
+  Inliner(LoopProgram& program, const TargetNumbers& target, Ledger& ledger)
       : program_(program),
         ledger_(ledger),
+        cheap_(static_cast<size_t>(target.operations_of_element())),
         deps_(Dependencies::of(program)),
         dropped_(program.statements.size()) {
     for (BufferId b : program.outputs) outputs_.insert(program.storage(b));
@@ -121,9 +126,10 @@ class Inliner {
       for (const auto& op : reader.ops)
         if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage) ++reads;
       bool recomputed = reader_points * reads > points;
-      if (recomputed && (cost.expensive > 0 || cost.prims > 2 || cost.loads > 1 || cost.indirect > 0))
+      if (recomputed && (cost.expensive > 0 || cost.prims > cheap_ || cost.loads > 1 || cost.indirect > 0))
         return false;
-      if (recomputed && reader_points * reads > 4 * points && cost.loads > 0 && cost.prims > 0) return false;
+      if (recomputed && reader_points * reads > most_times * points && cost.loads > 0 && cost.prims > 0)
+        return false;
     }
     if (view) return true;
     if (picks_few(producer, points)) return false;
@@ -131,7 +137,7 @@ class Inliner {
     if (cost.loads == 0 && cost.expensive == 0) return true;
     // Several readers: only where reading the inputs instead costs no more than reading the result would.
     // An index that is computed again is checked again: only where it serves many elements, as along a line of them.
-    bool small = cost.prims <= 2 && cost.expensive == 0 && readers.size() <= 3 &&
+    bool small = cost.prims <= cheap_ && cost.expensive == 0 && readers.size() <= 3 &&
                  (cost.indirect == 0 || cost.loaded_elements * 4 <= points);
     return small && cost.loaded_elements * 10 <= points * 12 && !could_be_epilogue(s);
   }
@@ -148,7 +154,7 @@ class Inliner {
     };
     return std::ranges::any_of(producer.ops, [&](const BodyOp& op) {
       return op.code == FE_OP_LOAD && !deps_.writers[program_.storage(op.buffer)].empty() &&
-             program_.buffers[op.buffer].elements() >= 16 * points && picked(op);
+             program_.buffers[op.buffer].elements() >= times_larger * points && picked(op);
     });
   }
 
@@ -198,6 +204,7 @@ class Inliner {
 
   LoopProgram& program_;
   Ledger& ledger_;
+  const size_t cheap_;  ///< operations that are computed again rather than that an element is moved
   Dependencies deps_;
   std::vector<bool> dropped_;
   std::set<BufferId> outputs_, versioned_;
@@ -205,6 +212,8 @@ class Inliner {
 
 }  // namespace
 
-void inline_producers(LoopProgram& program, Ledger& ledger) { Inliner(program, ledger).run(); }
+void inline_producers(LoopProgram& program, const TargetNumbers& target, Ledger& ledger) {
+  Inliner(program, target, ledger).run();
+}
 
 }  // namespace ferrite::core::schedule

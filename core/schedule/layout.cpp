@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -25,8 +26,9 @@ bool contains(std::span<const index::Symbol> symbols, index::Symbol symbol) {
 
 class LayoutChooser {
  public:
-  LayoutChooser(LoopProgram& program, Ledger& ledger)
+  LayoutChooser(LoopProgram& program, const TargetNumbers& target, Ledger& ledger)
       : program_(program),
+        target_(target),
         ledger_(ledger),
         inner_(program.buffers.size()),
         by_storage_(program.buffers.size()),
@@ -37,15 +39,18 @@ class LayoutChooser {
     find_free();
     for (uint32_t s = 0; s < program_.statements.size(); ++s) wish_of_convolution(s);
     spread();
+    keep_what_does_not_pay();
     std::vector<bool> touched(program_.statements.size());
     for (BufferId b = 0; b < program_.buffers.size(); ++b)
       if (inner_[b])
         for (size_t a : by_storage_[b]) touched[accesses_[a].statement] = true;
+    std::vector<Relayout> relayouts;
+    for (uint32_t s = 0; s < touched.size(); ++s)
+      if (touched[s]) add_relayouts(s, relayouts);
     move_dims();
     for (uint32_t s = 0; s < touched.size(); ++s)
       if (touched[s]) order_loops(program_.statements[s]);
-    for (uint32_t s = 0; s < touched.size(); ++s)
-      if (touched[s]) record_relayouts(s);
+    for (const auto& relayout : relayouts) record(relayout);
   }
 
  private:
@@ -136,6 +141,7 @@ class LayoutChooser {
       }
       return std::nullopt;
     };
+    convolutions_.push_back(s);
     if (const auto dim = channel_dim(data.index)) want(program_.storage(data.buffer), *dim);
     for (const auto& store : statement.stores)
       if (const auto dim = channel_dim(store.index)) want(program_.storage(store.buffer), *dim);
@@ -154,6 +160,75 @@ class LayoutChooser {
           for (size_t d = 0; d < accesses_[other].index->size(); ++d)
             if (symbols_of((*accesses_[other].index)[d]) == symbols) want(accesses_[other].storage, d);
       }
+    }
+  }
+
+  /// By storage, the least number of those that hang together with it: statements touch both with their channels innermost.
+  std::vector<BufferId> regions() const {
+    std::vector<BufferId> region(program_.buffers.size());
+    for (BufferId b = 0; b < region.size(); ++b) region[b] = b;
+    const auto root = [&](BufferId b) {
+      while (region[b] != b) b = region[b] = region[region[b]];
+      return b;
+    };
+    for (const auto& list : by_statement_) {
+      std::optional<BufferId> first;
+      for (size_t a : list) {
+        if (!inner_[accesses_[a].storage]) continue;
+        const BufferId here = root(accesses_[a].storage);
+        if (!first) first = here;
+        const BufferId there = root(*first);
+        region[std::max(here, there)] = std::min(here, there);
+      }
+    }
+    for (BufferId b = 0; b < region.size(); ++b) region[b] = root(b);
+    return region;
+  }
+
+  /// A region whose relayouts take longer than its convolutions gain keeps the order that it has. A convolution over channels that
+  /// lie apart is taken to last twice as long; a relayout reads and writes once more what it brings over.
+  void keep_what_does_not_pay() {
+    const auto region = regions();
+    struct Price {
+      double gain = 0, loss = 0;  ///< seconds of one worker
+      int64_t bytes = 0;
+      std::string names;
+    };
+    std::map<BufferId, Price> prices;
+    for (const uint32_t s : convolutions_)
+      for (size_t a : by_statement_[s]) {
+        const BufferId storage = accesses_[a].storage;
+        if (!inner_[storage]) continue;
+        const auto& statement = program_.statements[s];
+        auto& price = prices[region[storage]];
+        price.gain += 2 * static_cast<double>(statement.points(VarKind::parallel)) *
+                      static_cast<double>(statement.points(VarKind::reduction)) /
+                      static_cast<double>(target_.operations);
+        price.names += (price.names.empty() ? "" : ", ") + origin_names(statement);
+        break;  // what a statement touches is in one region
+      }
+    for (uint32_t s = 0; s < program_.statements.size(); ++s) {
+      std::vector<Relayout> relayouts;
+      add_relayouts(s, relayouts);
+      for (const auto& relayout : relayouts) {
+        auto& price = prices[region[relayout.moved]];
+        const int64_t bytes = program_.buffers[relayout.moved].bytes();
+        price.bytes += bytes;
+        price.loss += 2 * static_cast<double>(bytes) / static_cast<double>(target_.bandwidth);
+      }
+    }
+    for (const auto& [first, price] : prices) {
+      if (price.loss <= price.gain) continue;
+      for (BufferId b = 0; b < region.size(); ++b)
+        if (region[b] == first) inner_[b].reset();
+      ledger_.add({"layout",
+                   price.names,
+                   {},
+                   "kept",
+                   "cost",
+                   fmt::format("relayouts of {} bytes take {:.3g} us, channels last gains {:.3g} us",
+                               price.bytes, price.loss * 1e6, price.gain * 1e6),
+                   static_cast<double>(price.bytes)});
     }
   }
 
@@ -222,55 +297,74 @@ class LayoutChooser {
     std::ranges::stable_sort(vars, {}, place);
   }
 
-  /// A statement that reads in one order and writes in another brings its values from one to the other.
-  void record_relayouts(uint32_t s) {
+  /// A statement that reads in one order and writes in another, and so brings values from one to the other.
+  struct Relayout {
+    uint32_t statement;
+    BufferId settled, moved;  ///< storages: the one that keeps its order, and the one that does not
+    bool to_given;            ///< it reads the moved one
+  };
+  /// Of a statement, before dims are moved.
+  void add_relayouts(uint32_t s, std::vector<Relayout>& relayouts) const {
     const auto& statement = program_.statements[s];
+    if (statement.stores.empty()) return;
+    const auto& store = statement.stores[0];
+    const BufferId to = program_.storage(store.buffer);
     for (size_t a : by_statement_[s]) {
-      if (accesses_[a].store || statement.stores.empty()) continue;
-      const auto& store = statement.stores[0];
-      const BufferId from = accesses_[a].storage, to = program_.storage(store.buffer);
-      if (inner_[from].has_value() == inner_[to].has_value()) continue;
-      const auto& settled = inner_[from] ? program_.buffers[to] : program_.buffers[from];
-      const auto& moved = inner_[from] ? program_.buffers[from] : program_.buffers[to];
-      const auto longer = [](int64_t dim) { return dim > 1; };
-      if (settled.role == Role::constant || settled.elements() != moved.elements() ||
-          std::ranges::count_if(settled.dims, longer) < 2 || keeps_order(accesses_[a], store.index))
+      const auto& read = accesses_[a];
+      if (read.store || inner_[read.storage].has_value() == inner_[to].has_value()) continue;
+      const bool to_given = inner_[read.storage].has_value();
+      const BufferId settled = to_given ? to : read.storage, moved = to_given ? read.storage : to;
+      const auto& dims = program_.buffers[settled].dims;
+      if (program_.buffers[settled].role == Role::constant ||
+          program_.buffers[settled].elements() != program_.buffers[moved].elements() ||
+          std::ranges::count_if(dims, [](int64_t dim) { return dim > 1; }) < 2 ||
+          keeps_order(read, to, store.index))
         continue;
-      const char* why =
-          settled.role == Role::input    ? "an input has the layout of its caller"
-          : settled.role == Role::output ? "an output has the layout of its caller"
-          : program_.outputs.end() != std::ranges::find(program_.outputs, inner_[from] ? to : from)
-              ? "an output has the layout of its caller"
-              : "it is addressed by more than sums of loop variables, or shares no loop over "
-                "channels with what is stored channels last";
-      ledger_.add(
-          {"layout",
-           origin_names(statement),
-           fmt::format("{}x{}", name_of(settled.dtype), fmt::join(settled.dims, "x")),
-           "relayout",
-           {},
-           fmt::format("{} on the way: {}", inner_[from] ? "to the given order" : "to channels last", why),
-           static_cast<double>(settled.bytes())});
+      relayouts.push_back({s, settled, moved, to_given});
     }
   }
+  void record(const Relayout& relayout) {
+    const auto& settled = program_.buffers[relayout.settled];
+    const bool leaves = settled.role == Role::output ||
+                        std::ranges::find(program_.outputs, relayout.settled) != program_.outputs.end();
+    const char* why = settled.role == Role::input ? "an input has the layout of its caller"
+                      : leaves
+                          ? "an output has the layout of its caller"
+                          : "it is addressed by more than sums of loop variables, or shares no loop over "
+                            "channels with what is stored channels last";
+    ledger_.add(
+        {"layout",
+         origin_names(program_.statements[relayout.statement]),
+         fmt::format("{}x{}", name_of(settled.dtype), fmt::join(settled.dims, "x")),
+         "relayout",
+         {},
+         fmt::format("{} on the way: {}", relayout.to_given ? "to the given order" : "to channels last", why),
+         static_cast<double>(settled.bytes())});
+  }
 
-  /// Whether both sides are walked with the same variable innermost.
-  bool keeps_order(const Access& read, const std::vector<index::Expr>& stored) const {
-    return !read.index->empty() && !stored.empty() &&
-           symbols_of(read.index->back()) == symbols_of(stored.back());
+  /// Whether both sides are walked with the same variable innermost, once dims are moved.
+  bool keeps_order(const Access& read, BufferId to, const std::vector<index::Expr>& stored) const {
+    const auto last = [&](BufferId storage, const std::vector<index::Expr>& index) {
+      return symbols_of(index[inner_[storage].value_or(index.size() - 1)]);
+    };
+    return !read.index->empty() && !stored.empty() && last(read.storage, *read.index) == last(to, stored);
   }
 
   LoopProgram& program_;
+  const TargetNumbers& target_;
   Ledger& ledger_;
   std::vector<std::optional<size_t>> inner_;  ///< by storage: the dim that becomes the last
   std::vector<bool> free_;                    ///< by storage
   std::vector<Access> accesses_;
   std::vector<std::vector<size_t>> by_storage_, by_statement_;  ///< accesses
   std::deque<BufferId> pending_;
+  std::vector<uint32_t> convolutions_;  ///< statements that wish for an order
 };
 
 }  // namespace
 
-void choose_layouts(LoopProgram& program, Ledger& ledger) { LayoutChooser(program, ledger).run(); }
+void choose_layouts(LoopProgram& program, const TargetNumbers& target, Ledger& ledger) {
+  if (target.activations == Activations::channels_last) LayoutChooser(program, target, ledger).run();
+}
 
 }  // namespace ferrite::core::schedule

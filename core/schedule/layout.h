@@ -6,10 +6,11 @@
 
 namespace ferrite::core::schedule {
 
-/// Stores what convolutions read and write with the channels innermost, and everything that shares a loop over those channels
-/// with it, over the whole program; inputs, outputs, constants and what opaque kernels touch keep their order. The loops of each
+/// Where the target wants that, stores what convolutions read and write with the channels innermost, and everything that shares a
+/// loop over those channels with it, over the whole program; inputs, outputs, constants and what opaque kernels touch keep their order. The loops of each
 /// statement concerned follow what it stores. Each buffer whose order changes, and each statement that is left to bring values
-/// from one order to another, is a record of kind "layout".
-void choose_layouts(LoopProgram& program, Ledger& ledger);
+/// from one order to another, is a record of kind "layout". Where bringing values from one order to the other takes longer than the
+/// convolutions between gain by theirs, all that hangs together with them stays as it is, which is a record with category "cost".
+void choose_layouts(LoopProgram& program, const TargetNumbers& target, Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

@@ -2,6 +2,7 @@
 #include "core/schedule/memory.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <queue>
 
@@ -75,6 +76,19 @@ std::vector<int64_t> live_bytes(const Schedule& schedule, const Lives& lives) {
 
 int64_t peak(const std::vector<int64_t>& bytes) {
   return bytes.empty() ? 0 : *std::ranges::max_element(bytes);
+}
+
+/// Whether the statement only says where the elements of another buffer are found.
+bool is_view(const LoopProgram& program, const ProgramStatement& statement) {
+  if (statement.kind != FE_STATEMENT_MAP || statement.ops.size() != 1 || statement.stores.size() != 1)
+    return false;
+  const auto& load = statement.ops[0];
+  const auto& store = statement.stores[0];
+  int64_t points = 1;
+  for (const auto& var : statement.vars) points *= var.extent;
+  return load.code == FE_OP_LOAD && load.a == none && store.mask == none && store.mode == FE_STORE_SET &&
+         program.storage(load.buffer) != program.storage(store.buffer) &&
+         points == program.buffers[program.storage(store.buffer)].elements();
 }
 
 /// Groups that wait for each, and how many each waits for.
@@ -213,6 +227,48 @@ void take_place(LoopProgram& program, BufferId result, BufferId operand, uint32_
 }  // namespace
 
 std::vector<int64_t> live_bytes(const Schedule& schedule) { return live_bytes(schedule, Lives(schedule)); }
+
+int64_t op_by_op_bytes(const LoopProgram& program) {
+  std::vector<BufferId> root(program.buffers.size());
+  std::iota(root.begin(), root.end(), BufferId{0});
+  struct Life {
+    size_t first = SIZE_MAX, last = 0;
+  };
+  std::vector<Life> lives(program.buffers.size());
+  for (size_t s = 0; s < program.statements.size(); ++s) {
+    const auto& statement = program.statements[s];
+    if (is_view(program, statement))
+      root[program.storage(statement.stores[0].buffer)] = root[program.storage(statement.ops[0].buffer)];
+    const auto touch = [&](BufferId b) {
+      auto& life = lives[root[program.storage(b)]];
+      life.first = std::min(life.first, s);
+      life.last = s;
+    };
+    for (const auto& op : statement.ops)
+      if (op.code == FE_OP_LOAD) touch(op.buffer);
+    for (const auto& store : statement.stores) touch(store.buffer);
+    for (BufferId b : statement.call.reads) touch(b);
+    for (BufferId b : statement.call.writes) touch(b);
+  }
+  std::vector<int64_t> change(program.statements.size() + 1);
+  for (BufferId b = 0; b < lives.size(); ++b) {
+    if (program.buffers[b].role != Role::temporary || lives[b].first == SIZE_MAX) continue;
+    change[lives[b].first] += program.buffers[b].bytes();
+    change[lives[b].last + 1] -= program.buffers[b].bytes();
+  }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  return peak(change);
+}
+
+int64_t MemoryLimit::bytes(size_t buffers) const {
+  constexpr int64_t each_worker = 1 << 20, each_buffer = 64, all = 1 << 10;
+  if (!op_by_op) return std::numeric_limits<int64_t>::max();
+  return *op_by_op + each_worker * workers + each_buffer * static_cast<int64_t>(buffers) + all;
+}
+
+bool MemoryLimit::allows(int64_t workspace_bytes, int64_t live) const {
+  return workspace_bytes <= std::max<int64_t>(bytes(0) - live, 0) / workers;
+}
 
 void order_for_memory(Schedule& schedule) {
   const Lives lives(schedule);

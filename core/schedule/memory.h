@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/schedule/schedule.h"
@@ -12,6 +13,24 @@ namespace ferrite::core::schedule {
 /// Bytes of what lives between groups while each of them runs; results that the caller has memory for, inputs and constants are
 /// not counted.
 std::vector<int64_t> live_bytes(const Schedule& schedule);
+
+/// The most bytes that would live at a time if each statement of a program, as it is lowered, were a kernel of its own: with its
+/// result in memory of its own, from when it is made until nobody reads it any more. What only moves elements is a view there and
+/// costs nothing. Counted as in live_bytes().
+int64_t op_by_op_bytes(const LoopProgram& program);
+
+/// How much a run may have between its kernels, their workspaces included.
+struct MemoryLimit {
+  std::optional<int64_t> op_by_op;  ///< op_by_op_bytes(); none: it is not known, and nothing is too much
+  int64_t workers = 1;
+
+  /// For a plan of so many buffers: what op-by-op execution has; 64 bytes a buffer, which is what they are aligned to, and 1 KiB;
+  /// and for each worker 1 MiB, about what a core has near itself, because what runs op by op brings operands together too.
+  /// INT64_MAX where nothing is too much.
+  int64_t bytes(size_t buffers) const;
+  /// Whether a kernel may have a workspace of so many bytes for each worker, where so many live while it runs.
+  bool allows(int64_t workspace_bytes, int64_t live) const;
+};
 
 /// Brings the groups into an order of dependencies in which less lives at a time, where there is one: of those that may run next
 /// the one that frees most. Statements are numbered anew. Run before groups are placed.

@@ -126,6 +126,11 @@ bool drop_once(Schedule& schedule) {
       std::erase_if(statement.stores,
                     [&](const Store& store) { return loads[program.storage(store.buffer)] == 0; });
       remove_dead(program.pool, statement);
+      // What is left of a reduction may be what it was to reduce.
+      if (statement.kind == FE_STATEMENT_REDUCE && statement.reductions.empty()) {
+        statement.kind = FE_STATEMENT_MAP;
+        for (auto& var : statement.vars) var.kind = VarKind::parallel;
+      }
       return statement.stores.empty();
     });
     dropped = dropped || group.statements.size() != before;

@@ -13,9 +13,7 @@
 namespace ferrite::core::schedule {
 namespace {
 
-constexpr int64_t near_bytes = 128 << 10;  // of what a block touches: it is read again by each statement
-constexpr int64_t least_blocks = 16, least_rows = 4;
-constexpr int64_t least_saved = 256 << 10;  // bytes
+constexpr int64_t blocks_of_worker = 2, least_rows = 4;
 
 /// Turn this: reduction 0 = sum %a   and   reduction 0 = max %b, over the same loops
 /// into this: reduction 0 = sum %a; reduction 1 = max %b, in one statement
@@ -59,17 +57,11 @@ std::optional<size_t> dim_of(const LoopProgram& program, std::span<const index::
 /// One group along rows, and the reductions over the rows that may go into it.
 class Mixer {
  public:
-  explicit Mixer(Schedule& schedule) : schedule_(schedule), program_(schedule.program) {
-    const auto deps = Dependencies::of(program_);
-    group_of_.resize(program_.statements.size());
-    users_.resize(program_.buffers.size());
-    for (size_t g = 0; g < schedule.groups.size(); ++g)
-      for (uint32_t s : schedule.groups[g].statements) {
-        group_of_[s] = g;
-        for (const auto* list : {&deps.reads[s], &deps.writes[s]})
-          for (BufferId b : *list) users_[b].insert(g);
-      }
-    writers_ = deps.writers;
+  Mixer(Schedule& schedule, const TargetNumbers& target)
+      : schedule_(schedule), target_(target), program_(schedule.program) {
+    touched_.resize(schedule.groups.size());
+    rows_.resize(schedule.groups.size());
+    for (size_t g = 0; g < schedule.groups.size(); ++g) enter(g);
     for (BufferId b : program_.outputs) outputs_.insert(program_.storage(b));
     for (const auto& buffer : program_.buffers)
       if (buffer.base != none) outputs_.insert(buffer.base);  // storages of several contents stay as they are
@@ -89,31 +81,24 @@ class Mixer {
            });
   }
 
-  /// Whether a group is a reduction over as many rows, of what the other one has at hand and nothing that is made behind it.
-  bool reduces_rows(size_t h, size_t g) const {
-    const auto& group = schedule_.groups[h];
-    const auto& statement = program_.statements[group.statements[0]];
-    const auto& rows = program_.statements[schedule_.groups[g].statements[0]];
-    if (h <= g || group.statements.size() != 1 || statement.kind != FE_STATEMENT_REDUCE ||
-        statement.parallel_count() == 0 || statement.vars.size() != statement.parallel_count() + 1 ||
-        statement.vars.back().extent != rows.vars[0].extent || statement.points(VarKind::parallel) == 0)
-      return false;
-    const auto stores = element_stores(program_, statement);
-    if (stores.empty() || std::ranges::find(stores, true) != stores.end()) return false;
-    bool at_hand = false;
-    for (const auto& op : statement.ops) {
-      if (op.code != FE_OP_LOAD) continue;
-      const BufferId b = program_.storage(op.buffer);
-      if (std::ranges::any_of(writers_[b], [&](uint32_t w) { return group_of_[w] > g; })) return false;
-      at_hand = at_hand || (users_[b].contains(g) && program_.buffers[b].elements() > rows.vars[0].extent);
-    }
-    return at_hand;
+  /// The groups that are a reduction over as many rows, of what this one has at hand and nothing that is made behind it.
+  std::vector<size_t> reductions_over_rows(size_t g) const {
+    const int64_t rows = program_.statements[schedule_.groups[g].statements[0]].vars[0].extent;
+    std::set<size_t> found;
+    for (const BufferId b : touched_[g])
+      if (program_.buffers[b].elements() > rows)
+        for (auto h = users_[b].upper_bound(g); h != users_[b].end(); ++h)
+          if (rows_[*h] == rows && reads(schedule_.groups[*h].statements, b) && is_made_before(*h, g))
+            found.insert(*h);
+    return {found.begin(), found.end()};
   }
 
   /// Puts the reductions into the group, where that reads less; what their parts give is combined in a group behind it.
   /// Gives what it did, for people; empty where it did nothing.
   std::string mix(size_t g, std::vector<size_t> reductions) {
     group_ = g;
+    local_.clear();
+    local_dim_.clear();
     if (!find_local(reductions)) return {};
     const auto rows = choose_rows(reductions);
     if (rows == 0) return {};
@@ -138,7 +123,10 @@ class Mixer {
       schedule_.groups[g].statements.push_back(static_cast<uint32_t>(program_.statements.size()));
       program_.statements.push_back(std::move(part));
     }
-    for (size_t h : reductions) schedule_.groups[h].statements.clear();
+    for (size_t h : reductions) {
+      leave(h);
+      schedule_.groups[h].statements.clear();
+    }
     for (size_t k = 0; k < combined.size(); ++k) {
       // In the place of the reductions, of which there are no fewer: all that reads them stands behind.
       auto& group = schedule_.groups[reductions[k]];
@@ -146,10 +134,65 @@ class Mixer {
       group.statements = {static_cast<uint32_t>(program_.statements.size())};
       program_.statements.push_back(std::move(combined[k]));
     }
+    for (size_t h : reductions) enter(h);
+    enter(g);
     return fmt::format("blocks of {} rows", rows);
   }
 
  private:
+  /// Calls visit(storage, whether it is written) for each access of the group.
+  template <class Visit>
+  void each_access(size_t g, Visit&& visit) const {
+    for (uint32_t s : schedule_.groups[g].statements) {
+      const auto& statement = program_.statements[s];
+      for (const auto& op : statement.ops)
+        if (op.code == FE_OP_LOAD) visit(program_.storage(op.buffer), false);
+      for (const auto& store : statement.stores) visit(program_.storage(store.buffer), true);
+      for (BufferId b : statement.call.reads) visit(program_.storage(b), false);
+      for (BufferId b : statement.call.writes) visit(program_.storage(b), true);
+    }
+  }
+  /// Notes what the group reads and writes, and over how many rows it reduces.
+  void enter(size_t g) {
+    users_.resize(program_.buffers.size());
+    writers_.resize(program_.buffers.size());
+    each_access(g, [&](BufferId b, bool written) {
+      touched_[g].insert(b);
+      users_[b].insert(g);
+      if (written) writers_[b].insert(g);
+    });
+    rows_[g] = reduced_rows(g);
+  }
+  void leave(size_t g) {
+    for (const BufferId b : touched_[g]) {
+      users_[b].erase(g);
+      writers_[b].erase(g);
+    }
+    touched_[g].clear();
+  }
+
+  /// The extent of the one loop over which the one statement of a group reduces, storing nothing on the way; else 0.
+  int64_t reduced_rows(size_t g) const {
+    const auto& group = schedule_.groups[g];
+    if (group.statements.size() != 1) return 0;
+    const auto& statement = program_.statements[group.statements[0]];
+    if (statement.kind != FE_STATEMENT_REDUCE || statement.parallel_count() == 0 ||
+        statement.vars.size() != statement.parallel_count() + 1 || statement.points(VarKind::parallel) == 0)
+      return 0;
+    const auto stores = element_stores(program_, statement);
+    return stores.empty() || std::ranges::find(stores, true) != stores.end() ? 0
+                                                                             : statement.vars.back().extent;
+  }
+
+  /// Whether no group behind `g` writes what `h` reads.
+  bool is_made_before(size_t h, size_t g) const {
+    bool before = true;
+    each_access(h, [&](BufferId b, bool written) {
+      before = before && (written || writers_[b].upper_bound(g) == writers_[b].end());
+    });
+    return before;
+  }
+
   void add(std::vector<ProgramStatement>& list, ProgramStatement statement) {
     for (auto& other : list)
       if (same_loops(other, statement)) return join(program_, other, std::move(statement));
@@ -216,17 +259,21 @@ class Mixer {
   int64_t choose_rows(const std::vector<size_t>& reductions) const {
     const int64_t count = program_.statements[schedule_.groups[group_].statements[0]].vars[0].extent;
     int64_t touched = 0, saved = 0, parts = 0;
-    for (BufferId b = 0; b < users_.size(); ++b) {
-      const bool here = users_[b].contains(group_);
+    for (const BufferId b : touched_[group_]) {
       const bool there = std::ranges::any_of(reductions, [&](size_t h) { return users_[b].contains(h); });
       const int64_t bytes = program_.buffers[b].bytes();
-      if (here && bytes >= count) touched += bytes;
-      if (here && there) saved += local_.contains(b) ? 2 * bytes : bytes;
+      if (bytes >= count) touched += bytes;
+      if (there) saved += local_.contains(b) ? 2 * bytes : bytes;
     }
     for (size_t h : reductions)
       parts += 8 * program_.statements[schedule_.groups[h].statements[0]].points(VarKind::parallel);
-    for (int64_t rows = std::min(count / least_blocks, near_bytes * count / std::max<int64_t>(touched, 1));
-         rows >= least_rows; --rows)
+    const int64_t least_saved = target_.launch_bytes() / 2;
+    // What a block touches is read again by each statement.
+    const auto near =
+        static_cast<int64_t>(static_cast<double>(target_.near_bytes) * static_cast<double>(count) /
+                             static_cast<double>(std::max<int64_t>(touched, 1)));
+    for (int64_t rows = std::min(count / (blocks_of_worker * target_.workers), near); rows >= least_rows;
+         --rows)
       if (count % rows == 0) return saved >= least_saved && 2 * parts * (count / rows) < saved ? rows : 0;
     return 0;
   }
@@ -267,18 +314,19 @@ class Mixer {
   }
 
   Schedule& schedule_;
+  const TargetNumbers& target_;
   LoopProgram& program_;
   size_t group_ = 0;
-  std::vector<size_t> group_of_;         ///< by statement
-  std::vector<std::set<size_t>> users_;  ///< by storage: groups
-  std::vector<std::vector<uint32_t>> writers_;
+  std::vector<std::set<BufferId>> touched_;        ///< by group: storages
+  std::vector<std::set<size_t>> users_, writers_;  ///< by storage: groups
+  std::vector<int64_t> rows_;                      ///< by group: reduced_rows
   std::set<BufferId> outputs_, local_;
   std::map<BufferId, size_t> local_dim_;  ///< that rows address
 };
 
 }  // namespace
 
-void mix_orders(Schedule& schedule, Ledger& ledger) {
+void mix_orders(Schedule& schedule, const TargetNumbers& target, Ledger& ledger) {
   // What follows a reduction goes into it, where there is a group that may take it.
   std::vector<bool> apart;
   bool any = false;
@@ -294,28 +342,26 @@ void mix_orders(Schedule& schedule, Ledger& ledger) {
   }
   if (!any) return;
   merge_statements(schedule, apart);
-  std::optional<Mixer> mixer;
+  Mixer mixer(schedule, target);
+  bool mixed = false;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
-    const auto& group = schedule.groups[g];
-    if (group.shared != 1 || group.statements.size() < 2) continue;
-    if (!mixer) mixer.emplace(schedule);
-    if (!mixer->works_along_rows(g)) continue;
-    std::vector<size_t> reductions;
-    for (size_t h = g + 1; h < schedule.groups.size(); ++h)
-      if (mixer->reduces_rows(h, g)) reductions.push_back(h);
+    if (!mixer.works_along_rows(g)) continue;
+    auto reductions = mixer.reductions_over_rows(g);
     if (reductions.empty()) continue;
     std::string names;
     for (size_t h : reductions)
       names += (names.empty() ? "" : ", ") +
                origin_names(schedule.program.statements[schedule.groups[h].statements[0]]);
+    const auto& group = schedule.groups[g];
     const auto along = origin_names(schedule.program.statements[group.statements[0]]);
-    const auto text = mixer->mix(g, std::move(reductions));
-    mixer.reset();
+    const auto text = mixer.mix(g, std::move(reductions));
     if (text.empty()) continue;
+    mixed = true;
     ledger.add({"parts", names, along, "mixed", {}, text, 0});
-    std::erase_if(schedule.groups, [](const Group& other) { return other.statements.empty(); });
-    number_by_group(schedule);
   }
+  if (!mixed) return;
+  std::erase_if(schedule.groups, [](const Group& group) { return group.statements.empty(); });
+  number_by_group(schedule);
 }
 
 }  // namespace ferrite::core::schedule

@@ -15,6 +15,7 @@ constexpr int64_t packings = 2;
 /// Of a constant that is computed at each run instead of once: so many products of each element at most, and it has to be so
 /// much narrower as it is stored.
 constexpr int64_t few_products = 1, much_narrower = 2;
+constexpr size_t most_operations = 256;  // of the contraction that computes its operands
 
 /// The one load of the storage; none where there are several.
 OpId only_load(const LoopProgram& program, const Statement& statement, BufferId storage) {
@@ -89,30 +90,32 @@ bool makes_operand(const LoopProgram& program, const Dependencies& deps, uint32_
 }
 
 Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, uint32_t map,
-                         uint32_t contract, BufferId storage, const FusionLimits& limits, bool at_load) {
+                         uint32_t contract, BufferId storage, bool at_load) {
   const auto& producer = program.statements[map];
   const auto& reader = program.statements[contract];
-  if (deps.readers[storage].size() > 1) return {"cost", "others read the operand too"};
+  if (deps.readers[storage].size() > 1) return {category::cost, "others read the operand too"};
   for (BufferId b : deps.reads[map])
     for (uint32_t writer : deps.writers[b])
       if (writer > map)
-        return {"not a memory dependency", "what the operand is computed of is changed before it is read"};
+        return {category::no_dependency, "what the operand is computed of is changed before it is read"};
   if (std::ranges::any_of(producer.ops, [](const BodyOp& op) { return op.code == FE_OP_INDIRECT; }))
-    return {"not a memory dependency", "the operand is picked by computed indices"};
-  if (producer.ops.size() + reader.ops.size() > limits.most_operations)
-    return {"size limit", fmt::format("more than {} operations", limits.most_operations)};
+    return {category::no_dependency, "the operand is picked by computed indices"};
+  if (producer.ops.size() + reader.ops.size() > most_operations)
+    return {category::size_limit, fmt::format("more than {} operations", most_operations)};
 
   const int64_t products = products_of(program, reader, reader.ops[only_load(program, reader, storage)]);
   const auto expensive = std::ranges::find_if(
       producer.ops, [](const BodyOp& op) { return op.is_prim() && !is_cheap(op.prim()); });
   if (expensive != producer.ops.end() && products > 1)
-    return {"cost", fmt::format("tasks may have to compute {} again", info_of(expensive->prim()).name)};
+    return {category::cost,
+            fmt::format("tasks may have to compute {} again", info_of(expensive->prim()).name)};
   const int64_t reads = read_bytes(program, producer), stored = program.buffers[storage].bytes();
   if (at_load && (products > few_products || reads * much_narrower > stored))
-    return {"cost", "the operand is made once, at load"};
+    return {category::cost, "the operand is made once, at load"};
   if (!at_load && packings * reads >= reads + 2 * stored)
-    return {"cost", fmt::format("{} bytes together, {} apart; what tasks compute again counts {} times",
-                                packings * reads, reads + 2 * stored, packings)};
+    return {category::cost,
+            fmt::format("{} bytes together, {} apart; what tasks compute again counts {} times",
+                        packings * reads, reads + 2 * stored, packings)};
   return {};
 }
 

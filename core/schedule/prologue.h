@@ -2,16 +2,10 @@
 // Prologues of contractions: a map that makes an operand is computed where that is read, so that the operand is never stored.
 #pragma once
 
-#include <string>
-
+#include "core/schedule/mismatch.h"
 #include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {
-
-/// Why something is not done, as the ledger has it.
-struct Refusal {
-  std::string category, text;
-};
 
 /// Whether the statement at `map` is a map and makes all of `storage`, which the contraction at `contract` has as an operand.
 bool makes_operand(const LoopProgram& program, const Dependencies& deps, uint32_t map, uint32_t contract,
@@ -21,7 +15,7 @@ bool makes_operand(const LoopProgram& program, const Dependencies& deps, uint32_
 /// it. Code generators keep, or pack, what they compute of an operand, so that each element is computed about once for a task.
 /// `at_load`: the map runs once, when the program is loaded. makes_operand() holds.
 Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, uint32_t map,
-                         uint32_t contract, BufferId storage, const FusionLimits& limits, bool at_load);
+                         uint32_t contract, BufferId storage, bool at_load);
 
 /// Turn this: %0 = load @a[i, k]; store @t[i, k] = f(%0)   then   contract of %0, %1: %0 = load @t[i, r]; %1 = load @b[r, j]
 /// into this: contract of %1, %2: %0 = load @a[i, r]; %1 = f(%0); %2 = load @b[r, j]

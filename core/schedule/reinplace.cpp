@@ -2,7 +2,10 @@
 #include "core/schedule/reinplace.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "core/schedule/body.h"
 
@@ -51,6 +54,24 @@ std::vector<index::Expr> place_in_source(LoopProgram& program, const Copy& copy,
   return result;
 }
 
+/// Whether the statement reads `buffer` only at the points that it stores, before it does.
+bool changes_at_own_points(const LoopProgram& program, const ProgramStatement& statement, BufferId buffer) {
+  if (statement.kind != FE_STATEMENT_MAP || statement.stores.size() != 1 ||
+      statement.stores[0].mask != none || statement.stores[0].mode != FE_STORE_SET)
+    return false;
+  const auto& store = statement.stores[0];
+  return std::ranges::all_of(statement.ops,
+                             [&](const BodyOp& op) {
+                               return op.code != FE_OP_LOAD || program.storage(op.buffer) != buffer ||
+                                      op.index == store.index;
+                             }) &&
+         std::ranges::all_of(statement.vars, [&](const Var& var) {
+           return var.extent == 1 || std::ranges::any_of(store.index, [&](index::Expr expr) {
+                    return program.pool.as_symbol(expr) == var.symbol;
+                  });
+         });
+}
+
 class Mutation {
  public:
   Mutation(LoopProgram& program, BufferId version)
@@ -97,21 +118,7 @@ class Mutation {
 
   /// Whether the first change reads the input only at the points that it stores, before it does.
   bool reads_what_it_changes(uint32_t s) const {
-    const auto& statement = program_.statements[s];
-    if (in_ || statement.kind != FE_STATEMENT_MAP || statement.stores.size() != 1 ||
-        statement.stores[0].mask != none)
-      return false;
-    const auto& store = statement.stores[0];
-    return std::ranges::all_of(statement.ops,
-                               [&](const BodyOp& op) {
-                                 return op.code != FE_OP_LOAD || program_.storage(op.buffer) != input_ ||
-                                        op.index == store.index;
-                               }) &&
-           std::ranges::all_of(statement.vars, [&](const Var& var) {
-             return var.extent == 1 || std::ranges::any_of(store.index, [&](index::Expr expr) {
-                      return program_.pool.as_symbol(expr) == var.symbol;
-                    });
-           });
+    return !in_ && changes_at_own_points(program_, program_.statements[s], input_);
   }
 
   /// Whether an element comes back from the buffer that is changed to where it came from.
@@ -164,6 +171,174 @@ class Mutation {
   std::optional<Copy> in_, out_;
 };
 
+/// A whole copy of a buffer into one that is changed then, such as the base of a scatter.
+class BaseCopy {
+ public:
+  BaseCopy(LoopProgram& program, const Dependencies& deps, const std::vector<bool>& constant, Copy copy)
+      : program_(program),
+        deps_(deps),
+        constant_(constant),
+        copy_(std::move(copy)),
+        from_(program.storage(copy_.from)),
+        to_(program.storage(copy_.to)) {}
+
+  /// Whether what is copied is changed later, and so is a base.
+  bool is_base() const {
+    const auto& writers = deps_.writers[to_];
+    return writers.size() > 1 && writers[0] == copy_.statement;
+  }
+  uint32_t first_change() const { return deps_.writers[to_][1]; }
+  BufferId from() const { return from_; }
+
+  /// Why the contents are copied; empty where they may be changed where they are.
+  std::string obstacle() const {
+    const auto &from = program_.buffers[from_], &to = program_.buffers[to_];
+    if (constant_[from_]) return "a constant";
+    if (from.role == Role::input && !is_changed_input()) return "an input that stays as it is";
+    for (BufferId b : {from_, to_})
+      for (const auto* list : {&deps_.writers[b], &deps_.readers[b]})
+        for (uint32_t s : *list)
+          if (program_.statements[s].kind == FE_STATEMENT_CALL) return "an opaque kernel";
+    if (from.role == Role::output || (to.role != Role::temporary && from.role != Role::temporary))
+      return "also kept elsewhere";
+    std::vector<index::Expr> own;
+    for (auto expr : program_.statements[copy_.statement].stores[0].index) own.push_back(expr);
+    if (from_ > to_ || from.dtype != to.dtype || from.dims != to.dims || from.strides != to.strides ||
+        from.offset != to.offset || copy_.index != own)
+      return "another layout";
+    if (std::ranges::any_of(deps_.readers[from_], [&](uint32_t s) { return s >= first_change(); }))
+      return "old contents are read later";
+    for (uint32_t s : deps_.writers[to_])
+      if (s != copy_.statement && std::ranges::any_of(program_.statements[s].stores, [&](const Store& store) {
+            return store.buffer == to_;
+          }))
+        return "changed meanwhile";
+    bool replaced = from.role != Role::input;
+    for (uint32_t s : deps_.writers[from_]) {
+      if (s < copy_.statement) continue;
+      if (!replaces_all(s)) return "changed meanwhile";
+      replaced = true;
+    }
+    if (!replaced) return "also kept elsewhere";
+    return {};
+  }
+
+  /// What is changed becomes versions of what was copied, in front of those that come later.
+  void merge() {
+    std::vector<BufferId> versions, later;
+    for (BufferId b = 0; b < program_.buffers.size(); ++b)
+      if (program_.buffers[b].base == from_) (written_before(b) ? versions : later).push_back(b);
+    for (BufferId b = 0; b < program_.buffers.size(); ++b)
+      if (program_.buffers[b].base == to_) versions.push_back(b);
+    versions.insert(versions.end(), later.begin(), later.end());
+    auto &from = program_.buffers[from_], &to = program_.buffers[to_];
+    if (to.role == Role::output) {
+      from.role = Role::output;
+      from.number = to.number;
+    }
+    to.role = Role::temporary;
+    // Versions are numbered in the order of the buffers.
+    auto ordered = versions;
+    std::ranges::sort(ordered);
+    std::vector<BufferId> now(program_.buffers.size());
+    std::iota(now.begin(), now.end(), BufferId{0});
+    std::vector<ProgramBuffer> buffers;
+    for (BufferId b : versions) buffers.push_back(program_.buffers[b]);
+    for (size_t k = 0; k < versions.size(); ++k) {
+      now[versions[k]] = ordered[k];
+      auto& buffer = program_.buffers[ordered[k]] = std::move(buffers[k]);
+      buffer.base = from_;
+      buffer.version = static_cast<uint32_t>(k + 1);
+      buffer.role = from.role;
+      buffer.number = from.number;
+    }
+    now[to_] = now[copy_.from];
+    for (auto& statement : program_.statements) {
+      for (auto& op : statement.ops)
+        if (op.code == FE_OP_LOAD) op.buffer = now[op.buffer];
+      for (auto& store : statement.stores) store.buffer = now[store.buffer];
+    }
+    for (auto& b : program_.outputs) b = now[b];
+  }
+
+ private:
+  bool is_changed_input() const {
+    return std::ranges::any_of(program_.buffers, [&](const auto& buffer) { return buffer.base == from_; });
+  }
+
+  /// Whether the statement writes all of what was copied anew, when nothing but it needs the changed contents any more.
+  bool replaces_all(uint32_t s) const {
+    for (const auto* list : {&deps_.writers[to_], &deps_.readers[to_]})
+      if (std::ranges::any_of(*list, [&](uint32_t other) { return other > s; })) return false;
+    const auto& statement = program_.statements[s];
+    int64_t points = 1;
+    for (const auto& var : statement.vars) points *= var.extent;
+    return changes_at_own_points(program_, statement, to_) && points == program_.buffers[from_].elements();
+  }
+
+  /// Whether the copy comes behind what writes this version.
+  bool written_before(BufferId version) const {
+    return std::ranges::any_of(deps_.writers[from_], [&](uint32_t s) {
+      return s < copy_.statement &&
+             std::ranges::any_of(
+                 program_.statements[s].stores, [&](const Store& store) { return store.buffer == version; });
+    });
+  }
+
+  LoopProgram& program_;
+  const Dependencies& deps_;
+  const std::vector<bool>& constant_;
+  const Copy copy_;
+  const BufferId from_, to_;
+};
+
+/// By storage: constants, and what is made of nothing else, which is made once when the program is loaded.
+std::vector<bool> constants_of(const LoopProgram& program, const Dependencies& deps) {
+  std::vector<bool> constant(program.buffers.size());
+  for (BufferId b = 0; b < constant.size(); ++b) constant[b] = program.buffers[b].role == Role::constant;
+  for (uint32_t s = 0; s < program.statements.size(); ++s)
+    for (BufferId b : deps.writes[s])
+      constant[b] = program.buffers[b].role == Role::temporary && (constant[b] || deps.writers[b][0] == s) &&
+                    std::ranges::all_of(deps.reads[s], [&](BufferId read) { return constant[read]; });
+  return constant;
+}
+
+void drop(LoopProgram& program, const std::vector<bool>& dropped) {
+  std::vector<ProgramStatement> kept;
+  for (size_t s = 0; s < dropped.size(); ++s)
+    if (!dropped[s]) kept.push_back(std::move(program.statements[s]));
+  program.statements = std::move(kept);
+}
+
+/// Lets changes of copies be made in what was copied, one after the other, and records those that stay.
+void change_in_place(LoopProgram& program, Ledger& ledger) {
+  uint32_t next = 0;
+  while (next < program.statements.size()) {
+    const auto deps = Dependencies::of(program);
+    const auto constant = constants_of(program, deps);
+    bool merged = false;
+    for (; next < program.statements.size() && !merged; ++next) {
+      auto copy = copy_of(program, next);
+      if (!copy) continue;
+      BaseCopy base(program, deps, constant, std::move(*copy));
+      if (!base.is_base()) continue;
+      const auto reason = base.obstacle();
+      const auto& buffer = program.buffers[base.from()];
+      ledger.add({"memory", origin_names(program.statements[base.first_change()]), buffer.name,
+                  reason.empty() ? "in place" : "copied", reason, "the base of what is changed in part",
+                  static_cast<double>(buffer.bytes())});
+      if (!reason.empty()) continue;
+      base.merge();
+      std::vector<bool> dropped(program.statements.size());
+      dropped[next] = true;
+      drop(program, dropped);
+      merged = true;
+    }
+    // What took the dropped statement's place is looked at next.
+    if (merged) --next;
+  }
+}
+
 }  // namespace
 
 void reinplace(LoopProgram& program, Ledger& ledger) {
@@ -182,12 +357,10 @@ void reinplace(LoopProgram& program, Ledger& ledger) {
                 reason,
                 "an input that the model changes",
                 static_cast<double>(program.buffers[input].bytes())});
-    std::vector<ProgramStatement> kept;
-    for (size_t s = 0; s < dropped.size(); ++s)
-      if (!dropped[s]) kept.push_back(std::move(program.statements[s]));
-    program.statements = std::move(kept);
+    drop(program, dropped);
     dropped.assign(program.statements.size(), false);
   }
+  change_in_place(program, ledger);
 }
 
 }  // namespace ferrite::core::schedule

@@ -11,6 +11,7 @@
 
 #include "core/loop/program.h"
 #include "core/schedule/features.h"
+#include "core/schedule/target_numbers.h"
 #include "core/support/error.h"
 #include "core/support/ledger.h"
 
@@ -49,27 +50,23 @@ struct FusionRequests {
   std::vector<std::pair<uint32_t, uint32_t>> forced;
 };
 
-/// Limits that the target gives (provider.open_target), and what is switched off.
+/// By what groups are formed, and what is switched off.
 struct FusionLimits {
-  int64_t local_bytes = 256 << 10;  ///< of buffers that live inside one iteration of the shared loops
-  int64_t least_shared_points = 8;  ///< fewer iterations than this leave workers idle
-  int64_t small_work =
-      16 << 10;                  ///< points of a group that one worker is done with before others have joined
-  bool prologues = false;        ///< code generators take contractions whose operands are computed
-  size_t most_operations = 256;  ///< of one statement's body
-  size_t most_statements = 48;   ///< of one group
-  Features without;              ///< without `fuse` every statement is a kernel
+  TargetNumbers target;
+  bool prologues = false;       ///< code generators take contractions whose operands are computed
+  size_t most_statements = 48;  ///< of one group
+  Features without;             ///< without `fuse` every statement is a kernel
 };
 
 /// Puts bodies of producers into their consumers where that saves more traffic than it recomputes: views always, maps with one
 /// reader, cheap maps whose inputs are no larger than their result. Statements that nobody reads any more are dropped.
-void inline_producers(LoopProgram& program, Ledger& ledger);
+void inline_producers(LoopProgram& program, const TargetNumbers& target, Ledger& ledger);
 
 class FusionAdvisor;
 
 /// Groups statements along producer-consumer pairs, the pair that shares most bytes first. Refusals go to the ledger with a
-/// category: "different loop order", "broadcast", "cost", "size limit", "cycle", "not a memory dependency", "policy". An advisor,
-/// where there is one, may order the pairs and decides which legal ones are fused, whatever they cost.
+/// category (mismatch.h). An advisor, where there is one, may order the pairs and decides which legal ones are fused, whatever
+/// they cost.
 Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger,
               FusionAdvisor* advisor = nullptr);
 

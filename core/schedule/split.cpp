@@ -12,14 +12,10 @@
 namespace ferrite::core::schedule {
 namespace {
 
-// Counts are chosen by these and by the shape, never by the number of workers: results do not depend on that.
-constexpr int64_t few_tasks = 8;          // fewer of them leave workers of a small machine idle
-constexpr int64_t many_tasks = 256;       // what a large machine has enough of
-constexpr int64_t least_part = 64 << 10;  // points of a part, so that it outlasts its start many times
-constexpr int64_t hand_over = 128 << 10;  // points that a launch more is worth
+// Counts are chosen by the target's numbers and by the shape, never by how many threads run: results do not depend on that.
+constexpr int64_t parts_of_worker =
+    32;  // so many that those which are done first find more, on a larger machine too
 constexpr int64_t block_of_columns = 64;  // columns that are summed at a time, for as long as there are rows
-constexpr int64_t page = 4096;            // bytes; rows that far apart are on pages of their own
-constexpr int64_t most_pages = 512, near_pages = 256;  // that are looked up quickly, and that a part has
 
 /// How a reduction walks what it reads most of.
 struct Walk {
@@ -28,7 +24,7 @@ struct Walk {
   bool far = false;   ///< each step of the reduction is on another page
 };
 
-Walk walk_of(const LoopProgram& program, const Statement& statement) {
+Walk walk_of(const LoopProgram& program, const Statement& statement, const TargetNumbers& target) {
   Walk walk;
   walk.outputs = std::max<int64_t>(1, statement.points(VarKind::parallel));
   walk.rows = std::max<int64_t>(1, statement.points(VarKind::reduction));
@@ -48,25 +44,28 @@ Walk walk_of(const LoopProgram& program, const Statement& statement) {
       walk.tasks = walk.outputs / var.extent * std::max<int64_t>(1, var.extent / block_of_columns);
     }
   const auto bytes = bits_of(program.buffers[most->buffer].dtype) / 8;
-  walk.far = columns && walk.rows > most_pages && std::ranges::all_of(statement.vars, [&](const Var& var) {
+  walk.far = columns && walk.rows > target.pages && std::ranges::all_of(statement.vars, [&](const Var& var) {
                const auto each = step(var);
-               return var.kind != VarKind::reduction || !each || std::abs(*each) * bytes >= page;
+               return var.kind != VarKind::reduction || !each || std::abs(*each) * bytes >= target.page_bytes;
              });
   return walk;
 }
 
 /// How many parts pay; 1 where none do.
-int64_t wanted_parts(const Walk& walk) {
-  int64_t parts = walk.tasks < few_tasks ? many_tasks / walk.tasks : 1;
+int64_t wanted_parts(const Walk& walk, const TargetNumbers& target) {
+  const int64_t launch = target.launch_points();
+  const int64_t least_part = std::max<int64_t>(1, launch / 2);  // so that it outlasts its start many times
+  const int64_t near_pages = std::max<int64_t>(1, target.pages / 2);  // that a part has
+  int64_t parts = walk.tasks < target.workers ? target.workers * parts_of_worker / walk.tasks : 1;
   if (walk.far) parts = std::max(parts, walk.rows / near_pages);
   parts = std::min({parts, walk.points / least_part, walk.rows / 16});
   if (parts < 2) return 1;
   const auto price = [&](int64_t points, int64_t tasks, bool far) {
-    return points / std::min(tasks, few_tasks) * (far ? 2 : 1);
+    return points / std::min(tasks, target.workers) * (far ? 2 : 1);
   };
   const int64_t whole = price(walk.points, walk.tasks, walk.far);
-  const int64_t split = price(walk.points, walk.tasks * parts, false) +
-                        price(parts * walk.outputs, walk.tasks, false) + hand_over;
+  const int64_t split =
+      price(walk.points, walk.tasks * parts, false) + price(parts * walk.outputs, walk.tasks, false) + launch;
   return split < whole ? parts : 1;
 }
 
@@ -98,7 +97,7 @@ bool reads_only_constants(const LoopProgram& program, const Statement& statement
 }
 
 /// The one reduction of a group of maps and it, where a split of it would pay; else none.
-uint32_t reduction_of(const LoopProgram& program, const Group& group) {
+uint32_t reduction_of(const LoopProgram& program, const Group& group, const TargetNumbers& target) {
   uint32_t found = none;
   for (uint32_t s : group.statements) {
     const auto& statement = program.statements[s];
@@ -109,21 +108,21 @@ uint32_t reduction_of(const LoopProgram& program, const Group& group) {
   if (found == none) return none;
   const auto& statement = program.statements[found];
   return statement.points(VarKind::reduction) > 1 && statement.points(VarKind::parallel) > 0 &&
-                 !reads_only_constants(program, statement) && parts_that_pay(program, statement) > 1
+                 !reads_only_constants(program, statement) && parts_that_pay(program, statement, target) > 1
              ? found
              : none;
 }
 
 }  // namespace
 
-int64_t parts_that_pay(const LoopProgram& program, const Statement& statement) {
-  return wanted_parts(walk_of(program, statement));
+int64_t parts_that_pay(const LoopProgram& program, const Statement& statement, const TargetNumbers& target) {
+  return wanted_parts(walk_of(program, statement, target), target);
 }
 
-void split_reductions(Schedule& schedule, Ledger& ledger) {
+void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& ledger) {
   auto& program = schedule.program;
   std::vector<bool> apart;
-  for (const auto& group : schedule.groups) apart.push_back(reduction_of(program, group) == none);
+  for (const auto& group : schedule.groups) apart.push_back(reduction_of(program, group, target) == none);
   if (std::ranges::all_of(apart, [](bool stays) { return stays; })) return;
   // What stands around such a reduction is a part of it, or behind it.
   merge_statements(schedule, apart);
@@ -134,8 +133,8 @@ void split_reductions(Schedule& schedule, Ledger& ledger) {
     const auto stores = !apart[g] && group.statements.size() == 1
                             ? element_stores(program, program.statements[whole])
                             : std::vector<bool>();
-    const auto walk = walk_of(program, program.statements[whole]);
-    const auto cut = stores.empty() ? Cut() : cut_of(program.statements[whole], wanted_parts(walk));
+    const auto walk = walk_of(program, program.statements[whole], target);
+    const auto cut = stores.empty() ? Cut() : cut_of(program.statements[whole], wanted_parts(walk, target));
     // What each step stores has one statement that writes it.
     const bool stored_twice = cut.rest > 0 && std::ranges::find(stores, true) != stores.end();
     if (cut.parts < 2 || stored_twice) {

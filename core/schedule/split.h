@@ -7,16 +7,16 @@
 namespace ferrite::core::schedule {
 
 /// Into how many parts a reduction over all loops of `statement` is better divided; 1 where it is not.
-int64_t parts_that_pay(const LoopProgram& program, const Statement& statement);
+int64_t parts_that_pay(const LoopProgram& program, const Statement& statement, const TargetNumbers& target);
 
 /// Turns groups of one reduction that leave workers idle, or walk too many pages, into one of many parts, one of what is left where
 /// these are not of one size, and one of what they give. What stands around the reduction is merged into it first. Counts follow
-/// from the shape alone. Run after post_fusion. A record of kind "parts" each.
-void split_reductions(Schedule& schedule, Ledger& ledger);
+/// from the shape and the target alone. Run after post_fusion. A record of kind "parts" each.
+void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& ledger);
 
 /// Puts reductions over rows into the group before them that works along these and has at hand what they read: in each block of rows
 /// a part of them, and a group behind that combines the parts. What only they read of it then lives inside a block. Layer norm's
 /// backward is such: TorchInductor's "mix order reduction" (pull request 165370). A record of kind "parts", outcome "mixed", each.
-void mix_orders(Schedule& schedule, Ledger& ledger);
+void mix_orders(Schedule& schedule, const TargetNumbers& target, Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

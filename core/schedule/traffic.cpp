@@ -25,7 +25,7 @@ std::vector<Access> accesses(const LoopProgram& program, const Statement& statem
 /// What one statement moves with the variable at `position` innermost, by storage and direction. A statement that lacks the
 /// variable moves little beside those that have it.
 using Moved = std::map<std::pair<BufferId, bool>, int64_t>;
-Moved moved(const LoopProgram& program, const Statement& statement, size_t position) {
+Moved moved(const LoopProgram& program, const Statement& statement, size_t position, int64_t uncoalesced) {
   Moved result;
   for (const auto& access : accesses(program, statement)) {
     int64_t bytes = program.buffers[access.storage].bytes();
@@ -68,14 +68,14 @@ std::optional<int64_t> step_of(const LoopProgram& program, BufferId buffer,
 }
 
 int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements, uint32_t shared,
-                bool one_nest) {
+                bool one_nest, int64_t uncoalesced) {
   if (one_nest) {
     size_t variables = 1;
     for (uint32_t s : statements) variables = std::max(variables, program.statements[s].vars.size());
     std::optional<int64_t> best;
     for (size_t k = 0; k < variables; ++k) {
       std::vector<Moved> parts;
-      for (uint32_t s : statements) parts.push_back(moved(program, program.statements[s], k));
+      for (uint32_t s : statements) parts.push_back(moved(program, program.statements[s], k, uncoalesced));
       const int64_t bytes = sum(parts);
       if (!best || bytes < *best) best = bytes;
     }
@@ -87,7 +87,7 @@ int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements
     const size_t end = std::max<size_t>(statement.vars.size(), 1);
     std::optional<Moved> best;
     for (size_t k = std::min<size_t>(shared, end - 1); k < end; ++k) {
-      auto with = moved(program, statement, k);
+      auto with = moved(program, statement, k, uncoalesced);
       if (!best || sum({with}) < sum({*best})) best = std::move(with);
     }
     parts.push_back(std::move(*best));

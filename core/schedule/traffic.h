@@ -10,19 +10,15 @@
 
 namespace ferrite::core::schedule {
 
-/// How much dearer an access is that the innermost loop does not walk in steps of 0 or 1 element: a cache line of 64 bytes
-/// holds 16 elements of f32.
-constexpr int64_t uncoalesced = 16;
-
 /// Elements from one value of a variable to the next, of an access; none where that differs from place to place.
 std::optional<int64_t> step_of(const LoopProgram& program, BufferId buffer,
                                std::span<const index::Expr> index, index::Symbol symbol);
 
 /// Bytes that a group moves: what it writes, and each storage that it reads and does not write, once. They count `uncoalesced`
-/// times where the innermost loop does not walk them; that loop is the cheapest of those that the group does not share, for
+/// times, as TargetNumbers has it, where the innermost loop does not walk them; that loop is the cheapest of those that the group does not share, for
 /// each statement, or of all where the statements are one loop nest (`one_nest`), as code generators are free to choose it.
 /// The idea is TorchInductor's (pull request 126254).
 int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements, uint32_t shared,
-                bool one_nest);
+                bool one_nest, int64_t uncoalesced);
 
 }  // namespace ferrite::core::schedule

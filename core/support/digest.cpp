@@ -22,11 +22,20 @@ void require(bool done) {
   if (!done) throw std::runtime_error("SHA-256 is not available from the system's cryptographic library");
 }
 
+/// Looked up once; it lives as long as the process.
+const EVP_MD* algorithm() {
+  static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  require(found != nullptr);
+  return found;
+}
+
 }  // namespace
+
+void Digest::prepare() { algorithm(); }
 
 Digest::Digest() : state_(std::make_unique<State>()) {
   if (!state_->context) throw std::bad_alloc();
-  require(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1);
+  require(EVP_DigestInit_ex(state_->context, algorithm(), nullptr) == 1);
 }
 
 Digest::~Digest() = default;
@@ -47,6 +56,16 @@ std::string Digest::hex() {
 std::string sha256(std::string_view text) {
   Digest digest;
   digest.add(std::as_bytes(std::span(text)));
+  return digest.hex();
+}
+
+std::string sha256(std::initializer_list<std::string_view> parts) {
+  Digest digest;
+  for (const auto part : parts) {
+    const std::string size = fmt::format("{}:", part.size());
+    digest.add(std::as_bytes(std::span(size)));
+    digest.add(std::as_bytes(std::span(part)));
+  }
   return digest.hex();
 }
 

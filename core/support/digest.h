@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +14,9 @@ namespace ferrite::core {
 /// SHA-256 of what is added to it.
 class Digest {
  public:
+  /// Looks the algorithm up, once for the process. For the thread that starts others which digest: the cryptographic library keeps
+  /// state for each thread that looks something up, which it does not give back where the thread outlives it.
+  static void prepare();
   Digest();
   ~Digest();
   Digest(const Digest&) = delete;
@@ -26,5 +30,7 @@ class Digest {
 };
 
 std::string sha256(std::string_view text);
+/// Of several parts with their lengths, which keep them apart.
+std::string sha256(std::initializer_list<std::string_view> parts);
 
 }  // namespace ferrite::core

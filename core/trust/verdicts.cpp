@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "core/cache/folder.h"
 #include "core/rewrite/region.h"
+#include "core/support/digest.h"
 #include "core/support/hash.h"
 #include "core/support/warning.h"
 #include "core/trust/reproducer.h"
@@ -20,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using plugin::RuleSetEntry;
 
-constexpr int trial_version = 3;  // counts up where trying became stricter
+constexpr int trial_version = 3;           // counts up where trying became stricter
+constexpr uint64_t most_bytes = 16 << 20;  // of a verdict file
 
 /// A file as it is now, without reading it.
 std::string file_identity(const std::string& path) {
@@ -49,7 +51,8 @@ std::string key_of(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
       text += fmt::format("{} {} {}\n", plugin->id, plugin->version, file_identity(plugin->library));
   if (!set.predicates.empty()) text += file_hash128(set.plugin->library) + "\n";
   text += set.text;
-  return hash128(text);
+  // What a plugin's author writes is in it.
+  return sha256(text);
 }
 
 /// One rule's line of a verdict file: "passed NAME", or "untested NAME: REASON". A wrong rule has none: it is tried again, and
@@ -62,8 +65,11 @@ struct Kept {
 
 /// None where the file does not say something of each of these rules, in their order.
 std::optional<std::vector<Kept>> read_kept(const fs::path& path, const std::vector<rewrite::Rule>& rules) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
+  std::string fault;
+  const auto contents = cache::read_file(path, most_bytes, fault);
+  if (!fault.empty()) log::print("plugins", "{}: {}", path.string(), fault);
+  if (!contents) return std::nullopt;
+  std::istringstream file(*contents);
   std::vector<Kept> kept;
   for (std::string line; std::getline(file, line);) {
     const bool passed = line.starts_with("passed ");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/tune/decisions.h"
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -55,6 +56,27 @@ constexpr Key library_keys[] = {entry_key,   from_key, device_key, provider_key,
                                 covered_key, by_key,   cost_key,   measured_key};
 constexpr plugin::KeyTable kernel_table{"[[kernel]]", kernel_keys};
 constexpr plugin::KeyTable library_table{"[[library]]", library_keys};
+constexpr auto target_keys = [] {
+  std::array<Key, run::number_table.size() + 2> keys{device_key};
+  for (size_t k = 0; k < run::number_table.size(); ++k) {
+    const auto& number = run::number_table[k];
+    keys[k + 1] = Key{.name = number.name,
+                      .type = KeyType::integer,
+                      .absent = "the target's own",
+                      .example = "",
+                      .doc = number.doc,
+                      .least = number.value == &run::TargetNumbers::local_bytes ? 0 : 1,
+                      .most = number.most};
+  }
+  keys.back() = {.name = "activations",
+                 .type = KeyType::string,
+                 .absent = "the target's own",
+                 .example = "",
+                 .doc = "which order of dims its convolutions want",
+                 .choices = run::activation_names};
+  return keys;
+}();
+constexpr plugin::KeyTable target_table{"[[target]]", target_keys};
 constexpr Key top_keys[] = {
     {.name = "schema",
      .type = KeyType::integer,
@@ -75,6 +97,12 @@ constexpr Key top_keys[] = {
      .example = "",
      .doc = "libraries",
      .inner = &library_table},
+    {.name = "target",
+     .type = KeyType::table_list,
+     .absent = "none",
+     .example = "",
+     .doc = "by which numbers groups are formed",
+     .inner = &target_table},
 };
 constexpr plugin::KeyTable lock_table{"", top_keys};
 
@@ -109,6 +137,22 @@ Result<void> Decisions::read_lock(const std::string& path) {
   const TomlTable table(document, path, "");
   FE_CHECK(table.check(lock_table));
   lock_path_ = path;
+  for (const auto& entry : table.table_list("target")) {
+    run::SourcedNumbers numbers;
+    for (size_t k = 0; k < run::number_table.size(); ++k)
+      if (const auto value = entry.integer(run::number_table[k].name))
+        numbers.set(k, *value, run::Source::locked);
+    if (const auto name = entry.string("activations")) {
+      const auto found = std::ranges::find(run::activation_names, *name) - run::activation_names.begin();
+      numbers.values.activations = static_cast<schedule::Activations>(found);
+      numbers.activations = run::Source::locked;
+    }
+    const auto device = *entry.string("device");
+    if (!numbers_.emplace(device, numbers).second)
+      return core::at(
+          entry.place("device"),
+          error(FE_EINVALID, "FE-M08", "the numbers of device '{}' are given twice; {}", device, cure));
+  }
   for (const auto kind : {Kind::kernel, Kind::library})
     for (const auto& entry : table.table_list(kind == Kind::kernel ? "kernel" : "library")) {
       Decision decision{.provider = *entry.string("provider"),
@@ -162,11 +206,25 @@ Result<void> Decisions::check() const {
                         std::get<2>(key), std::get<1>(key), unused.size(), locked_.size(), cure));
 }
 
-Result<void> Decisions::write_lock(const std::string& path) const {
+void Decisions::lock_numbers(const run::Devices& devices) const {
+  for (const auto& device : devices) {
+    const auto found = numbers_.find(device->kind);
+    if (found == numbers_.end()) continue;
+    const auto& [values, sources, activations] = found->second;
+    for (size_t k = 0; k < sources.size(); ++k)
+      if (sources[k] == run::Source::locked)
+        device->numbers.set(k, values.*run::number_table[k].value, run::Source::locked);
+    if (activations != run::Source::locked) continue;
+    device->numbers.values.activations = values.activations;
+    device->numbers.activations = run::Source::locked;
+  }
+}
+
+Result<void> Decisions::write_lock(const std::string& path, const run::Devices& devices) const {
   const auto folder = std::filesystem::path(path).parent_path();
   const auto name = std::filesystem::path(path).filename();
-  if (const auto why =
-          cache::write_file(folder.empty() ? "." : folder.string(), name.string(), lock_text(taken_));
+  if (const auto why = cache::write_file(folder.empty() ? "." : folder.string(), name.string(),
+                                         lock_text(taken_, devices));
       !why.empty())
     return core::at(path, error(FE_EINVALID, "FE-C10", "the decisions lock cannot be written: {}", why));
   return {};
@@ -197,10 +255,19 @@ std::string figures_text(std::string_view entry, const Decision& decision) {
   return text;
 }
 
-std::string lock_text(std::span<const Taken> taken) {
+std::string lock_text(std::span<const Taken> taken, const run::Devices& devices) {
   std::set<std::tuple<Kind, std::string_view, std::string_view>> written;  // devices of a kind share theirs
   std::string text =
       "# Written by `ferrite ... --lock-decisions`: which candidate each kernel gets.\nschema = 0\n";
+  std::set<std::string_view> kinds;
+  for (const auto& device : devices) {
+    if (!kinds.insert(device->kind).second) continue;
+    const auto& numbers = device->numbers.values;
+    text += fmt::format("\n[[target]]\ndevice = {}\n", plugin::toml_string(device->kind));
+    for (const auto& number : run::number_table)
+      text += fmt::format("{} = {}\n", number.name, numbers.*number.value);
+    text += fmt::format("activations = {}\n", plugin::toml_string(run::name_of(numbers.activations)));
+  }
   for (const auto& each : taken) {
     const auto& decision = each.decision;
     const bool library = each.kind == Kind::library;

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/run/device.h"
 #include "core/support/error.h"
 #include "core/tune/options.h"
 
@@ -86,8 +87,10 @@ class Decisions {
   std::span<const Taken> taken() const { return taken_; }
   /// FE-T43 where the lock has a kernel that the program has not.
   Result<void> check() const;
+  /// Devices decide by the numbers that the lock has of their kind; those of which it says nothing keep their own.
+  void lock_numbers(const run::Devices& devices) const;
   /// FE-C10 where the file cannot be written.
-  Result<void> write_lock(const std::string& path) const;
+  Result<void> write_lock(const std::string& path, const run::Devices& devices) const;
 
  private:
   using Key = std::tuple<Kind, std::string, std::string>;
@@ -96,8 +99,9 @@ class Decisions {
 
   std::unique_ptr<Store> store_;
   Contexts contexts_;
-  std::map<Key, std::optional<Decision>> known_;  ///< none: the store was asked and has none
-  std::map<Key, std::string> locked_;             ///< where in the lock each stands
+  std::map<Key, std::optional<Decision>> known_;        ///< none: the store was asked and has none
+  std::map<Key, std::string> locked_;                   ///< where in the lock each stands
+  std::map<std::string, run::SourcedNumbers> numbers_;  ///< of the lock, by kind of device
   std::string lock_path_;
   bool libraries_first_ = false;
   std::vector<Taken> taken_;
@@ -112,7 +116,8 @@ Error not_locked(const Decisions& decisions, std::string_view entry);
 /// "k_…: 12.3 us measured, 10.1 us by cost; costs pick 'llvm', 14.0 us measured", as far as it is known.
 std::string figures_text(std::string_view entry, const Decision& decision);
 
-/// The text of a decisions lock: what was taken, in order. Equal decisions give equal texts.
-std::string lock_text(std::span<const Taken> taken);
+/// The text of a decisions lock: the numbers by which groups were formed, a table for each kind of device, and what was taken, in
+/// order. Equal decisions give equal texts.
+std::string lock_text(std::span<const Taken> taken, const run::Devices& devices);
 
 }  // namespace ferrite::core::tune

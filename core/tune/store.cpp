@@ -2,9 +2,7 @@
 // An entry: 32 hexadecimal digits, the hash of what follows; the end of the line; JSON.
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/cache/folder.h"
 #include "core/support/hash.h"
@@ -18,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr int schema = 0;
 constexpr size_t digits = 32;
-constexpr uintmax_t most_bytes = 64 << 10;
+constexpr uint64_t most_bytes = 64 << 10;
 
 void warn(const std::string& where, Error fault) {
   log::warn("kernels", at(where, std::move(fault)).message());
@@ -27,7 +25,7 @@ void warn(const std::string& where, Error fault) {
 bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
 
 /// `fault` says why it is none.
-std::optional<Decision> parse(std::string_view text, std::string_view key, const char*& fault) {
+std::optional<Decision> parse(std::string_view text, std::string_view key, std::string& fault) {
   const auto refuse = [&](const char* reason) {
     fault = reason;
     return std::nullopt;
@@ -77,17 +75,13 @@ Store::Store(std::string folder) : folder_(std::move(folder)) {
 std::optional<Decision> Store::find(const std::string& key) const {
   if (!is_open() || key.empty()) return std::nullopt;
   const fs::path path = fs::path(folder_) / (key + std::string(decision_suffix));
-  std::error_code failed;
-  const auto bytes = fs::file_size(path, failed);
-  if (failed) return std::nullopt;
-  const char* fault = bytes > most_bytes ? "it is too large" : "it cannot be read";
-  if (std::ifstream file(path, std::ios::binary); bytes <= most_bytes && file) {
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (auto decision = parse(text.str(), key, fault)) return decision;
-  }
+  std::string fault;
+  if (const auto text = cache::read_file(path, most_bytes, fault))
+    if (auto decision = parse(*text, key, fault)) return decision;
+  if (fault.empty()) return std::nullopt;
   // It stays for whoever wants to see what happened to it, and is in nobody's way.
   const std::string aside = path.string() + ".damaged";
+  std::error_code failed;
   fs::rename(path, aside, failed);
   warn(path.string(), error(FE_EINVALID, "FE-T40", "{}; {}, and the kernel is decided anew", fault,
                             failed ? fmt::format("it cannot be set aside: {}", failed.message())

@@ -67,9 +67,9 @@ Result<std::unique_ptr<Trial>> Trial::make(const schedule::Schedule& schedule, c
   };
   run::Builder builder(schedule, devices, placement, {}, options, refusals, unheard);
   FE_CHECK(builder.select());
-  builder.plan();
   FE_CHECK(builder.emit());
   if (refusals.count() != refused) return dropped();
+  builder.plan();
   auto trial = std::make_unique<Trial>();
   FE_TRY(trial->executable_, builder.link());
   if (!trial->executable_) return dropped();

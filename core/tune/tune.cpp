@@ -137,8 +137,9 @@ class Tuner {
       auto refusals = refusals_;
       Ledger unheard;
       Decisions none;
-      FE_TRY(const bool chosen, place::select_libraries(groups, *subject_.parts, placement, subject_.devices,
-                                                        costs_, refusals, unheard, none, &offers));
+      FE_TRY(const bool chosen,
+             place::select_libraries(groups, *subject_.parts, placement, subject_.devices, costs_,
+                                     build_.memory, refusals, unheard, none, &offers));
       static_cast<void>(chosen);
     }
     const schedule::KernelMaker kernels(subject_.groups);
@@ -217,6 +218,7 @@ class Tuner {
     Decisions forced;
     auto options = build_;
     options.decisions = &forced;
+    options.memory.op_by_op.reset();  // that is of the whole program
     if (!way.is_library()) {
       forced.set(Kind::kernel, device, question.entry, {.provider = way.compiler->id, .candidate = way.name},
                  false);

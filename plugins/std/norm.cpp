@@ -49,7 +49,8 @@ std::vector<Value> softmax(Graph& g, const Instance& op, Operands operands) {
   Value x = widen(g, operands[0]);
   Dims axes{axis_of(op, x.rank())};
   Value powers = g.make("exp", {g.make("sub", {x, reduce(g, "reduce_max", x, axes)})});
-  Value result = g.make("div", {powers, reduce(g, "reduce_sum", powers, axes)});
+  // One division for a sum; the sum is at least 1 or NaN, so that its reciprocal is as good to one more unit in the last place.
+  Value result = g.make("mul", {powers, g.make("reciprocal", {reduce(g, "reduce_sum", powers, axes)})});
   return {cast_to(g, result, op.operand(0).dtype)};
 }
 

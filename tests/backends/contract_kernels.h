@@ -50,6 +50,7 @@ inline emitter::Target host_target(const std::string& level = "native") {
   target.vector_registers = wide ? 32 : 16;
   target.masks = wide;
   target.fused_multiply_add = middle;
+  target.rounding = middle;
   target.half_conversion = middle;
   target.matrix_tiles = wide && features.lookup("amx-bf16") && cpu::allow_matrix_tiles();
   target.l1_bytes = 48 << 10;

@@ -15,6 +15,28 @@ TEST(Map, LoopAndMaskedTail) {
 
 // ---- orders of memory
 
+/// Vectors are shuffled from those that lie there; masks are expanded where the machine loads by them.
+TEST(Map, NoGatherOfElementsInSteps) {
+  for (int64_t step : {2, 3, 4})
+    for (bool times : {false, true}) {
+      if (times && step == 3)
+        continue;  // where a vector begins within the repeats of an element depends on the vector
+      Builder b;
+      const int64_t n = 83;
+      auto x = b.input(f32, {times ? (n - 1) / step + 1 : (n - 1) * step + 1}), out = b.output(f32, {n});
+      auto i = b.begin(FE_STATEMENT_MAP, {n});
+      b.store(out, {i[0]}, b.load(x, {times ? b.kernel.pool.floordiv(i[0], step) : b.mul(i[0], step)}));
+      for (const auto& description : targets_of({})) {
+        const auto text = compile(b.kernel, description).text;
+        EXPECT_EQ(text.find("masked.gather"), std::string::npos) << description;
+        if (description.find("v2") != std::string::npos && step == 4 && !times)
+          continue;  // four vectors for the elements of one: as well one by one
+        EXPECT_NE(text.find("vector.body"), std::string::npos) << description;
+        EXPECT_NE(text.find("shufflevector"), std::string::npos) << description;
+      }
+    }
+}
+
 /// This machine and its narrower relatives, with caches of other sizes.
 std::vector<std::string> with_caches(const std::string& caches) {
   auto descriptions = targets_of({});

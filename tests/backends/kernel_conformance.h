@@ -151,6 +151,44 @@ TEST(Map, MaskedLoads) {
   }
 }
 
+/// Elements in steps, each of them several times, and both, from the first element of each buffer to its last; of each or of those that
+/// a mask has.
+Builder in_steps(DType dtype, int64_t n, bool masked) {
+  Builder b;
+  auto& pool = b.kernel.pool;
+  const auto out = b.output(dtype, {n}), some = b.input(boolean, {n});
+  std::vector<std::pair<loop::BufferId, std::function<Expr(Expr)>>> reads;
+  for (int64_t step : {2, 3, 4, 5})
+    reads.emplace_back(b.input(dtype, {(n - 1) * step + 1}), [=, &b](Expr i) { return b.mul(i, step); });
+  for (int64_t times : {2, 3, 4, 16})
+    reads.emplace_back(b.input(dtype, {(n - 1) / times + 1}),
+                       [=, &pool](Expr i) { return pool.floordiv(i, times); });
+  reads.emplace_back(b.input(dtype, {(3 * n - 1) / 4 + 1}),
+                     [&](Expr i) { return pool.floordiv(b.add(b.mul(i, 3), 2), 4); });
+  reads.emplace_back(b.input(dtype, {n + 6}),
+                     [&](Expr i) { return pool.sub(b.add(i, 6), b.mul(pool.mod(i, 4), 2)); });
+  const auto i = b.begin(FE_STATEMENT_MAP, {n});
+  const auto mask = masked ? b.load(some, {i[0]}) : none;
+  OpId all = none;
+  for (const auto& [buffer, at] : reads) {
+    const auto read = b.load(buffer, {at(i[0])}, mask, masked ? b.constant(dtype, 1) : none);
+    all = all == none ? read : b.prim(dtype == boolean ? Prim::xor_ : Prim::max_, all, read);
+  }
+  b.store(out, {i[0]}, all);
+  return b;
+}
+
+TEST(Map, ElementsInSteps) {
+  for (auto dtype : {f32, f64, bf16, f16, i8, boolean})
+    for (int64_t n : {1, 4, 17, 70})
+      for (bool masked : {false, true}) {
+        if (masked && n < 17) continue;
+        SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", n, " ", masked));
+        check(in_steps(dtype, n, masked));
+        if (HasFatalFailure()) return;
+      }
+}
+
 TEST(Map, ConcatenationByPartialStores) {
   Builder b;
   auto x = b.input(f32, {4, 9}), y = b.input(f32, {4, 20}), out = b.output(f32, {4, 29});
@@ -328,7 +366,7 @@ TEST(Reduce, Epilogue) {
 }
 
 TEST(Reduce, Windows) {
-  for (int64_t stride : {1, 2})
+  for (int64_t stride : {1, 2, 3})
     for (int64_t width : {7, 16, 33, 70})
       for (bool average : {false, true}) {
         Builder b;

@@ -8,6 +8,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
+#include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 
@@ -29,6 +30,7 @@ namespace {
 
 using ferrite::emitter::kMathAccuracy;
 using ferrite::emitter::MathAccuracy;
+using ferrite::emitter::MathInstructions;
 using ferrite::emitter::VectorMath;
 using llvm::Value;
 
@@ -52,15 +54,32 @@ llvm::Type* scalar_type(llvm::LLVMContext& context) {
     return llvm::Type::getIntNTy(context, 8 * sizeof(T));
 }
 
+/// What the code is made for: this machine, or the oldest of its kind, which neither fuses multiply and add nor rounds to integers.
+enum class Level { native, baseline };
+
+/// Code may call the C library where `calls` says so, else such code is not linked.
 template <typename In, typename Out>
-Kernel compile(unsigned lanes, const EmitBody& body) {
+Kernel compile(Level level, unsigned lanes, const EmitBody& body, bool calls = false) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   auto machine = llvm::cantFail(llvm::orc::JITTargetMachineBuilder::detectHost());
+  const bool x86 = machine.getTargetTriple().isX86();
+  const auto host = llvm::sys::getHostCPUFeatures();
+  MathInstructions has{!x86 || host.lookup("fma"), !x86 || host.lookup("sse4.1")};
+  if (level == Level::baseline) {
+    has = {false, false};
+    if (x86) {
+      machine = llvm::orc::JITTargetMachineBuilder(machine.getTargetTriple());
+      machine.setCPU("x86-64");
+    }
+  }
   const std::string processor = machine.getCPU();
   const std::string features = machine.getFeatures().getString();
-  Kernel kernel{
-      llvm::cantFail(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(machine)).create())};
+  llvm::orc::LLJITBuilder jit;
+  jit.setJITTargetMachineBuilder(std::move(machine));
+  // What runs initialisers, of which there are none, would need the process's symbols.
+  if (!calls) jit.setLinkProcessSymbolsByDefault(false).setPlatformSetUp(llvm::orc::setUpInactivePlatform);
+  Kernel kernel{llvm::cantFail(jit.create())};
 
   auto context = std::make_unique<llvm::LLVMContext>();
   auto module = std::make_unique<llvm::Module>("vector_math", *context);
@@ -89,7 +108,7 @@ Kernel compile(unsigned lanes, const EmitBody& body) {
     Value* address = builder.CreateGEP(in_type, function->getArg(argument), index);
     return builder.CreateAlignedLoad(in_lanes, address, llvm::Align(sizeof(In)));
   };
-  VectorMath math(builder);
+  VectorMath math(builder, has);
   Value* a = load(0);
   Value* b = load(1);
   Value* result = body(math, builder, a, b);
@@ -124,9 +143,9 @@ Kernel compile(unsigned lanes, const EmitBody& body) {
 }
 
 template <typename In, typename Out = In>
-std::vector<Out> evaluate(unsigned lanes, const std::vector<In>& a, const std::vector<In>& b,
-                          const EmitBody& body) {
-  const Kernel kernel = compile<In, Out>(lanes, body);
+std::vector<Out> evaluate(Level level, unsigned lanes, const std::vector<In>& a, const std::vector<In>& b,
+                          const EmitBody& body, bool calls = false) {
+  const Kernel kernel = compile<In, Out>(level, lanes, body, calls);
   std::vector<Out> result(a.size());
   kernel.run(a.data(), b.data(), result.data(), static_cast<std::int64_t>(a.size()));
   return result;
@@ -304,32 +323,38 @@ Worst worst_error(const std::vector<T>& a, const std::vector<T>& got, double dom
 }
 
 template <typename T>
-void report(const char* name, double error) {
-  std::printf("%-8s %s  max %.3f ulp  (bound %.1f)\n", name, sizeof(T) == 4 ? "f32" : "f64", error,
-              bound_of<T>(name));
+void report(Level level, const char* name, double error) {
+  std::printf("%-8s %s%s  max %.3f ulp  (bound %.1f)\n", name, sizeof(T) == 4 ? "f32" : "f64",
+              level == Level::baseline ? " baseline" : "", error, bound_of<T>(name));
 }
 
+template <typename T, Level on>
+struct Setup {
+  using Element = T;
+  static constexpr Level level = on;
+};
 template <typename T>
 class VectorMathTest : public testing::Test {};
-using Formats = testing::Types<float, double>;
-TYPED_TEST_SUITE(VectorMathTest, Formats);
+using Setups = testing::Types<Setup<float, Level::native>, Setup<double, Level::native>,
+                              Setup<float, Level::baseline>, Setup<double, Level::baseline>>;
+TYPED_TEST_SUITE(VectorMathTest, Setups);
 
 TYPED_TEST(VectorMathTest, UnaryFunctionsKeepTheirAccuracy) {
-  using T = TypeParam;
+  using T = typename TypeParam::Element;
   const std::size_t count = sizeof(T) == 4 ? std::size_t{1} << 20 : std::size_t{1} << 18;
   for (const UnaryCase<T>& test : unary_cases<T>()) {
     const std::vector<T> inputs = sweep<T>(count, test.focus);
-    const std::vector<T> got = evaluate<T>(kLanes<T>, inputs, inputs, test.emit);
+    const std::vector<T> got = evaluate<T>(TypeParam::level, kLanes<T>, inputs, inputs, test.emit);
     const Worst worst =
         worst_error<T>(inputs, got, test.domain, [&](std::size_t i) { return test.reference(inputs[i]); });
-    report<T>(test.name, worst.error);
+    report<T>(TypeParam::level, test.name, worst.error);
     EXPECT_LE(worst.error, bound_of<T>(test.name))
         << test.name << "(" << std::hexfloat << inputs[worst.index] << ") = " << got[worst.index] << ", not "
         << static_cast<T>(test.reference(inputs[worst.index]));
 
     // The scalar form gives the same bits.
     const std::vector<T> some(inputs.begin(), inputs.begin() + 4096);
-    const std::vector<T> scalar = evaluate<T>(1, some, some, test.emit);
+    const std::vector<T> scalar = evaluate<T>(TypeParam::level, 1, some, some, test.emit);
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (std::isnan(got[i]) && std::isnan(scalar[i])) continue;
       ASSERT_EQ(std::bit_cast<Bits<T>>(scalar[i]), std::bit_cast<Bits<T>>(got[i]))
@@ -366,26 +391,27 @@ void fill_pairs(std::vector<T>& a, std::vector<T>& b, std::size_t count, bool fo
 }
 
 TYPED_TEST(VectorMathTest, PowKeepsItsAccuracyAndSpecialCases) {
-  using T = TypeParam;
+  using T = typename TypeParam::Element;
   std::vector<T> x;
   std::vector<T> y;
   fill_pairs<T>(x, y, sizeof(T) == 4 ? std::size_t{1} << 20 : std::size_t{1} << 18, true);
-  const auto got = evaluate<T>(
-      kLanes<T>, x, y, [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value* b) { return m.pow(a, b); });
+  const auto got =
+      evaluate<T>(TypeParam::level, kLanes<T>, x, y,
+                  [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value* b) { return m.pow(a, b); });
   const auto reference = [&](std::size_t i) { return std::pow(WiderOf<T>(x[i]), WiderOf<T>(y[i])); };
   const Worst worst = worst_error<T>(x, got, std::numeric_limits<double>::infinity(), reference);
-  report<T>("pow", worst.error);
+  report<T>(TypeParam::level, "pow", worst.error);
   EXPECT_LE(worst.error, bound_of<T>("pow"))
       << std::hexfloat << x[worst.index] << " ^ " << y[worst.index] << " = " << got[worst.index] << ", not "
       << reference(worst.index);
 }
 
 TYPED_TEST(VectorMathTest, OnePlusErfKeepsTheAccuracyOfASum) {
-  using T = TypeParam;
+  using T = typename TypeParam::Element;
   const auto body = [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.one_plus_erf(a); };
   const std::vector<T> a = sweep<T>(1 << 16, 6);
-  const std::vector<T> got = evaluate<T>(kLanes<T>, a, a, body);
-  const std::vector<T> alone = evaluate<T>(1, a, a, body);
+  const std::vector<T> got = evaluate<T>(TypeParam::level, kLanes<T>, a, a, body);
+  const std::vector<T> alone = evaluate<T>(TypeParam::level, 1, a, a, body);
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::isnan(a[i])) {
       EXPECT_TRUE(std::isnan(got[i]));
@@ -399,21 +425,22 @@ TYPED_TEST(VectorMathTest, OnePlusErfKeepsTheAccuracyOfASum) {
 }
 
 TYPED_TEST(VectorMathTest, Atan2KeepsItsAccuracyAndSpecialCases) {
-  using T = TypeParam;
+  using T = typename TypeParam::Element;
   std::vector<T> x;
   std::vector<T> y;
   fill_pairs<T>(x, y, std::size_t{1} << 18, false);
-  const auto got = evaluate<T>(
-      kLanes<T>, y, x, [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value* b) { return m.atan2(a, b); });
+  const auto got =
+      evaluate<T>(TypeParam::level, kLanes<T>, y, x,
+                  [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value* b) { return m.atan2(a, b); });
   const auto reference = [&](std::size_t i) { return std::atan2(WiderOf<T>(y[i]), WiderOf<T>(x[i])); };
   const Worst worst = worst_error<T>(x, got, std::numeric_limits<double>::infinity(), reference);
-  report<T>("atan2", worst.error);
+  report<T>(TypeParam::level, "atan2", worst.error);
   EXPECT_LE(worst.error, bound_of<T>("atan2"))
       << std::hexfloat << "atan2(" << y[worst.index] << ", " << x[worst.index] << ") = " << got[worst.index];
 }
 
 TYPED_TEST(VectorMathTest, ExactFunctionsAreExact) {
-  using T = TypeParam;
+  using T = typename TypeParam::Element;
   const std::vector<T> special = special_values<T>();
   std::vector<T> a = sweep<T>(std::size_t{1} << 14, 1000);
   std::vector<T> b = a;
@@ -458,7 +485,8 @@ TYPED_TEST(VectorMathTest, ExactFunctionsAreExact) {
        [](T x, T y) { return std::isnan(x) || std::isnan(y) ? x + y : std::max(x, y); }},
   };
   for (const Case& test : cases) {
-    const std::vector<T> got = evaluate<T>(kLanes<T>, a, b, test.emit);
+    const bool calls = std::string_view(test.name) == "fmod";
+    const std::vector<T> got = evaluate<T>(TypeParam::level, kLanes<T>, a, b, test.emit, calls);
     for (std::size_t i = 0; i < a.size(); ++i) {
       const T expected = test.reference(a[i], b[i]);
       if (std::isnan(expected) && std::isnan(got[i])) continue;
@@ -470,16 +498,75 @@ TYPED_TEST(VectorMathTest, ExactFunctionsAreExact) {
   }
 }
 
+/// What is computed without the instruction is what the C library gives: products whose error is all that is left of them, sums in
+/// which either part vanishes, and signed zeros, infinities and NaN. A sum that is rounded twice may be the neighbour, where it lies
+/// next to the middle of two numbers. In f64 factors and products stay where no part of them over- or underflows.
+TYPED_TEST(VectorMathTest, FusedMultiplyAdd) {
+  using T = typename TypeParam::Element;
+  std::vector<T> a;
+  std::vector<T> b;
+  fill_pairs<T>(a, b, std::size_t{1} << 16, false);
+  std::shuffle(b.begin() + static_cast<std::ptrdiff_t>(b.size() / 2), b.end(), std::mt19937_64(4));
+  struct Case {
+    const char* addend;
+    EmitBody emit;
+    T (*of)(T, T);
+  };
+  using Builder = llvm::IRBuilder<>;
+  const Case cases[] = {
+      {"a", [](VectorMath& m, Builder&, Value* x, Value* y) { return m.fma(x, y, x); },
+       [](T x, T) { return x; }},
+      {"-b", [](VectorMath& m, Builder& e, Value* x, Value* y) { return m.fma(x, y, e.CreateFNeg(y)); },
+       [](T, T y) { return -y; }},
+      {"-ab",
+       [](VectorMath& m, Builder& e, Value* x, Value* y) {
+         return m.fma(x, y, e.CreateFNeg(e.CreateFMul(x, y)));
+       },
+       [](T x, T y) { return -(x * y); }},
+      {"-ab/2",
+       [](VectorMath& m, Builder& e, Value* x, Value* y) {
+         return m.fma(x, y, e.CreateFMul(e.CreateFMul(x, y), llvm::ConstantFP::get(x->getType(), -0.5)));
+       },
+       [](T x, T y) { return x * y * T(-0.5); }},
+  };
+  for (const Case& test : cases) {
+    const std::vector<T> got = evaluate<T>(TypeParam::level, kLanes<T>, a, b, test.emit);
+    std::size_t compared = 0, neighbours = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const T product = std::abs(a[i] * b[i]);
+      const bool finite = std::isfinite(a[i]) && std::isfinite(b[i]);
+      if (sizeof(T) == 8 && finite && a[i] != 0 && b[i] != 0 &&
+          !(product > T(0x1p-969) && product < T(0x1p996) && std::abs(a[i]) < T(0x1p996) &&
+            std::abs(b[i]) < T(0x1p996)))
+        continue;
+      ++compared;
+      const T expected = std::fma(a[i], b[i], test.of(a[i], b[i]));
+      if (std::isnan(expected) && std::isnan(got[i])) continue;
+      const bool is_error = std::string_view(test.addend) == "-ab";
+      if (!is_error && std::isfinite(expected) && got[i] != expected &&
+          (got[i] == std::nextafter(expected, T(0)) || got[i] == std::nextafter(expected, 2 * expected))) {
+        ++neighbours;
+        continue;
+      }
+      ASSERT_EQ(std::bit_cast<Bits<T>>(got[i]), std::bit_cast<Bits<T>>(expected))
+          << std::hexfloat << a[i] << " * " << b[i] << " + " << test.addend << " = " << got[i] << ", not "
+          << expected;
+    }
+    EXPECT_GT(compared, a.size() / 4);
+    EXPECT_LE(neighbours, compared / 1000);
+  }
+}
+
 template <typename T, typename I>
-void check_saturation() {
+void check_saturation(Level level) {
   std::vector<T> inputs = sweep<T>(std::size_t{1} << 12, 1e3);
   for (double edge : {127.0, 128.0, -128.0, -129.0, 255.0, 256.0, 65535.0, 65536.0, 2147483647.0,
                       2147483648.0, -2147483648.0, 4294967295.0, 4294967296.0, 9.2233720368547758e18,
                       -9.2233720368547758e18, 1.8446744073709552e19, -0.9, 0.9, -1.0}) {
     inputs.insert(inputs.end(), 16, static_cast<T>(edge));
   }
-  const auto got =
-      evaluate<T, I>(kLanes<T>, inputs, inputs, [](VectorMath& m, llvm::IRBuilder<>& b, Value* x, Value*) {
+  const auto got = evaluate<T, I>(
+      level, kLanes<T>, inputs, inputs, [](VectorMath& m, llvm::IRBuilder<>& b, Value* x, Value*) {
         return m.float_to_int_saturating(x, b.getIntNTy(8 * sizeof(I)), std::is_signed_v<I>);
       });
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -493,21 +580,21 @@ void check_saturation() {
 }
 
 TYPED_TEST(VectorMathTest, FloatToIntSaturates) {
-  check_saturation<TypeParam, std::int8_t>();
-  check_saturation<TypeParam, std::uint8_t>();
-  check_saturation<TypeParam, std::int16_t>();
-  check_saturation<TypeParam, std::int32_t>();
-  check_saturation<TypeParam, std::uint32_t>();
-  check_saturation<TypeParam, std::int64_t>();
-  check_saturation<TypeParam, std::uint64_t>();
+  check_saturation<typename TypeParam::Element, std::int8_t>(TypeParam::level);
+  check_saturation<typename TypeParam::Element, std::uint8_t>(TypeParam::level);
+  check_saturation<typename TypeParam::Element, std::int16_t>(TypeParam::level);
+  check_saturation<typename TypeParam::Element, std::int32_t>(TypeParam::level);
+  check_saturation<typename TypeParam::Element, std::uint32_t>(TypeParam::level);
+  check_saturation<typename TypeParam::Element, std::int64_t>(TypeParam::level);
+  check_saturation<typename TypeParam::Element, std::uint64_t>(TypeParam::level);
 }
 
 TYPED_TEST(VectorMathTest, LargeAnglesStayInRange) {
-  using T = TypeParam;
+  using T = typename TypeParam::Element;
   const std::vector<T> inputs = sweep<T>(std::size_t{1} << 16, 1e30);
   for (const bool sine : {true, false}) {
     const auto got = evaluate<T>(
-        kLanes<T>, inputs, inputs,
+        TypeParam::level, kLanes<T>, inputs, inputs,
         [&](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return sine ? m.sin(a) : m.cos(a); });
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (std::isfinite(inputs[i])) {
@@ -519,14 +606,19 @@ TYPED_TEST(VectorMathTest, LargeAnglesStayInRange) {
   }
 }
 
-TEST(VectorMathConversions, Bfloat16RoundTripsAndRoundsToEven) {
+class VectorMathConversions : public testing::TestWithParam<Level> {};
+INSTANTIATE_TEST_SUITE_P(Levels, VectorMathConversions, testing::Values(Level::native, Level::baseline));
+
+TEST_P(VectorMathConversions, Bfloat16RoundTripsAndRoundsToEven) {
+  const Level level = GetParam();
   std::vector<std::uint16_t> all(65536);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
   const auto wide = evaluate<std::uint16_t, float>(
-      16, all, all, [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.widen_bf16(a); });
-  const auto narrow = [](const std::vector<float>& values) {
+      level, 16, all, all,
+      [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.widen_bf16(a); });
+  const auto narrow = [&](const std::vector<float>& values) {
     return evaluate<float, std::uint16_t>(
-        16, values, values,
+        level, 16, values, values,
         [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.narrow_bf16(a); });
   };
   const auto back = narrow(wide);
@@ -545,14 +637,14 @@ TEST(VectorMathConversions, Bfloat16RoundTripsAndRoundsToEven) {
   EXPECT_EQ(narrow(edges), expected);
 }
 
-TEST(VectorMathConversions, HalfRoundTrips) {
+TEST(VectorMathHalf, RoundTrips) {
   std::vector<std::uint16_t> all(65536);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
-  const auto back =
-      evaluate<std::uint16_t>(16, all, all, [](VectorMath& m, llvm::IRBuilder<>& b, Value* a, Value*) {
-        Value* half = b.CreateBitCast(a, llvm::FixedVectorType::get(b.getHalfTy(), 16));
-        return b.CreateBitCast(m.narrow_f16(m.widen_f16(half)), a->getType());
-      });
+  const auto body = [](VectorMath& m, llvm::IRBuilder<>& b, Value* a, Value*) {
+    Value* half = b.CreateBitCast(a, llvm::FixedVectorType::get(b.getHalfTy(), 16));
+    return b.CreateBitCast(m.narrow_f16(m.widen_f16(half)), a->getType());
+  };
+  const auto back = evaluate<std::uint16_t>(Level::native, 16, all, all, body, true);
   for (std::size_t i = 0; i < all.size(); ++i) {
     // The quiet bit of a NaN is the target's choice.
     const bool nan = (i & 0x7fff) > 0x7c00;
@@ -569,7 +661,7 @@ TEST(VectorMathEmission, LeavesTheBuildersFastMathFlagsAloneAndUsesNone) {
                                           llvm::Function::ExternalLinkage, "f", module);
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
   builder.setFastMathFlags(llvm::FastMathFlags::getFast());
-  VectorMath math(builder);
+  VectorMath math(builder, {true, true});
   builder.CreateRet(math.erf(math.pow(math.sin(function->getArg(0)), math.tanh(function->getArg(1)))));
   EXPECT_TRUE(builder.getFastMathFlags().isFast());
   for (const llvm::Instruction& instruction : function->getEntryBlock()) {
@@ -584,17 +676,20 @@ TEST(VectorMathTiming, ExponentialInTheFirstLevelCache) {
   std::vector<float> inputs(kCount);
   for (std::size_t i = 0; i < kCount; ++i) inputs[i] = static_cast<float>(i) / 64 - 32;
   std::vector<float> outputs(kCount);
-  const Kernel kernel =
-      compile<float, float>(16, [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.exp(a); });
-  double best = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < 200; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int repeat = 0; repeat < 20; ++repeat)
-      kernel.run(inputs.data(), inputs.data(), outputs.data(), kCount);
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    best = std::min(best, time.count() / 20);
+  for (const Level level : {Level::native, Level::baseline}) {
+    const Kernel kernel = compile<float, float>(
+        level, 16, [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.exp(a); });
+    double best = std::numeric_limits<double>::infinity();
+    for (int round = 0; round < 200; ++round) {
+      const auto start = std::chrono::steady_clock::now();
+      for (int repeat = 0; repeat < 20; ++repeat)
+        kernel.run(inputs.data(), inputs.data(), outputs.data(), kCount);
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+      best = std::min(best, time.count() / 20);
+    }
+    std::printf("exp f32, %s: %.2f Gel/s on one core, in the first-level cache\n",
+                level == Level::native ? "this machine" : "baseline", kCount / best * 1e-9);
   }
-  std::printf("exp f32: %.2f Gel/s on one core, in the first-level cache\n", kCount / best * 1e-9);
 }
 
 }  // namespace

@@ -5,13 +5,17 @@
 Usage: test_cache.py [--ferrite FILE] [--stubs DIRECTORY] [unittest options]
 """
 
+import ctypes
+import ctypes.util
 import json
 import os
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,6 +32,40 @@ graph @small(%x: f32[64,48]) -> (%row "row", %soft "soft") {
   %soft = div(%e, %row) from "soft"
 }
 """
+
+
+# An entry: the checksum of what follows it, magic, version and whether it is listed, the key, then numbers. Offsets of these.
+CHECKSUM_BYTES, TASKS, GRAIN, WORKSPACE, LISTING_BYTES, BLOB_BYTES = 32, 112, 120, 128, 160, 168
+HEAD_BYTES = 176
+
+
+class Hash128(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+XXHASH = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
+XXHASH.XXH3_128bits.restype = Hash128
+XXHASH.XXH3_128bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+
+
+def forged(entry, numbers=None, code=None):
+    """An entry with other numbers or other code, and the checksum of what it is now: as anybody could write it."""
+    changed = bytearray(entry)
+    for offset, value in (numbers or {}).items():
+        struct.pack_into("<q", changed, offset, value)
+    if code is not None:
+        listing = struct.unpack_from("<Q", changed, LISTING_BYTES)[0]
+        changed[HEAD_BYTES + listing :] = code
+        struct.pack_into("<Q", changed, BLOB_BYTES, len(code))
+    body = bytes(changed[CHECKSUM_BYTES:])
+    checksum = XXHASH.XXH3_128bits(body, len(body))
+    return f"{checksum.high:016x}{checksum.low:016x}".encode() + body
+
+
+def code_of(entry):
+    listing, blob = struct.unpack_from("<QQ", entry, LISTING_BYTES)
+    assert HEAD_BYTES + listing + blob == len(entry)
+    return entry[HEAD_BYTES + listing :]
 
 
 class CacheTest(ProgramTest):
@@ -110,6 +148,114 @@ class CacheTest(ProgramTest):
                 self.assertEqual(self.bench()["cache_misses"], 0)
                 self.assertEqual(first.read_bytes(), whole)
                 self.counts()
+
+    def test_forged_numbers(self):
+        self.counts()
+        first = self.kept()[0]
+        whole = first.read_bytes()
+        self.assertEqual(forged(whole), whole)
+        forgeries = {
+            "-5 tasks": {TASKS: -5, GRAIN: 0},
+            "a grain of -1": {GRAIN: -1},
+            "-64 bytes of workspace": {WORKSPACE: -64},
+            f"{1 << 62} bytes of workspace": {WORKSPACE: 1 << 62},
+        }
+        for reason, numbers in forgeries.items():
+            with self.subTest(reason):
+                first.write_bytes(forged(whole, numbers))
+                self.assertRefused(self.call("cache", "verify", "--cache", self.cache), "FE-K31", "1 of ")
+                figures = self.bench()
+                self.assertEqual(figures["cache_misses"], 1)
+                self.assertRegex(next(iter(figures["cache_faults"])), reason)
+                self.assertEqual(first.read_bytes(), whole)
+                self.counts()
+
+    def test_forged_code_that_is_none(self):
+        self.counts()
+        wholes = {path: path.read_bytes() for path in self.kept()}
+        first, whole = next(iter(wholes.items()))
+        code = code_of(whole)
+        bent = bytearray(code)
+        for k in range(0x18, len(bent), 5):
+            bent[k] ^= 0x5A
+        forgeries = {"garbage": b"\xff" * len(code), "half": code[: len(code) // 2], "bent": bytes(bent), "empty": b"",
+                     "another kernel's": code_of(list(wholes.values())[1])}  # fmt: skip
+        for name, forgery in forgeries.items():
+            with self.subTest(name):
+                first.write_bytes(forged(whole, code=forgery))
+                figures = self.bench()
+                self.assertEqual((figures["cache_misses"], figures["cache_hits"]), (1, len(wholes) - 1))
+                (fault,) = figures["cache_faults"]
+                self.assertRegex(fault, f"{first.name}: its code cannot be loaded: ")
+                self.assertEqual(first.read_bytes(), whole)
+                self.counts()
+        # All of them, and what else knows of the kernels.
+        for path, entry in wholes.items():
+            path.write_bytes(forged(entry, code=b"\xff" * 100))
+        self.counts("--log", "kernels", environment={"FERRITE_METRICS": "cache,kernel"})
+        rows = (self.folder / "metric_cache.csv").read_text().splitlines()
+        self.assertIn(f"small.fe,miss,,{len(wholes)}", rows)
+        self.assertIn("small.fe,hit,,0", rows)
+        self.assertEqual(sum(",fault," in row for row in rows), len(wholes))
+        self.assertEqual(len((self.folder / "metric_kernel.csv").read_text().splitlines()), len(wholes) + 1)
+        self.assertEqual({path: path.read_bytes() for path in self.kept()}, wholes)
+
+    def test_forged_code_in_a_folder_that_cannot_be_written(self):
+        self.counts()
+        first = self.kept()[0]
+        forgery = forged(first.read_bytes(), code=b"\xff" * 100)
+        first.write_bytes(forgery)
+        limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))}
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        words = [Settings.ferrite, "bench", "small.fe", "--no-fuse", "-i", "x=x.npy", "--repeat", "1", "--json", "--cache",
+                 self.cache]  # fmt: skip
+        done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False, timeout=30,
+                              restore_signals=False, **limit)  # fmt: skip
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["cache_misses"], 1)
+        self.assertEqual(first.read_bytes(), forgery)
+
+    def test_a_file_that_others_may_write_to(self):
+        self.counts()
+        first = self.kept()[0]
+        self.assertEqual(first.stat().st_mode & 0o022, 0)
+        for mode in (0o662, 0o626):
+            first.chmod(mode)
+            self.assertIn("others may write to it", self.call("cache", "verify", "--cache", self.cache).stdout)
+            figures = self.bench()
+            self.assertEqual(figures["cache_misses"], 1)
+            self.assertRegex(next(iter(figures["cache_faults"])), "others may write to it")
+            self.assertEqual((first.stat().st_mode & 0o022, self.bench()["cache_misses"]), (0, 0))
+
+    def test_files_are_ones_own_whatever_the_umask(self):
+        before = os.umask(0)
+        self.addCleanup(os.umask, before)
+        self.counts()
+        self.assertEqual({path.stat().st_mode & 0o022 for path in [self.cache, *self.kept()]}, {0})
+        self.assertEqual(self.bench()["cache_misses"], 0)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give files away")
+    def test_what_belongs_to_somebody_else(self):
+        self.counts()
+        first = self.kept()[0]
+        os.chown(first, 65534, -1)
+        figures = self.bench()
+        self.assertEqual(figures["cache_misses"], 1)
+        self.assertRegex(next(iter(figures["cache_faults"])), "it belongs to another user")
+        self.assertEqual(first.stat().st_uid, 0)
+        os.chown(self.cache, 65534, -1)
+        figures = self.bench()
+        self.assertEqual((figures["cache_hits"], figures["cache_misses"]), (0, 0))
+        self.assertRegex(next(iter(figures["cache_bypasses"])), "it belongs to another user")
+
+    def test_a_pipe_in_an_entrys_place(self):
+        self.counts()
+        first = self.kept()[0]
+        first.unlink()
+        os.mkfifo(first)
+        figures = self.bench()
+        self.assertEqual(figures["cache_misses"], 1)
+        self.assertRegex(next(iter(figures["cache_faults"])), "it is no regular file")
 
     def test_an_empty_file_and_a_folder_in_an_entrys_place(self):
         self.counts()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`ferrite targets --measure`, and the estimates that are made of what it keeps.
+"""`ferrite targets --measure`, and the estimates and decisions that are made of what it keeps.
 
 Usage: test_measure.py [--ferrite FILE] [unittest options]
 """
@@ -29,6 +29,20 @@ graph @product(%a: f32[100,100], %b: f32[100,100]) -> (%y "y") {
 ROW = """ferrite graph 0
 graph @row(%x: f32[100000,100], %i: i64[1]) -> (%y "y") {
   %y = gather(%x, %i) {axis = 0} from "Row"
+}
+"""
+# What is decided by the numbers of a target: a sum with few results, and a map whose operands lie across each other.
+DIVIDED = """ferrite graph 0
+graph @divided(%x: f32[8,300000]) -> (%y "y") {
+  %y = reduce_sum(%x) {axes = [1], keepdims = false} from "Sum"
+}
+"""
+ACROSS = """ferrite graph 0
+graph @across(%x: f32[1024,512], %y: f32[512,1024]) -> (%a "a", %b "b", %r "r") {
+  %a = neg(%x) from "A"
+  %b = neg(%y) from "B"
+  %t = transpose(%b) {perm = [1, 0]}
+  %r = add(%a, %t) from "R"
 }
 """
 MODELS = {"plus": PLUS_ONE, "product": PRODUCT, "row": ROW}
@@ -60,6 +74,13 @@ class MeasureTest(ProgramTest):
         self.assertEqual(done.returncode, OK, done.stderr)
         (file,) = (self.home / "ferrite/peaks").iterdir()
         self.assertIn(str(file), done.stdout)
+        (numbers,) = (self.home / "ferrite/targets").iterdir()
+        self.assertIn(str(numbers), done.stdout)
+        measured = json.loads(numbers.read_text())
+        self.assertEqual(measured["workers"], 1)
+        for name in ("uncoalesced", "bandwidth", "operations"):
+            self.assertGreaterEqual(measured[name], 1)
+        self.check_decisions(numbers)
         peaks = json.loads(file.read_text())
         self.assertGreater(peaks["operations_per_second"], 1e8)
         rates = [rate for _, rate in peaks["bandwidth"]]
@@ -79,6 +100,52 @@ class MeasureTest(ProgramTest):
                         '{"operations_per_second": 1, "bandwidth": [[1, -1]]}'):  # fmt: skip
             file.write_text(damaged)
             self.assertEqual(self.estimates(), unknown, damaged)
+
+    def home_call(self, *words):
+        done = self.call(*words, environment={"XDG_CACHE_HOME": str(self.home)})
+        self.assertEqual(done.returncode, OK, done.stderr)
+        return done.stdout
+
+    def kernels(self, model, *words):
+        out = self.home_call("bench", model, "--repeat", 1, "--json", *words)
+        return json.loads(out)["kernels"]
+
+    def check_decisions(self, file):
+        (self.folder / "divided.fe").write_text(DIVIDED)
+        (self.folder / "across.fe").write_text(ACROSS)
+
+        def counts(**numbers):
+            file.write_text(json.dumps(numbers))
+            return self.kernels("divided.fe"), self.kernels("across.fe")
+
+        self.assertEqual(counts(), (1, 2))
+        self.assertEqual(counts(uncoalesced=1), (1, 1))
+        self.assertEqual(counts(workers=16), (2, 2))
+        # With more bandwidth, the launch that a split adds is worth more elements; how many threads run decides nothing.
+        self.assertEqual(counts(workers=16, bandwidth=10**12), (1, 2))
+        self.assertEqual(counts(workers=16, bandwidth=10**9), (2, 2))
+        self.assertEqual(self.kernels("divided.fe", "--threads", 1), 2)
+
+        listing = self.home_call("targets")
+        self.assertRegex(listing, r"workers +16  measured ")
+        self.assertRegex(listing, r"pages +512  default ")
+        self.assertRegex(listing, r"line_bytes +64  stated ")
+        self.assertRegex(listing, r"activations +channels_last  stated ")
+
+        # A lock has the numbers, and its kernels are the same where others hold.
+        self.home_call("run", "divided.fe", "--lock-decisions", "divided.lock")
+        lock = (self.folder / "divided.lock").read_text()
+        self.assertIn("workers = 16\n", lock)
+        self.assertEqual(counts(), (1, 2))
+        self.assertEqual(self.kernels("divided.fe", "--decisions", "divided.lock"), 2)
+        environment = {"XDG_CACHE_HOME": str(self.home)}
+        for wrong, code in ((lock.replace("workers = 16", "workers = 0"), "FE-M17"),
+                            (lock.replace('"channels_last"', '"channels_first"'), "FE-M03"),
+                            (lock + '[[target]]\ndevice = "cpu"\n', "FE-M08")):  # fmt: skip
+            (self.folder / "wrong.lock").write_text(wrong)
+            done = self.call("run", "divided.fe", "--decisions", "wrong.lock", environment=environment)
+            self.assertRefused(done, code, "wrong.lock")
+        file.unlink()
 
     def test_what_cannot_be_measured(self):
         self.assertRefused(self.call("targets", "--measure", "--device", "interpreter"), "FE-C01", "no peaks", USAGE)

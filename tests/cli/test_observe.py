@@ -36,7 +36,7 @@ graph @scatter(%x: f32[1000], %i: i64[10], %u: f32[10]) -> (%y "y") {
   %y = scatter_elements(%x, %i, %u) {reduction = "add"} from "Scatter"
 }
 """
-STAGES = ["pre_grad", "post_grad", "pre_lower", "lower", "inline", "fuse", "post_fusion", "select", "plan", "emit", "link"]
+STAGES = ["pre_grad", "post_grad", "pre_lower", "lower", "inline", "fuse", "post_fusion", "select", "emit", "plan", "link"]
 
 
 class ObserveTest(ProgramTest):
@@ -160,6 +160,43 @@ class MetricsTest(ObserveTest):
         self.assertRegex(text, "^ferrite kernel 0\n")
         self.assertIn("reduce", text)
         self.assertEqual(self.call("opt", total["text"], "--to", "emit").returncode, OK)
+        self.assertEqual({(row["registers"], row["shared_memory_bytes"]) for row in rows}, {("unknown", "0")})
+        self.assertEqual(total["spills"], "0")
+
+    def test_spills(self):
+        # All exponentials are needed when the last of them is there, more than any machine has registers for.
+        lines = [f"  %m{k} = mul(%x, %c{k})\n  %e{k} = exp(%m{k})" for k in range(48)]
+        lines += [f"  %s{k} = add(%{'e0' if k == 1 else f's{k - 1}'}, %e{k})" for k in range(1, 48)]
+        lines += [f"  %d{k} = sub(%s47, %e{k})\n  %p{k} = mul(%{'s47' if k == 0 else f'p{k - 1}'}, %d{k})" for k in range(48)]
+        constants = [f"  %c{k} = literal f32[] {{{k / 64 + 0.5}}}" for k in range(48)]
+        text = ["ferrite graph 0", 'graph @many(%x: f32[4096]) -> (%p47 "p") {', *constants, *lines, "}\n"]
+        (self.folder / "many.fe").write_text("\n".join(text))
+        for folder in ("cold", "warm"):
+            self.metrics("kernel", "explain", "many.fe", "--cache", "kept", FERRITE_METRICS_DIR=folder)
+        spills = [int(row["spills"]) for row in self.rows("kernel", "cold")]
+        self.assertGreater(max(spills), 0)
+        self.assertEqual([int(row["spills"]) for row in self.rows("kernel", "warm")], spills)
+
+    def test_the_memory_plan(self):
+        (self.folder / "rows.fe").write_text("""ferrite graph 0
+graph @rows(%x: f32[64,48]) -> (%y "y") {
+  %e = exp(%x)
+  %t = reduce_sum(%e) {axes = [1], keepdims = true}
+  %y = div(%e, %t)
+}
+""")
+        for threads in (1, 2):
+            words = ("explain", "rows.fe", "--threads", threads)
+            self.metrics("graph,kernel", *words, FERRITE_METRICS_DIR=f"of{threads}")
+            row = self.rows("graph", f"of{threads}")[0]
+            listing = self.call("opt", "rows.fe", "--threads", threads, "--to", "emit").stdout
+            self.assertIn(f"\nplan {row['peak_bytes']} bytes {{\n", listing)
+            workspaces = [int(kernel["workspace_bytes"]) for kernel in self.rows("kernel", f"of{threads}")]
+            self.assertGreater(max(workspaces), 0)
+            self.assertEqual(int(row["workspace_bytes"]), max(workspaces) * threads)
+            self.assertIn(f" bytes {max(workspaces)} workers {threads} groups ", listing)
+            # The exponentials and their sums.
+            self.assertEqual(int(row["op_by_op_bytes"]), (64 * 48 + 64) * 4)
 
     def test_argument_bytes_without_running(self):
         self.metrics("kernel", "explain", "plus.fe")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
-#include "core/loop/print.h"
 #include "core/schedule/schedule.h"
+#include "tests/core/loop_support.h"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -46,12 +46,10 @@ map (i0 < 64, i1 < 64) {
 
 // 1 and 4 are one group, which stands between 0 and 2: by way of 3, whose number is larger than theirs.
 TEST(FusionOrder, NoCycleThroughGroupsThatWereFusedBefore) {
-  auto program = loop::parse_program(knot, "knot.fe");
-  ASSERT_TRUE(program) << program.error().message();
   FusionRequests requests;
   requests.forced = {{1, 4}, {0, 2}};
   Ledger ledger;
-  const auto schedule = fuse(std::move(*program), requests, {}, ledger);
+  const auto schedule = fuse(loop::test::parsed(knot), requests, {}, ledger);
   size_t statements = 0;
   for (const auto& group : schedule.groups) statements += group.statements.size();
   EXPECT_EQ(statements, 5u) << print(schedule);

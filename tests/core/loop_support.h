@@ -5,14 +5,24 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/loop/eval.h"
+#include "core/loop/print.h"
 #include "core/loop/record.h"
 #include "core/loop/verify.h"
 
 namespace ferrite::core::loop::test {
+
+/// The program of a text that is right: throws what is wrong with it, which fails the test.
+inline LoopProgram parsed(std::string_view text) {
+  auto program = parse_program(text, "program.fe");
+  if (!program) throw std::runtime_error(program.error().message());
+  return std::move(*program);
+}
 
 struct Recording {
   LoopProgram program;

@@ -7,10 +7,10 @@
 #include <fstream>
 
 #include "core/kernel/flatten.h"
-#include "core/loop/print.h"
 #include "core/loop/verify.h"
 #include "core/tune/alone.h"
 #include "core/tune/decisions.h"
+#include "tests/core/loop_support.h"
 
 namespace ferrite::core::tune {
 namespace {
@@ -50,10 +50,8 @@ map (i0 < 32, i1 < 24) {
 )";
 
 schedule::Schedule three_groups() {
-  auto program = loop::parse_program(three, "three.fe");
-  EXPECT_TRUE(program) << program.error().message();
   schedule::Schedule schedule;
-  schedule.program = std::move(*program);
+  schedule.program = loop::test::parsed(three);
   schedule.groups = {{{0}, 1}, {{1, 2}, 1}, {{3}, 2}};
   return schedule;
 }
@@ -144,7 +142,7 @@ TEST(Decisions, ALockSaysWhatWasTaken) {
   decisions.took(taken);  // a second device of the kind
   taken = {Kind::library, "cpu", "k_2", "b", 2, {"lib", "gemm", 2, 4e-6, 5e-6, {}, 0, "measured"}};
   decisions.took(taken);
-  ASSERT_TRUE(decisions.write_lock(path));
+  ASSERT_TRUE(decisions.write_lock(path, {}));
   Options options;
   options.replay = path;
   auto locked = Decisions::open(options, [] { return Decisions::Contexts(); });

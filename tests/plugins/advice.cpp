@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A fusion policy, a cost model or a metric sink, by the setting mode. A policy: "fuse", "refuse", "declines", "throws" (at the second pair), "reverses" the order of the
 // pairs, or answers what is no answer: "lies", "nan", "short". In the mode "twice" there are two of one id.
-// A cost model: "cost_each" (a second a kernel), "cost_crowd" (the more statements, the worse), "cost_declines", "cost_elsewhere" (knows
+// A cost model: "cost_each" (a second a kernel), "cost_crowd" (the more statements, the worse), "cost_launches" (the same, in launches), "cost_declines", "cost_elsewhere" (knows
 // another device), "cost_throws", "cost_lies". A sink that writes lines "table column=value ..." to the file `path`: "sink", or
 // "sink_fails", "sink_mistyped" (wants a table that there is none of).
 #include <atomic>
@@ -49,12 +49,15 @@ class Costs : public CostModel {
   explicit Costs(std::string_view mode) : mode_(mode) {}
   std::string id() const override { return "test.cost"; }
   std::string device() const override { return mode_ == "cost_elsewhere" ? "toaster" : ""; }
-  std::optional<Cost> estimate(std::string_view, Bytes bytes) const override {
+  std::optional<Cost> estimate(std::string_view, Bytes bytes,
+                               const fe_target_numbers& numbers) const override {
     if (mode_ == "cost_declines") return std::nullopt;
     if (mode_ == "cost_throws") throw std::runtime_error("prices are secret");
     Cost cost;
     cost.seconds = mode_ == "cost_lies" ? -1 : 1;
-    if (mode_ == "cost_crowd") cost.seconds = std::pow(read_kernel(bytes)->statements.size(), 3);
+    if (mode_ == "cost_crowd" || mode_ == "cost_launches")
+      cost.seconds = std::pow(read_kernel(bytes)->statements.size(), 3);
+    if (mode_ == "cost_launches") cost.seconds *= static_cast<double>(numbers.launch_ns) * 1e-9;
     return cost;
   }
 

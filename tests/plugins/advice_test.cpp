@@ -37,7 +37,7 @@ Result<Outcome> fused(const std::string& text, const std::string& mode, OnError 
   FE_TRY(auto session, open(std::move(plugins)));
   Ledger ledger;
   FE_TRY(auto compiled, compile(*session, text, ledger, "lower"));
-  CostModels costs(session->registry().cost_models(), ledger);
+  CostModels costs(session->registry().cost_models(), {}, ledger);
   PolicyAdvisor advisor(session->registry().fusion_policies(), costs, "cpu", ledger);
   const auto schedule = schedule::fuse(std::move(*compiled.program), {}, {}, ledger, advisor.if_any());
   FE_CHECK(advisor.check());
@@ -151,6 +151,12 @@ TEST(CostModel, DecidesWhatIsFused) {
   ASSERT_FALSE(crowd.fusions.empty());
   EXPECT_EQ(crowd.fusions[0].category, "cost");
   EXPECT_EQ(crowd.fusions[0].text, "8e+06 us together, 2e+06 us apart, by cost model 'test.cost'");
+}
+
+TEST(CostModel, IsGivenTheNumbersOfTheTarget) {
+  const auto crowd = expect_fused(chain_text, "cost_launches");
+  ASSERT_FALSE(crowd.fusions.empty());
+  EXPECT_EQ(crowd.fusions[0].text, "131 us together, 32.8 us apart, by cost model 'test.cost'");
 }
 
 TEST(CostModel, ThatDoesNotKnowLeavesItToTheCompiler) {

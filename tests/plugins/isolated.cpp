@@ -137,6 +137,8 @@ struct ToyProvider : Provider {
     target->row_alignment = 128;
     target->row_padding_percent = 5;
     target->row_padding_from = 1 << 20;
+    target->numbers.workers = 3;
+    target->numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;
     return target;
   }
   std::vector<Candidate> propose(Target& target, Bytes kernel) override {

@@ -400,6 +400,10 @@ TEST(Isolation, AProviderIsAskedInTheChildAndOutlivesIt) {
   EXPECT_EQ(target.row_alignment, 128u);
   EXPECT_EQ(target.row_padding_percent, 5u);
   EXPECT_EQ(target.row_padding_from, 1 << 20);
+  ASSERT_NE(target.numbers, nullptr);
+  EXPECT_EQ(target.numbers->workers, 3);
+  EXPECT_EQ(target.numbers->launch_ns, 0);
+  EXPECT_EQ(target.numbers->activations, FE_ACTIVATIONS_CHANNELS_LAST);
 
   Proposed proposed;
   auto propose_args = abi::sized<fe_propose_args>();

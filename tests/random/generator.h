@@ -72,6 +72,8 @@ class Generator {
   // ---- reductions
 
   void reduce();
+  /// Of a new input whose rows have lines enough to be asked for ahead: each by its maximum, then the maximum of all of them.
+  void along_and_over_rows();
   void argmax();
   void cumsum();
   void softmax();

@@ -22,6 +22,8 @@ GeneratedGraph Generator::run() {
       normalise();
       reduce();
       reduce();
+    } else if (random_.chance(0.5)) {
+      along_and_over_rows();
     }
   }
   for (int attempt = 0; w_.node_count() < wanted && attempt < 400; ++attempt) step();

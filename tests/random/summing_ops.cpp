@@ -61,6 +61,22 @@ void Generator::reduce() {
        fmt::format("{}({}) {{axes = [{}], keepdims = {}}}", name, w_.use(*k), fmt::join(axes, ", "), keep));
 }
 
+void Generator::along_and_over_rows() {
+  const auto x = fresh(f32, {512, 288}, -1);
+  const auto t = w_.values[x];
+  Tensor top = t, columns = t;
+  top.dims = {512, 1};
+  columns.dims = {288};
+  const auto tops = w_.node(top, fmt::format("reduce_max({}) {{axes = [1], keepdims = true}}", w_.use(x)));
+  const auto scaled =
+      w_.node(computed(t, t.magnitude * t.magnitude, 0), fmt::format("mul({}, {})", w_.use(x), w_.use(tops)));
+  unary();
+  columns.magnitude = w_.values[scaled].magnitude;
+  columns.error = w_.values[scaled].error;
+  columns.quantum = 0;
+  emit(columns, fmt::format("reduce_max({}) {{axes = [0], keepdims = false}}", w_.use(scaled)));
+}
+
 void Generator::argmax() {
   auto k = choose([](const Tensor& t) { return t.rank() >= 1 && is_exact(t) && t.dtype != boolean; });
   if (!k) return;

@@ -32,3 +32,4 @@ config.substitutions += [
 for name in [name for name in config.environment if name.startswith("FERRITE_")]:
     del config.environment[name]
 config.environment["FERRITE_CACHE"] = "off"  # what is tested is compiled
+config.environment["XDG_CACHE_HOME"] = f"{config.test_exec_root}/nothing-measured"

@@ -5,7 +5,8 @@
 Usage: within_eager.py FERRITE MODEL [--random COUNT --seed N RANDOM_GRAPHS]
 Op by op each statement of `lower` has its result in memory of its own, from when it is made until nothing reads it any
 more; reshape, transpose, expand, slice and split are views there and cost nothing. Results of the graph are not counted,
-here or there. The slack is 64 bytes a buffer, which is what they are aligned to, and 1 KiB.
+here or there. The slack is 64 bytes a buffer, which is what they are aligned to, and 1 KiB. A plan has the workspaces of
+kernels too; for these there may be 1 MiB more for each worker, while what lives beside them holds to the same bound.
 With --random the graphs are those that RANDOM_GRAPHS prints, and MODEL is left out.
 """
 
@@ -19,6 +20,8 @@ BITS = {"bool": 8, "f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32"
         "u64": 64, "u32": 32, "u16": 16, "u8": 8}  # fmt: skip
 BUFFER = re.compile(r"^buffer @(\d+) : (\w+)\[([^\]]*)\] (\w+)")
 VIEWS = re.compile(r"\((?:reshape|transpose|expand|slice|split) %\d+\) \{$")
+PLANNED = re.compile(r"^  @\d+ offset (\d+) bytes (\d+) groups (\d+) to (\d+)$")
+WORKSPACE = re.compile(r"^  workspace offset (\d+) bytes (\d+) workers (\d+) groups (\d+) to (\d+)$")
 ACCESS = re.compile(r"@(\d+)(?:\.\d+)?\[")
 
 
@@ -66,8 +69,24 @@ def check(ferrite, model):
     listing = stage(ferrite, model, "emit")
     plan = listing[listing.index("\nplan ") + 1 :].splitlines()
     planned, eager = int(plan[0].split()[1]), op_by_op(stage(ferrite, model, "lower"))
-    slack = 64 * (len(plan) - 2) + 1024
-    return f"{planned} bytes planned, {eager} op by op" if planned > eager + slack else ""
+    buffers = [tuple(map(int, found.groups())) for line in plan if (found := PLANNED.match(line))]
+    workspaces = [tuple(map(int, found.groups())) for line in plan if (found := WORKSPACE.match(line))]
+    assert len(buffers) + len(workspaces) == len(plan) - 2, plan
+    slack = 64 * len(buffers) + 1024
+    wrong = []
+    if workspaces:
+        ends = [offset + size for offset, size, _, _ in buffers]
+        ends += [offset + size * workers for offset, size, workers, _, _ in workspaces]
+        if max(ends) > planned:
+            wrong.append(f"something ends at {max(ends)}, behind the plan of {planned} bytes")
+        groups = range(max(last for *_, last in buffers + workspaces) + 1)
+        live = max(sum(size for _, size, first, last in buffers if first <= group <= last) for group in groups)
+        if live > eager + slack:
+            wrong.append(f"{live} bytes live, {eager} op by op")
+        slack += workspaces[0][2] << 20
+    if planned > eager + slack:
+        wrong.append(f"{planned} bytes planned, {eager} op by op")
+    return "; ".join(wrong)
 
 
 def main():

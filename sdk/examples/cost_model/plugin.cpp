@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What kernels cost on a device whose launches are dear: the launch itself, and the bytes of the buffers that other kernels see
-// at the memory's bandwidth. Contractions are left to the compiler.
+// at the memory's bandwidth. Both are the target's numbers, unless the manifest says others. Contractions are left to the
+// compiler.
 #include <ferrite/kernel.hpp>
 #include <ferrite/plugin.hpp>
 
@@ -10,10 +11,12 @@ using namespace ferrite;
 
 class LaunchAndBytes : public CostModel {
  public:
-  LaunchAndBytes(double launch, double bandwidth) : launch_(launch), bandwidth_(bandwidth) {}
+  LaunchAndBytes(std::optional<double> launch, std::optional<double> bandwidth)
+      : launch_(launch), bandwidth_(bandwidth) {}
   std::string id() const override { return "acme.launch_and_bytes"; }
 
-  std::optional<Cost> estimate(std::string_view, Bytes bytes) const override {
+  std::optional<Cost> estimate(std::string_view, Bytes bytes,
+                               const fe_target_numbers& numbers) const override {
     std::string wrong;
     const auto kernel = read_kernel(bytes, &wrong);
     if (!kernel) fail("acme.cost_model/kernel", "the kernel cannot be read: ", wrong);
@@ -23,20 +26,23 @@ class LaunchAndBytes : public CostModel {
     cost.bytes = 0;
     for (const auto& buffer : kernel->buffers)
       if (buffer.kind != FE_BUFFER_LOCAL) cost.bytes += buffer.bytes();
-    cost.seconds = launch_ + static_cast<double>(cost.bytes) / bandwidth_;
+    const double all_workers = static_cast<double>(numbers.bandwidth) * static_cast<double>(numbers.workers);
+    cost.seconds = launch_.value_or(static_cast<double>(numbers.launch_ns) * 1e-9) +
+                   static_cast<double>(cost.bytes) / bandwidth_.value_or(all_workers);
     return cost;
   }
 
  private:
-  const double launch_, bandwidth_;
+  const std::optional<double> launch_, bandwidth_;  ///< seconds, bytes a second
 };
 
 void add(PluginBuilder& builder, const PluginContext& context) {
-  const auto number = [&](const char* name, double otherwise) {
-    return context.config.has(name) ? context.config.number(name) : otherwise;
+  const auto number = [&](const char* name, double unit) -> std::optional<double> {
+    if (!context.config.has(name)) return std::nullopt;
+    return context.config.number(name) * unit;
   };
-  builder.add(std::make_unique<LaunchAndBytes>(number("launch_us", 5) * 1e-6,
-                                               number("gigabytes_per_second", 10) * 1e9));
+  builder.add(
+      std::make_unique<LaunchAndBytes>(number("launch_us", 1e-6), number("gigabytes_per_second", 1e9)));
 }
 
 }  // namespace

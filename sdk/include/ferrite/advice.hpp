@@ -101,8 +101,9 @@ class CostModel {
   virtual std::string id() const = 0;
   /// The kind of device that it knows; empty: any.
   virtual std::string device() const { return {}; }
-  /// `kernel` is read with ferrite/kernel.hpp. Nothing: it is not known, and the next model is asked.
-  virtual std::optional<Cost> estimate(std::string_view device, Bytes kernel) const = 0;
+  /// `kernel` is read with ferrite/kernel.hpp; `numbers` are the device's. Nothing: it is not known, and the next model is asked.
+  virtual std::optional<Cost> estimate(std::string_view device, Bytes kernel,
+                                       const fe_target_numbers& numbers) const = 0;
 };
 
 /// The rows of one table. Valid until the callback returns.

@@ -38,6 +38,7 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
       out->row_alignment = target->row_alignment;
       out->row_padding_percent = target->row_padding_percent;
       out->row_padding_from = target->row_padding_from;
+      out->numbers = &target->numbers;
       out->target = target.release();
     });
   };
@@ -247,8 +248,8 @@ inline void PluginBuilder::add(std::unique_ptr<CostModel> model) {
   table.device = to_abi(entry.device);
   table.estimate = [](void* self, fe_call* call, const fe_cost_args* args, fe_cost_out* out) -> int32_t {
     return detail::guarded(call, [&] {
-      const auto cost =
-          static_cast<CostModel*>(self)->estimate(from_abi(args->device), bytes_from(args->kernel));
+      const auto cost = static_cast<CostModel*>(self)->estimate(from_abi(args->device),
+                                                                bytes_from(args->kernel), *args->numbers);
       if (!cost) decline("the model does not know this kernel");
       out->seconds = cost->seconds;
       out->operations = cost->operations;

@@ -35,8 +35,9 @@ class Target {
   /// A wish: rows of large buffers that nobody outside of the program sees lie multiples of so many bytes apart, a power of two;
   /// 0: none.
   uint32_t row_alignment = 0;
-  uint32_t row_padding_percent = 0;  ///< the most that this may add to a row
-  int64_t row_padding_from = 0;      ///< bytes: a buffer that is smaller stays as it is
+  uint32_t row_padding_percent = 0;                        ///< the most that this may add to a row
+  int64_t row_padding_from = 0;                            ///< bytes: a buffer that is smaller stays as it is
+  fe_target_numbers numbers = sized<fe_target_numbers>();  ///< by which the host decides; 0: not stated
 };
 
 struct OperandLayout {

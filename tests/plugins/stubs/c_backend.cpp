@@ -73,6 +73,8 @@ std::string compile_c(const std::string& source) {
 
 class Compiler final : public Provider {
  public:
+  explicit Compiler(int64_t workspace) : workspace_(workspace) {}
+
   std::string id() const override { return "c"; }
   std::string device_kind() const override { return "c"; }
   std::unique_ptr<Target> open_target(Bytes) override {
@@ -84,14 +86,15 @@ class Compiler final : public Provider {
   }
   std::vector<Candidate> propose(Target&, Bytes bytes) override {
     const auto printed = Printer(read(bytes), "kernel").run();  // declines as compile would
-    Candidate candidate;
-    candidate.name = "c";
-    candidate.cost = 1e-9 * printed.points;
-    return {candidate};
+    Candidate plain, roomy;  // how much the other takes it says when it is compiled
+    plain.name = "c", plain.cost = 1e-9 * printed.points;
+    roomy.id = 1, roomy.name = "c.roomy", roomy.cost = plain.cost / 2;
+    return workspace_ == 0 ? std::vector{plain} : std::vector{plain, roomy};
   }
   CompileResult compile(Target&, const CompileRequest& request) override {
     auto printed = Printer(read(request.kernel), request.entry).run();
     printed.blob = compile_c(printed.listing);
+    if (request.candidate == 1) printed.workspace_bytes = std::max(printed.workspace_bytes, workspace_);
     return printed;
   }
   std::string fingerprint() override { return "acme.c 1"; }
@@ -103,6 +106,8 @@ class Compiler final : public Provider {
     if (!kernel) fail("acme.c/kernel", "the kernel cannot be read: ", error);
     return std::move(*kernel);
   }
+
+  int64_t workspace_;  // of another candidate; 0: there is none
 };
 
 using Entry = void (*)(void* const* buffers, int64_t begin, int64_t end, char* workspace, int64_t* error);
@@ -166,6 +171,6 @@ class HostRuntime final : public Runtime {
 }  // namespace acme
 
 FERRITE_PLUGIN("acme.c", "1.0.0", [](ferrite::PluginBuilder& builder, const ferrite::PluginContext& context) {
-  builder.add(std::make_unique<acme::Compiler>());
+  builder.add(std::make_unique<acme::Compiler>(context.config.integer("workspace", 0)));
   builder.add(std::make_unique<acme::HostRuntime>(context.host));
 })

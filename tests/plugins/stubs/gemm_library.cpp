@@ -201,7 +201,7 @@ OperandLayout panels(const Reader& reader, const Product& product) {
 
 class Library final : public LibraryProvider {
  public:
-  Library(Host host, double price) : host_(host), price_(price) {}
+  Library(Host host, double price, int64_t workspace) : host_(host), price_(price), workspace_(workspace) {}
   std::string id() const override { return "acme.gemm"; }
   std::string device_kind() const override { return "cpu"; }
   std::unique_ptr<Target> open_target(Bytes) override {
@@ -222,7 +222,7 @@ class Library final : public LibraryProvider {
     candidate.name = product->covered == 2 ? "gemm.bias" : "gemm";
     candidate.cost =
         price_ * 2e-11 * static_cast<double>(product->height() * product->depth * product->width);
-    candidate.workspace_bytes = rows * product->depth * 4;
+    candidate.workspace_bytes = std::max(workspace_, rows * product->depth * 4);
     candidate.covered = static_cast<uint32_t>(product->covered);
     candidate.operand_layouts = {panels(reader, *product)};
     return {candidate};
@@ -236,7 +236,7 @@ class Library final : public LibraryProvider {
     result.blob.assign(reinterpret_cast<const char*>(&*product), sizeof(Product));
     result.tasks = (product->height() + rows - 1) / rows;
     result.grain = std::max<int64_t>(1, (1 << 16) / (product->depth * product->width));
-    result.workspace_bytes = rows * product->depth * 4;
+    result.workspace_bytes = std::max(workspace_, rows * product->depth * 4);
     return result;
   }
   std::string fingerprint() override { return "acme.gemm 1"; }
@@ -295,6 +295,7 @@ class Library final : public LibraryProvider {
 
   Host host_;
   double price_;
+  int64_t workspace_;  // bytes that it wants at least
 };
 
 }  // namespace
@@ -303,5 +304,6 @@ class Library final : public LibraryProvider {
 FERRITE_PLUGIN("acme.gemm", "1.0.0",
                [](ferrite::PluginBuilder& builder, const ferrite::PluginContext& context) {
                  const double price = context.config.has("price") ? context.config.number("price") : 1.0;
-                 builder.add(std::make_unique<acme::Library>(context.host, price));
+                 builder.add(std::make_unique<acme::Library>(context.host, price,
+                                                             context.config.integer("workspace", 0)));
                })

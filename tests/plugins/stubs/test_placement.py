@@ -140,6 +140,69 @@ class PlacementTest(ProgramTest):
     def test_why_a_library_declines(self):
         self.explained(r"refused .* <-  acme.gemm: .*it is no product with a constant", plugins=("acme.gemm",), device="cpu")
 
+    def with_workspace(self, plugin, size):
+        manifest = self.folder / "ferrite.toml"
+        manifest.write_text(f'schema = 0\nextends = "default"\nsearch = ["."]\nenable = ["{plugin}"]\n'
+                            f'[plugin."{plugin}".config]\nworkspace = {size}\n')  # fmt: skip
+        return {"options": ["--manifest", manifest, "--threads", "2"], "plugins": ()}
+
+    def test_a_candidate_that_says_a_workspace_that_is_too_large(self):
+        how = self.with_workspace("acme.c", 4096)
+        self.explained(r"candidate: \d+ chosen$", r"chosen .* <-  c.roomy", device="c", **how)
+        plan = self.compiled("opt", *how["options"], "--to", "emit", device="c", plugins=()).stdout
+        self.assertRegex(plan, r"(?m)^  workspace offset \d+ bytes 4096 workers 2 groups 0 to ")
+        # The limit is a few KiB of results, and 1 MiB for each of two workers.
+        how = self.with_workspace("acme.c", 1 << 22)
+        text = self.explained(r"refused \(memory\) .* <-  c.roomy: with its workspace of 4194304 bytes for each of 2 workers",
+                              r"chosen .* <-  c: ", device="c", **how)  # fmt: skip
+        roomy = [line for line in self.kernels(text) if "c.roomy" in line]
+        self.assertEqual(text.count("refused (memory)"), len(roomy))
+        self.right(*how.pop("options"), device="c", **how)
+
+    def kernels(self, text):
+        """Those that `explain` says were compiled."""
+        return [line for line in text.partition("kernel:")[2].splitlines() if line.startswith("  compiled ")]
+
+    def test_workspaces_lie_apart_where_one_place_is_too_much(self):
+        # Three large results live where the product is made, which then has no workspace, nor has a place for all through the whole run
+        # room beside them.
+        (self.folder / "mixed.fe").write_text("""ferrite graph 0
+graph @two(%x: f32[4,24], %y: f32[512,512]) -> (%out "out", %total "total") {
+  %a = reduce_sum(%x) {axes = [1]} from "a"
+  %out = exp(%a) from "out"
+  %b = exp(%y) from "b"
+  %t = transpose(%b) {perm = [1, 0]}
+  %c = mul(%b, %t) from "c"
+  %total = reduce_max(%c) {axes = [0, 1]} from "total"
+}
+""")
+        np.save(self.folder / "y.npy", np.zeros((512, 512), np.float32))
+        how = self.with_workspace("acme.c", (1 << 20) + 4096)
+        done = self.compiled("opt", *how["options"], "--no-fuse", "--without", "inline,in_place", "--to", "emit", device="c",
+                             plugins=())  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        places = [line.split() for line in done.stdout.splitlines() if line.startswith("  workspace ")]
+        self.assertGreater(len(places), 1)
+        self.assertTrue(all(place[8] == place[10] for place in places), places)
+
+    def test_a_library_that_wants_a_workspace_that_is_too_large(self):
+        (self.folder / "mixed.fe").write_text("""ferrite graph 0
+graph @layers(%x: f32[8,64], %y: f32[4,24]) -> (%top "top", %out "out") {
+  #w = weight("w.bin", 0, 16384) : f32[64,64]
+  %p = matmul(%x, #w) from "layer"
+  %top = relu(%p)
+  %out = exp(%y)
+}
+""")
+        np.ones((64, 64), np.float32).tofile(self.folder / "w.bin")
+        np.save(self.folder / "x.npy", np.ones((8, 64), np.float32))
+        for size, outcome in ((1 << 16, r"chosen .*layer.* <-  gemm"),
+                              (1 << 22, r"refused \(unfit\) .*layer.* <-  gemm.*it wants 4194304 bytes of workspace")):  # fmt: skip
+            how = self.with_workspace("acme.gemm", size)
+            manifest = self.folder / "ferrite.toml"
+            manifest.write_text(manifest.read_text() + "price = 0.001\n")
+            self.explained(outcome, device="cpu", **how)
+
     def test_what_does_not_compile_goes_to_the_next_device(self):
         self.right(PATH="/nonexistent")
         self.explained(r"refused .* <-  c: .*acme.c/compiler .*'cc' cannot be run", r"placed .* <-  cpu$", PATH="/nonexistent")

@@ -7,6 +7,7 @@
 #include "ferrite/abi/base.h"
 #include "ferrite/abi/kernel.h"
 #include "ferrite/abi/schedule.h"
+#include "ferrite/abi/target.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,6 +72,8 @@ typedef struct fe_cost_args {
   uint64_t size;
   fe_string device;  // its kind
   fe_array kernel;   // of bytes: a fused group as kernel.h has it
+  const fe_target_numbers*
+      numbers;  // of the device, by which the host decides where no model knows; each is known
 } fe_cost_args;
 typedef struct fe_cost_out {
   uint64_t size;

@@ -6,6 +6,7 @@
 #include "ferrite/abi/base.h"
 #include "ferrite/abi/kernel.h"
 #include "ferrite/abi/runtime.h"
+#include "ferrite/abi/target.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +38,8 @@ typedef struct fe_open_target_out {
   uint32_t row_alignment;
   uint32_t row_padding_percent;  // the most that this may add to a row, 0 to FE_MOST_ROW_PADDING_PERCENT
   int64_t row_padding_from;      // bytes: a buffer that is smaller stays as it is
+  const fe_target_numbers*
+      numbers;  // by which the host decides, lives as long as the target. Null: nothing is stated
 } fe_open_target_out;
 #define FE_MOST_ROW_PADDING_PERCENT 10000u
 

@@ -17,6 +17,7 @@ struct Point {
   std::vector<std::pair<index::Symbol, llvm::Value*>> symbols;  ///< i64 value of each loop variable
   index::Symbol vector = no_symbol;                             ///< lane k is at (value of this variable) + k
   unsigned lanes = 1;
+  bool aligned = false;  ///< the value of the vector variable, which is lane 0's, is a multiple of `lanes`
   llvm::Value* mask = nullptr;  ///< <lanes x i1>: the lanes that exist; null = all. At least one lane exists.
 
   void set(index::Symbol symbol, llvm::Value* value) {
@@ -38,6 +39,13 @@ struct Point {
 /// The element number of an access: the buffer's offset + the sum of index * stride.
 index::Expr element_address(index::Pool& pool, const loop::Buffer& buffer,
                             const std::vector<index::Expr>& index);
+
+/// By lane, how far an expression is ahead of lane 0, where that is the same for every value of the vector variable at lane 0 (a
+/// multiple of `lanes`) and of the other symbols; empty where it is not. No symbol but `vector` may vary over the lanes.
+std::vector<int64_t> lane_offsets(index::Pool& pool, index::Expr expr, index::Symbol vector, unsigned lanes);
+
+/// Vectors of the lanes' number that such lanes are shuffled from, when they are read as they lie in memory; 0: too far apart for that.
+unsigned vectors_of_window(const std::vector<int64_t>& offsets);
 
 /// For each operation, whether it varies over the reduction variables without passing through a reduction's result.
 std::vector<bool> element_part(index::Pool& pool, const loop::Statement& statement);
@@ -103,15 +111,17 @@ class BodyEmitter {
 
  private:
   struct Address {
-    llvm::Value* base = nullptr;  // i64 element number, uniform
-    llvm::Value* lane = nullptr;  // <lanes x i64> to add, or null
-    std::optional<int64_t> step;  // elements between neighbouring lanes, where constant
+    llvm::Value* base = nullptr;   // i64 element number, uniform
+    llvm::Value* lane = nullptr;   // <lanes x i64> to add, or null
+    std::optional<int64_t> step;   // elements between neighbouring lanes, where constant
+    std::vector<int64_t> offsets;  // the same as `lane`, where that is constant; else empty
   };
 
   void emit(loop::OpId op);
   llvm::Value* emit_load(const loop::BodyOp& op, loop::OpId id);
   llvm::Value* emit_prim(const loop::BodyOp& op);
   llvm::Value* compare_indices(const loop::BodyOp& op);
+  std::optional<bool> decide(Prim comparison, index::Expr a, index::Expr b);
   loop::OpId erf_plus_one(const loop::BodyOp& op);
   llvm::Value* integer_prim(Prim prim, DType dtype, const std::vector<llvm::Value*>& operands);
   llvm::Value* float_prim(Prim prim, const std::vector<llvm::Value*>& operands);
@@ -122,7 +132,13 @@ class BodyEmitter {
   Address address(index::Expr expr);
   llvm::Value* pointer(loop::BufferId buffer, llvm::Value* element);
   llvm::Value* element_mask(llvm::Value* mask);
-  llvm::Value* load_lanes(loop::BufferId buffer, const Address& address, llvm::Value* mask);
+  /// Of lanes outside the mask, and of all where `condition` (one for all lanes, or null) does not hold, nothing is read.
+  llvm::Value* load_lanes(loop::BufferId buffer, const Address& address, llvm::Value* condition,
+                          llvm::Value* mask);
+  llvm::Value* load_window(loop::BufferId buffer, const Address& address, llvm::Value* condition,
+                           llvm::Value* mask);
+  llvm::Value* load_vector(loop::BufferId buffer, llvm::Value* from, unsigned lanes, bool certain,
+                           llvm::Value* mask);
   llvm::Value* load_scalar(loop::BufferId buffer, llvm::Value* element, llvm::Value* condition);
   void store_lanes(loop::BufferId buffer, const Address& address, llvm::Value* value, llvm::Value* mask,
                    bool streams);

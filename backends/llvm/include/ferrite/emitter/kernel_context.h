@@ -7,6 +7,7 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "ferrite/emitter/target.h"
@@ -66,6 +67,8 @@ class KernelContext {
             const std::function<void(llvm::Value*)>& body);
   /// `if (condition) body()`.
   void when(llvm::Value* condition, const llvm::Twine& name, const std::function<void()>& body);
+  /// The value of each of the variables by their flat coordinate, the last of which varies fastest.
+  std::vector<llvm::Value*> coordinates(std::span<const loop::Var> vars, llvm::Value* flat);
   /// <lanes x i1>, lane k set where k < count (an i64).
   llvm::Value* lane_mask(llvm::Value* count, unsigned lanes);
   /// <0, 1, 2, ...> of an integer type.
@@ -73,7 +76,7 @@ class KernelContext {
   /// f16 <-> f32 where the machine has no instruction for it, too.
   llvm::Value* widen_half(llvm::Value* half);
   llvm::Value* narrow_half(llvm::Value* value);
-  /// Memory that may be read in place of an element that does not exist.
+  /// Memory that may be read in place of elements that do not exist: four vectors of zeros.
   llvm::Value* nowhere();
   llvm::Value* splat(llvm::Value* value, unsigned lanes);
 

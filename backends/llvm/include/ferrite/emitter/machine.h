@@ -5,6 +5,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,15 +20,25 @@ class Machine {
   /// Throws Failure when LLVM does not know the triple.
   explicit Machine(const Target& target);
 
+  /// Some parts of the code generator take time that grows faster than the code. From here on, modules of more than 300 instructions
+  /// go without those, which long bodies of element-wise loops do not miss; the loops of contractions do.
+  void compile_long_code_fast() { fast_ = true; }
+
   /// Runs the short pipeline: what explicit-vector IR gains from, in a few milliseconds.
   void optimise(llvm::Module& module);
   /// Relocatable ELF.
   std::string object(llvm::Module& module);
   std::string assembly(llvm::Module& module);
+  /// Values that the last module made by object() or assembly() puts onto the stack because no register is left for them: the
+  /// instructions that do, counted once each, whatever loop they are in.
+  int64_t spills() const { return spills_; }
 
  private:
   std::string generate(llvm::Module& module, llvm::CodeGenFileType type);
   std::unique_ptr<llvm::TargetMachine> machine_;
+  bool fast_ = false;
+  bool fused_multiply_add_;
+  int64_t spills_ = 0;
 };
 
 /// The module's text.

@@ -17,6 +17,7 @@ struct Target {
   bool masks = false;              ///< predicated loads and stores cost about what plain ones do
   bool gathers = false;            ///< a gather is cheaper than one load a lane
   bool fused_multiply_add = false;
+  bool rounding = false;         ///< vectors to integers of the same type
   bool half_conversion = false;  ///< f16 <-> f32 in hardware
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
   bool matrix_tiles = false;     ///< registers of 16 rows of 64 bytes, and their bf16 products (AMX)
@@ -25,6 +26,8 @@ struct Target {
       false;  ///< past the caches, of whole aligned vectors; x86's, which its fence orders
 
   unsigned unroll = 0;  ///< vectors at a time in loops over elements, at most; 0: as the planner finds best
+
+  double cycles_per_second = 2.5e9;  ///< of estimates
 
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;

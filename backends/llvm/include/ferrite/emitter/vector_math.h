@@ -29,14 +29,20 @@ inline constexpr std::array kMathAccuracy = {
     MathAccuracy{"rsqrt", 1.5, 1.5},
 };
 
+/// What the vectors of a machine have instructions for; what is missing is done with others, in vectors too.
+struct MathInstructions {
+  bool fused_multiply_add;
+  bool rounding;  ///< to integers
+};
+
 /// Emits y = f(x...) lane by lane at the builder's insertion point.
 ///
 /// Types: the floating operands of a call share one LLVM type, float or double or a fixed vector of one of
 /// them, and the result has that type unless stated. f32 computes in f32 and f64 in f64. Special values (NaN,
 /// infinities, signed zeros, overflow, results that underflow into denormals) follow C99 Annex F. Denormals
 /// are neither flushed on input nor on output, unless the code around it asks the hardware to. Emitted
-/// instructions carry no fast-math flags, whatever the builder's are; multiply-add is the explicit llvm.fma,
-/// and the algorithms rely on it rounding once. A target without it calls fma/fmaf and keeps the accuracy.
+/// instructions carry no fast-math flags, whatever the builder's are. Multiply-add is the explicit llvm.fma where the
+/// machine has it. Where it has not, results differ in the last places and keep the same bounds.
 /// Errors: an operand of another type is a bug of the caller (assert). Thread-safety: that of the builder.
 /// Coefficients: minimax fits by the Remez exchange (tools/fit_polynomials.py).
 class VectorMath {
@@ -48,7 +54,7 @@ class VectorMath {
   static constexpr double kTrigonometricRangeF32 = 1e6;
   static constexpr double kTrigonometricRangeF64 = 1e12;
 
-  explicit VectorMath(llvm::IRBuilderBase& builder) : builder_(builder) {}
+  VectorMath(llvm::IRBuilderBase& builder, MathInstructions has) : builder_(builder), has_(has) {}
 
   Value* exp(Value* x);
   Value* exp2(Value* x);
@@ -77,6 +83,9 @@ class VectorMath {
   /// sign.
   Value* pow(Value* x, Value* y);
 
+  /// a b + c rounded once; without the instruction the error is up to 0.5 + 2^-30 units in the last place, and an f64 product
+  /// below 2^-969 or a factor above 2^996 is rounded before the sum.
+  Value* fma(Value* a, Value* b, Value* c);
   /// Correctly rounded.
   Value* sqrt(Value* x);
   /// 1 / sqrt(x), two roundings.
@@ -115,6 +124,7 @@ class VectorMath {
 
  private:
   llvm::IRBuilderBase& builder_;
+  MathInstructions has_;
 };
 
 }  // namespace ferrite::emitter

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/run/numbers.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/cache/folder.h"
+#include "core/support/abi.h"
+#include "core/support/hash.h"
+
+namespace ferrite::core::run {
+namespace {
+
+using schedule::Activations;
+
+constexpr std::string_view source_names[] = {"default", "stated", "measured", "locked"};
+
+std::filesystem::path file_of(const std::string& folder, const std::string& kind,
+                              const std::string& description) {
+  constexpr std::string_view version = "numbers 0";
+  return std::filesystem::path(folder) / (hash128({kind, description, version}) + ".json");
+}
+
+}  // namespace
+
+std::string_view name_of(Source source) { return source_names[static_cast<size_t>(source)]; }
+
+Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated) {
+  SourcedNumbers result = numbers;
+  for (size_t k = 0; k < number_table.size(); ++k) {
+    const auto& number = number_table[k];
+    const int64_t value = stated.*number.stated;
+    if (value == 0) continue;
+    if (value < 0 || value > number.most)
+      return error(FE_EINTERNAL, "FE-P69", "{} is {}, where a number from 1 to {} can be", number.name, value,
+                   number.most);
+    result.set(k, value, Source::stated);
+  }
+  if (stated.activations > FE_ACTIVATIONS_CHANNELS_LAST)
+    return error(FE_EINTERNAL, "FE-P69", "activations is {}, which is no order of them", stated.activations);
+  if (stated.activations != FE_ACTIVATIONS_ANY) {
+    result.values.activations = Activations::channels_last;
+    result.activations = Source::stated;
+  }
+  // An access that no inner loop walks moves a line for an element.
+  if (stated.line_bytes != 0 && stated.uncoalesced == 0)
+    result.values.uncoalesced = std::clamp<int64_t>(stated.line_bytes / 4, 1, 1 << 12);
+  numbers = result;
+  return {};
+}
+
+std::optional<fe_target_numbers> load_measured(const std::string& kind, const std::string& description) {
+  const auto folder = cache::user_folder("targets");
+  if (folder.empty()) return std::nullopt;
+  std::ifstream file(file_of(folder, kind, description));
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  const auto json = nlohmann::json::parse(text.str(), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  auto measured = abi::sized<fe_target_numbers>();
+  for (const auto& number : number_table) {
+    const auto found = json.find(std::string(number.name));
+    if (!number.is_measured || found == json.end()) continue;
+    if (!found->is_number_integer()) return std::nullopt;
+    const auto value = found->get<int64_t>();
+    if (value < 1 || value > number.most) return std::nullopt;
+    measured.*number.stated = value;
+  }
+  return measured;
+}
+
+Result<std::string> save_measured(const std::string& kind, const std::string& description,
+                                  const fe_target_numbers& measured) {
+  const auto folder = cache::user_folder("targets");
+  if (folder.empty())
+    return error(FE_EINVALID, "FE-C10", "there is no cache folder: set HOME or XDG_CACHE_HOME");
+  nlohmann::ordered_json json{{"device", kind}};
+  for (const auto& number : number_table)
+    if (number.is_measured && measured.*number.stated != 0)
+      json[std::string(number.name)] = measured.*number.stated;
+  const auto path = file_of(folder, kind, description);
+  const auto text = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (const auto fault = cache::write_file(folder, path.filename().string(), text); !fault.empty())
+    return at(folder, error(FE_EINVALID, "FE-C10", "the numbers of the target cannot be kept: {}", fault));
+  return path.string();
+}
+
+fe_target_numbers abi_numbers(const TargetNumbers& numbers) {
+  auto result = abi::sized<fe_target_numbers>();
+  for (const auto& number : number_table) result.*number.stated = numbers.*number.value;
+  result.activations =
+      numbers.activations == Activations::channels_last ? FE_ACTIVATIONS_CHANNELS_LAST : FE_ACTIVATIONS_ANY;
+  return result;
+}
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The numbers of a device by which decisions about loops are made: what its provider states, over that what was measured.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/schedule/target_numbers.h"
+#include "core/support/error.h"
+#include "ferrite/abi/target.h"
+
+namespace ferrite::core::run {
+
+using schedule::TargetNumbers;
+
+/// A number as the ABI, the store, locks and listings have it.
+struct Number {
+  std::string_view name, doc;
+  int64_t TargetNumbers::* value;
+  int64_t fe_target_numbers::* stated;
+  int64_t most;      ///< 1 is the least
+  bool is_measured;  ///< by `ferrite targets --measure`
+};
+
+inline constexpr std::array<Number, 11> number_table = {
+    Number{"workers", "workers that programs are cut for", &TargetNumbers::workers,
+           &fe_target_numbers::workers, 1 << 20, true},
+    Number{"local_bytes", "buffers inside one iteration of shared loops", &TargetNumbers::local_bytes,
+           &fe_target_numbers::local_bytes, int64_t{1} << 40, false},
+    Number{"near_bytes", "what several statements touch in turn and find near", &TargetNumbers::near_bytes,
+           &fe_target_numbers::near_bytes, int64_t{1} << 40, false},
+    Number{"line_bytes", "what memory moves at a time", &TargetNumbers::line_bytes,
+           &fe_target_numbers::line_bytes, 1 << 20, false},
+    Number{"page_bytes", "a page of memory", &TargetNumbers::page_bytes, &fe_target_numbers::page_bytes,
+           int64_t{1} << 40, false},
+    Number{"pages", "pages that are looked up quickly", &TargetNumbers::pages, &fe_target_numbers::pages,
+           1 << 30, false},
+    Number{"uncoalesced", "times that an access counts which no inner loop walks",
+           &TargetNumbers::uncoalesced, &fe_target_numbers::uncoalesced, 1 << 12, true},
+    Number{"launch_ns", "nanoseconds that a launch more costs", &TargetNumbers::launch_ns,
+           &fe_target_numbers::launch_ns, 1'000'000'000, false},
+    Number{"join_ns", "nanoseconds until other workers have joined", &TargetNumbers::join_ns,
+           &fe_target_numbers::join_ns, 1'000'000'000, false},
+    Number{"bandwidth", "bytes a second of one worker from memory", &TargetNumbers::bandwidth,
+           &fe_target_numbers::bandwidth, int64_t{1} << 50, true},
+    Number{"operations", "scalar operations a second of one worker", &TargetNumbers::operations,
+           &fe_target_numbers::operations, int64_t{1} << 50, true},
+};
+
+/// Where a number comes from.
+enum class Source : uint8_t { assumed, stated, measured, locked };
+/// "default", "stated", "measured", "locked".
+std::string_view name_of(Source source);
+inline constexpr std::array<std::string_view, 2> activation_names = {"any",
+                                                                     "channels_last"};  ///< by Activations
+inline std::string_view name_of(schedule::Activations activations) {
+  return activation_names[static_cast<size_t>(activations)];
+}
+
+/// Numbers with where each comes from, by place in the table.
+struct SourcedNumbers {
+  TargetNumbers values;
+  std::array<Source, number_table.size()> sources{};
+  Source activations = Source::assumed;
+
+  void set(size_t number, int64_t value, Source source) {
+    values.*number_table[number].value = value;
+    sources[number] = source;
+  }
+};
+
+/// What a provider states that is 0 stays as it is. Nothing is changed where an error is given: the text of FE-P69, for a number
+/// that is out of its range.
+Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated);
+
+/// What was measured on devices of a kind and description: 0 is a number that was not. Nothing where the store has none, or what
+/// it has is no such file. The store is one for all counts of threads, so that these decide nothing.
+std::optional<fe_target_numbers> load_measured(const std::string& kind, const std::string& description);
+/// Keeps them in the user's cache folder; gives the file's path. FE-C10 where that fails.
+Result<std::string> save_measured(const std::string& kind, const std::string& description,
+                                  const fe_target_numbers& measured);
+
+/// As cost models get them.
+fe_target_numbers abi_numbers(const TargetNumbers& numbers);
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How compilation grows with the graph: pairs that are tried, distinct kernels, processor time. No wall-clock times.
+
+Usage: test_scale.py [--ferrite FILE] [unittest options]
+"""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+import scale  # noqa: E402
+from program import OK, ProgramTest, main  # noqa: E402
+
+SMALL, LARGE = 1000, 4000
+# n log n from 1,000 to 4,000 nodes is 4.8 times; what does not grow with the nodes, as the start of the program, makes it less.
+MOST_GROWTH = 4.6
+# Loops over small graphs take other sums: pairs a node may differ by this share, and not more.
+SLACK = 1.05
+
+
+class ScaleTest(ProgramTest):
+    def compiled(self, text):
+        """What `bench` and the table of fusions say about the cold compilation of a graph on one thread."""
+        model = self.folder / "graph.fe"
+        model.write_text(text)
+        table = self.folder / "metric_fusion.csv"
+        table.unlink(missing_ok=True)
+        before = scale.processor_seconds()
+        done = self.call("bench", model, "--json", "--repeat", "1", "--threads", "1", "--compile-jobs", "1",
+                         environment={"FERRITE_METRICS": "fusion", "FERRITE_METRICS_DIR": str(self.folder)})  # fmt: skip
+        self.assertEqual(done.returncode, OK, done.stderr)
+        with table.open(newline="") as lines:
+            tried = sum(int(row["pairs"]) for row in csv.DictReader(lines) if row["outcome"] == "tried")
+        return {**json.loads(done.stdout), "tried": tried, "cpu_s": scale.processor_seconds() - before}
+
+    def test_pairs_and_time_grow_with_the_nodes(self):
+        for shape in ("blocks", "wide", "random"):
+            with self.subTest(shape):
+                few, many = (self.compiled(scale.text_of(shape, nodes)) for nodes in (SMALL, LARGE))
+                self.assertGreater(few["tried"], 0)
+                self.assertLessEqual(many["tried"] / many["nodes"], SLACK * few["tried"] / few["nodes"])
+                self.assertLess(many["cpu_s"], MOST_GROWTH * few["cpu_s"])
+
+    def test_equal_layers_have_the_kernels_of_one(self):
+        one, two, twelve = (self.compiled(scale.layers_text(count)) for count in (1, 2, 12))
+        self.assertGreaterEqual(twelve["kernels"], two["kernels"] + 10)
+        self.assertEqual(twelve["unique_kernels"], two["unique_kernels"])
+        # Where two layers meet there may be a kernel of both.
+        self.assertLessEqual(twelve["unique_kernels"], one["unique_kernels"] + 1)
+
+
+if __name__ == "__main__":
+    main(__doc__)
