@@ -21,6 +21,8 @@ SMALL, LARGE = 1000, 4000
 MOST_GROWTH = 4.6
 # Loops over small graphs take other sums: pairs a node may differ by this share, and not more.
 SLACK = 1.05
+# What else runs on the machine takes caches away, and only ever makes a compilation longer: the least of so many counts.
+TRIES = 3
 
 
 class ScaleTest(ProgramTest):
@@ -41,10 +43,16 @@ class ScaleTest(ProgramTest):
     def test_pairs_and_time_grow_with_the_nodes(self):
         for shape in ("blocks", "wide", "random"):
             with self.subTest(shape):
-                few, many = (self.compiled(scale.text_of(shape, nodes)) for nodes in (SMALL, LARGE))
+                texts = [scale.text_of(shape, nodes) for nodes in (SMALL, LARGE)]
+                few, many = map(self.compiled, texts)
                 self.assertGreater(few["tried"], 0)
                 self.assertLessEqual(many["tried"] / many["nodes"], SLACK * few["tried"] / few["nodes"])
-                self.assertLess(many["cpu_s"], MOST_GROWTH * few["cpu_s"])
+                least = [few["cpu_s"], many["cpu_s"]]
+                for _ in range(TRIES - 1):
+                    if least[1] < MOST_GROWTH * least[0]:
+                        break
+                    least = [min(seconds, self.compiled(text)["cpu_s"]) for seconds, text in zip(least, texts)]
+                self.assertLess(least[1], MOST_GROWTH * least[0])
 
     def test_equal_layers_have_the_kernels_of_one(self):
         one, two, twelve = (self.compiled(scale.layers_text(count)) for count in (1, 2, 12))
