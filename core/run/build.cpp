@@ -12,11 +12,11 @@
 #include "core/loop/print.h"
 #include "core/observe/observation.h"
 #include "core/plugin/serial.h"
+#include "core/run/arena.h"
 #include "core/run/mirrors.h"
 #include "core/run/pool.h"
 #include "core/run/propose.h"
 #include "core/run/units.h"
-#include "core/schedule/plan.h"
 #include "core/support/abi.h"
 #include "core/support/digest.h"
 #include "core/text/lexer.h"
@@ -124,55 +124,21 @@ class Builder::Steps {
   }
 
   void plan() {
-    std::map<BufferId, size_t> number;
-    std::vector<schedule::Lifetime> lifetimes;
-    std::vector<BufferId> buffers;
+    ArenaNeeds needs;
+    needs.workers = workers();
     for (size_t g = 0; g < groups_.size(); ++g)
-      for (BufferId b : groups_[g].arguments) {
-        if (!lives_in_arena(b)) continue;
-        auto [found, added] = number.emplace(b, lifetimes.size());
-        if (added) {
-          lifetimes.push_back({program_.buffers[b].bytes(), g, g});
-          buffers.push_back(b);
-        }
-        lifetimes[found->second].last = g;
-      }
-    const auto workspaces = planned_workspaces();
-    const int64_t most = options_.memory.bytes(buffers.size());
-    auto memory = plan_with_one_workspace(lifetimes, workspaces, buffers.size());
-    if (memory.bytes > most) memory = plan_with_workspaces(lifetimes, workspaces, buffers.size());
-    if (memory.bytes > most) refuse_workspaces(lifetimes, workspaces, memory.bytes, buffers.size());
-    for (size_t k = 0; k < buffers.size(); ++k) {
-      arena_offset_[buffers[k]] = memory.offsets[k];
-      plan_text_ += fmt::format("  @{} offset {} bytes {} groups {} to {}\n", buffers[k], memory.offsets[k],
-                                lifetimes[k].bytes, lifetimes[k].first, lifetimes[k].last);
-    }
-    for (size_t k = buffers.size(); k < lifetimes.size(); ++k) {
-      const auto& life = lifetimes[k];
-      plan_text_ += fmt::format("  workspace offset {} bytes {} workers {} groups {} to {}\n",
-                                memory.offsets[k], life.bytes / workers(), workers(), life.first, life.last);
-      for (const auto& want : workspaces)
-        if (want.first >= life.first && want.last <= life.last) workspace_at_[want.first] = memory.offsets[k];
-    }
-    executable_->add_to_arena(home(), memory.bytes);
+      for (BufferId b : groups_[g].arguments)
+        if (lives_in_arena(b)) needs.keep(b, program_.buffers[b].bytes(), g);
+    needs.workspaces = planned_workspaces();
+    const int64_t most = options_.memory.bytes(needs.buffers.size());
+    arena_ = ArenaPlan(needs, static_cast<int64_t>(devices_[home()]->alignment), most);
+    if (arena_.bytes() > most) refuse_workspaces(needs);
+    executable_->add_to_arena(home(), arena_.bytes());
     if (auto* seen = options_.observation) {
-      seen->memory.clear();
-      for (size_t k = 0; k < buffers.size(); ++k)
-        seen->memory.push_back(
-            {buffers[k], memory.offsets[k], lifetimes[k].bytes, lifetimes[k].first, lifetimes[k].last});
-      seen->workspace_bytes = 0;
-      for (size_t k = buffers.size(); k < lifetimes.size(); ++k) {
-        seen->memory.push_back({loop::none, memory.offsets[k], lifetimes[k].bytes, lifetimes[k].first,
-                                lifetimes[k].last, workers()});
-        seen->workspace_bytes = std::max(seen->workspace_bytes, lifetimes[k].bytes);
-      }
+      arena_.describe(*seen);
       seen->op_by_op_bytes = options_.memory.op_by_op;
       seen->groups = groups_.size();
-      seen->arena_bytes = memory.bytes;
-      seen->buffer_bytes = memory.sum;
     }
-    log::print("schedule", "memory plan: {} buffers, {} workspaces, {} bytes with reuse, {} without",
-               buffers.size(), lifetimes.size() - buffers.size(), memory.bytes, memory.sum);
   }
 
   std::string text() const {
@@ -193,7 +159,7 @@ class Builder::Steps {
           fmt::format("group {} {} {}({})\n", g, state.init ? "init" : "run",
                       state.call ? text::quote(statement.call.name) : units_[state.unit].entry, arguments);
     }
-    return text + fmt::format("plan {} bytes {{\n{}}}\n", executable_->arena_bytes[home()], plan_text_);
+    return text + fmt::format("plan {} bytes {{\n{}}}\n", executable_->arena_bytes[home()], arena_.text());
   }
 
   std::string code() const {
@@ -245,38 +211,11 @@ class Builder::Steps {
     return result;
   }
 
-  /// One place for all workspaces, so that it stays in the caches. `lifetimes` gets it behind its first `buffers`.
-  schedule::MemoryPlan plan_with_one_workspace(std::vector<schedule::Lifetime>& lifetimes,
-                                               std::span<const schedule::Lifetime> workspaces,
-                                               size_t buffers) const {
-    lifetimes.resize(buffers);
-    if (!workspaces.empty()) {
-      auto one = workspaces.front();
-      one.last = workspaces.back().last;
-      for (const auto& want : workspaces) one.bytes = std::max(one.bytes, want.bytes);
-      lifetimes.push_back(one);
-    }
-    return schedule::plan_memory(lifetimes, static_cast<int64_t>(devices_[home()]->alignment));
-  }
-
-  /// Each workspace where there is room while its kernel runs.
-  schedule::MemoryPlan plan_with_workspaces(std::vector<schedule::Lifetime>& lifetimes,
-                                            std::span<const schedule::Lifetime> workspaces,
-                                            size_t buffers) const {
-    lifetimes.resize(buffers);
-    lifetimes.insert(lifetimes.end(), workspaces.begin(), workspaces.end());
-    return schedule::plan_memory(lifetimes, static_cast<int64_t>(devices_[home()]->alignment));
-  }
-
   /// Refuses the candidates of those kernels that have too much while they run.
-  void refuse_workspaces(std::span<const schedule::Lifetime> lifetimes,
-                         std::span<const schedule::Lifetime> workspaces, int64_t bytes, size_t buffers) {
-    for (const auto& want : workspaces) {
+  void refuse_workspaces(const ArenaNeeds& needs) {
+    for (const auto& want : needs.workspaces) {
       const size_t g = want.first;
-      int64_t live = 0;
-      for (const auto& life : lifetimes.first(buffers))
-        if (life.first <= g && g <= life.last) live += life.bytes;
-      if (groups_[g].call || options_.memory.allows(want.bytes / workers(), live)) continue;
+      if (groups_[g].call || options_.memory.allows(want.bytes / workers(), needs.bytes_at(g))) continue;
       const auto& unit = units_[groups_[g].unit];
       const bool is_new =
           unit.compiler->is_library()
@@ -286,7 +225,7 @@ class Builder::Steps {
       ledger_.add({"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
                    fmt::format("with its workspace of {} bytes for each of {} workers the plan has {} bytes, "
                                "op by op it is {}",
-                               want.bytes / workers(), workers(), bytes, *options_.memory.op_by_op),
+                               want.bytes / workers(), workers(), arena_.bytes(), *options_.memory.op_by_op),
                    static_cast<double>(want.bytes)});
     }
   }
@@ -580,7 +519,7 @@ class Builder::Steps {
           place.kind = Place::Kind::persistent;
           place.number = found->second;
           place.device = home();
-        } else if (auto offset = arena_offset_.find(b); offset != arena_offset_.end()) {
+        } else if (auto offset = arena_.offsets().find(b); offset != arena_.offsets().end()) {
           place.device = home();
           place.offset = offset->second;
         }
@@ -636,7 +575,7 @@ class Builder::Steps {
   }
 
   void set_workspace(Launch& launch, size_t g) const {
-    if (const auto found = workspace_at_.find(g); found != workspace_at_.end())
+    if (const auto found = arena_.workspaces().find(g); found != arena_.workspaces().end())
       launch.workspace = found->second;
   }
 
@@ -737,9 +676,7 @@ class Builder::Steps {
       maker_;  ///< all that code depends on beside the kernel; by who makes it
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
   std::map<std::pair<BufferId, size_t>, Place> packed_;
-  std::map<BufferId, int64_t> arena_offset_;
-  std::map<size_t, int64_t> workspace_at_;  // by group, where it is in the arena
-  std::string plan_text_;
+  ArenaPlan arena_;
   std::vector<std::string> blobs_;
   std::vector<std::string> kept_;  // by unit: its key, where the code is from the cache
   std::vector<std::string> code_;  // as the provider shows it, by unit
