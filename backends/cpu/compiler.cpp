@@ -10,6 +10,7 @@
 
 #include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/kernel_emitter.h"
+#include "ferrite/emitter/looped.h"
 #include "ferrite/emitter/machine.h"
 #include "ferrite/kernel.hpp"
 #include "target.h"
@@ -28,12 +29,13 @@ struct Config {
   emitter::ContractConfig contract;
   unsigned unroll = 0;        // of loops over elements
   bool half_vectors = false;  // of loops over elements
+  bool looped = false;        // rows are computed again
 
   uint64_t id() const {
     return uint64_t{packed} | static_cast<uint64_t>(contract.rows) << 8 |
            static_cast<uint64_t>(contract.vectors) << 16 |
            static_cast<uint64_t>(contract.tasks == 0 ? 0 : contract.tasks + 2) << 24 |
-           uint64_t{unroll} << 32 | uint64_t{half_vectors} << 40;
+           uint64_t{unroll} << 32 | uint64_t{half_vectors} << 40 | uint64_t{looped} << 48;
   }
   static Config of(uint64_t id) {
     const auto byte = [&](unsigned at) { return static_cast<int>(id >> at & 0xff); };
@@ -42,6 +44,7 @@ struct Config {
     config.contract = {byte(8), byte(16), byte(24) == 0 ? 0 : byte(24) - 2};
     config.unroll = static_cast<unsigned>(byte(32));
     config.half_vectors = byte(40) != 0;
+    config.looped = byte(48) != 0;
     return config;
   }
   /// "llvm.packed.6x2": rows and vectors of the register block; "llvm.unroll4".
@@ -52,6 +55,7 @@ struct Config {
     if (contract.tasks != 0) text += contract.tasks < 0 ? ".few_tasks" : ".many_tasks";
     if (unroll > 0) text += ".unroll" + std::to_string(unroll);
     if (half_vectors) text += ".half_vectors";
+    if (looped) text += ".looped";
     return text;
   }
   emitter::Target machine(emitter::Target target) const {
@@ -134,6 +138,9 @@ class Compiler final : public Provider {
     other.unroll = 0;
     other.half_vectors = true;
     if (machine.vector_bytes > 16) add(other, seconds * unknown);
+    other = {};
+    other.looped = emitter::make_looped(kernel);
+    if (other.looped) add(other, seconds * unknown);
     return candidates;
   }
 
@@ -147,6 +154,7 @@ class Compiler final : public Provider {
           return statement.kind == FE_STATEMENT_CONTRACT;
         }))
       machine.compile_long_code_fast();
+    if (config.looped) emitter::make_looped(kernel);
     auto emitted =
         emitter::emit_kernel(context, description, std::move(kernel), request.entry, config.contract);
     auto& module = *emitted.module;

@@ -222,7 +222,8 @@ TEST(CpuPlugin, Proposes) {
     return FE_OK;
   };
   EXPECT_EQ(plugin.provider->propose(plugin.provider->self, &plugin.call, &args, &out), FE_OK) << plugin.text;
-  EXPECT_EQ(names, (std::vector<std::string>{"llvm", "llvm.unroll1", "llvm.unroll4", "llvm.half_vectors"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"llvm", "llvm.unroll1", "llvm.unroll4", "llvm.half_vectors",
+                                             "llvm.looped"}));
   auto none_ = sized<fe_none>();
   plugin.provider->close_target(plugin.provider->self, &plugin.call, &target, &none_);
 }

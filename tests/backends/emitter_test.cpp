@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The emitter passes what every backend must, vectorises, and compiles for other machines.
 #include "emitter_support.h"
+#include "ferrite/emitter/looped.h"
 #include "kernel_conformance.h"
 
 namespace ferrite::kernel_test {
@@ -140,6 +141,66 @@ TEST(Rows, NextRowIsAskedFor) {
             std::string::npos);
   EXPECT_EQ(compile(softmax(6, 1000, f32).kernel, this_machine()).text.find("llvm.prefetch"),
             std::string::npos);
+}
+
+// ---- rows that are computed again
+
+/// All outputs, by the interpreter, of inputs that are the same for kernels with the same buffers.
+std::vector<std::byte> interpreted(const loop::Kernel& kernel) {
+  std::vector<std::vector<std::byte>> memory;
+  Filler filler(1, false);
+  for (const auto& buffer : kernel.buffers) {
+    memory.emplace_back(static_cast<size_t>(buffer.bytes()));
+    if (buffer.kind != FE_BUFFER_LOCAL)
+      filler.fill(buffer.dtype, reinterpret_cast<char*>(memory.back().data()), buffer.extent());
+  }
+  std::vector<core::loop::Memory> spans(memory.begin(), memory.end());
+  EXPECT_TRUE(core::loop::evaluate(kernel, spans));
+  std::vector<std::byte> outputs;
+  for (size_t b = 0; b < memory.size(); ++b)
+    if (kernel.buffers[b].kind == FE_BUFFER_OUTPUT)
+      outputs.insert(outputs.end(), memory[b].begin(), memory[b].end());
+  return outputs;
+}
+
+TEST(Looped, RowsAreComputedAgain) {
+  for (auto dtype : {f32, bf16, f64})
+    for (int64_t n : {2, 31, 1000}) {
+      const auto kept = softmax(5, n, dtype);
+      auto looped = kept;
+      ASSERT_TRUE(emitter::make_looped(looped.kernel));
+      size_t local_rows = 0;
+      for (const auto& buffer : looped.kernel.buffers)
+        local_rows += buffer.kind == FE_BUFFER_LOCAL && buffer.extent() > 1;
+      EXPECT_EQ(local_rows, 0u);
+      EXPECT_EQ(interpreted(looped.kernel), interpreted(kept.kernel));
+      check(looped, {.tolerance = 1e-5});
+      EXPECT_FALSE(emitter::make_looped(looped.kernel));
+      if (HasFailure()) return;
+    }
+}
+
+/// Rows of what the kernel changes later, and of sums, are kept.
+TEST(Looped, RowsThatAreKept) {
+  for (const bool changed : {false, true}) {
+    Builder b;
+    auto x = b.input(f32, {4, 50, 7}), out = b.output(f32, {4, 50});
+    auto row = b.buffer(f32, FE_BUFFER_LOCAL, {4, 50}, {0, 1});
+    b.kernel.shared = 1;
+    if (changed) {
+      auto v = b.begin(FE_STATEMENT_MAP, {4, 50});
+      b.store(out, {v[0], v[1]}, b.load(x, {v[0], v[1], b.kernel.pool.constant(3)}));
+      v = b.begin(FE_STATEMENT_MAP, {4, 50});
+      b.store(row, {v[0], v[1]}, b.prim(Prim::exp_, b.load(out, {v[0], v[1]})));
+    } else {
+      auto v = b.begin(FE_STATEMENT_REDUCE, {4, 50}, {7});
+      b.store(row, {v[0], v[1]}, b.reduce(FE_REDUCE_SUM, b.load(x, {v[0], v[1], v[2]})));
+    }
+    auto v = b.begin(FE_STATEMENT_MAP, {4, 50});
+    b.store(out, {v[0], v[1]}, b.prim(Prim::neg_, b.load(row, {v[0], v[1]})));
+    check(b, {.tolerance = 1e-5});
+    EXPECT_FALSE(emitter::make_looped(b.kernel)) << changed;
+  }
 }
 
 // ---- other machines
