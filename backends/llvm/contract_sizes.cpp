@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "contract_sizes.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ferrite::emitter {
+namespace {
+
+class Sizes {
+ public:
+  Sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan)
+      : target_(target), config_(config), shared_(shared), plan_(plan) {}
+
+  bool choose() {
+    if (!plan_.matrix_tiles) {
+      if (config_.rows == 0)
+        choose_block();
+      else if (!take_block())
+        return false;
+    }
+    choose_depth_tile();
+    choose_tiles();
+    return true;
+  }
+
+ private:
+  /// The register block that the configuration asks for; false where it cannot be.
+  bool take_block() {
+    const int64_t r = config_.rows, v = config_.vectors;
+    if (r < 1 || v < 1 || v > 8 || !fits_registers(r, v)) return false;
+    plan_.block_rows = config_.rows;
+    plan_.block_vectors = config_.vectors;
+    return true;
+  }
+
+  /// Sums, the columns of a step and a row's element. Without fused multiply-adds products need places too, some at a time so that
+  /// none waits for the one before.
+  bool fits_registers(int64_t r, int64_t v) const {
+    const int64_t products = target_.fused_multiply_add ? 0 : 4;
+    return r * v + v + (v > 1) + products <= static_cast<int64_t>(target_.vector_registers);
+  }
+
+  /// The register block with the least estimated time: the fused multiply-adds or the loads, whichever take
+  /// longer, with the latency of a chain of sums as the floor; edges count as they are.
+  void choose_block() {
+    const int64_t rows = plan_.line_rows(), vectors = ceil_div(plan_.columns.extent, plan_.lanes);
+    auto time = [&](int64_t r, int64_t v) {
+      if (plan_.channelwise) return channelwise_time(r, v);
+      const double sums = static_cast<double>(r * v) * 0.5, loads = static_cast<double>(r + v) * 0.5;
+      return std::max({sums, loads, 4.0}) + 0.012 * static_cast<double>(r + v * 16) +
+             8.0 * static_cast<double>(r * v) / 512.0;
+    };
+    double best = std::numeric_limits<double>::max();
+    for (int64_t v = 1; v <= std::min<int64_t>(8, std::max<int64_t>(1, vectors)); ++v)
+      for (int64_t r = 1; r <= std::max<int64_t>(1, rows) && (fits_registers(r, v) || r * v == 1); ++r) {
+        const int64_t full_rows = rows / r, rest_rows = rows % r, full = vectors / v, rest = vectors % v;
+        double total = static_cast<double>(full_rows * full) * time(r, v);
+        if (rest_rows) total += static_cast<double>(full) * time(rest_rows, v);
+        if (rest) total += static_cast<double>(full_rows) * time(r, rest);
+        if (rest_rows && rest) total += time(rest_rows, rest);
+        // Each further micro-kernel takes time to compile.
+        total *= 1.0 + 0.015 * ((rest_rows ? 2 : 1) * (rest ? 2 : 1) - 1);
+        plan_.blocks.push_back({static_cast<int>(r), static_cast<int>(v), total});
+        if (total < best) {
+          best = total;
+          plan_.block_rows = static_cast<int>(r);
+          plan_.block_vectors = static_cast<int>(v);
+        }
+      }
+    // A channelwise time is that of a line of taps, any other that of one step.
+    const auto steps = static_cast<double>(plan_.channelwise ? plan_.window->line_taps : plan_.depth.extent);
+    const auto lines = static_cast<double>(plan_.batch.extent * (plan_.window ? plan_.window->lines : 1));
+    plan_.cycles = best * steps * lines;
+  }
+
+  /// Of a channelwise block and one line of taps: results that are neighbours read most of the same positions.
+  double channelwise_time(int64_t r, int64_t v) const {
+    const auto taps = plan_.window->place_taps;
+    const int64_t positions = plan_.window->place_step == 1 ? r + taps - 1 : r * taps;
+    const auto sums = static_cast<double>(r * v * taps) * 0.5,
+               loads = static_cast<double>((positions + taps) * v) * 0.5;
+    const bool spills = (r + taps) * v + 2 > static_cast<int64_t>(target_.vector_registers);
+    return std::max({sums, loads, 4.0 * static_cast<double>(taps)}) * (spills ? 1.3 : 1.0) + 2.0;
+  }
+
+  /// A task takes whole lines of windows. Neighbouring tasks share the copy, except channelwise, where each needs its own
+  /// channels only.
+  void choose_window_tiles(int64_t panels, int64_t each) {
+    const auto& window = *plan_.window;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8;
+    // Channelwise each task copies its own channels: enough of them that what it reads is several cache lines in a row.
+    constexpr int64_t cache_line = 64, least_run = 4;
+    int64_t column_tiles = 1;
+    if (plan_.channelwise)
+      column_tiles =
+          ceil_div(panels, std::max<int64_t>(1, least_run * cache_line / (plan_.block_columns() * bytes)));
+    const int64_t channels =
+        plan_.channelwise ? ceil_div(panels, column_tiles) * plan_.block_columns() : window.channels;
+    const int64_t line_bytes = std::max<int64_t>(1, window.width() * channels * window.line_step * bytes);
+    const int64_t budget = std::max<int64_t>(1, target_.l2_bytes / 4 / line_bytes);
+    const int64_t least_lines = std::min(window.lines, ceil_div(window.lines, budget));
+    // Weights that do not stay in the cache are read once for each tile of lines: then tasks divide the columns.
+    const int64_t weight_bytes = plan_.depth.extent * plan_.columns.extent * bytes;
+    if (!plan_.channelwise && weight_bytes > target_.l2_bytes / 2) column_tiles = std::min(panels, each);
+    const int64_t line_tiles = std::clamp<int64_t>(ceil_div(each, column_tiles), least_lines, window.lines);
+    if (!plan_.channelwise && column_tiles == 1)
+      column_tiles = std::min(panels, ceil_div(std::min<int64_t>(each, 16), line_tiles));
+    plan_.columns_first = true;
+    const int64_t lines = ceil_div(window.lines, line_tiles), column_panels = ceil_div(panels, column_tiles);
+    plan_.tile_rows = lines * window.places;
+    plan_.tile_columns = column_panels * plan_.block_columns();
+    plan_.row_tiles = ceil_div(window.lines, lines);
+    plan_.column_tiles = ceil_div(panels, column_panels);
+  }
+
+  /// The passes over the depth, as in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a panel of
+  /// columns stays in the first-level cache and the tile's rows in the second-level one, as deep as a pass goes.
+  void choose_depth_tile() {
+    plan_.depth_tile = plan_.depth.extent;
+    if (plan_.window || plan_.matrix_tiles || plan_.rows.extent <= 2 * plan_.block_rows) return;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8, depth = plan_.depth.extent;
+    const int64_t most = std::clamp<int64_t>(target_.l1_bytes / (plan_.block_columns() * bytes), 256, 512);
+    if (depth <= most + most / 2 || plan_.rows.extent * depth * bytes <= row_budget()) return;
+    constexpr int64_t even = 16;  // whole vectors, and whole turns of the innermost loop
+    plan_.depth_tile = ceil_div(ceil_div(depth, ceil_div(depth, most)), even) * even;
+  }
+
+  /// Bytes of the second-level cache that rows may take: the panel that meets them and the results need the rest.
+  int64_t row_budget() const { return target_.l2_bytes * 9 / 16; }
+
+  /// Several passes over the depth: nothing that is packed is shared between tasks, so each takes all columns if it can, and no
+  /// fewer than make the rows worth reading.
+  void choose_deep_tiles(int64_t blocks, int64_t panels, int64_t each, int64_t row_limit) {
+    const int64_t bytes = bits_of(plan_.accumulator) / 8, width = plan_.block_columns();
+    const int64_t beside = std::max(std::min(row_limit, blocks) * plan_.block_rows,
+                                    plan_.column.access == Access::block ? plan_.depth_tile : 0);
+    const int64_t most_panels =
+        std::max<int64_t>(1, target_.l3_bytes_per_core / 4 / (bytes * width * beside));
+    constexpr int64_t least_columns = 64, least_blocks = 4;
+    const int64_t least_panels = ceil_div(least_columns, width);
+    int64_t row_tiles = ceil_div(blocks, row_limit);
+    const auto columns_for = [&](int64_t rows) {
+      return std::max(ceil_div(panels, most_panels),
+                      std::min(ceil_div(panels, least_panels), ceil_div(each, rows)));
+    };
+    int64_t column_tiles = columns_for(row_tiles);
+    if (plan_.row.access == Access::block) {
+      // Each tile of columns packs the rows again, each tile of rows the columns, where those are packed.
+      const auto packed = [&](int64_t rows) {
+        return columns_for(rows) * plan_.rows.extent +
+               (plan_.column.access == Access::block ? rows * plan_.columns.extent : 0);
+      };
+      for (int64_t rows = row_tiles + 1; rows <= std::min(ceil_div(blocks, least_blocks), each); ++rows)
+        if (packed(rows) < packed(row_tiles)) row_tiles = rows;
+      column_tiles = columns_for(row_tiles);
+    }
+    row_tiles = std::max(row_tiles, std::min(ceil_div(blocks, least_blocks),
+                                             ceil_div(std::min<int64_t>(each, 16), column_tiles)));
+    set_tiles(blocks, panels, row_tiles, column_tiles);
+  }
+
+  void set_tiles(int64_t blocks, int64_t panels, int64_t row_tiles, int64_t column_tiles) {
+    const int64_t row_blocks = ceil_div(blocks, row_tiles), column_panels = ceil_div(panels, column_tiles);
+    plan_.tile_rows = row_blocks * plan_.block_rows;
+    plan_.tile_columns = column_panels * plan_.block_columns();
+    plan_.row_tiles = plan_.rows.extent == 0 ? 0 : ceil_div(blocks, row_blocks);
+    plan_.column_tiles = plan_.columns.extent == 0 ? 0 : ceil_div(panels, column_panels);
+  }
+
+  /// Tiles small enough that what a task reads again stays in the second-level cache, and enough tasks to
+  /// balance many workers, as long as each is worth its hand-over.
+  void choose_tiles() {
+    const int64_t blocks = ceil_div(std::max<int64_t>(1, plan_.rows.extent), plan_.block_rows);
+    const int64_t panels = ceil_div(std::max<int64_t>(1, plan_.columns.extent), plan_.block_columns());
+    const int64_t depth_bytes = std::max<int64_t>(1, plan_.depth_tile) * bits_of(plan_.accumulator) / 8;
+    const int64_t budget = target_.l2_bytes / 2;
+    const int64_t row_limit = std::max<int64_t>(1, row_budget() / (depth_bytes * plan_.block_rows));
+    const int64_t panel_limit = std::max<int64_t>(1, budget / (depth_bytes * plan_.block_columns()));
+    // One row is bound by memory and a few are nearly: they count as what would take the arithmetic as long.
+    const double work =
+        static_cast<double>(plan_.batch.extent) *
+        static_cast<double>(std::max<int64_t>(plan_.rows.extent == 1 ? 64 : 16, plan_.rows.extent)) *
+        static_cast<double>(plan_.columns.extent) * static_cast<double>(plan_.depth.extent);
+    // Eight tasks as soon as each is worth its hand-over, more only when they are long enough to repay
+    // smaller tiles.
+    const auto own = static_cast<int64_t>(
+        std::max(std::clamp(work / (1 << 20), 1.0, 8.0), std::min(work / (1 << 22), 64.0)));
+    const int64_t wanted = config_.tasks < 0   ? std::max<int64_t>(1, own / 4)
+                           : config_.tasks > 0 ? own * 4
+                                               : own;
+    const int64_t each =
+        ceil_div(wanted, std::max<int64_t>(1, plan_.batch.extent));  // tasks of one batch entry
+
+    if (shared_) return set_tiles(blocks, panels, blocks, 1);
+    if (plan_.window) return choose_window_tiles(panels, each);
+    if (plan_.deep()) return choose_deep_tiles(blocks, panels, each, row_limit);
+    int64_t row_tiles = 1, column_tiles = 1;
+    if (plan_.column.access == Access::block) {
+      // What a task packs serves all its rows.
+      column_tiles = std::max(ceil_div(panels, panel_limit), std::min(panels, each));
+      row_tiles = std::min({blocks, ceil_div(std::min<int64_t>(each, 16), column_tiles)});
+      if (plan_.row.access == Access::block) row_tiles = std::max(row_tiles, ceil_div(blocks, row_limit));
+    } else {
+      row_tiles = ceil_div(blocks, row_limit);
+      plan_.columns_first = plan_.row.access == Access::block;
+      // Each worker packs all rows where they fit one tile: columns are then read once, and are enough to repay that.
+      constexpr int64_t repays = 64;
+      const bool all_rows = row_tiles == 1 && plan_.columns.extent >= repays * each;
+      if (plan_.columns_first && !all_rows) {
+        row_tiles = std::max(row_tiles, std::min(blocks, each));
+        column_tiles = std::min(panels, ceil_div(std::min<int64_t>(each, 16), row_tiles));
+      } else {
+        column_tiles = std::min(panels, ceil_div(each, row_tiles));
+        if (!plan_.columns_first)
+          row_tiles = std::max(row_tiles, std::min(blocks, ceil_div(each, column_tiles)));
+      }
+    }
+    set_tiles(blocks, panels, row_tiles, column_tiles);
+    plan_.rows_outside =
+        plan_.tile_columns * depth_bytes <= budget && plan_.tile_rows * depth_bytes > row_budget();
+  }
+
+  const Target& target_;
+  const ContractConfig& config_;
+  const bool shared_;
+  ContractPlan& plan_;
+};
+
+}  // namespace
+
+bool choose_sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan) {
+  return Sizes(target, config, shared, plan).choose();
+}
+
+}  // namespace ferrite::emitter
