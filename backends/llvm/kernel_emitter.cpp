@@ -171,8 +171,8 @@ bool is_known_at_vectors(index::Pool& pool, const StatementPlan& plan, index::Ex
   });
 }
 
-/// What the next row reads that memory has to bring, by statement: asked for in the last statement that reads this row of it once
-/// more. Without that, memory waits while a row is worked on.
+/// What the next row reads that memory has to bring, by statement: asked for in equal shares by the statements that read this row of
+/// it once more. Without that, memory waits while a row is worked on.
 std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
                                                             std::span<const StatementPlan> plans) {
   std::vector<std::vector<StatementEmitter::Ahead>> result(plans.size());
@@ -186,8 +186,7 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
     const bool kept =
         read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
     if (kept) continue;
-    std::optional<size_t> last;
-    StatementEmitter::Ahead ahead{};
+    std::vector<std::pair<size_t, StatementEmitter::Ahead>> asking;
     size_t readers = 0;
     for (size_t k = 0; k < plans.size(); ++k) {
       const auto& statement = plans[k].statement;
@@ -203,10 +202,14 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
       if (pool.coefficient(address, vector.symbol) != 1 || !step || *step == 0 || bytes < least_row ||
           bytes > target.l2_bytes / 4 || !is_known_at_vectors(pool, plans[k], address))
         continue;
-      last = k;
-      ahead = {buffer, address, *step};
+      asking.push_back({k, {buffer, address, *step}});
     }
-    if (last) result[*last].push_back(ahead);
+    for (size_t share = 0; share < asking.size(); ++share) {
+      auto& [statement, ahead] = asking[share];
+      ahead.share = static_cast<int64_t>(share);
+      ahead.shares = static_cast<int64_t>(asking.size());
+      result[statement].push_back(ahead);
+    }
   }
   return result;
 }
