@@ -24,7 +24,7 @@ constexpr Activation activations[] = {
     {"tanh(x)", dnnl::eltwise_tanh, 0},
     {"div(1,add(1,exp(neg(x))))", dnnl::eltwise_logistic, 0},
     {"div(x,add(1,exp(neg(x))))", dnnl::eltwise_swish, 1},
-    {"mul(add(1,erf(mul(0.5,mul(1.41421,x)))),mul(0.5,x))", dnnl::eltwise_gelu_erf, 0},
+    {"mul(add(1,erf(mul(0.707107,x))),mul(0.5,x))", dnnl::eltwise_gelu_erf, 0},
 };
 
 }  // namespace

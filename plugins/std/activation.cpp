@@ -58,7 +58,7 @@ OpDef prelu_op() {
 }
 
 Val gelu_of(Val x, const AttrView& attrs) {
-  if (attrs.string("approximate") == "none") return x * 0.5 * (erf(x * std::numbers::sqrt2 * 0.5) + 1.0);
+  if (attrs.string("approximate") == "none") return x * 0.5 * (erf(x * (std::numbers::sqrt2 / 2)) + 1.0);
   const double scale = std::sqrt(2.0 * std::numbers::inv_pi);
   return x * 0.5 * (tanh((x + x * x * x * 0.044715) * scale) + 1.0);
 }
