@@ -3,9 +3,9 @@
 
 #include <array>
 #include <functional>
-#include <numeric>
 #include <optional>
 
+#include "contract_finish.h"
 #include "contract_micro.h"
 #include "contract_pack.h"
 #include "contract_plan.h"
@@ -19,20 +19,12 @@ namespace ferrite::emitter {
 class ContractEmitter {
  public:
   ContractEmitter(KernelContext& context, const ContractPlan& plan)
-      : context_(context),
-        builder_(context.builder),
-        plan_(plan),
-        group_(context.kernel.pool.new_symbol(
-            {0, std::max<int64_t>(0, (plan.columns.extent - 1) / plan.lanes)})),
-        lane_(context.kernel.pool.new_symbol({0, plan.lanes - 1})),
-        finish_(finish_statement()),
-        body_(context, finish_) {}
+      : context_(context), builder_(context.builder), plan_(plan), finish_(context, plan) {}
 
   /// What is emitted once, before all tasks.
   void prepare() {
-    find_streams();
     make_blocks();
-    make_tile();
+    if (!finish_.in_registers()) make_tile();
     make_micro_kernels();
   }
 
@@ -52,29 +44,10 @@ class ContractEmitter {
  private:
   using MicroKernels = llvm::Function* [2][2];  // [last rows][last columns]
 
-  /// The part after the sum, over the flat coordinates; a column is lanes * group + lane.
-  loop::Statement finish_statement() {
-    auto& pool = context_.kernel.pool;
-    auto kept =
-        keep_operations(plan_.statement, stored_operations(plan_.statement, pool, plan_.forwards), true);
-    kept.vars = {{plan_.batch.symbol, plan_.batch.extent, loop::VarKind::parallel},
-                 {plan_.rows.symbol, plan_.rows.extent, loop::VarKind::parallel},
-                 {plan_.columns.symbol, plan_.columns.extent, loop::VarKind::parallel},
-                 {group_, (plan_.columns.extent + plan_.lanes - 1) / plan_.lanes, loop::VarKind::parallel},
-                 {lane_, plan_.lanes, loop::VarKind::parallel}};
-    Replacements flat;
-    for (const auto* axis : {&plan_.batch, &plan_.rows, &plan_.columns})
-      if (axis->vars.size() != 1) expand_axis(pool, *axis, pool.symbol(axis->symbol), flat);
-    substitute(kept, pool, flat);
-    auto column = pool.add(pool.mul(pool.symbol(group_), plan_.lanes), pool.symbol(lane_));
-    substitute(kept, pool, {{plan_.columns.symbol, column}});
-    return kept;
-  }
-
   llvm::Type* accumulator() { return context_.value_type(plan_.accumulator); }
   int64_t accumulator_bytes() const { return bits_of(plan_.accumulator) / 8; }
 
-  /// Where the sums of a block of registers go: a slot on the stack, or their place among those of the whole tile where more
+  /// Where the sums of a block of registers go if not straight into what follows them: a slot on the stack, or their place among those of the whole tile where more
   /// passes over the depth follow.
   void make_tile() {
     tile_stride_ = plan_.deep() ? plan_.tile_columns : plan_.block_columns();
@@ -182,17 +155,22 @@ class ContractEmitter {
           shape.vectors = static_cast<int>((rest_columns + plan_.lanes - 1) / plan_.lanes);
           if (plan_.column.access == Access::direct)
             shape.tail_lanes = static_cast<int>(rest_columns % plan_.lanes);
-          const bool same = shape.vectors == plan_.block_vectors && shape.tail_lanes == 0;
+          const bool same =
+              !finish_.in_registers() && shape.vectors == plan_.block_vectors && shape.tail_lanes == 0;
           if (same && micro_kernels[last_rows][0]) {
             micro = micro_kernels[last_rows][0];
             continue;
           }
         }
+        const auto name = context_.function->getName() + ".micro" + llvm::Twine(shape.rows) + "x" +
+                          llvm::Twine(shape.vectors);
+        if (finish_.in_registers()) {
+          micro = finish_.emit_kernel(name.str(), shape, last_columns ? rest_columns : plan_.block_columns(),
+                                      attributes);
+          continue;
+        }
         const auto emit = plan_.matrix_tiles ? emit_tile_kernel : emit_micro_kernel;
-        micro = emit(context_.module,
-                     context_.function->getName() + ".micro" + llvm::Twine(shape.rows) + "x" +
-                         llvm::Twine(shape.vectors),
-                     shape, attributes);
+        micro = emit(context_.module, name.str(), shape, attributes);
       }
   }
 
@@ -222,17 +200,6 @@ class ContractEmitter {
   llvm::Value* times(llvm::Value* a, int64_t b) { return builder_.CreateMul(a, context_.i64(b)); }
   llvm::Value* at(llvm::Type* type, llvm::Value* base, llvm::Value* element) {
     return builder_.CreateInBoundsGEP(type, base, element);
-  }
-
-  Point point_at(llvm::Value* row, llvm::Value* column) {
-    Point point;
-    point.set(plan_.batch.symbol, batch_);
-    point.set(plan_.rows.symbol, row);
-    point.set(plan_.columns.symbol, column);
-    point.set(plan_.depth.symbol, context_.i64(0));
-    point.set(group_, builder_.CreateUDiv(column, context_.i64(plan_.lanes)));
-    point.set(lane_, context_.i64(0));
-    return point;
   }
 
   /// All columns of the rows [from, to) of a batch entry.
@@ -277,7 +244,12 @@ class ContractEmitter {
     }
     each_block([&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
       auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
-      prefetch(row, row_end, column);
+      finish_.prefetch({batch_, row, column}, row_end);
+      if (finish_.in_registers()) {
+        auto* columns = column_pointer(column);
+        auto* rows = row_pointer(row, column);
+        return finish_.call_kernel(micro_at(row, column), rows, columns, {batch_, row, column});
+      }
       add_products(row, column, tile_);
       finish_block(row, row_end, column, tile_);
     });
@@ -402,8 +374,8 @@ class ContractEmitter {
 
   /// The element at (row, column) and the first step of the pass of an operand with even strides.
   llvm::Value* direct_pointer(const Operand& operand, llvm::Value* row, llvm::Value* column) {
-    body_.start(point_at(row, column));
-    auto* element = body_.index(operand.address);
+    finish_.start({batch_, row, column});
+    auto* element = finish_.body().index(operand.address);
     const int64_t offset = context_.kernel.buffers[buffer_of(operand)].offset;
     // Not `at`: the base of rows that a block keeps lies before them.
     return builder_.CreateGEP(context_.storage_type(load_dtype(operand)), context_.base(buffer_of(operand)),
@@ -412,8 +384,8 @@ class ContractEmitter {
   }
 
   llvm::Value* batch_number(const Operand& operand, llvm::Value* row, llvm::Value* column) {
-    body_.start(point_at(row, column));
-    return body_.index(operand.batch_number);
+    finish_.start({batch_, row, column});
+    return finish_.body().index(operand.batch_number);
   }
 
   llvm::Value* column_pointer(llvm::Value* column) {
@@ -481,46 +453,6 @@ class ContractEmitter {
     return among(by_place(micro_[0]), by_place(micro_[1]), depth_from_, plan_.depth_tile, plan_.depth.extent);
   }
 
-  /// What each block reads or writes once, of more than the second-level cache keeps: residual operands and results.
-  struct Stream {
-    loop::BufferId buffer;
-    index::Expr address;
-    bool store;
-  };
-  void find_streams() {
-    auto& pool = context_.kernel.pool;
-    const auto add = [&](loop::BufferId buffer, index::Expr address, bool store) {
-      const bool each_once =
-          pool.coefficient(address, lane_) == 1 && pool.depends_on(address, plan_.rows.symbol);
-      if (each_once && context_.kernel.buffers[buffer].bytes() >= context_.target.l2_bytes / 2)
-        streams_.push_back({buffer, address, store});
-    };
-    for (size_t k = 0; k < finish_.ops.size(); ++k)
-      if (const auto& op = finish_.ops[k]; op.code == FE_OP_LOAD && op.a == loop::none)
-        add(op.buffer, body_.load_address(static_cast<loop::OpId>(k)), false);
-    for (size_t k = 0; k < finish_.stores.size(); ++k)
-      if (finish_.stores[k].mask == loop::none) add(finish_.stores[k].buffer, body_.store_address(k), true);
-  }
-
-  /// Asks for the lines that follow the sums, so that they come while the sums are made.
-  void prefetch(llvm::Value* row, llvm::Value* row_end, llvm::Value* column) {
-    if (streams_.empty()) return;
-    constexpr int64_t cache_line = 64;
-    context_.loop(row, row_end, 1, "ahead", [&](llvm::Value* r) {
-      body_.start(point_at(r, column));
-      for (const auto& stream : streams_) {
-        auto* type = context_.storage_type(context_.kernel.buffers[stream.buffer].dtype);
-        auto* first = at(type, context_.base(stream.buffer), body_.index(stream.address));
-        const int64_t bytes =
-            plan_.block_columns() * bits_of(context_.kernel.buffers[stream.buffer].dtype) / 8;
-        for (int64_t byte = 0; byte < bytes; byte += cache_line)
-          context_.prefetch(
-              builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, static_cast<uint64_t>(byte)),
-              stream.store, KernelContext::Level::first);
-      }
-    });
-  }
-
   /// Adds the products of the pass to the sums of the block at (row, column), or makes these where there is but one pass.
   void add_products(llvm::Value* row, llvm::Value* column, llvm::Value* sums) {
     auto* columns = column_pointer(column);
@@ -533,52 +465,16 @@ class ContractEmitter {
   /// What follows the sums of the block at (row, column).
   void finish_block(llvm::Value* row, llvm::Value* row_end, llvm::Value* column, llvm::Value* block) {
     auto* column_end = smaller(builder_.CreateAdd(column, context_.i64(plan_.block_columns())), column_to_);
-    // All vectors of a row in one go: blocks are small, and a loop's end that is foretold wrongly costs as much as a row.
-    const auto lanes = static_cast<unsigned>(plan_.lanes);
-    const bool whole = plan_.columns.extent % plan_.block_columns() == 0;
-    std::vector<llvm::Value*> starts, masks;
-    for (int64_t v = 0; v < plan_.block_vectors; ++v) {
-      starts.push_back(builder_.CreateAdd(column, context_.i64(v * lanes)));
-      auto* left = builder_.CreateSub(column_end, starts.back());
-      auto* some = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, left, context_.i64(0));
-      masks.push_back(whole ? nullptr : context_.lane_mask(some, lanes));
-    }
-    context_.loop(row, row_end, 1, "row", [&](llvm::Value* r) {
-      auto* sums = at(accumulator(), block, times(builder_.CreateSub(r, row), tile_stride_));
-      for (size_t v = 0; v < starts.size(); ++v)
-        emit_finish(r, starts[v], at(accumulator(), sums, context_.i64(static_cast<int64_t>(v * lanes))),
-                    masks[v]);
-    });
-  }
-
-  /// What follows the sum, for one vector of columns.
-  void emit_finish(llvm::Value* row, llvm::Value* column, llvm::Value* sums, llvm::Value* mask) {
-    auto point = point_at(row, column);
-    point.vector = lane_;
-    point.lanes = static_cast<unsigned>(plan_.lanes);
-    point.mask = mask;
-    body_.start(point);
-    auto* vector = llvm::FixedVectorType::get(accumulator(), point.lanes);
-    body_.bind_reduced(
-        0, builder_.CreateAlignedLoad(vector, sums,
-                                      llvm::Align(static_cast<uint64_t>(plan_.lanes * accumulator_bytes()))));
-    for (const auto& forward : plan_.forwards)
-      body_.bind(forward.load, body_.round_to(body_.lanes_of(forward.source), forward.dtype));
-    std::vector<size_t> stores(finish_.stores.size());
-    std::iota(stores.begin(), stores.end(), size_t{0});
-    body_.store(stores);
+    finish_.emit_block({batch_, row, column}, row_end, column_end, block, tile_stride_);
   }
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
   const ContractPlan& plan_;
-  index::Symbol group_, lane_;
-  loop::Statement finish_;
-  BodyEmitter body_;
+  ContractFinish finish_;
   std::optional<BlockPacker> column_packer_, row_packer_;
   std::optional<TurningPacker> turning_packer_;
   std::optional<WindowPacker> window_packer_;
-  std::vector<Stream> streams_;
 
   llvm::Value* tile_ = nullptr;
   llvm::Value *column_block_ = nullptr, *row_block_ = nullptr;

@@ -148,8 +148,6 @@ class DepthEmitter {
     return straight(shape_.depth - whole * unroll, row, column, sums);
   }
 
-  MicroEmitter& micro() { return micro_; }
-
  private:
   llvm::Value* straight(int64_t count, llvm::Value* row, llvm::Value* column,
                         std::vector<llvm::Value*>& sums) {
@@ -200,16 +198,33 @@ class DepthEmitter {
 
 }  // namespace
 
+llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, llvm::FunctionType* type,
+                               const llvm::AttributeList& attributes) {
+  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
+  function->setAttributes(attributes);
+  function->addFnAttr(llvm::Attribute::NoInline);
+  return function;
+}
+
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name,
                                const llvm::AttributeList& attributes) {
   auto& context = module.getContext();
   auto* pointer = llvm::PointerType::get(context, 0);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
-  function->setAttributes(attributes);
-  function->addFnAttr(llvm::Attribute::NoInline);
+  auto* function = micro_function(module, name, type, attributes);
   for (auto& argument : function->args()) argument.addAttr(llvm::Attribute::NoAlias);
   return function;
+}
+
+std::vector<llvm::Value*> zero_sums(const MicroShape& shape) {
+  auto* vector = llvm::FixedVectorType::get(shape.accumulator, static_cast<unsigned>(shape.lanes));
+  return {static_cast<size_t>(shape.rows) * static_cast<size_t>(shape.vectors),
+          llvm::Constant::getNullValue(vector)};
+}
+
+void add_products(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
+                  llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& sums) {
+  DepthEmitter(builder, function, shape).emit(0, rows, columns, sums);
 }
 
 llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
@@ -220,23 +235,22 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);
   llvm::IRBuilder<> builder(entry);
-  DepthEmitter depth(builder, function, shape);
-  auto& micro = depth.micro();
-  const auto count = static_cast<size_t>(shape.rows) * static_cast<size_t>(shape.vectors);
   const llvm::Align tile_align(static_cast<uint64_t>(shape.lanes) * shape.accumulator->getScalarSizeInBits() /
                                8);
   const auto each_sum = [&](auto&& body) {
     size_t sum = 0;
     for (int r = 0; r < shape.rows; ++r)
       for (int v = 0; v < shape.vectors; ++v)
-        body(sum++, micro.at(shape.accumulator, tile, r * shape.tile_stride + v * shape.lanes));
+        body(sum++,
+             builder.CreateConstInBoundsGEP1_64(
+                 shape.accumulator, tile, static_cast<uint64_t>(r * shape.tile_stride + v * shape.lanes)));
   };
-  std::vector<llvm::Value*> sums(count, llvm::Constant::getNullValue(micro.vector()));
+  auto sums = zero_sums(shape);
   if (shape.accumulate)
     each_sum([&](size_t sum, llvm::Value* place) {
-      sums[sum] = builder.CreateAlignedLoad(micro.vector(), place, tile_align);
+      sums[sum] = builder.CreateAlignedLoad(sums[sum]->getType(), place, tile_align);
     });
-  depth.emit(0, rows, columns, sums);
+  add_products(builder, function, shape, rows, columns, sums);
   each_sum([&](size_t sum, llvm::Value* place) { builder.CreateAlignedStore(sums[sum], place, tile_align); });
   builder.CreateRetVoid();
   return function;

@@ -38,6 +38,17 @@ struct MicroShape {
 /// A loaded scalar or vector as `accumulator`, f32 or f64, without loss. i16 holds bf16.
 llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::Type* accumulator);
 
+/// Adds the products to the sums of a register block, row by row, where the builder stands in `function`; it ends behind them.
+void add_products(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
+                  llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& sums);
+
+/// Zeros for the sums of a register block.
+std::vector<llvm::Value*> zero_sums(const MicroShape& shape);
+
+/// An internal function without a body yet, which is not inlined: the register allocator sees its loops alone.
+llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, llvm::FunctionType* type,
+                               const llvm::AttributeList& attributes);
+
 /// `internal void name(ptr rows, ptr columns, ptr tile)`, without a body yet.
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name,
                                const llvm::AttributeList& attributes);

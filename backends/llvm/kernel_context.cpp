@@ -212,6 +212,19 @@ llvm::Value* KernelContext::nowhere() {
   return nowhere_;
 }
 
+void KernelContext::within(llvm::Function* other, std::vector<llvm::Value*> bases,
+                           const std::function<void()>& body) {
+  const llvm::IRBuilderBase::InsertPointGuard place(builder);
+  std::swap(function, other);
+  std::swap(bases_, bases);
+  auto* nowhere = std::exchange(nowhere_, nullptr);
+  builder.SetInsertPoint(block("entry"));
+  body();
+  nowhere_ = nowhere;
+  std::swap(bases_, bases);
+  std::swap(function, other);
+}
+
 llvm::Value* KernelContext::widen_half(llvm::Value* half) {
   if (target.half_conversion) return math.widen_f16(half);
   auto* type = half->getType()->getWithNewType(builder.getInt32Ty());

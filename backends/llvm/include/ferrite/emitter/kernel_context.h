@@ -80,6 +80,10 @@ class KernelContext {
   llvm::Value* nowhere();
   llvm::Value* splat(llvm::Value* value, unsigned lanes);
 
+  /// `body()` in an entry block of another function, which is empty, with these pointers to the buffers; the kernel's own
+  /// arguments are not to be had there.
+  void within(llvm::Function* other, std::vector<llvm::Value*> bases, const std::function<void()>& body);
+
  private:
   llvm::AllocaInst* nowhere_ = nullptr;
   std::vector<llvm::Value*> bases_;
