@@ -351,8 +351,16 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     // A library that does not take them is not to lose products.
     for (const auto& device : devices)
       for (const auto& compiler : device->compilers)
-        if (compiler.takes_kernels() && !(compiler.slots.features & FE_FLAT_PROLOGUES))
+        if (compiler.takes_kernels() && !(compiler.slots.features & FE_FLAT_PROLOGUES)) {
           limits.prologues = false;
+          ledger.add({"fusion",
+                      "prologues",
+                      compiler.id,
+                      "switched off",
+                      {},
+                      "the provider takes no operands of contractions that are computed",
+                      0});
+        }
     plugin::PolicyAdvisor policies(registry.fusion_policies(), costs, devices.front()->kind, ledger);
     c.schedule = schedule::fuse(std::move(*c.program), requests, limits, ledger, policies.if_any());
     FE_CHECK(policies.check());

@@ -35,10 +35,13 @@ std::unique_ptr<llvm::MCSubtargetInfo> subtarget(const llvm::Triple& triple, llv
   std::string error;
   const auto* found = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!found || !(triple.isX86() || triple.isAArch64()))
-    fail("ferrite.cpu/target", "'", triple.str(), "' is no CPU that code can be made for");
+    fail("ferrite.cpu/target", "'", triple.str(),
+         "' is no CPU that code can be made for; x86_64 and aarch64 are");
   std::unique_ptr<llvm::MCSubtargetInfo> machine(found->createMCSubtargetInfo(triple, "", ""));
   if (!cpu.empty() && !machine->isCPUStringValid(cpu))
-    fail("ferrite.cpu/target", "unknown cpu '", std::string_view(cpu), "' for ", triple.str());
+    fail("ferrite.cpu/target", "unknown cpu '", std::string_view(cpu), "' for ", triple.str(),
+         "; give a level of x86-64, as x86-64-v3, a cpu that LLVM knows, or another machine's triple, as "
+         "'triple=aarch64-linux-gnu cpu=cortex-a76'");
   machine.reset(found->createMCSubtargetInfo(triple, cpu, features));
   return machine;
 }

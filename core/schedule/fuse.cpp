@@ -3,6 +3,7 @@
 #include <numeric>
 #include <optional>
 #include <queue>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -87,6 +88,8 @@ class Fuser {
       for (const auto& edge : std::exchange(deferred_, {})) attempt(edge);
       // What no other kernel has taken in by now goes into the contraction that it makes an operand of.
       for (const auto& edge : operands_) attempt_prologue(edge);
+      prologues_done_ = true;
+      for (const auto& edge : std::exchange(beside_, {})) attempt(edge);
     }
     return ordered();
   }
@@ -130,6 +133,10 @@ class Fuser {
     uint32_t a = group_of_[edge.first], b = group_of_[edge.second];
     if (a == b) return;
     if (groups_[a].statements[0] > groups_[b].statements[0]) std::swap(a, b);
+    if (edge.reads && !prologues_done_ && (becomes_operand(a) || becomes_operand(b))) {
+      beside_.push_back(edge);
+      return;
+    }
     if (deferring_ && rows_of_products(edge, a, b).is) {
       deferred_.push_back(edge);
       return;
@@ -142,10 +149,12 @@ class Fuser {
     // What is a map yet may be in a group of rows by then.
     if (deferring_ && !category.empty() && !edge.reads && edge.buffer != none &&
         !contractions(members(groups_[a], groups_[b])).empty()) {
+      if (may_be_prologue(edge)) made_operand_[edge.first] = edge;
       deferred_.push_back(edge);
       return;
     }
     if (!category.empty() && may_be_prologue(edge)) {
+      made_operand_[edge.first] = edge;
       operands_.push_back(edge);
       return;
     }
@@ -165,6 +174,13 @@ class Fuser {
            makes_operand(program_, deps_, edge.first, edge.second, edge.buffer);
   }
 
+  /// Whether the group is a map that a contraction is to compute, as things stand: beside another map it would have to be stored.
+  bool becomes_operand(uint32_t group) const {
+    if (groups_[group].statements.size() != 1) return false;
+    const auto found = made_operand_.find(groups_[group].statements[0]);
+    return found != made_operand_.end() && operand_refusal(found->second).category.empty();
+  }
+
   /// Puts a map that is a kernel of its own into the contraction, which then computes the operand that the map made.
   void attempt_prologue(const Edge& edge) {
     const uint32_t a = group_of_[edge.first], b = group_of_[edge.second];
@@ -177,6 +193,11 @@ class Fuser {
     take_prologue(program_, deps_, edge.first, edge.second, edge.buffer);
     group_of_[edge.first] = b;
     groups_[a].statements.clear();
+  }
+
+  Refusal operand_refusal(const Edge& edge) const {
+    return schedule::prologue_refusal(program_, deps_, edge.first, edge.second, edge.buffer,
+                                      constant_[edge.first] && !constant_[edge.second]);
   }
 
   std::string prologue_refusal(const Edge& edge, uint32_t a, uint32_t b, std::string& text) const {
@@ -197,8 +218,7 @@ class Fuser {
       text = "another kernel stands between them";
       return std::string(category::cycle);
     }
-    const auto refusal = schedule::prologue_refusal(program_, deps_, edge.first, edge.second, edge.buffer,
-                                                    constant_[edge.first] && !constant_[edge.second]);
+    const auto refusal = operand_refusal(edge);
     text = refusal.text;
     if (!refusal.category.empty() && refusal.category != category::cost) return std::string(refusal.category);
     return advised(edge, {map, product, product.shared, refusal.category.empty()}, text);
@@ -623,6 +643,10 @@ class Fuser {
   std::vector<Edge> deferred_;
   std::vector<Edge>
       operands_;  ///< of which the second statement, a contraction, may compute what the first one makes
+  std::unordered_map<uint32_t, Edge> made_operand_;  ///< the same, by the first statement
+  std::vector<Edge>
+      beside_;  ///< of maps that read the same, until it is known which of them contractions compute
+  bool prologues_done_ = false;
   std::vector<uint32_t> position_;         ///< by group, in an order of dependencies
   mutable std::vector<uint64_t> visited_;  ///< by group: the last search that found it
   mutable uint64_t visit_ = 0;
