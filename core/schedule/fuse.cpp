@@ -220,7 +220,9 @@ class Fuser {
     }
     const auto refusal = operand_refusal(edge);
     text = refusal.text;
-    if (!refusal.category.empty() && refusal.category != category::cost) return std::string(refusal.category);
+    // Who else reads it would find nothing stored, whatever a policy wants.
+    const bool is_final = refusal.category != category::cost || deps_.readers[edge.buffer].size() > 1;
+    if (!refusal.category.empty() && is_final) return std::string(refusal.category);
     return advised(edge, {map, product, product.shared, refusal.category.empty()}, text);
   }
 
