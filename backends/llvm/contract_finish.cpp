@@ -124,16 +124,16 @@ llvm::Function* ContractFinish::emit_kernel(const llvm::Twine& name, const Micro
   std::vector<llvm::Value*> bases(context_.kernel.buffers.size());
   for (size_t k = 0; k < buffers_.size(); ++k) bases[buffers_[k]] = argument(5 + k);
   context_.within(function, std::move(bases), [&] {
-    auto sums = zero_sums(shape);
+    auto sums = zero_sums(shape);  // by rows, then vectors
     add_products(builder_, function, shape, argument(0), argument(1), sums);
     const auto lanes = static_cast<unsigned>(plan_.lanes);
+    auto sum = sums.begin();
     for (int r = 0; r < shape.rows; ++r)
       for (int v = 0; v < shape.vectors; ++v) {
         const int64_t column = int64_t{v} * plan_.lanes, left = columns - column;
         emit_vector({first.batch, builder_.CreateAdd(first.row, context_.i64(r)),
                      builder_.CreateAdd(first.column, context_.i64(column))},
-                    sums[static_cast<size_t>(r * shape.vectors + v)],
-                    left < plan_.lanes ? context_.lane_mask(context_.i64(left), lanes) : nullptr);
+                    *sum++, left < plan_.lanes ? context_.lane_mask(context_.i64(left), lanes) : nullptr);
       }
     builder_.CreateRetVoid();
   });
