@@ -47,8 +47,8 @@ class ContractEmitter {
   llvm::Type* accumulator() { return context_.value_type(plan_.accumulator); }
   int64_t accumulator_bytes() const { return bits_of(plan_.accumulator) / 8; }
 
-  /// Where the sums of a block of registers go if not straight into what follows them: a slot on the stack, or their place among those of the whole tile where more
-  /// passes over the depth follow.
+  /// Where the sums of a block of registers go if not straight into what follows them: a slot on the stack, or their place among
+  /// those of the whole tile where more passes over the depth follow.
   void make_tile() {
     tile_stride_ = plan_.deep() ? plan_.tile_columns : plan_.block_columns();
     if (plan_.deep()) {
