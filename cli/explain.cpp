@@ -154,6 +154,7 @@ Result<void> explain_rules(const Options& options, OpenModel& opened,
 Result<void> explain(const Options& options) {
   Progress progress("compiling " + options.model);
   FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check));
+  opened.compile.recompile = true;  // a package keeps no ledger: its graph is compiled anew
   FE_TRY(auto dims, resolve_dims(*opened.model, options.inputs));
   if (options.near_misses || options.applied) {
     auto shown = explain_rules(options, opened, dims);
@@ -187,7 +188,10 @@ Result<void> explain(const Options& options) {
 
 Run add_explain(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "The model's file (.onnx, .fe)")
+  command
+      .add_option(
+          "model", options->model,
+          "The model's file (.onnx, .fe, .fepkg); a package keeps no ledger, its graph is compiled again")
       ->required()
       ->type_name("MODEL");
   auto* why_not = command

@@ -326,7 +326,11 @@ Result<Saved> Model::save(std::span<const std::vector<int64_t>> input_dims, cons
   auto compiled = compile(std::move(imported), session_.registry(), elsewhere, ledger);
   if (!compiled) return at(path_, std::move(compiled.error()));
   if (!compiled->executable)
-    return at(path_, error(FE_EUNSUPPORTED, "FE-K54", "device '{}' has no code to keep", options.device));
+    return at(
+        path_,
+        error(FE_EUNSUPPORTED, "FE-K54",
+              "device '{}' has no code to keep; compile for one that `ferrite targets` lists as compiled for",
+              options.device));
   const auto& stats = compiled->stats;
   FE_TRY(const uint64_t bytes,
          package::save(

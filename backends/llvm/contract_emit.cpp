@@ -95,8 +95,9 @@ class ContractEmitter {
     }
     if (plan_.row.access == Access::block) {
       const bool inside = plan_.row.depth_inside;
-      row_row_ = row_of(inside ? plan_.depth_tile : plan_.tile_rows);
-      const int64_t outer = inside ? plan_.tile_rows : plan_.depth_tile;
+      const int64_t rows = plan_.deep() ? plan_.rows_at_once() : plan_.tile_rows;
+      row_row_ = row_of(inside ? plan_.depth_tile : rows);
+      const int64_t outer = inside ? rows : plan_.depth_tile;
       row_block_ = context_.take_workspace((outer * row_row_ + plan_.lanes) * accumulator_bytes());
       row_packer_.emplace(context_, plan_, plan_.row, inside ? plan_.rows : plan_.depth,
                           inside ? plan_.depth : plan_.rows);
@@ -259,15 +260,22 @@ class ContractEmitter {
   void emit_passes() {
     auto* depth = context_.i64(plan_.depth.extent);
     store_zeros(context_, accumulator(), plan_.lanes, tile_, context_.i64(plan_.tile_rows * tile_stride_));
+    auto *tile_from = tile_row_from_ = row_from_, *tile_to = row_to_;
     context_.loop(context_.i64(0), depth, plan_.depth_tile, "pass", [&](llvm::Value* from) {
       depth_from_ = from;
       depth_count_ = smaller(context_.i64(plan_.depth_tile), builder_.CreateSub(depth, from));
       if (column_block_) pack_columns();
-      if (row_block_) pack_rows();
-      each_block([&](llvm::Value* row, llvm::Value*, llvm::Value* column) {
-        add_products(row, column, sums_at(row, column));
+      context_.loop(tile_from, tile_to, plan_.rows_at_once(), "near", [&](llvm::Value* row_from) {
+        row_from_ = row_from;
+        row_to_ = smaller(builder_.CreateAdd(row_from, context_.i64(plan_.rows_at_once())), tile_to);
+        if (row_block_) pack_rows();
+        each_block([&](llvm::Value* row, llvm::Value*, llvm::Value* column) {
+          add_products(row, column, sums_at(row, column));
+        });
       });
     });
+    row_from_ = tile_from;
+    row_to_ = tile_to;
     each_block([&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
       auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
       finish_block(row, row_end, column, sums_at(row, column));
@@ -275,7 +283,7 @@ class ContractEmitter {
   }
 
   llvm::Value* sums_at(llvm::Value* row, llvm::Value* column) {
-    auto* line = times(builder_.CreateSub(row, row_from_), tile_stride_);
+    auto* line = times(builder_.CreateSub(row, tile_row_from_), tile_stride_);
     return at(accumulator(), tile_, builder_.CreateAdd(line, builder_.CreateSub(column, column_from_)));
   }
 
@@ -485,6 +493,7 @@ class ContractEmitter {
   llvm::Value *depth_from_ = nullptr, *depth_count_ = nullptr;
   llvm::Value *batch_ = nullptr, *row_from_ = nullptr, *row_to_ = nullptr, *column_from_ = nullptr,
               *column_to_ = nullptr;
+  llvm::Value* tile_row_from_ = nullptr;  // of the whole tile, where passes take some of its rows at a time
 };
 
 InnerContract::InnerContract(KernelContext& context, const ContractPlan& plan)

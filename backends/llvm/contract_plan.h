@@ -4,6 +4,7 @@
 // and the target alone, so that proposing, packing and emitting agree.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -93,6 +94,9 @@ struct ContractPlan {
   /// A task goes over its tile once for each so many steps of the depth: what it reads again then stays in the caches, while its
   /// sums wait in the workspace. The whole depth: one pass, sums in registers.
   int64_t depth_tile = 1;
+  /// Rows of the tile that a pass over the depth takes at a time, so that they stay in the second-level cache while the columns go
+  /// by; those are packed once for all of them. 0: the whole tile.
+  int64_t near_rows = 0;
   bool rows_outside =
       false;          ///< within a task blocks of rows are the outer loop, panels of columns the inner one
   double cycles = 0;  ///< that one worker takes for the sums, estimated
@@ -108,6 +112,7 @@ struct ContractPlan {
   int64_t line_rows() const { return window ? window->places : rows.extent; }
   int64_t block_columns() const { return static_cast<int64_t>(block_vectors) * lanes; }
   bool deep() const { return depth_tile < depth.extent; }
+  int64_t rows_at_once() const { return near_rows > 0 ? std::min(near_rows, tile_rows) : tile_rows; }
   int64_t tasks() const { return batch.extent * row_tiles * column_tiles; }
 };
 

@@ -133,31 +133,36 @@ class Sizes {
   /// fewer than make the rows worth reading.
   void choose_deep_tiles(int64_t blocks, int64_t panels, int64_t each, int64_t row_limit) {
     const int64_t bytes = bits_of(plan_.accumulator) / 8, width = plan_.block_columns();
-    const int64_t beside = std::max(std::min(row_limit, blocks) * plan_.block_rows,
-                                    plan_.column.access == Access::block ? plan_.depth_tile : 0);
-    const int64_t most_panels =
-        std::max<int64_t>(1, target_.l3_bytes_per_core / 4 / (bytes * width * beside));
+    const bool packs_rows = plan_.row.access == Access::block,
+               packs_columns = plan_.column.access == Access::block;
     constexpr int64_t least_columns = 64, least_blocks = 4;
     const int64_t least_panels = ceil_div(least_columns, width);
-    int64_t row_tiles = ceil_div(blocks, row_limit);
-    const auto columns_for = [&](int64_t rows) {
+    // Of the columns, packed or not, and of the sums of the rows that meet them, a quarter of what a core has of the last cache.
+    const auto columns_for = [&](int64_t row_tiles) {
+      const int64_t rows = ceil_div(blocks, row_tiles) * plan_.block_rows;
+      const int64_t beside = std::max(rows, packs_columns ? plan_.depth_tile : 0);
+      const int64_t most_panels =
+          std::max<int64_t>(1, target_.l3_bytes_per_core / 4 / (bytes * width * beside));
       return std::max(ceil_div(panels, most_panels),
-                      std::min(ceil_div(panels, least_panels), ceil_div(each, rows)));
+                      std::min(ceil_div(panels, least_panels), ceil_div(each, row_tiles)));
     };
-    int64_t column_tiles = columns_for(row_tiles);
-    if (plan_.row.access == Access::block) {
-      // Each tile of columns packs the rows again, each tile of rows the columns, where those are packed.
-      const auto packed = [&](int64_t rows) {
-        return columns_for(rows) * plan_.rows.extent +
-               (plan_.column.access == Access::block ? rows * plan_.columns.extent : 0);
-      };
-      for (int64_t rows = row_tiles + 1; rows <= std::min(ceil_div(blocks, least_blocks), each); ++rows)
-        if (packed(rows) < packed(row_tiles)) row_tiles = rows;
-      column_tiles = columns_for(row_tiles);
-    }
+    // Each tile of columns reads the rows again, or packs them, each tile of rows packs the columns.
+    constexpr int64_t packing = 4;  // of a byte packed, to a byte read in order
+    const auto cost = [&](int64_t row_tiles) {
+      return columns_for(row_tiles) * plan_.rows.extent * (packs_rows ? packing : 1) +
+             (packs_columns ? row_tiles * plan_.columns.extent * packing : 0);
+    };
+    const int64_t most_rows = std::min(ceil_div(blocks, least_blocks), each);
+    int64_t row_tiles = packs_columns ? 1 : ceil_div(blocks, row_limit);
+    if (packs_rows || packs_columns)
+      for (int64_t rows = row_tiles + 1; rows <= most_rows; ++rows)
+        if (cost(rows) < cost(row_tiles)) row_tiles = rows;
+    const int64_t column_tiles = columns_for(row_tiles);
     row_tiles = std::max(row_tiles, std::min(ceil_div(blocks, least_blocks),
                                              ceil_div(std::min<int64_t>(each, 16), column_tiles)));
     set_tiles(blocks, panels, row_tiles, column_tiles);
+    const int64_t tile_blocks = ceil_div(plan_.tile_rows, plan_.block_rows);
+    plan_.near_rows = ceil_div(tile_blocks, ceil_div(tile_blocks, row_limit)) * plan_.block_rows;
   }
 
   void set_tiles(int64_t blocks, int64_t panels, int64_t row_tiles, int64_t column_tiles) {

@@ -106,7 +106,10 @@ Result<std::vector<File>> list(const std::string& folder, std::string_view suffi
     file.days = std::chrono::duration_cast<std::chrono::hours>(now - used).count() / 24;
     files.push_back(std::move(file));
   }
-  if (failed) return at(folder, error(FE_EINVALID, "FE-K30", "{}", failed.message()));
+  if (failed)
+    return at(folder,
+              error(FE_EINVALID, "FE-K30", "{}; correct its permissions, or name another folder with --cache",
+                    failed.message()));
   std::ranges::sort(files, {}, &File::name);
   return files;
 }

@@ -42,7 +42,7 @@ int32_t guarded(Body&& body) noexcept {
     Result<void> done = body();
     return done ? FERRITE_OK : fail(std::move(done.error()));
   } catch (const std::bad_alloc&) {
-    return fail(Error{FERRITE_ENOMEM, "FE-X36", "out of memory", {}});
+    return fail(Error{FERRITE_ENOMEM, "FE-X36", "out of memory; free memory, or use smaller sizes", {}});
   } catch (const std::exception& exception) {
     return fail(Error{FERRITE_EINTERNAL, "FE-X37", exception.what(), {}});
   }

@@ -183,7 +183,9 @@ Result<OwnedTensor> make_tensor(const run::PortInfo& port) {
                        output_alignment * output_alignment;
   owner->data = std::aligned_alloc(output_alignment, bytes);
   if (!owner->data)
-    return error(FE_ENOMEM, "FE-X36", "no memory for output '{}' of {} bytes", port.name, bytes);
+    return error(FE_ENOMEM, "FE-X36",
+                 "no memory for output '{}' of {} bytes; free memory, or use smaller sizes", port.name,
+                 bytes);
   owner->shape = port.dims;
   auto& tensor = owner->tensor;
   tensor.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};

@@ -73,7 +73,7 @@ std::vector<std::byte> compress(std::span<const Bytes> pieces) {
   return result;
 }
 
-Error altered(std::string_view what) { return error(FE_EINVALID, "FE-K51", "{}", what); }
+Error altered(std::string_view what) { return error(FE_EINVALID, "FE-K51", "{}; get the file again", what); }
 Error impossible(std::string_view what) { return error(FE_EINVALID, "FE-K52", "{}", what); }
 
 /// Writes a whole file, or nothing; why nothing.
@@ -122,7 +122,9 @@ Result<uint64_t> write(const std::string& path, std::span<const Section> section
     if (section.codec == Codec::zstd) {
       decompressed += entry.raw_bytes;
       if (decompressed > most_decompressed)
-        return at(path, error(FE_EUNSUPPORTED, "FE-K54", "it holds more than {} bytes beside its weights",
+        return at(path, error(FE_EUNSUPPORTED, "FE-K54",
+                              "it holds more than {} bytes beside its weights; compile parts of the model "
+                              "into packages of their own",
                               most_decompressed));
       compressed[k] = compress(pieces);
       pieces = {compressed[k]};
@@ -146,15 +148,20 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file)
   result.file_ = std::move(file);
   const Bytes bytes = result.file_->bytes();
   Header header;
-  if (bytes.size() < sizeof header) return error(FE_EINVALID, "FE-K50", "it is too short to be one");
+  if (bytes.size() < sizeof header)
+    return error(FE_EINVALID, "FE-K50", "it is too short to be a package; make it with `ferrite compile`");
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != magic) return error(FE_EINVALID, "FE-K50", "it does not begin as one does");
+  if (header.magic != magic)
+    return error(FE_EINVALID, "FE-K50",
+                 "it does not begin as a package does; make it with `ferrite compile`");
   if (header.version != layout_version)
-    return error(FE_EUNSUPPORTED, "FE-K50", "its layout has version {}, this program reads version {}",
-                 header.version, layout_version);
+    return error(
+        FE_EUNSUPPORTED, "FE-K50",
+        "its layout has version {}, this program reads version {}; make it again with `ferrite compile`",
+        header.version, layout_version);
   if (header.file_bytes != bytes.size())
-    return error(FE_EINVALID, "FE-K51", "it says that it has {} bytes, and has {}", header.file_bytes,
-                 bytes.size());
+    return error(FE_EINVALID, "FE-K51", "it says that it has {} bytes, and has {}; get the file again",
+                 header.file_bytes, bytes.size());
   const uint64_t table_bytes = uint64_t{header.sections} * sizeof(TableEntry);
   if (header.sections > most_sections || table_bytes > bytes.size() - sizeof header)
     return altered("its table of sections is no table");

@@ -232,7 +232,9 @@ Result<std::vector<std::byte>> write_program(const Executable& executable, std::
   for (const auto* list : {&executable.init, &executable.steps})
     for (const Launch& launch : *list)
       if (launch.call.function)
-        return error(FE_EUNSUPPORTED, "FE-K54", "'{}' is a function in a plugin's library", launch.call.name);
+        return error(FE_EUNSUPPORTED, "FE-K54",
+                     "'{}' is a function in a plugin's library; leave out the plugin that gives it",
+                     launch.call.name);
   Encoder to;
   to.put(figures.nodes);
   to.put(figures.statements);

@@ -47,7 +47,7 @@ Result<std::string> hash_file(const std::string& path, int copy) {
     const auto part = std::as_bytes(std::span(buffer.data(), static_cast<size_t>(count)));
     digest.add(part);
     if (copy >= 0 && !write_at(copy, part, done))
-      return at(path, error(FE_ENOMEM, "FE-X36", "out of memory for a copy of the library"));
+      return at(path, error(FE_ENOMEM, "FE-X36", "out of memory for a copy of the library; free memory"));
     done += part.size();
   }
 }
@@ -119,8 +119,11 @@ Result<fe_plugin_entry_v0_fn> open_locked(const std::string& path, const std::st
   const auto name = std::filesystem::path(path).filename().string();
   FileDescriptor copy(memfd_create(name.substr(0, 200).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!copy)
-    return at(path, error(FE_ENOMEM, "FE-X36", "no memory file for a copy of the library: {}",
-                          std::generic_category().message(errno)));
+    return at(
+        path,
+        error(FE_ENOMEM, "FE-X36",
+              "no memory file for a copy of the library: {}; free memory, or raise the limit of open files",
+              std::generic_category().message(errno)));
   FE_TRY(const auto hash, hash_file(path, copy.get()));
   if (hash != sha256)
     return at(path,

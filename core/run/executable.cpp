@@ -71,7 +71,8 @@ Result<void*> Executable::alloc(uint32_t device, int64_t bytes) const {
   auto out = abi::sized<fe_alloc_out>();
   const auto place = fmt::format("device {}:{}", devices[device]->kind, devices[device]->number);
   if (plugin::invoke(runtime, runtime.alloc, call, &args, &out) != FE_OK || !out.data)
-    return at(place, error(FE_ENOMEM, "FE-D03", "no memory for {} bytes", bytes));
+    return at(place,
+              error(FE_ENOMEM, "FE-D03", "no memory for {} bytes; free memory, or use smaller sizes", bytes));
   if (reinterpret_cast<uintptr_t>(out.data) % alignment == 0) return out.data;
   free(device, out.data);
   return at(place,

@@ -208,11 +208,11 @@ class Fuser {
     }
     if (map.statements.size() > 1) {
       text = "a contraction only takes what follows it, and what is a kernel of its own";
-      return std::string(category::no_dependency);
+      return std::string(category::contraction);
     }
     if (product.statements[0] != edge.second || contractions(product.statements).size() > 1) {
       text = "the contraction works on rows of products";
-      return std::string(category::no_dependency);
+      return std::string(category::contraction);
     }
     if (path_around(map, product)) {
       text = "another kernel stands between them";
@@ -395,13 +395,13 @@ class Fuser {
     }
     if (contract && contractions(members(first, second)) != std::vector{first.statements[0]}) {
       text = "a contraction only takes what follows it";
-      return std::string(category::no_dependency);
+      return std::string(category::contraction);
     }
     if (edge.reads) {
       shared = std::min(shared, walked_alike(edge, shared));
       if (contract) {
         text = "a contraction takes nothing beside it";
-        return std::string(category::no_dependency);
+        return std::string(category::contraction);
       }
     }
     // Where neither has a loop there is one iteration, and they are in it. Maps may run inside of a whole reduction.

@@ -18,6 +18,7 @@ inline constexpr std::string_view broadcast = "broadcast";
 inline constexpr std::string_view loop_order = "different loop order";
 inline constexpr std::string_view offset = "different offset";
 inline constexpr std::string_view no_dependency = "not a memory dependency";
+inline constexpr std::string_view contraction = "contraction";
 inline constexpr std::string_view cost = "cost";
 inline constexpr std::string_view size_limit = "size limit";
 inline constexpr std::string_view cycle = "cycle";

@@ -51,7 +51,8 @@ void Trial::Free::operator()(std::byte* data) const { std::free(data); }
 Result<std::byte*> Trial::take(const run::PortInfo& port) {
   const auto bytes = static_cast<size_t>(port.bytes);
   auto* data = static_cast<std::byte*>(std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment));
-  if (!data) return error(FE_ENOMEM, "FE-D03", "no memory for {} bytes", bytes);
+  if (!data)
+    return error(FE_ENOMEM, "FE-D03", "no memory for {} bytes; free memory, or use smaller sizes", bytes);
   blocks_.emplace_back(data);
   fill(port.dtype, {data, bytes});
   return data;
