@@ -131,10 +131,12 @@ class Sizes {
 
   /// Several passes over the depth: nothing that is packed is shared between tasks, so each takes all columns if it can, and no
   /// fewer than make the rows worth reading.
-  void choose_deep_tiles(int64_t blocks, int64_t panels, int64_t each, int64_t row_limit) {
+  void choose_deep_tiles(int64_t blocks, int64_t panels, int64_t wanted, int64_t row_limit) {
     const int64_t bytes = bits_of(plan_.accumulator) / 8, width = plan_.block_columns();
     const bool packs_rows = plan_.row.access == Access::block,
                packs_columns = plan_.column.access == Access::block;
+    constexpr int64_t most_packing = 32;  // tasks: each further one packs again
+    const int64_t each = packs_columns ? std::min(wanted, most_packing) : wanted;
     constexpr int64_t least_columns = 64, least_blocks = 4;
     const int64_t least_panels = ceil_div(least_columns, width);
     // Of the columns, packed or not, and of the sums of the rows that meet them, a quarter of what a core has of the last cache.

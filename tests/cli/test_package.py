@@ -8,6 +8,7 @@ Usage: test_package.py [--ferrite FILE] [--stubs DIRECTORY] [--plugins DIRECTORY
 import ctypes
 import ctypes.util
 import hashlib
+import json
 import platform
 import random
 import struct
@@ -219,6 +220,16 @@ class PackageTest(ProgramTest):
         self.compiled(*library)
         self.assertEqual(self.outputs("layers.fepkg", *library)[0], direct)
         self.assertRefused(self.call("run", "layers.fepkg"), "FE-K53", "the library 'acme.gemm'", UNSUPPORTED)
+
+    def test_explained(self):
+        """A package keeps no ledger: what it is made of is compiled again, and gives that of the model."""
+        self.compiled()
+        told = [self.call("explain", name, "--dim", "n=16", "--json") for name in ("layers.fe", "layers.fepkg")]
+        for done in told:
+            self.assertEqual(done.returncode, OK, done.stderr)
+        fusions = [[record for record in json.loads(done.stdout) if record["kind"] == "fusion"] for done in told]
+        self.assertTrue(fusions[0])
+        self.assertEqual(*fusions)
 
     def test_what_cannot_be_packaged(self):
         (self.folder / "sum.fe").write_text(RUNNING_SUM)
