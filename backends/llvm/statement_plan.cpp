@@ -280,8 +280,18 @@ void plan_strip(const Target& target, loop::Kernel& kernel, StatementPlan& plan)
   plan.unroll = 1;
 }
 
-/// By store, whether it fills memory that the caches could not keep for whoever reads it: results of more than twice the last cache,
-/// written in order, in whole vectors at multiples of their size, and read by nobody here.
+/// Whether a result is out of the caches before anybody reads it: what the kernel moves fills the last of them one and a half times.
+bool passes_caches(const Target& target, const loop::Kernel& kernel, loop::BufferId result) {
+  constexpr int64_t least_share = 4;  // of the last cache: a smaller result may be read while it is there
+  int64_t moved = 0;
+  for (const auto& buffer : kernel.buffers)
+    if (buffer.kind == FE_BUFFER_OUTPUT || buffer.kind == FE_BUFFER_INPUT) moved += buffer.bytes();
+  return moved > target.last_level_bytes * 3 / 2 &&
+         kernel.buffers[result].bytes() > target.last_level_bytes / least_share;
+}
+
+/// By store, whether it fills memory that the caches could not keep for whoever reads it: large results, written in order, in whole
+/// vectors at multiples of their size, and read by nobody here.
 std::vector<bool> find_streams(const Target& target, loop::Kernel& kernel, const StatementPlan& plan) {
   const auto& work = plan.statement;
   std::vector<bool> streams(work.stores.size());
@@ -295,7 +305,7 @@ std::vector<bool> find_streams(const Target& target, loop::Kernel& kernel, const
     const auto& buffer = kernel.buffers[store.buffer];
     const auto bytes = static_cast<int64_t>(KernelContext::storage_bytes(buffer.dtype));
     constexpr int64_t least_vector = 16, least_run = 512;
-    if (buffer.kind != FE_BUFFER_OUTPUT || buffer.bytes() <= 2 * target.last_level_bytes ||
+    if (buffer.kind != FE_BUFFER_OUTPUT || !passes_caches(target, kernel, store.buffer) ||
         store.mode != FE_STORE_SET || store.mask != loop::none || plan.lanes * bytes < least_vector ||
         vector.extent * bytes < least_run)
       continue;

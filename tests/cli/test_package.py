@@ -224,7 +224,7 @@ class PackageTest(ProgramTest):
     def test_explained(self):
         """A package keeps no ledger: what it is made of is compiled again, and gives that of the model."""
         self.compiled()
-        told = [self.call("explain", name, "--dim", "n=16", "--json") for name in ("layers.fe", "layers.fepkg")]
+        told = [self.call("explain", *words, "--json") for words in (("layers.fe", "--dim", "n=16"), ("layers.fepkg",))]
         for done in told:
             self.assertEqual(done.returncode, OK, done.stderr)
         fusions = [[record for record in json.loads(done.stdout) if record["kind"] == "fusion"] for done in told]
