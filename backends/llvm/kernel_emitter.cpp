@@ -66,6 +66,56 @@ void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
   context.when(builder.CreateNot(aligned), "plain", [&] { emit(false); });
 }
 
+/// Whether an address depends on no variable but those that have values where the vectors are walked: what a parallel vector variable
+/// has inside of its loop are the reduction variables, or `inside`.
+bool is_known_at_vectors(index::Pool& pool, const StatementPlan& plan, index::Expr address) {
+  const auto& statement = plan.statement;
+  const auto known = [&](size_t var) {
+    return var < plan.fixed || var == plan.vector || (var == plan.inside && !plan.turned.empty()) ||
+           std::ranges::find(plan.outer, var) != plan.outer.end() ||
+           (!plan.vector_is_parallel() && statement.vars[var].kind == VarKind::reduction);
+  };
+  for (size_t k = 0; k < statement.vars.size(); ++k)
+    if (!known(k) && pool.depends_on(address, statement.vars[k].symbol)) return false;
+  return std::ranges::none_of(statement.ops, [&](const loop::BodyOp& op) {
+    return op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol);
+  });
+}
+
+/// What caches may hold until it is read: no more is asked for ahead.
+bool is_kept(const Target& target, const loop::Buffer& read) {
+  return read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
+}
+
+/// What a statement reads of memory in order, a page before it gets there: processors look ahead by themselves up to the end of a page,
+/// and where arithmetic fills the time between two lines, not far enough.
+std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kernel& kernel,
+                                                const StatementPlan& plan) {
+  constexpr int64_t page = 4096;
+  std::vector<StatementEmitter::Ahead> result;
+  if (!plan.vector || (plan.inside && plan.turned.empty()) || plan.strip > 0) return result;
+  auto& pool = kernel.pool;
+  const auto& vector = plan.statement.vars[*plan.vector];
+  for (loop::OpId k = 0; k < plan.statement.ops.size(); ++k) {
+    const auto& op = plan.statement.ops[k];
+    if (op.code != FE_OP_LOAD || is_kept(target, kernel.buffers[op.buffer]) ||
+        std::ranges::find(plan.turned, k) != plan.turned.end())
+      continue;
+    const auto address = element_address(pool, kernel.buffers[op.buffer], op.index);
+    const int64_t bytes = KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype);
+    const bool is_new = std::ranges::none_of(
+        result, [&](const auto& ahead) { return ahead.buffer == op.buffer && ahead.address == address; });
+    if (!is_new || vector.extent * bytes < page || pool.coefficient(address, vector.symbol) != 1 ||
+        !is_known_at_vectors(pool, plan, address))
+      continue;
+    // A tile goes on with the next line.
+    const auto line = plan.inside ? pool.coefficient(address, plan.statement.vars[*plan.inside].symbol)
+                                  : std::optional(page / bytes);
+    if (line) result.push_back({op.buffer, address, *line});
+  }
+  return result;
+}
+
 /// One statement alone: leading loops become tasks as far as tasks stay long enough, the next one is cut into blocks.
 class SingleStatement {
  public:
@@ -118,6 +168,7 @@ class SingleStatement {
  private:
   void emit_tasks(KernelContext& context, bool streams) {
     StatementEmitter statement(context, plan_, streams);
+    statement.ask_ahead(next_pages(context.target, context.kernel, plan_));
     auto& builder = context.builder;
     context.loop(context.begin, context.end, 1, "task", [&](llvm::Value* task) {
       Point point;
@@ -156,21 +207,6 @@ class SingleStatement {
   double cycles_ = 0;
 };
 
-/// Whether an address depends on no variable but those that have values where the vectors are walked: what a parallel vector variable
-/// has inside of its loop are the reduction variables, or `inside`.
-bool is_known_at_vectors(index::Pool& pool, const StatementPlan& plan, index::Expr address) {
-  const auto& statement = plan.statement;
-  const auto known = [&](size_t var) {
-    return var < plan.fixed || var == plan.vector || std::ranges::find(plan.outer, var) != plan.outer.end() ||
-           (!plan.vector_is_parallel() && statement.vars[var].kind == VarKind::reduction);
-  };
-  for (size_t k = 0; k < statement.vars.size(); ++k)
-    if (!known(k) && pool.depends_on(address, statement.vars[k].symbol)) return false;
-  return std::ranges::none_of(statement.ops, [&](const loop::BodyOp& op) {
-    return op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol);
-  });
-}
-
 /// What the next row reads that memory has to bring, by statement: asked for in equal shares by the statements that read this row of
 /// it once more. Without that, memory waits while a row is worked on.
 std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
@@ -183,9 +219,7 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
   --row;
   for (loop::BufferId buffer = 0; buffer < kernel.buffers.size(); ++buffer) {
     const auto& read = kernel.buffers[buffer];
-    const bool kept =
-        read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
-    if (kept) continue;
+    if (is_kept(target, read)) continue;
     std::vector<std::pair<size_t, StatementEmitter::Ahead>> asking;
     size_t readers = 0;
     for (size_t k = 0; k < plans.size(); ++k) {

@@ -19,7 +19,9 @@ StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& 
     // Lines that lie a power of two apart would displace each other from a cache.
     constexpr int64_t apart = 64;
     const auto pitch = plan.tile_row + apart / bytes;
-    tiles_.push_back({load, context.take_workspace(plan.tile_lines * pitch * bytes), pitch});
+    const auto row_pitch = plan.tile_lines + apart / bytes;
+    tiles_.push_back({load, context.take_workspace(plan.tile_lines * pitch * bytes), pitch,
+                      context.take_workspace(plan.lanes * row_pitch * bytes), row_pitch});
   }
   if (plan.strip == 0) return;
   for (size_t k = 0; k < statement_.reductions.size(); ++k) {

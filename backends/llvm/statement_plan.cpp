@@ -246,7 +246,7 @@ void plan_turned_reads(loop::Kernel& kernel, StatementPlan& plan) {
     return;
   }
   // Memory gives few bytes of each of many rows slowly.
-  constexpr int64_t line_bytes = 256, row_bytes = 2048;
+  constexpr int64_t line_bytes = 512, row_bytes = 2048;
   const auto up = [&](int64_t extent) { return (extent + plan.lanes - 1) / plan.lanes * plan.lanes; };
   plan.tile_lines = std::min(up(work.vars[*plan.inside].extent), up(line_bytes / bytes));
   plan.tile_row = std::min(up(var.extent), up(row_bytes / bytes));

@@ -61,8 +61,10 @@ llvm::Value* StatementEmitter::turned(const Tile& tile, llvm::Value* line, llvm:
                                    llvm::Align(KernelContext::storage_bytes(dtype)));
 }
 
-/// Turns `lines` for each value of the vector variable in `row` round, a square in registers at a time: squares that follow each
-/// other share the lines of a cache, so that each is asked for once. What is beyond the ranges is garbage that nobody reads.
+/// Turns `lines` for each value of the vector variable in `row` round, as many at a time as a square in registers has: each is read in
+/// one go into a buffer, while memory brings those that follow, and the squares are made of that. Read from where they are, a square's
+/// rows would displace each other from a cache where they lie a power of two apart. What is beyond the ranges is garbage that nobody
+/// reads.
 void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row) {
   auto& builder = context_.builder;
   const auto buffer = statement_.ops[tile.load].buffer;
@@ -73,28 +75,51 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
   const int64_t lanes = plan_.lanes;
   auto* count = builder.CreateNSWSub(lines.to, lines.from);
   auto* whole = builder.CreateAnd(count, context_.i64(-lanes));
+  const auto place_of = [&](llvm::Value* value, llvm::Value* last) {
+    auto at = point;
+    at.set(statement_.vars[row.var].symbol, smaller(builder, value, last));
+    at.set(statement_.vars[lines.var].symbol, lines.from);
+    body_.start(at);
+    return builder.CreateGEP(element, context_.base(buffer), body_.index(body_.load_address(tile.load)));
+  };
   auto* last = builder.CreateNSWSub(row.to, context_.i64(1));
+  auto* last_of_all = context_.i64(statement_.vars[row.var].extent - 1);
+  const auto read = [&](llvm::Value* value, llvm::Value* to) {
+    constexpr int64_t rows_ahead = 4, cache_line = 64;
+    auto* from = place_of(value, last);
+    auto* ahead = place_of(builder.CreateNSWAdd(value, context_.i64(rows_ahead)), last_of_all);
+    for (int64_t byte = 0; byte < plan_.tile_lines * bytes; byte += cache_line)
+      context_.prefetch(builder.CreateConstGEP1_64(builder.getInt8Ty(), ahead, static_cast<uint64_t>(byte)),
+                        false, KernelContext::Level::first);
+    const auto copy = [&](llvm::Value* line, llvm::Value* mask) {
+      auto* source = builder.CreateGEP(element, from, line);
+      llvm::Instruction* loaded =
+          mask ? static_cast<llvm::Instruction*>(builder.CreateMaskedLoad(
+                     vector, source, align, mask, llvm::Constant::getNullValue(vector)))
+               : builder.CreateAlignedLoad(vector, source, align);
+      context_.mark(loaded, buffer);
+      builder.CreateAlignedStore(loaded, builder.CreateInBoundsGEP(element, to, line), align);
+    };
+    context_.loop(context_.i64(0), whole, lanes, "tile.read",
+                  [&](llvm::Value* line) { copy(line, nullptr); });
+    context_.when(builder.CreateICmpSLT(whole, count), "tile.tail",
+                  [&] { copy(whole, context_.lane_mask(builder.CreateNSWSub(count, whole), plan_.lanes)); });
+  };
   context_.loop(row.from, row.to, lanes, "tile.rows", [&](llvm::Value* value) {
-    std::vector<llvm::Value*> from(plan_.lanes), square(plan_.lanes);
-    for (unsigned k = 0; k < plan_.lanes; ++k) {
-      auto at = point;
-      at.set(statement_.vars[row.var].symbol,
-             smaller(builder, builder.CreateNSWAdd(value, context_.i64(k)), last));
-      at.set(statement_.vars[lines.var].symbol, lines.from);
-      body_.start(at);
-      from[k] = builder.CreateGEP(element, context_.base(buffer), body_.index(body_.load_address(tile.load)));
-    }
+    context_.loop(context_.i64(0), context_.i64(lanes), 1, "tile.row", [&](llvm::Value* k) {
+      read(builder.CreateNSWAdd(value, k),
+           builder.CreateInBoundsGEP(element, tile.rows,
+                                     builder.CreateNSWMul(k, context_.i64(tile.row_pitch))));
+    });
     auto* to = builder.CreateInBoundsGEP(element, tile.turned, builder.CreateNSWSub(value, row.from));
-    const auto turn = [&](llvm::Value* line, llvm::Value* mask) {
-      for (unsigned k = 0; k < plan_.lanes; ++k) {
-        auto* source = builder.CreateGEP(element, from[k], line);
-        llvm::Instruction* loaded =
-            mask ? static_cast<llvm::Instruction*>(builder.CreateMaskedLoad(
-                       vector, source, align, mask, llvm::Constant::getNullValue(vector)))
-                 : builder.CreateAlignedLoad(vector, source, align);
-        context_.mark(loaded, buffer);
-        square[k] = loaded;
-      }
+    context_.loop(context_.i64(0), count, lanes, "tile.square", [&](llvm::Value* line) {
+      std::vector<llvm::Value*> square(plan_.lanes);
+      auto* source = builder.CreateInBoundsGEP(element, tile.rows, line);
+      for (unsigned k = 0; k < plan_.lanes; ++k)
+        square[k] = builder.CreateAlignedLoad(
+            vector,
+            builder.CreateConstInBoundsGEP1_64(element, source, static_cast<uint64_t>(k * tile.row_pitch)),
+            align);
       transpose_square(builder, square);
       auto* target =
           builder.CreateInBoundsGEP(element, to, builder.CreateNSWMul(line, context_.i64(tile.pitch)));
@@ -103,11 +128,7 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
             square[k],
             builder.CreateConstInBoundsGEP1_64(element, target, static_cast<uint64_t>(k * tile.pitch)),
             align);
-    };
-    context_.loop(context_.i64(0), whole, lanes, "tile.square",
-                  [&](llvm::Value* line) { turn(line, nullptr); });
-    context_.when(builder.CreateICmpSLT(whole, count), "tile.tail",
-                  [&] { turn(whole, context_.lane_mask(builder.CreateNSWSub(count, whole), plan_.lanes)); });
+    });
   });
 }
 
