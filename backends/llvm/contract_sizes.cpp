@@ -2,6 +2,7 @@
 #include "contract_sizes.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 namespace ferrite::emitter {
@@ -129,6 +130,17 @@ class Sizes {
   /// Bytes of the second-level cache that rows may take: the panel that meets them and the results need the rest.
   int64_t row_budget() const { return target_.l2_bytes * 9 / 16; }
 
+  /// Rows that do not displace each other from the second-level cache: of those that lie a multiple of a power of two apart, longer than
+  /// what a pass reads of each, the sets between them stay empty.
+  int64_t rows_apart() const {
+    const bool packed = plan_.row.access == Access::block;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8;
+    const int64_t stride =
+        packed ? 0 : std::abs(plan_.row.stride) * static_cast<int64_t>(bits_of(plan_.row.dtype)) / 8;
+    const int64_t step = std::max(stride & -stride, plan_.depth_tile * bytes);
+    return row_budget() / step;
+  }
+
   /// Several passes over the depth: nothing that is packed is shared between tasks, so each takes all columns if it can, and no
   /// fewer than make the rows worth reading.
   void choose_deep_tiles(int64_t blocks, int64_t panels, int64_t wanted, int64_t row_limit) {
@@ -164,7 +176,8 @@ class Sizes {
                                              ceil_div(std::min<int64_t>(each, 16), column_tiles)));
     set_tiles(blocks, panels, row_tiles, column_tiles);
     const int64_t tile_blocks = ceil_div(plan_.tile_rows, plan_.block_rows);
-    plan_.near_rows = ceil_div(tile_blocks, ceil_div(tile_blocks, row_limit)) * plan_.block_rows;
+    const int64_t near_blocks = std::min(row_limit, std::max(least_blocks, rows_apart() / plan_.block_rows));
+    plan_.near_rows = ceil_div(tile_blocks, ceil_div(tile_blocks, near_blocks)) * plan_.block_rows;
   }
 
   void set_tiles(int64_t blocks, int64_t panels, int64_t row_tiles, int64_t column_tiles) {
