@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <queue>
 #include <unordered_map>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "core/schedule/advisor.h"
 #include "core/schedule/alignment.h"
 #include "core/schedule/group_kernel.h"
+#include "core/schedule/groups.h"
 #include "core/schedule/mismatch.h"
 #include "core/schedule/prologue.h"
 #include "core/schedule/row_products.h"
@@ -48,7 +48,6 @@ std::set<BufferId> storages(const LoopProgram& program, std::span<const BufferId
   return result;
 }
 
-/// Groups as a union over statements; each keeps its members in order.
 class Fuser {
  public:
   Fuser(LoopProgram& program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger,
@@ -61,17 +60,8 @@ class Fuser {
         deps_(Dependencies::of(program)),
         outputs_(storages(program, program.outputs)),
         constant_(constant_statements(program, deps_)),
-        row_products_(program, deps_, constant_, limits) {
-    groups_.resize(program.statements.size());
-    group_of_.resize(program.statements.size());
-    position_.resize(program.statements.size());
-    visited_.resize(program.statements.size());
-    for (uint32_t s = 0; s < groups_.size(); ++s) {
-      groups_[s].statements = {s};
-      groups_[s].shared = static_cast<uint32_t>(program.statements[s].parallel_count());
-      group_of_[s] = position_[s] = s;
-    }
-  }
+        row_products_(program, deps_, constant_, limits),
+        groups_(program, deps_) {}
 
   std::vector<Group> run() {
     if (does(Feature::fuse)) {
@@ -91,7 +81,7 @@ class Fuser {
       prologues_done_ = true;
       for (const auto& edge : std::exchange(beside_, {})) attempt(edge);
     }
-    return ordered();
+    return groups_.ordered();
   }
 
  private:
@@ -130,7 +120,7 @@ class Fuser {
   }
 
   void attempt(const Edge& edge) {
-    uint32_t a = group_of_[edge.first], b = group_of_[edge.second];
+    uint32_t a = groups_.of(edge.first), b = groups_.of(edge.second);
     if (a == b) return;
     if (groups_[a].statements[0] > groups_[b].statements[0]) std::swap(a, b);
     if (edge.reads && !prologues_done_ && (becomes_operand(a) || becomes_operand(b))) {
@@ -159,7 +149,7 @@ class Fuser {
       return;
     }
     record(edge, category, text);
-    if (category.empty()) join(a, b, shared);
+    if (category.empty()) groups_.join(a, b, shared);
   }
 
   void record(const Edge& edge, const std::string& category, const std::string& text) {
@@ -183,16 +173,14 @@ class Fuser {
 
   /// Puts a map that is a kernel of its own into the contraction, which then computes the operand that the map made.
   void attempt_prologue(const Edge& edge) {
-    const uint32_t a = group_of_[edge.first], b = group_of_[edge.second];
+    const uint32_t a = groups_.of(edge.first), b = groups_.of(edge.second);
     if (a == b) return;
     std::string text;
     const std::string category = prologue_refusal(edge, a, b, text);
     record(edge, category, text);
     if (!category.empty()) return;
-    order_with(b, a);
+    groups_.dissolve(a, b);
     take_prologue(program_, deps_, edge.first, edge.second, edge.buffer);
-    group_of_[edge.first] = b;
-    groups_[a].statements.clear();
   }
 
   Refusal operand_refusal(const Edge& edge) const {
@@ -214,7 +202,7 @@ class Fuser {
       text = "the contraction works on rows of products";
       return std::string(category::contraction);
     }
-    if (path_around(map, product)) {
+    if (groups_.path_around(a, b)) {
       text = "another kernel stands between them";
       return std::string(category::cycle);
     }
@@ -233,7 +221,7 @@ class Fuser {
     for (auto [moved, fixed] : {std::pair{edge.first, edge.second}, std::pair{edge.second, edge.first}}) {
       auto& map = program_.statements[moved];
       const auto& other = program_.statements[fixed];
-      if (map.kind != FE_STATEMENT_MAP || groups_[group_of_[moved]].statements.size() > 1) continue;
+      if (map.kind != FE_STATEMENT_MAP || groups_[groups_.of(moved)].statements.size() > 1) continue;
       auto order = order_like(program_, map, address(program_, map, edge.buffer), other,
                               address(program_, other, edge.buffer));
       if (std::ranges::equal(order, map.vars, {}, &Var::symbol, &Var::symbol)) continue;
@@ -310,7 +298,7 @@ class Fuser {
     const auto& second = groups_[b];
     text = dearer(edge, first, second, shared);
     if (!text.empty() && !advisor_) return std::string(category::cost);
-    if (path_around(first, second)) {
+    if (groups_.path_around(a, b)) {
       text = "another kernel stands between them";
       return std::string(category::cycle);
     }
@@ -546,90 +534,6 @@ class Fuser {
     return bytes;
   }
 
-  enum class Direction : uint8_t { forward, backward };
-  /// The other groups that depend on this one, or that it depends on, as far as they lie between the positions of both,
-  /// reached by way of others than `end`.
-  std::vector<uint32_t> between(uint32_t from, uint32_t end, Direction direction) const {
-    const auto& next = direction == Direction::forward ? deps_.after : deps_.before;
-    const auto [low, high] = std::minmax(position_[from], position_[end]);
-    std::vector<uint32_t> found, stack = {from};
-    ++visit_;
-    while (!stack.empty()) {
-      const uint32_t group = stack.back();
-      stack.pop_back();
-      for (uint32_t s : groups_[group].statements)
-        for (uint32_t other : next[s]) {
-          const uint32_t g = group_of_[other];
-          if (position_[g] <= low || position_[g] >= high || visited_[g] == visit_) continue;
-          visited_[g] = visit_;
-          found.push_back(g);
-          stack.push_back(g);
-        }
-    }
-    return found;
-  }
-
-  /// A chain of dependencies from one group to the other through a third. It leads through positions between theirs only.
-  bool path_around(const Group& first, const Group& second) const {
-    uint32_t a = group_of_[first.statements[0]], b = group_of_[second.statements[0]];
-    if (position_[a] > position_[b]) std::swap(a, b);
-    return std::ranges::any_of(between(a, b, Direction::forward), [&](uint32_t group) {
-      return std::ranges::any_of(groups_[group].statements, [&](uint32_t s) {
-        return std::ranges::any_of(deps_.after[s], [&](uint32_t next) { return group_of_[next] == b; });
-      });
-    });
-  }
-
-  /// Keeps positions in an order of dependencies where the two become one: what the later one depends on moves before it, what
-  /// depends on the earlier one behind (Pearce and Kelly, A dynamic topological sort algorithm for directed acyclic graphs, 2007).
-  void order_with(uint32_t a, uint32_t b) {
-    if (position_[a] > position_[b]) std::swap(a, b);
-    auto behind = between(a, b, Direction::forward), before = between(b, a, Direction::backward);
-    const auto by_position = [&](uint32_t x, uint32_t y) { return position_[x] < position_[y]; };
-    std::ranges::sort(behind, by_position);
-    std::ranges::sort(before, by_position);
-    std::vector<uint32_t> places = {position_[a], position_[b]};
-    for (const auto* list : {&before, &behind})
-      for (uint32_t group : *list) places.push_back(position_[group]);
-    std::ranges::sort(places);
-    for (size_t k = 0; k < before.size(); ++k) position_[before[k]] = places[k];
-    position_[a] = position_[b] = places[before.size()];
-    for (size_t k = 0; k < behind.size(); ++k) position_[behind[k]] = places[before.size() + 2 + k];
-  }
-
-  void join(uint32_t a, uint32_t b, uint32_t shared) {
-    order_with(a, b);
-    auto& first = groups_[a];
-    auto& second = groups_[b];
-    for (uint32_t s : second.statements) group_of_[s] = a;
-    first.statements.insert(first.statements.end(), second.statements.begin(), second.statements.end());
-    std::sort(first.statements.begin(), first.statements.end());
-    first.shared = shared;
-    second.statements.clear();
-  }
-
-  /// Groups in dependency order, the one with the earliest statement first.
-  std::vector<Group> ordered() const {
-    std::vector<size_t> waits(groups_.size(), 0);
-    std::vector<std::set<uint32_t>> next(groups_.size());
-    for (uint32_t s = 0; s < group_of_.size(); ++s)
-      for (uint32_t after : deps_.after[s])
-        if (group_of_[after] != group_of_[s] && next[group_of_[s]].insert(group_of_[after]).second)
-          ++waits[group_of_[after]];
-    std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
-    for (uint32_t g = 0; g < groups_.size(); ++g)
-      if (!groups_[g].statements.empty() && waits[g] == 0) ready.push(g);
-    std::vector<Group> result;
-    while (!ready.empty()) {
-      uint32_t g = ready.top();
-      ready.pop();
-      result.push_back(groups_[g]);
-      for (uint32_t n : next[g])
-        if (--waits[n] == 0) ready.push(n);
-    }
-    return result;
-  }
-
   LoopProgram& program_;
   const FusionRequests& requests_;
   const FusionLimits& limits_;
@@ -639,8 +543,7 @@ class Fuser {
   const std::set<BufferId> outputs_;  ///< storages
   const std::vector<bool> constant_;  ///< by statement: reads constants only
   const RowProducts row_products_;
-  std::vector<Group> groups_;
-  std::vector<uint32_t> group_of_;
+  Groups groups_;
   bool deferring_ = true;  ///< rows of products wait
   std::vector<Edge> deferred_;
   std::vector<Edge>
@@ -649,9 +552,6 @@ class Fuser {
   std::vector<Edge>
       beside_;  ///< of maps that read the same, until it is known which of them contractions compute
   bool prologues_done_ = false;
-  std::vector<uint32_t> position_;         ///< by group, in an order of dependencies
-  mutable std::vector<uint64_t> visited_;  ///< by group: the last search that found it
-  mutable uint64_t visit_ = 0;
 };
 
 }  // namespace
