@@ -88,12 +88,12 @@ bool is_kept(const Target& target, const loop::Buffer& read) {
 }
 
 /// What a statement reads of memory in order, a page before it gets there: processors look ahead by themselves up to the end of a page,
-/// and where arithmetic fills the time between two lines, not far enough.
+/// and where arithmetic fills the time between two lines, not far enough. Sums of what is read are fast without, some a little slower.
 std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kernel& kernel,
                                                 const StatementPlan& plan) {
   constexpr int64_t page = 4096;
   std::vector<StatementEmitter::Ahead> result;
-  if (!plan.vector || (plan.inside && plan.turned.empty()) || plan.strip > 0) return result;
+  if (!plan.vector_is_parallel() || (plan.inside && plan.turned.empty()) || plan.strip > 0) return result;
   auto& pool = kernel.pool;
   const auto& vector = plan.statement.vars[*plan.vector];
   for (loop::OpId k = 0; k < plan.statement.ops.size(); ++k) {
