@@ -95,7 +95,7 @@ class ContractEmitter {
     }
     if (plan_.row.access == Access::block) {
       const bool inside = plan_.row.depth_inside;
-      const int64_t rows = plan_.deep() ? plan_.rows_at_once() : plan_.tile_rows;
+      const int64_t rows = plan_.rows_at_once();
       row_row_ = row_of(inside ? plan_.depth_tile : rows);
       const int64_t outer = inside ? rows : plan_.depth_tile;
       row_block_ = context_.take_workspace((outer * row_row_ + plan_.lanes) * accumulator_bytes());

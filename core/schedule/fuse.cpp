@@ -48,6 +48,7 @@ std::set<BufferId> storages(const LoopProgram& program, std::span<const BufferId
   return result;
 }
 
+/// Makes groups of a program's statements, pair by pair, and tells the ledger of each.
 class Fuser {
  public:
   Fuser(LoopProgram& program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger,
