@@ -131,9 +131,10 @@ class ContractEmitter {
       shape.row_stride = plan_.row.stride;
       shape.row_step = plan_.row.step;
     }
-    shape.column_step = plan_.column.access == Access::block      ? column_row_
-                        : plan_.column.access == Access::constant ? plan_.block_columns()
-                                                                  : plan_.column.step;
+    column_step_ = plan_.column.access == Access::block      ? column_row_
+                   : plan_.column.access == Access::constant ? plan_.block_columns()
+                                                             : plan_.column.step;
+    shape.column_step = column_step_;
     const auto attributes = llvm::AttributeList::get(
         context_.module.getContext(), llvm::AttributeList::FunctionIndex,
         llvm::AttrBuilder(context_.module.getContext(), context_.function->getAttributes().getFnAttrs()));
@@ -179,6 +180,7 @@ class ContractEmitter {
   void walk_window(MicroShape& shape) const {
     const auto& window = *plan_.window;
     const int64_t line = window.across() * row_row_;
+    shape.counted = window.skips_lines;
     shape.row_stride = window.place_step * (window.planar ? 1 : row_row_);
     if (window.planar) {
       shape.loops = {{window.channels, row_row_}, {window.line_taps, line}};
@@ -247,9 +249,8 @@ class ContractEmitter {
       auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
       finish_.prefetch({batch_, row, column}, row_end);
       if (finish_.in_registers()) {
-        auto* columns = column_pointer(column);
-        auto* rows = row_pointer(row, column);
-        return finish_.call_kernel(micro_at(row, column), rows, columns, {batch_, row, column});
+        const auto start = start_at(row, column);
+        return finish_.call_kernel(micro_at(row, column), start, {batch_, row, column});
       }
       add_products(row, column, tile_);
       finish_block(row, row_end, column, tile_);
@@ -441,6 +442,25 @@ class ContractEmitter {
               builder_.CreateAdd(times(number, plan_.depth.extent), depth_from_));
   }
 
+  /// Where the micro-kernel for the block at (row, column) begins: with the first line of taps that the operand has, where the others are
+  /// left out.
+  MicroStart start_at(llvm::Value* row, llvm::Value* column) {
+    auto* columns = column_pointer(column);
+    auto* rows = row_pointer(row, column);
+    if (!plan_.window || !plan_.window->skips_lines) return {rows, columns, nullptr};
+    const auto& window = *plan_.window;
+    auto* line = times(builder_.CreateUDiv(row, context_.i64(window.places)), window.line_step);
+    auto* from = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax,
+                                                builder_.CreateSub(context_.i64(window.region->y_from), line),
+                                                context_.i64(0));
+    auto* to =
+        smaller(builder_.CreateSub(context_.i64(window.region->y_to), line), context_.i64(window.line_taps));
+    const int64_t steps = plan_.depth.extent / window.line_taps;
+    return {at(accumulator(), rows, times(from, window.across() * row_row_)),
+            at(context_.storage_type(plan_.column.dtype), columns, times(from, steps * column_step_)),
+            builder_.CreateSub(to, from)};
+  }
+
   /// The micro-kernel for the block at (row, column), chosen by what is left.
   llvm::Value* micro_at(llvm::Value* row, llvm::Value* column) {
     auto among = [&](llvm::Value* whole, llvm::Value* last, llvm::Value* position, int64_t size,
@@ -463,11 +483,11 @@ class ContractEmitter {
 
   /// Adds the products of the pass to the sums of the block at (row, column), or makes these where there is but one pass.
   void add_products(llvm::Value* row, llvm::Value* column, llvm::Value* sums) {
-    auto* columns = column_pointer(column);
-    auto* rows = row_pointer(row, column);
-    auto* type = llvm::FunctionType::get(
-        builder_.getVoidTy(), {builder_.getPtrTy(), builder_.getPtrTy(), builder_.getPtrTy()}, false);
-    builder_.CreateCall(type, micro_at(row, column), {rows, columns, sums});
+    const auto start = start_at(row, column);
+    std::vector<llvm::Value*> arguments = {start.rows, start.columns, sums};
+    if (start.turns) arguments.push_back(start.turns);
+    builder_.CreateCall(micro_type(builder_.getContext(), start.turns != nullptr), micro_at(row, column),
+                        arguments);
   }
 
   /// What follows the sums of the block at (row, column).
@@ -488,6 +508,7 @@ class ContractEmitter {
   llvm::Value *column_block_ = nullptr, *row_block_ = nullptr;
   int64_t column_row_ = 0, row_row_ = 0;  // elements from one outer coordinate of a block to the next
   int64_t panel_size_ = 0;                // elements of a packed panel
+  int64_t column_step_ = 0;               // elements of the columns from k to k + 1
   int64_t tile_stride_ = 0;               // sums from one row to the next
   MicroKernels micro_[2] = {};            // of a whole pass over the depth, and of what is left for the last
   llvm::Value *depth_from_ = nullptr, *depth_count_ = nullptr;

@@ -112,6 +112,7 @@ llvm::FunctionType* ContractFinish::kernel_type() {
   std::vector<llvm::Type*> parameters(2, builder_.getPtrTy());
   parameters.insert(parameters.end(), 3, builder_.getInt64Ty());
   parameters.insert(parameters.end(), buffers_.size(), builder_.getPtrTy());
+  if (plan_.window && plan_.window->skips_lines) parameters.push_back(builder_.getInt64Ty());
   return llvm::FunctionType::get(builder_.getVoidTy(), parameters, false);
 }
 
@@ -121,11 +122,12 @@ llvm::Function* ContractFinish::emit_kernel(const llvm::Twine& name, const Micro
   auto* function = micro_function(context_.module, name, kernel_type(), attributes);
   const auto argument = [&](size_t number) { return function->getArg(static_cast<unsigned>(number)); };
   const ContractPlace first{argument(2), argument(3), argument(4)};
+  const MicroStart start{argument(0), argument(1), shape.counted ? argument(5 + buffers_.size()) : nullptr};
   std::vector<llvm::Value*> bases(context_.kernel.buffers.size());
   for (size_t k = 0; k < buffers_.size(); ++k) bases[buffers_[k]] = argument(5 + k);
   context_.within(function, std::move(bases), [&] {
     auto sums = zero_sums(shape);  // by rows, then vectors
-    add_products(builder_, function, shape, argument(0), argument(1), sums);
+    add_products(builder_, function, shape, start, sums);
     const auto lanes = static_cast<unsigned>(plan_.lanes);
     auto sum = sums.begin();
     for (int r = 0; r < shape.rows; ++r)
@@ -140,10 +142,10 @@ llvm::Function* ContractFinish::emit_kernel(const llvm::Twine& name, const Micro
   return function;
 }
 
-void ContractFinish::call_kernel(llvm::Value* kernel, llvm::Value* rows, llvm::Value* columns,
-                                 const ContractPlace& place) {
-  std::vector<llvm::Value*> arguments = {rows, columns, place.batch, place.row, place.column};
+void ContractFinish::call_kernel(llvm::Value* kernel, const MicroStart& start, const ContractPlace& place) {
+  std::vector<llvm::Value*> arguments = {start.rows, start.columns, place.batch, place.row, place.column};
   for (const auto buffer : buffers_) arguments.push_back(context_.base(buffer));
+  if (start.turns) arguments.push_back(start.turns);
   builder_.CreateCall(kernel_type(), kernel, arguments);
 }
 

@@ -24,11 +24,12 @@ class ContractFinish {
   /// the epilogue is short enough to be written out for each of them.
   bool in_registers() const { return in_registers_; }
 
-  /// In registers: `internal void name(ptr rows, ptr columns, i64 batch, i64 row, i64 column, ptr of each buffer...)`, a
-  /// micro-kernel and what follows its sums, of which there are as many columns as `columns` says.
+  /// In registers: `internal void name(ptr rows, ptr columns, i64 batch, i64 row, i64 column, ptr of each buffer...)`,
+  /// where turns are counted also `i64 turns`: a micro-kernel and what follows its sums, of which there are as many columns as `columns`
+  /// says.
   llvm::Function* emit_kernel(const llvm::Twine& name, const MicroShape& shape, int64_t columns,
                               const llvm::AttributeList& attributes);
-  void call_kernel(llvm::Value* kernel, llvm::Value* rows, llvm::Value* columns, const ContractPlace& place);
+  void call_kernel(llvm::Value* kernel, const MicroStart& start, const ContractPlace& place);
 
   /// The same over sums in memory, `stride` from row to row, for the rows up to `row_end` and the columns up to `column_end`.
   void emit_block(const ContractPlace& place, llvm::Value* row_end, llvm::Value* column_end,

@@ -125,6 +125,18 @@ class DepthEmitter {
   DepthEmitter(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape)
       : builder_(builder), function_(function), shape_(shape), micro_(builder, shape) {}
 
+  void emit(const MicroStart& start, std::vector<llvm::Value*>& sums) {
+    if (!start.turns) {
+      emit(0, start.rows, start.columns, sums);
+      return;
+    }
+    turns(start.turns, shape_.loops[0].row_step, start.rows, start.columns, sums,
+          [&](llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& inner) {
+            return emit(1, rows, columns, inner);
+          });
+  }
+
+ private:
   /// Emits the loops from `level` on; gives where the columns go on. `sums` are updated in place.
   llvm::Value* emit(size_t level, llvm::Value* row, llvm::Value* column, std::vector<llvm::Value*>& sums) {
     if (level < shape_.loops.size()) {
@@ -148,7 +160,6 @@ class DepthEmitter {
     return straight(shape_.depth - whole * unroll, row, column, sums);
   }
 
- private:
   llvm::Value* straight(int64_t count, llvm::Value* row, llvm::Value* column,
                         std::vector<llvm::Value*>& sums) {
     micro_.steps(row, column, count, sums);
@@ -160,6 +171,13 @@ class DepthEmitter {
                      std::vector<llvm::Value*>& sums, Body&& body) {
     if (count == 0) return column;
     if (count == 1) return body(row, column, sums);
+    return turns(builder_.getInt64(count), row_step, row, column, sums, body);
+  }
+
+  /// One turn or more.
+  template <class Body>
+  llvm::Value* turns(llvm::Value* count, int64_t row_step, llvm::Value* row, llvm::Value* column,
+                     std::vector<llvm::Value*>& sums, Body&& body) {
     auto* before = builder_.GetInsertBlock();
     auto* loop = llvm::BasicBlock::Create(builder_.getContext(), "depth", function_);
     builder_.CreateBr(loop);
@@ -167,7 +185,7 @@ class DepthEmitter {
     auto* turn = builder_.CreatePHI(builder_.getInt64Ty(), 2);
     auto* rows = builder_.CreatePHI(builder_.getPtrTy(), 2);
     auto* columns = builder_.CreatePHI(builder_.getPtrTy(), 2);
-    turn->addIncoming(builder_.getInt64(count), before);
+    turn->addIncoming(count, before);
     rows->addIncoming(row, before);
     columns->addIncoming(column, before);
     std::vector<llvm::PHINode*> phis(sums.size());
@@ -206,13 +224,17 @@ llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, ll
   return function;
 }
 
-llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name,
+llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted) {
+  std::vector<llvm::Type*> parameters(3, llvm::PointerType::get(context, 0));
+  if (counted) parameters.push_back(llvm::Type::getInt64Ty(context));
+  return llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false);
+}
+
+llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                const llvm::AttributeList& attributes) {
-  auto& context = module.getContext();
-  auto* pointer = llvm::PointerType::get(context, 0);
-  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
-  auto* function = micro_function(module, name, type, attributes);
-  for (auto& argument : function->args()) argument.addAttr(llvm::Attribute::NoAlias);
+  auto* function = micro_function(module, name, micro_type(module.getContext(), shape.counted), attributes);
+  for (auto& argument : function->args())
+    if (argument.getType()->isPointerTy()) argument.addAttr(llvm::Attribute::NoAlias);
   return function;
 }
 
@@ -223,15 +245,17 @@ std::vector<llvm::Value*> zero_sums(const MicroShape& shape) {
 }
 
 void add_products(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
-                  llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& sums) {
-  DepthEmitter(builder, function, shape).emit(0, rows, columns, sums);
+                  const MicroStart& start, std::vector<llvm::Value*>& sums) {
+  DepthEmitter(builder, function, shape).emit(start, sums);
 }
 
 llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                   const llvm::AttributeList& attributes) {
   auto& context = module.getContext();
-  auto* function = micro_function(module, name, attributes);
-  auto *rows = function->getArg(0), *columns = function->getArg(1), *tile = function->getArg(2);
+  auto* function = micro_function(module, name, shape, attributes);
+  auto* tile = function->getArg(2);
+  const MicroStart start{function->getArg(0), function->getArg(1),
+                         shape.counted ? function->getArg(3) : nullptr};
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);
   llvm::IRBuilder<> builder(entry);
@@ -250,7 +274,7 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
     each_sum([&](size_t sum, llvm::Value* place) {
       sums[sum] = builder.CreateAlignedLoad(sums[sum]->getType(), place, tile_align);
     });
-  add_products(builder, function, shape, rows, columns, sums);
+  add_products(builder, function, shape, start, sums);
   each_sum([&](size_t sum, llvm::Value* place) { builder.CreateAlignedStore(sums[sum], place, tile_align); });
   builder.CreateRetVoid();
   return function;

@@ -23,6 +23,7 @@ struct MicroShape {
   int lanes = 1;                 ///< elements of a vector
   int tail_lanes = 0;            ///< > 0: only this many lanes of the last vector may be read
   std::vector<MicroLoop> loops;  ///< around the innermost k, the outermost first
+  bool counted = false;          ///< the turns of the outermost loop, one or more, are an argument
   int64_t depth = 0;             ///< extent of the innermost k
   bool fused = true;             ///< the target has a fused multiply-add
   bool channelwise = false;
@@ -38,9 +39,14 @@ struct MicroShape {
 /// A loaded scalar or vector as `accumulator`, f32 or f64, without loss. i16 holds bf16.
 llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::Type* accumulator);
 
+/// Where a micro-kernel begins to read, and how many turns its outermost loop takes where that is counted, else null.
+struct MicroStart {
+  llvm::Value *rows = nullptr, *columns = nullptr, *turns = nullptr;
+};
+
 /// Adds the products to the sums of a register block, row by row, where the builder stands in `function`; it ends behind them.
 void add_products(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
-                  llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& sums);
+                  const MicroStart& start, std::vector<llvm::Value*>& sums);
 
 /// Zeros for the sums of a register block.
 std::vector<llvm::Value*> zero_sums(const MicroShape& shape);
@@ -49,8 +55,10 @@ std::vector<llvm::Value*> zero_sums(const MicroShape& shape);
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, llvm::FunctionType* type,
                                const llvm::AttributeList& attributes);
 
-/// `internal void name(ptr rows, ptr columns, ptr tile)`, without a body yet.
-llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name,
+/// `void (ptr rows, ptr columns, ptr tile)`; `counted`: and the turns, i64.
+llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted);
+/// `internal`, of the type for such a shape, without a body yet.
+llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                const llvm::AttributeList& attributes);
 
 /// Emits a micro_function. The tile is aligned to its vectors.

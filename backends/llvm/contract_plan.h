@@ -39,12 +39,17 @@ struct Window {
     int64_t y_from = 0, y_to = 0, x_from = 0, x_to = 0;
   };
   std::optional<Region> region;
+  /// Interleaved, with a region: the micro-kernel begins with the first tap line that the operand has and ends with the last. Every
+  /// result has one.
+  bool skips_lines = false;
 
   /// Positions that so many lines of results read.
   int64_t height(int64_t count) const { return (count - 1) * line_step + line_taps; }
   int64_t width() const { return (places - 1) * place_step + place_taps; }
   /// Rows of the copy that one line of positions takes.
   int64_t across() const { return planar ? channels : width(); }
+  /// Of all lines' taps together, the share that the region has.
+  double share_of_taps() const;
 };
 
 /// How the micro-kernel reaches an operand.

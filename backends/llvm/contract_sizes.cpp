@@ -72,7 +72,8 @@ class Sizes {
     // A channelwise time is that of a line of taps, any other that of one step.
     const auto steps = static_cast<double>(plan_.channelwise ? plan_.window->line_taps : plan_.depth.extent);
     const auto lines = static_cast<double>(plan_.batch.extent * (plan_.window ? plan_.window->lines : 1));
-    plan_.cycles = best * steps * lines;
+    const double share = plan_.window && plan_.window->skips_lines ? plan_.window->share_of_taps() : 1;
+    plan_.cycles = best * steps * lines * share;
   }
 
   /// Of a channelwise block and one line of taps: results that are neighbours read most of the same positions.

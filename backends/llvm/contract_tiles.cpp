@@ -41,7 +41,7 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
                                  const llvm::AttributeList& attributes) {
   auto& context = module.getContext();
   auto* pointer = llvm::PointerType::get(context, 0);
-  auto* function = micro_function(module, name, attributes);
+  auto* function = micro_function(module, name, shape, attributes);
   auto *rows = function->getArg(0), *columns = function->getArg(1), *tile = function->getArg(2);
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);

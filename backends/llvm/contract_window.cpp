@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace ferrite::emitter {
 namespace {
@@ -20,14 +21,15 @@ const Var* find(std::span<const Var> vars, index::Symbol symbol) {
   return found == vars.end() ? nullptr : &*found;
 }
 
-/// The pairs of all dims that the operand's loads are addressed by; false where one is something else.
+/// The pairs of all dims that the operand's loads are addressed by, and its masks ask about; false where a sum is something else. What is
+/// more than a sum (the place of a nearest neighbour) says nothing here: moves_as_one() looks at it.
 bool find_pairs(const index::Pool& pool, const loop::Statement& original, const std::vector<bool>& needed,
                 std::span<const Var> rows, std::span<const Var> depth, std::vector<Pair>& pairs) {
   for (size_t k = 0; k < original.ops.size(); ++k) {
-    if (!needed[k] || original.ops[k].code != FE_OP_LOAD) continue;
+    if (!needed[k]) continue;
     for (const auto expr : original.ops[k].index) {
       const auto affine = pool.affine(expr);
-      if (!affine.rest.empty()) return false;
+      if (!affine.rest.empty()) continue;
       const Var *row = nullptr, *tap = nullptr;
       int64_t row_step = 0, tap_step = 0;
       for (const auto& [symbol, coefficient] : affine.terms) {
@@ -53,15 +55,19 @@ bool find_pairs(const index::Pool& pool, const loop::Statement& original, const 
 }
 
 /// Whether every index of the operand depends on the pair as on its position alone.
-bool moves_as_one(const index::Pool& pool, const loop::Statement& statement, const std::vector<bool>& needed,
+bool moves_as_one(index::Pool& pool, const loop::Statement& statement, const std::vector<bool>& needed,
                   const Pair& pair) {
+  const int64_t last = pair.step * (pair.row.extent - 1) + pair.tap.extent - 1;
+  const auto position = pool.new_symbol({0, last});
+  const index::Term parts[] = {{pool.symbol(pair.row.symbol), pair.step}, {pool.symbol(pair.tap.symbol), 1}};
+  const std::pair<index::Symbol, index::Expr> to_position[] = {{pair.row.symbol, pool.constant(0)},
+                                                               {pair.tap.symbol, pool.symbol(position)}},
+                                              back[] = {{position, pool.linear(0, parts)}};
   for (size_t k = 0; k < statement.ops.size(); ++k) {
     if (!needed[k]) continue;
     if (statement.ops[k].code == FE_OP_INDIRECT) return false;
-    for (const auto expr : statement.ops[k].index) {
-      const auto row = pool.coefficient(expr, pair.row.symbol), tap = pool.coefficient(expr, pair.tap.symbol);
-      if (!row || !tap || *row != *tap * pair.step) return false;
-    }
+    for (const auto expr : statement.ops[k].index)
+      if (pool.substitute(pool.substitute(expr, to_position), back) != expr) return false;
   }
   return true;
 }
@@ -145,7 +151,31 @@ void find_region(const index::Pool& pool, loop::OpId operand, const Var& y, cons
   window.region = region;
 }
 
+/// By line of results, how many of its taps lie on lines that the operand has.
+std::vector<int64_t> taps_inside(const Window& window) {
+  std::vector<int64_t> taps;
+  for (int64_t line = 0; line < window.lines; ++line) {
+    const int64_t first = line * window.line_step;
+    taps.push_back(std::min(window.region->y_to, first + window.line_taps) -
+                   std::max(window.region->y_from, first));
+  }
+  return taps;
+}
+
+/// Whether there are lines of zeros, and so many that leaving them out pays for a loop whose turns are counted when it runs.
+bool should_skip_lines(const Window& window) {
+  constexpr double worth = 1.0 / 32;
+  return window.region && !window.planar && window.lines > 0 && std::ranges::min(taps_inside(window)) > 0 &&
+         window.share_of_taps() <= 1 - worth;
+}
+
 }  // namespace
+
+double Window::share_of_taps() const {
+  const auto taps = taps_inside(*this);
+  return static_cast<double>(std::accumulate(taps.begin(), taps.end(), int64_t{0})) /
+         static_cast<double>(lines * line_taps);
+}
 
 std::optional<Window> find_window(index::Pool& pool, const loop::Statement& original,
                                   const loop::Statement& merged, loop::OpId operand,
@@ -192,6 +222,7 @@ std::optional<Window> find_window(index::Pool& pool, const loop::Statement& orig
     window.inner = make_axis(pool, {*inner});
   }
   window.outer = make_axis(pool, std::move(outer));
+  window.skips_lines = should_skip_lines(window);
 
   depth.clear();
   if (window.planar) depth = summed;
