@@ -217,6 +217,21 @@ BufferId Recorder::write(Slot& slot) {
   return slot.buffer;
 }
 
+/// Of a statement with its buffers. Only those that it touches are in the table, for a program has many.
+std::optional<std::string> Recorder::find_fault(const Statement& statement) {
+  touched_.resize(program_.buffers.size());
+  const auto set = [&](bool present) {
+    const auto put = [&](BufferId b) { touched_[b] = present ? &program_.buffers[b] : nullptr; };
+    for (const auto& op : statement.ops)
+      if (op.code == FE_OP_LOAD) put(op.buffer);
+    for (const auto& store : statement.stores) put(store.buffer);
+  };
+  set(true);
+  auto fault = ferrite::loop::find_fault(program_.pool, touched_, statement);
+  set(false);
+  return fault;
+}
+
 Result<void> Recorder::end() {
   if (!open_) return misuse("end without begin");
   open_ = false;
@@ -238,11 +253,9 @@ Result<void> Recorder::end() {
   }
   remove_dead(program_.pool, done);
   done.kind = ferrite::loop::derived_kind(program_.pool, done);
-  std::vector<const Buffer*> buffers;
-  for (const auto& buffer : program_.buffers) buffers.push_back(&buffer);
   const bool runs = !empty && !done.stores.empty();
   if (runs)
-    if (auto fault = ferrite::loop::find_fault(program_.pool, buffers, done))
+    if (auto fault = find_fault(done))
       return core::error(FE_EINVALID, "FE-K03", "the lowering's statement is not well-formed: {}", *fault);
   // Each buffer that the statement writes gets one new version, which all of its stores share.
   std::unordered_map<uint32_t, std::pair<BufferId, BufferId>> versions;

@@ -80,6 +80,7 @@ class Recorder {
   uint32_t index_token(index::Expr expr);
   uint32_t add_reduction(Reduction reduction);
   BufferId write(Slot& slot);
+  std::optional<std::string> find_fault(const Statement& statement);
 
   LoopProgram& program_;
   Loan<fe_lower_api, Recorder> loan_;
@@ -95,6 +96,7 @@ class Recorder {
   std::optional<BodyBuilder> body_;
   std::vector<index::Expr> indices_;
   std::vector<uint32_t> store_tokens_;  // beside statement_.stores: buffer tokens
+  std::vector<const Buffer*> touched_;  // by buffer, while a statement is looked at: those that it touches
   uint32_t value_base_ = 0, index_base_ = 0;
 };
 

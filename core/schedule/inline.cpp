@@ -43,6 +43,7 @@ class Inliner {
         cheap_(static_cast<size_t>(target.operations_of_element())),
         deps_(Dependencies::of(program)),
         dropped_(program.statements.size()) {
+    for (const auto& readers : deps_.readers) readers_.emplace_back(readers.begin(), readers.end());
     for (BufferId b : program.outputs) outputs_.insert(program.storage(b));
     for (BufferId b = 0; b < program.buffers.size(); ++b)
       if (program.buffers[b].base != none) versioned_.insert(program.buffers[b].base);
@@ -64,8 +65,7 @@ class Inliner {
     bool needed = false;
     for (const auto& store : producer.stores) {
       BufferId storage = program_.storage(store.buffer);
-      needed =
-          needed || outputs_.count(storage) || versioned_.count(storage) || !deps_.readers[storage].empty();
+      needed = needed || outputs_.count(storage) || versioned_.count(storage) || !readers_[storage].empty();
     }
     if (!needed) return drop(s);
     if (producer.kind != FE_STATEMENT_MAP || producer.stores.size() != 1) return;
@@ -77,7 +77,7 @@ class Inliner {
     if (!worth_it(s, storage)) return;
     const std::string names = origin_names(producer);
     std::string readers;  // as they were before they took it in
-    for (uint32_t reader : deps_.readers[storage]) {
+    for (uint32_t reader : readers_[storage]) {
       readers += (readers.empty() ? "" : ", ") + origin_names(program_.statements[reader]);
       inline_into(reader, s, storage);
     }
@@ -93,7 +93,7 @@ class Inliner {
 
   bool worth_it(uint32_t s, BufferId storage) const {
     const auto& producer = program_.statements[s];
-    const auto& readers = deps_.readers[storage];
+    const auto& readers = readers_[storage];
     auto cost = cost_of(program_, producer);
     const auto& value = producer.ops[producer.stores[0].value];
     bool view = value.code == FE_OP_LOAD && cost.prims == 0 && cost.indirect == 0;
@@ -189,23 +189,22 @@ class Inliner {
   void inline_into(uint32_t r, uint32_t s, BufferId storage) {
     splice_into(program_, program_.statements[r], program_.statements[s]);
     for (BufferId b : deps_.reads[s])
-      if (std::find(deps_.readers[b].begin(), deps_.readers[b].end(), r) == deps_.readers[b].end()) {
-        deps_.readers[b].push_back(r);
-        deps_.reads[r].push_back(b);
-      }
+      if (readers_[b].insert(r).second) deps_.reads[r].push_back(b);
     std::erase(deps_.reads[r], storage);
   }
 
   void drop(uint32_t s) {
     dropped_[s] = true;
-    for (BufferId b : deps_.reads[s]) std::erase(deps_.readers[b], s);
+    for (BufferId b : deps_.reads[s]) readers_[b].erase(s);
     for (BufferId b : deps_.writes[s]) std::erase(deps_.writers[b], s);
   }
 
   LoopProgram& program_;
   Ledger& ledger_;
   const size_t cheap_;  ///< operations that are computed again rather than that an element is moved
-  Dependencies deps_;
+  Dependencies deps_;   ///< but for the readers
+  std::vector<std::set<uint32_t>>
+      readers_;  ///< by storage; many statements may read one, and leave it one by one
   std::vector<bool> dropped_;
   std::set<BufferId> outputs_, versioned_;
 };

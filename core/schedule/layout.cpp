@@ -68,17 +68,13 @@ class LayoutChooser {
     }
   }
 
-  /// Temporaries that nobody else sees, each dim of which is addressed by sums of loop variables.
+  /// Temporaries that nobody else sees.
   void find_free() {
     free_.resize(program_.buffers.size());
     for (BufferId b = 0; b < program_.buffers.size(); ++b) {
       const auto& buffer = program_.buffers[b];
       free_[b] = buffer.base == none && buffer.role == Role::temporary && buffer.dims.size() >= 3 &&
                  !by_storage_[b].empty();
-      for (size_t a : by_storage_[b])
-        free_[b] = free_[b] && std::ranges::all_of(*accesses_[a].index, [&](index::Expr expr) {
-                     return program_.pool.affine(expr).rest.empty();
-                   });
     }
     for (const auto& statement : program_.statements)
       for (const auto* list : {&statement.call.reads, &statement.call.writes})
@@ -108,14 +104,22 @@ class LayoutChooser {
     return read;
   }
 
+  bool is_sum(index::Expr expr) const { return program_.pool.affine(expr).rest.empty(); }
+
+  /// The loop variables that an index is a sum of; none where it is more than a sum.
   std::vector<index::Symbol> symbols_of(index::Expr expr) const {
     std::vector<index::Symbol> symbols;
+    if (!is_sum(expr)) return symbols;
     for (const auto& term : program_.pool.affine(expr).terms) symbols.push_back(term.first);
     return symbols;
   }
 
+  /// The dim has to be addressed by sums of loop variables everywhere; the other ones, by what they are (a nearest neighbour's place).
   void want(BufferId storage, size_t dim) {
-    if (!free_[storage] || inner_[storage]) return;
+    if (!free_[storage] || inner_[storage] || !std::ranges::all_of(by_storage_[storage], [&](size_t a) {
+          return is_sum((*accesses_[a].index)[dim]);
+        }))
+      return;
     inner_[storage] = dim;
     pending_.push_back(storage);
   }
@@ -327,11 +331,11 @@ class LayoutChooser {
     const auto& settled = program_.buffers[relayout.settled];
     const bool leaves = settled.role == Role::output ||
                         std::ranges::find(program_.outputs, relayout.settled) != program_.outputs.end();
-    const char* why = settled.role == Role::input ? "an input has the layout of its caller"
-                      : leaves
-                          ? "an output has the layout of its caller"
-                          : "it is addressed by more than sums of loop variables, or shares no loop over "
-                            "channels with what is stored channels last";
+    const char* why =
+        settled.role == Role::input ? "an input has the layout of its caller"
+        : leaves                    ? "an output has the layout of its caller"
+                 : "its channels are addressed by more than sums of loop variables, or share no loop "
+                   "with what is stored channels last";
     ledger_.add(
         {"layout",
          origin_names(program_.statements[relayout.statement]),
@@ -344,10 +348,12 @@ class LayoutChooser {
 
   /// Whether both sides are walked with the same variable innermost, once dims are moved.
   bool keeps_order(const Access& read, BufferId to, const std::vector<index::Expr>& stored) const {
+    if (read.index->empty() || stored.empty()) return false;
     const auto last = [&](BufferId storage, const std::vector<index::Expr>& index) {
-      return symbols_of(index[inner_[storage].value_or(index.size() - 1)]);
+      return index[inner_[storage].value_or(index.size() - 1)];
     };
-    return !read.index->empty() && !stored.empty() && last(read.storage, *read.index) == last(to, stored);
+    const auto from = last(read.storage, *read.index), written = last(to, stored);
+    return is_sum(from) && is_sum(written) && symbols_of(from) == symbols_of(written);
   }
 
   LoopProgram& program_;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <queue>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -288,24 +289,26 @@ void order_for_memory(Schedule& schedule) {
     }
     return bytes;
   };
-  std::vector<size_t> ready;  // sorted
+  std::set<size_t> ready;
   for (size_t g = 0; g < order.waits.size(); ++g)
-    if (order.waits[g] == 0) ready.push_back(g);
+    if (order.waits[g] == 0) ready.insert(ready.end(), g);
   Schedule ordered;
   while (!ready.empty()) {
-    size_t best = 0;
-    int64_t least = growth(ready[0]);
-    for (size_t k = 1; k < std::min(ready.size(), most_considered) && least > 0; ++k)
-      if (const int64_t bytes = growth(ready[k]); bytes < least) least = bytes, best = k;
-    const size_t group = ready[best];
-    ready.erase(ready.begin() + static_cast<ptrdiff_t>(best));
+    auto best = ready.begin();
+    int64_t least = growth(*best);
+    size_t considered = 1;
+    for (auto next = std::next(best); next != ready.end() && considered < most_considered && least > 0;
+         ++next, ++considered)
+      if (const int64_t bytes = growth(*next); bytes < least) least = bytes, best = next;
+    const size_t group = *best;
+    ready.erase(best);
     for (BufferId b : lives.touched[group]) {
       there[b] = true;
       --untouched[b];
     }
     ordered.groups.push_back(schedule.groups[group]);
     for (size_t other : order.next[group])
-      if (--order.waits[other] == 0) ready.insert(std::ranges::lower_bound(ready, other), other);
+      if (--order.waits[other] == 0) ready.insert(other);
   }
   // What is best at each step need not be best in the end.
   std::swap(schedule.groups, ordered.groups);

@@ -9,10 +9,8 @@
 
 namespace ferrite::core::schedule {
 
-/// As the ledger, the metric tables and `explain` name them. Nothing draws random numbers, and groups are placed on devices whole,
-/// behind fusion: no pair is refused for a random seed or a device yet.
+/// As the ledger, the metric tables and `explain` name them.
 namespace category {
-inline constexpr std::string_view random_seed = "random seed";
 inline constexpr std::string_view element_count = "different element count";
 inline constexpr std::string_view broadcast = "broadcast";
 inline constexpr std::string_view loop_order = "different loop order";
@@ -22,7 +20,6 @@ inline constexpr std::string_view contraction = "contraction";
 inline constexpr std::string_view cost = "cost";
 inline constexpr std::string_view size_limit = "size limit";
 inline constexpr std::string_view cycle = "cycle";
-inline constexpr std::string_view device = "device";
 inline constexpr std::string_view policy = "policy";
 inline constexpr std::string_view forbidden = "forbidden";
 inline constexpr std::string_view unknown = "unknown";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@ namespace ferrite::core::schedule {
 namespace {
 
 constexpr int64_t blocks_of_worker = 2, least_rows = 4;
+constexpr int most_tries = 64;  // of a storage, which many groups may reduce
 
 /// Turn this: reduction 0 = sum %a   and   reduction 0 = max %b, over the same loops
 /// into this: reduction 0 = sum %a; reduction 1 = max %b, in one statement
@@ -85,11 +87,13 @@ class Mixer {
   std::vector<size_t> reductions_over_rows(size_t g) const {
     const int64_t rows = program_.statements[schedule_.groups[g].statements[0]].vars[0].extent;
     std::set<size_t> found;
-    for (const BufferId b : touched_[g])
-      if (program_.buffers[b].elements() > rows)
-        for (auto h = users_[b].upper_bound(g); h != users_[b].end(); ++h)
-          if (rows_[*h] == rows && reads(schedule_.groups[*h].statements, b) && is_made_before(*h, g))
-            found.insert(*h);
+    for (const BufferId b : touched_[g]) {
+      if (program_.buffers[b].elements() <= rows) continue;
+      auto h = reducers_[b].upper_bound({rows, g});
+      for (int tries = 0; tries < most_tries && h != reducers_[b].end() && h->first == rows; ++tries, ++h)
+        if (reads(schedule_.groups[h->second].statements, b) && is_made_before(h->second, g))
+          found.insert(h->second);
+    }
     return {found.begin(), found.end()};
   }
 
@@ -156,17 +160,20 @@ class Mixer {
   void enter(size_t g) {
     users_.resize(program_.buffers.size());
     writers_.resize(program_.buffers.size());
+    reducers_.resize(program_.buffers.size());
+    rows_[g] = reduced_rows(g);
     each_access(g, [&](BufferId b, bool written) {
       touched_[g].insert(b);
       users_[b].insert(g);
       if (written) writers_[b].insert(g);
+      if (rows_[g] > 0) reducers_[b].emplace(rows_[g], g);
     });
-    rows_[g] = reduced_rows(g);
   }
   void leave(size_t g) {
     for (const BufferId b : touched_[g]) {
       users_[b].erase(g);
       writers_[b].erase(g);
+      reducers_[b].erase({rows_[g], g});
     }
     touched_[g].clear();
   }
@@ -319,7 +326,9 @@ class Mixer {
   size_t group_ = 0;
   std::vector<std::set<BufferId>> touched_;        ///< by group: storages
   std::vector<std::set<size_t>> users_, writers_;  ///< by storage: groups
-  std::vector<int64_t> rows_;                      ///< by group: reduced_rows
+  /// By storage: groups that reduce over rows, after the number of these: of what many groups read only few are looked at.
+  std::vector<std::set<std::pair<int64_t, size_t>>> reducers_;
+  std::vector<int64_t> rows_;  ///< by group: reduced_rows
   std::set<BufferId> outputs_, local_;
   std::map<BufferId, size_t> local_dim_;  ///< that rows address
 };

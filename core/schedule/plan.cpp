@@ -6,6 +6,46 @@
 
 namespace ferrite::core::schedule {
 
+namespace {
+
+/// Lifetimes that have their place, found by the steps at which they are alive without a look at the others: a segment tree over
+/// the steps has those that are alive at one step, a list for each step those that begin there.
+class Placed {
+ public:
+  explicit Placed(std::span<const Lifetime> lifetimes) : lifetimes_(lifetimes) {
+    for (const auto& life : lifetimes) steps_ = std::max(steps_, life.last + 1);
+    beginning_.resize(steps_);
+    covering_.resize(2 * steps_);
+  }
+
+  void add(size_t k) {
+    const auto& life = lifetimes_[k];
+    beginning_[life.first].push_back(k);
+    size_t begin = life.first + steps_, end = life.last + 1 + steps_;
+    for (; begin < end; begin /= 2, end /= 2) {
+      if (begin % 2 == 1) covering_[begin++].push_back(k);
+      if (end % 2 == 1) covering_[--end].push_back(k);
+    }
+  }
+
+  /// Appends those that are alive at a step of k's, each once, in no order.
+  void find(size_t k, std::vector<size_t>& found) const {
+    const auto& life = lifetimes_[k];
+    auto append = [&](const std::vector<size_t>& some) {
+      found.insert(found.end(), some.begin(), some.end());
+    };
+    for (size_t node = life.first + steps_; node > 0; node /= 2) append(covering_[node]);
+    for (size_t step = life.first + 1; step <= life.last; ++step) append(beginning_[step]);
+  }
+
+ private:
+  std::span<const Lifetime> lifetimes_;
+  size_t steps_ = 0;
+  std::vector<std::vector<size_t>> beginning_, covering_;
+};
+
+}  // namespace
+
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment) {
   MemoryPlan plan;
   plan.offsets.assign(lifetimes.size(), 0);
@@ -17,22 +57,22 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment) {
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
 
-  std::vector<size_t> placed;  // by offset
+  Placed placed(lifetimes);
+  std::vector<size_t> alive;
   for (size_t k : order) {
-    const auto& life = lifetimes[k];
-    int64_t size = rounded(life.bytes), offset = 0;
-    for (size_t other : placed) {
-      const auto& o = lifetimes[other];
-      if (o.last < life.first || life.last < o.first) continue;
+    const int64_t size = rounded(lifetimes[k].bytes);
+    int64_t offset = 0;
+    alive.clear();
+    placed.find(k, alive);
+    std::ranges::sort(alive, {}, [&](size_t other) { return plan.offsets[other]; });
+    for (size_t other : alive) {
       if (plan.offsets[other] >= offset + size) break;
-      offset = std::max(offset, plan.offsets[other] + rounded(o.bytes));
+      offset = std::max(offset, plan.offsets[other] + rounded(lifetimes[other].bytes));
     }
     plan.offsets[k] = offset;
     plan.bytes = std::max(plan.bytes, offset + size);
     plan.sum += size;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), k,
-                                   [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; }),
-                  k);
+    placed.add(k);
   }
   return plan;
 }

@@ -21,6 +21,8 @@ SMALL, LARGE = 1000, 4000
 MOST_GROWTH = 4.6
 # Loops over small graphs take other sums: pairs a node may differ by this share, and not more.
 SLACK = 1.05
+# Of a stage, from 5,000 to 40,000 nodes: n log n is 10 times, and to fall out of the caches doubles it; a square is 64.
+STAGE_SMALL, STAGE_LARGE, MOST_STAGE_GROWTH, LEAST_STAGE_MS = 5000, 40000, 24, 40
 # What else runs on the machine takes caches away, and only ever makes a compilation longer: the least of so many counts.
 TRIES = 3
 
@@ -41,7 +43,7 @@ class ScaleTest(ProgramTest):
         return {**json.loads(done.stdout), "tried": tried, "cpu_s": scale.processor_seconds() - before}
 
     def test_pairs_and_time_grow_with_the_nodes(self):
-        for shape in ("blocks", "wide", "random"):
+        for shape in ("blocks", "wide", "random", "layers"):
             with self.subTest(shape):
                 texts = [scale.text_of(shape, nodes) for nodes in (SMALL, LARGE)]
                 few, many = map(self.compiled, texts)
@@ -53,6 +55,33 @@ class ScaleTest(ProgramTest):
                         break
                     least = [min(seconds, self.compiled(text)["cpu_s"]) for seconds, text in zip(least, texts)]
                 self.assertLess(least[1], MOST_GROWTH * least[0])
+
+    def stages(self, text):
+        """Milliseconds of each stage of the cold compilation of a graph, code generation left out."""
+        model, trace = self.folder / "graph.fe", self.folder / "trace.json"
+        model.write_text(text)
+        done = self.call("bench", model, "--repeat", "1", "--threads", "1", "--cache", "off", "--trace", trace)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        stages = {}
+        events = json.loads(trace.read_text())
+        for event in events["traceEvents"] if isinstance(events, dict) else events:
+            if event.get("cat") in ("stage", "pass") and event["name"] != "emit":
+                stages[event["name"]] = stages.get(event["name"], 0) + event["dur"] / 1000
+        return stages
+
+    def test_no_stage_grows_with_the_square(self):
+        for shape in ("layers", "wide"):
+            with self.subTest(shape):
+                texts = [scale.text_of(shape, nodes) for nodes in (STAGE_SMALL, STAGE_LARGE)]
+                least = [self.stages(text) for text in texts]
+                grown = lambda: {name: (least[0][name], ms) for name, ms in least[1].items()  # noqa: E731
+                                 if ms > LEAST_STAGE_MS and ms > MOST_STAGE_GROWTH * least[0][name]}  # fmt: skip
+                for _ in range(TRIES - 1):
+                    if not grown():
+                        break
+                    least = [{name: min(ms, again[name]) for name, ms in seen.items()}
+                             for seen, again in zip(least, map(self.stages, texts))]  # fmt: skip
+                self.assertEqual(grown(), {})
 
     def test_equal_layers_have_the_kernels_of_one(self):
         one, two, twelve = (self.compiled(scale.layers_text(count)) for count in (1, 2, 12))
