@@ -71,6 +71,7 @@ Result<void> bench(const Options& options) {
                                    {"nodes", stats.nodes},
                                    {"statements", stats.statements},
                                    {"kernels", stats.kernels},
+                                   {"kernels_at_load", stats.kernels_at_load},
                                    {"unique_kernels", stats.unique_kernels},
                                    {"cache_hits", stats.cache.hits},
                                    {"cache_misses", stats.cache.misses},

@@ -84,6 +84,11 @@ Run add(CLI::App& command, Act act, const std::shared_ptr<Options>& options) {
       fmt::print("the cache is off\n");
       return 0;
     }
+    const bool usual = options->place.empty() || options->place == "on";
+    if (std::error_code failed; usual && !std::filesystem::exists(folder, failed) && !failed) {
+      fmt::print("0 kernels: there is no folder {} yet\n", folder);
+      return 0;
+    }
     auto files = core::cache::list(folder, core::cache::kernel_suffix);
     auto done = files ? act(*options, folder, *files) : Result<void>(std::move(files.error()));
     return done ? 0 : report(done.error());

@@ -26,6 +26,7 @@ Result<void> compile(const Options& options) {
   FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check));
   FE_TRY(const auto dims, resolve_dims(*opened.model, options.inputs));
   opened.compile.target = options.target;
+  if (!options.target.empty()) opened.compile.device_where = "--target " + options.target;
   progress.update("compiling " + options.model);
   opened.compile.tune.progress = [&](std::string_view text) { progress.update(text); };
   FE_TRY(const auto saved, opened.model->save(dims, opened.compile, options.output));

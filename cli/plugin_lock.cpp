@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // ferrite plugin lock: the hashes of a manifest's plugins, beside the manifest.
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
+#include <array>
+#include <span>
 
 #include "cli/plugin.h"
 #include "core/plugin/lock.h"
 #include "core/plugin/toml_reader.h"
+#include "core/support/replace_file.h"
 
 namespace ferrite::cli {
 namespace {
@@ -21,20 +20,10 @@ struct Options {
 };
 
 Result<void> write(const std::string& path, const std::string& text) {
-  // Whole or not at all: who loads plugins meanwhile reads the old file or the new one.
-  const std::string part = path + ".part";
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  std::error_code failed(file ? 0 : errno, std::generic_category());
-  if (file) std::filesystem::rename(part, path, failed);
-  if (!failed && file) return {};
-  std::error_code ignored;
-  std::filesystem::remove(part, ignored);
-  return core::at(path, error(FE_EINVALID, "FE-C10",
-                              "the lock file cannot be written: {}; check the folder's "
-                              "permissions and the free space",
-                              failed.message()));
+  const std::array pieces{std::as_bytes(std::span(text))};
+  if (const auto fault = core::replace_file(path, pieces); !fault.empty())
+    return core::at(path, error(FE_EINVALID, "FE-C10", "the lock file cannot be written: {}", fault));
+  return {};
 }
 
 /// What of a plugin's files is not as the lock file has it.

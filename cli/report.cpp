@@ -111,8 +111,7 @@ std::string summary(const Seen& seen) {
   text += tile(html::time_text(seen.run_seconds), "one run, median");
   if (seen.peaks && estimated > 0)
     text += tile(fmt::format("{:.0f} %", 100 * floor / estimated), "of the roofline, all kernels together");
-  text += tile(fmt::format("{}", stats.kernels),
-               fmt::format("launches of {} different kernels", stats.unique_kernels));
+  text += tile(fmt::format("{}", stats.kernels), kernels_text(stats));
   text += tile(fmt::format("{} to {}", stats.nodes, stats.statements), "nodes imported, statements lowered");
   text += tile(html::time_text(stats.compile_ms * 1e-3),
                fmt::format("compiled; {} kernels from the cache", stats.cache.hits));
@@ -213,9 +212,7 @@ std::string roofline(const Seen& seen) {
   return "<h2 id=\"roofline\">Roofline</h2>\n<p>Each circle is a kernel of the table above, the larger the "
          "more time it takes. The slopes are what memory and the fastest cache deliver, the flat part what "
          "the "
-         "machine computes. Far below a line there is something to gain; above the lines is a kernel that "
-         "needs fewer "
-         "operations than it is written with, such as a convolution by Winograd's method.</p>\n" +
+         "machine computes. Far below a line there is something to gain.</p>\n" +
          html::roofline(points, *seen.peaks);
 }
 
@@ -382,8 +379,8 @@ Result<void> report_on(const Options& options) {
   seen.model = options.model;
   seen.device = fmt::format("{}:{} ({})", device.kind, device.number, device.name);
   FE_CHECK(write_text(options.output, page(seen)));
-  fmt::print("wrote {}: {} kernels, {} a run{}\n", options.output, executable.kernels.size(),
-             html::time_text(seen.run_seconds),
+  fmt::print("wrote {}: {} {}, {} a run{}\n", options.output, seen.program.compilation.stats.kernels,
+             kernels_text(seen.program.compilation.stats), html::time_text(seen.run_seconds),
              seen.peaks
                  ? ""
                  : "; run `ferrite targets --measure` once to see how far kernels are from the roofline");

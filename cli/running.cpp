@@ -71,14 +71,20 @@ void add_recompile(CLI::App& command, bool& recompile) {
   command.add_flag("--recompile", recompile, "Of a package: compile its graph anew, with the options given");
 }
 
+std::string kernels_text(const core::CompileStats& stats) {
+  std::string text = "kernels";
+  if (stats.kernels_at_load > 0) text += fmt::format(" and {} at load", stats.kernels_at_load);
+  if (stats.unique_kernels != stats.kernels + stats.kernels_at_load)
+    text += fmt::format(", {} different", stats.unique_kernels);
+  return text;
+}
+
 std::string stats_text(const core::CompileStats& stats) {
-  if (stats.packaged)
-    return fmt::format("{} nodes, {} statements, {} kernels, nothing compiled, loaded in {:.1f} ms",
-                       stats.nodes, stats.statements, stats.kernels, stats.load_ms);
-  std::string kept;
-  if (stats.cache.hits > 0) kept = fmt::format(", {} of them from the cache", stats.cache.hits);
-  return fmt::format("{} nodes, {} statements, {} kernels{}, compiled in {:.1f} ms", stats.nodes,
-                     stats.statements, stats.kernels, kept, stats.compile_ms);
+  std::string text = fmt::format("{} nodes, {} statements, {} {}", stats.nodes, stats.statements,
+                                 stats.kernels, kernels_text(stats));
+  if (stats.packaged) return text + fmt::format(", nothing compiled, loaded in {:.1f} ms", stats.load_ms);
+  if (stats.cache.hits > 0) text += fmt::format(", {} from the cache", stats.cache.hits);
+  return text + fmt::format(", compiled in {:.1f} ms", stats.compile_ms);
 }
 
 }  // namespace ferrite::cli

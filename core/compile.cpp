@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <iterator>
+#include <set>
 
 #include "core/graph/print.h"
 #include "core/graph/verify.h"
@@ -201,8 +202,16 @@ Result<Source> parse_source(std::string_view text, const graph::ParseOptions& op
 }
 
 void CompileStats::count(const run::Executable& executable) {
-  kernels = static_cast<size_t>(std::ranges::count(executable.steps, run::no_copy, &run::Launch::copy));
-  unique_kernels = executable.kernels.size();
+  const auto count = [](const std::vector<run::Launch>& launches) {
+    return static_cast<size_t>(std::ranges::count(launches, run::no_copy, &run::Launch::copy));
+  };
+  kernels = count(executable.steps);
+  kernels_at_load = count(executable.init);
+  std::set<std::string> calls;
+  for (const auto* launches : {&executable.init, &executable.steps})
+    for (const auto& launch : *launches)
+      if (launch.call.function) calls.insert(launch.call.name);
+  unique_kernels = executable.kernels.size() + calls.size();
   load_ms = executable.load_ms;
   init_ms = executable.init_ms;
 }
@@ -442,6 +451,12 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     // Machine code, all kernels in parallel. What does not compile is placed again.
     FE_CHECK(builder.emit());
     if (refusals.count() != refused) continue;
+    const bool links = options.to.empty() && !c.kernel;
+    if (links) {
+      watch.begin("load");
+      FE_CHECK(builder.load());
+      if (refusals.count() != refused) continue;
+    }
     watch.begin("plan");
     // Places in the arena for what lives between kernels, and for their workspaces. Where a candidate takes too much, another is
     // taken.
@@ -451,7 +466,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     if (!options.tune.lock.empty()) FE_CHECK(decisions.write_lock(options.tune.lock, devices));
     if (options.observation)
       options.observation->selections = {decisions.taken().begin(), decisions.taken().end()};
-    if (!options.to.empty() || c.kernel) {
+    if (!links) {
       c.listing = enters("code") ? builder.code() : builder.text();
       watch.end();
       return c;

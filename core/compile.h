@@ -31,7 +31,8 @@ class Observation;
 
 struct CompileOptions {
   std::string device;  ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
-  std::string device_where;  ///< file:line:col where a manifest names it; empty: none does
+  std::string
+      device_where;  ///< file:line:col where a manifest names it, or the option that says its target; empty: neither
   std::string
       target;  ///< what the last device's providers compile for, as they describe targets; empty: what it is
   bool load = true;                      ///< else the program cannot run here; it goes into a package
@@ -55,13 +56,14 @@ struct CompileOptions {
 std::span<const std::string_view> stages();
 
 struct CompileStats {
-  size_t nodes = 0;       ///< of the imported graph
-  size_t statements = 0;  ///< after lowering
-  size_t kernels = 0;     ///< launches of a run
-  size_t unique_kernels = 0;
-  double compile_ms = 0;  ///< from import to link, with load_ms
-  double load_ms = 0;     ///< putting kernels into memory; of a package reading it, too
-  double init_ms = 0;     ///< preparing constants at load, in neither of the others
+  size_t nodes = 0;            ///< of the imported graph
+  size_t statements = 0;       ///< after lowering
+  size_t kernels = 0;          ///< launches of a run
+  size_t kernels_at_load = 0;  ///< launches when the program is loaded, which prepare constants
+  size_t unique_kernels = 0;   ///< different ones in both
+  double compile_ms = 0;       ///< from import to link, with load_ms
+  double load_ms = 0;          ///< putting kernels into memory; of a package reading it, too
+  double init_ms = 0;          ///< preparing constants at load, in neither of the others
   cache::Counts cache;
   bool packaged = false;  ///< the program came compiled
 

@@ -13,6 +13,7 @@
 #include "ferrite/emitter/looped.h"
 #include "ferrite/emitter/machine.h"
 #include "ferrite/kernel.hpp"
+#include "needs.h"
 #include "target.h"
 
 namespace ferrite::cpu {
@@ -80,6 +81,14 @@ std::string comment(std::string_view text, std::string_view mark) {
     text.remove_prefix(std::min(text.size(), line.size() + 1));
   }
   return result;
+}
+
+std::vector<fe_argument_needs> arguments_of(const loop::Kernel& kernel) {
+  std::vector<fe_argument_needs> arguments;
+  for (const auto& buffer : kernel.buffers)
+    if (buffer.kind != FE_BUFFER_LOCAL)
+      arguments.push_back({buffer.bytes(), buffer.kind == FE_BUFFER_OUTPUT ? 1u : 0u, 0});
+  return arguments;
 }
 
 class Compiler final : public Provider {
@@ -155,9 +164,11 @@ class Compiler final : public Provider {
         }))
       machine.compile_long_code_fast();
     if (config.looped) emitter::make_looped(kernel);
+    const auto arguments = arguments_of(kernel);
     auto emitted =
         emitter::emit_kernel(context, description, std::move(kernel), request.entry, config.contract);
     auto& module = *emitted.module;
+    add_needs(module, request.entry, {emitted.tasks, emitted.grain, emitted.workspace_bytes, arguments});
     std::string problem;
     llvm::raw_string_ostream stream(problem);
     if (llvm::verifyModule(module, &stream))

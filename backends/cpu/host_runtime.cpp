@@ -10,6 +10,7 @@
 #include <new>
 
 #include "jit.h"
+#include "needs.h"
 #include "target.h"
 
 namespace ferrite::cpu {
@@ -77,6 +78,12 @@ class HostRuntime final : public Runtime {
   void module_unload(void* module) override { jit_.unload(static_cast<llvm::orc::JITDylib*>(module)); }
   void* function(void* module, std::string_view entry) override {
     return jit_.find(static_cast<llvm::orc::JITDylib*>(module), entry);
+  }
+
+  LaunchNeeds needs(void* module, std::string_view entry) override {
+    // Code of another provider need not have it.
+    const void* data = jit_.find_if_there(static_cast<llvm::orc::JITDylib*>(module), needs_symbol(entry));
+    return data ? read_needs(data) : LaunchNeeds();
   }
 
   void launch(const fe_launch_args& args) override {

@@ -68,9 +68,20 @@ llvm::orc::JITDylib* Jit::load(std::span<const std::span<const std::byte>> objec
 void Jit::unload(llvm::orc::JITDylib* module) { check(session_->removeJITDylib(*module), "unloading"); }
 
 void* Jit::find(llvm::orc::JITDylib* module, std::string_view symbol) {
+  if (void* found = find_if_there(module, symbol)) return found;
+  fail("ferrite.cpu/link", "linking '", symbol, "': the code has no such symbol");
+}
+
+void* Jit::find_if_there(llvm::orc::JITDylib* module, std::string_view symbol) {
   auto name = session_->intern(llvm::StringRef(symbol.data(), symbol.size()));
-  auto found = session_->lookup({module}, name);
-  if (found) return found->getAddress().toPtr<void*>();
+  const auto order =
+      llvm::orc::makeJITDylibSearchOrder({module}, llvm::orc::JITDylibLookupFlags::MatchAllSymbols);
+  auto found = session_->lookup(
+      order, llvm::orc::SymbolLookupSet(name, llvm::orc::SymbolLookupFlags::WeaklyReferencedSymbol));
+  if (found) {
+    const auto entry = found->find(name);
+    return entry == found->end() ? nullptr : entry->second.getAddress().toPtr<void*>();
+  }
   auto consequence = llvm::toString(found.takeError());
   std::lock_guard lock(mutex_);
   fail("ferrite.cpu/link", "linking '", symbol, "': ", consequence, reported_.empty() ? "" : "; ", reported_);

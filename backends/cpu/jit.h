@@ -26,6 +26,8 @@ class Jit {
   llvm::orc::JITDylib* load(std::span<const std::span<const std::byte>> objects, std::string_view name);
   void unload(llvm::orc::JITDylib* module);
   void* find(llvm::orc::JITDylib* module, std::string_view symbol);
+  /// Null where the module has no such symbol.
+  void* find_if_there(llvm::orc::JITDylib* module, std::string_view symbol);
 
  private:
   std::unique_ptr<llvm::orc::ExecutionSession> session_;

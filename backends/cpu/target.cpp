@@ -30,11 +30,27 @@ std::string joined(std::vector<std::string> words) {
   return text;
 }
 
+/// LLVM itself leaves out what it does not know, with a line on standard error.
+void check_features(const llvm::MCSubtargetInfo& machine, llvm::StringRef features) {
+  const std::string arch = machine.getTargetTriple().getArchName().str();
+  const llvm::SubtargetFeatures given(features);
+  for (const auto& feature : given.getFeatures()) {
+    if (!llvm::SubtargetFeatures::hasFlag(feature))
+      fail("ferrite.cpu/target", "the feature '", feature, "' has no sign; write +", feature, " or -",
+           feature, ", with commas between features");
+    if (llvm::none_of(machine.getAllProcessorFeatures(),
+                      [name = feature.substr(1)](const auto& known) { return name == known.Key; }))
+      fail("ferrite.cpu/target", "unknown feature '", feature, "' for ", arch,
+           "; leave it out, or give one that LLVM knows: 'llc -mtriple=", arch, " -mattr=help' lists them");
+  }
+}
+
 std::unique_ptr<llvm::MCSubtargetInfo> subtarget(const llvm::Triple& triple, llvm::StringRef cpu,
                                                  llvm::StringRef features) {
   std::string error;
   const auto* found = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!found || !(triple.isX86() || triple.isAArch64()))
+  const bool known = triple.getArch() == llvm::Triple::x86_64 || triple.getArch() == llvm::Triple::aarch64;
+  if (!found || !known)
     fail("ferrite.cpu/target", "'", triple.str(),
          "' is no CPU that code can be made for; x86_64 and aarch64 are");
   std::unique_ptr<llvm::MCSubtargetInfo> machine(found->createMCSubtargetInfo(triple, "", ""));
@@ -42,6 +58,7 @@ std::unique_ptr<llvm::MCSubtargetInfo> subtarget(const llvm::Triple& triple, llv
     fail("ferrite.cpu/target", "unknown cpu '", std::string_view(cpu), "' for ", triple.str(),
          "; give a level of x86-64, as x86-64-v3, a cpu that LLVM knows, or another machine's triple, as "
          "'triple=aarch64-linux-gnu cpu=cortex-a76'");
+  check_features(*machine, features);
   machine.reset(found->createMCSubtargetInfo(triple, cpu, features));
   return machine;
 }

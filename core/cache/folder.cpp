@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -16,6 +16,7 @@
 #include <span>
 
 #include "core/support/file_descriptor.h"
+#include "core/support/replace_file.h"
 
 namespace ferrite::core::cache {
 namespace fs = std::filesystem;
@@ -67,32 +68,15 @@ std::optional<std::string> read_file(const std::string& path, uint64_t most_byte
 }
 
 std::string write_file(const std::string& folder, const std::string& name, std::string_view contents) {
-  static std::atomic<unsigned> written{0};
   std::error_code failed;
   if (fs::create_directories(folder, failed)) fs::permissions(folder, fs::perms::owner_all, failed);
-  const fs::path path = fs::path(folder) / name;
-  const fs::path part = fmt::format("{}.{}.{}", path.string(), getpid(), written++);
-  bool written_whole = false;
-  {
-    const FileDescriptor file(
-        open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
-    written_whole = file && write_at(file.get(), std::as_bytes(std::span(contents)));
-  }
-  std::string fault;
-  if (!written_whole) {
-    fault = "the file cannot be written: is the folder read-only, or the disk full?";
-  } else {
-    fs::rename(part, path, failed);
-    if (failed) fault = failed.message();
-  }
-  if (!fault.empty()) fs::remove(part, failed);
-  return fault;
+  const std::array pieces{std::as_bytes(std::span(contents))};
+  return replace_file((fs::path(folder) / name).string(), pieces);
 }
 
 Result<std::vector<File>> list(const std::string& folder, std::string_view suffix) {
   std::vector<File> files;
   std::error_code failed;
-  if (!fs::exists(folder, failed)) return files;
   const auto now = fs::file_time_type::clock::now();
   fs::directory_iterator entry(folder, failed);
   for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
@@ -107,9 +91,9 @@ Result<std::vector<File>> list(const std::string& folder, std::string_view suffi
     files.push_back(std::move(file));
   }
   if (failed)
-    return at(folder,
-              error(FE_EINVALID, "FE-K30", "{}; correct its permissions, or name another folder with --cache",
-                    failed.message()));
+    return at(folder, error(FE_EINVALID, "FE-K30",
+                            "{}; correct its path or permissions, or name another folder with --cache",
+                            failed.message()));
   std::ranges::sort(files, {}, &File::name);
   return files;
 }

@@ -33,7 +33,7 @@ struct File {
   uint64_t bytes = 0;
   int64_t days = 0;  ///< since it was last used
 };
-/// The files with this suffix, by name; none where there is no such folder. FE-K30 where it cannot be read.
+/// The files with this suffix, by name. FE-K30 where the folder is not there or cannot be read.
 Result<std::vector<File>> list(const std::string& folder, std::string_view suffix);
 
 }  // namespace ferrite::core::cache

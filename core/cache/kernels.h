@@ -43,7 +43,7 @@ class Kernels {
   bool is_open() const { return closed_.empty(); }
   /// The kernel, where it is kept, with a listing if that is wanted. An empty key is a provider's that has no fingerprint.
   std::optional<CompiledKernel> find(const std::string& key, bool listing);
-  /// What was found turned out to be of no use: it counts as a miss, with this fault. keep() replaces it.
+  /// What was found turned out to be of no use: it counts as a miss, with this fault. keep() replaces it. Any-thread.
   void drop(const std::string& key, const std::string& reason);
   void keep(const std::string& key, const CompiledKernel& kernel);
   Counts counts() const;

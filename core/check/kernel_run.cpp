@@ -167,9 +167,10 @@ Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& device
   CaseResult result;
   for (auto step : {+[](run::Builder& b) { return b.select(); },
                     +[](run::Builder& b) {
-                      auto emitted = b.emit();
-                      if (emitted) b.plan();
-                      return emitted;
+                      auto done = b.emit();
+                      if (done) done = b.load();
+                      if (done) b.plan();
+                      return done;
                     }}) {
     auto done = step(builder);
     if (done) continue;

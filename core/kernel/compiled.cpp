@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ferrite::core::kernel {
 
 std::string unfit(int64_t tasks, int64_t grain, int64_t workspace_bytes) {
@@ -10,6 +12,26 @@ std::string unfit(int64_t tasks, int64_t grain, int64_t workspace_bytes) {
   if (tasks >= 0 && grain >= 0 && workspace_bytes >= 0 && workspace_bytes <= most_workspace) return {};
   return fmt::format("the kernel is said to have {} tasks, a grain of {} and {} bytes of workspace", tasks,
                      grain, workspace_bytes);
+}
+
+std::string unfit(const loop::Kernel& kernel, int64_t tasks) {
+  int64_t points = 0;  // where they are too many to count, the greatest number
+  bool computes = false;
+  for (const auto& statement : kernel.statements) {
+    int64_t own = 1;
+    bool empty = false;
+    for (const auto& var : statement.vars) {
+      // A reduction over nothing has a result still.
+      empty = empty || (var.extent == 0 && var.kind != loop::VarKind::reduction);
+      if (__builtin_mul_overflow(own, std::max<int64_t>(var.extent, 1), &own)) own = INT64_MAX;
+    }
+    if (empty) continue;
+    computes = true;
+    if (__builtin_add_overflow(points, own, &points)) points = INT64_MAX;
+  }
+  // A task that nobody needs harms nothing where there is nothing to compute.
+  if (computes ? tasks > 0 && tasks <= points : tasks <= 1) return {};
+  return fmt::format("the kernel is said to have {} tasks, and has {} points", tasks, points);
 }
 
 }  // namespace ferrite::core::kernel

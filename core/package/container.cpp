@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/package/container.h"
 
-#include <unistd.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "core/support/digest.h"
+#include "core/support/replace_file.h"
 
 namespace ferrite::core::package {
 namespace {
@@ -76,28 +74,6 @@ std::vector<std::byte> compress(std::span<const Bytes> pieces) {
 Error altered(std::string_view what) { return error(FE_EINVALID, "FE-K51", "{}; get the file again", what); }
 Error impossible(std::string_view what) { return error(FE_EINVALID, "FE-K52", "{}", what); }
 
-/// Writes a whole file, or nothing; why nothing.
-std::string write_file(const std::string& path, std::span<const Bytes> pieces) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  if (fs::exists(path, failed) && !fs::is_regular_file(path, failed))
-    return "what has its name is no regular file";
-  const std::string part = fmt::format("{}.{}", path, getpid());
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  for (const Bytes piece : pieces)
-    file.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
-  file.close();
-  std::string fault;
-  if (!file) {
-    fault = "is the folder there, may it be written to, and is there space on the disk?";
-  } else {
-    fs::rename(part, path, failed);
-    if (failed) fault = failed.message();
-  }
-  if (!fault.empty()) fs::remove(part, failed);
-  return fault;
-}
-
 }  // namespace
 
 Result<uint64_t> write(const std::string& path, std::span<const Section> sections) {
@@ -138,7 +114,7 @@ Result<uint64_t> write(const std::string& path, std::span<const Section> section
   }
   header.file_bytes = end;
   header.digest = digest_of(header, std::as_bytes(std::span(table)));
-  if (auto fault = write_file(path, file); !fault.empty())
+  if (auto fault = replace_file(path, file); !fault.empty())
     return at(path, error(FE_EINVALID, "FE-K55", "{}", fault));
   return end;
 }

@@ -157,7 +157,12 @@ Result<std::shared_ptr<run::Executable>> Package::program(const std::string& nam
     constant.owned = std::shared_ptr<const std::vector<std::byte>>(container_.file(), nullptr);
   run::Pool::process().grow(threads);
   executable.workers = threads > 0 ? threads : run::Pool::process().workers();
-  FE_CHECK(executable.load(blobs));
+  if (auto loaded = executable.load(blobs); !loaded) {
+    // Here it is the file that says what the code's launches are.
+    if (loaded.error().code != "FE-P67") return std::move(loaded.error());
+    return error(FE_EINVALID, "FE-K52", "{}: {}; make it again, or use --recompile", loaded.error().where,
+                 loaded.error().text);
+  }
   return std::move(program.executable);
 }
 

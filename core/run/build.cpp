@@ -100,6 +100,24 @@ class Builder::Steps {
     return choose_candidates();
   }
 
+  /// Before there is a plan: workspaces have their places in it.
+  Result<void> load() {
+    if (!options_.load) {
+      // What is loaded elsewhere is tried here where it can be.
+      FE_TRY([[maybe_unused]] const bool changed, compile_unloadable_anew());
+      return {};
+    }
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (const auto* call = region_call(g)) region_kernel(g, *call);
+    auto loaded = executable_->load_code(blobs_);
+    if (!loaded) {
+      FE_TRY(const bool changed, compile_unloadable_anew());
+      if (changed) loaded = executable_->load_code(blobs_);
+    }
+    if (loaded || forgive(loaded.error())) return {};
+    return with_makers(std::move(loaded.error()));
+  }
+
   Result<std::shared_ptr<Executable>> link() {
     link_launches();
     describe_ports();
@@ -107,18 +125,9 @@ class Builder::Steps {
       executable_->code = std::move(blobs_);
       return std::move(executable_);
     }
-    auto loaded = executable_->load_code(blobs_);
-    if (!loaded) {
-      FE_TRY(const bool changed, compile_unloadable_anew());
-      if (changed) loaded = executable_->load_code(blobs_);
-    }
-    if (loaded) loaded = executable_->prepare();
-    if (!loaded) {
-      bool dropped = false;
-      for (const auto& unit : units_)
-        dropped = refusals_.forgive(*unit.compiler, loaded.error(), ledger_) || dropped;
-      if (dropped) return std::shared_ptr<Executable>();
-      return with_makers(std::move(loaded.error()));
+    if (auto prepared = executable_->prepare(); !prepared) {
+      if (forgive(prepared.error())) return std::shared_ptr<Executable>();
+      return with_makers(std::move(prepared.error()));
     }
     return std::move(executable_);
   }
@@ -200,9 +209,8 @@ class Builder::Steps {
       const auto& state = groups_[g];
       int64_t bytes = 0;
       if (state.call) {
-        const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
-        if (call.region != loop::none && regions_[call.region].device == home())
-          bytes = regions_[call.region].workspace_bytes;
+        if (const auto* call = region_call(g); call && regions_[call->region].device == home())
+          bytes = regions_[call->region].workspace_bytes;
       } else if (state.unit < executable_->kernels.size() && units_[state.unit].device == home()) {
         bytes = executable_->kernels[state.unit].workspace_bytes;
       }
@@ -292,7 +300,9 @@ class Builder::Steps {
     const int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
     if (status != FE_OK)
       return core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
-    if (auto why = kernel::unfit(out.tasks, out.grain, out.workspace_bytes); !why.empty())
+    auto why = kernel::unfit(out.tasks, out.grain, out.workspace_bytes);
+    if (why.empty()) why = kernel::unfit(unit.group.kernel, out.tasks);
+    if (!why.empty())
       return core::at(unit.provenance, error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
     return cache::CompiledKernel{std::move(blob.bytes()),
                                  std::move(listing.bytes()),
@@ -335,9 +345,13 @@ class Builder::Steps {
         if (options.cache) {
           slot.key = c.builder.cache_key(unit);
           if (auto kept = options.cache->find(slot.key, options.listings)) {
-            slot.kernel = std::move(*kept);
-            slot.found = true;
-            continue;
+            const auto why = kernel::unfit(unit.group.kernel, kept->tasks);
+            if (why.empty()) {
+              slot.kernel = std::move(*kept);
+              slot.found = true;
+              continue;
+            }
+            options.cache->drop(slot.key, why);
           }
         }
         if (auto made = c.builder.compile(unit))
@@ -387,18 +401,20 @@ class Builder::Steps {
   }
 
   /// Compiles those units again whose code is from the cache and cannot be loaded: an entry's hash says that it is what was
-  /// written, not that it is code. Whether there were any.
+  /// written, not that it is code, or that of the numbers beside it. Whether there were any.
   Result<bool> compile_unloadable_anew() {
     bool any = false;
     for (size_t u = 0; u < kept_.size(); ++u) {
-      if (kept_[u].empty()) continue;
+      const auto& device = *devices_[units_[u].device];
+      if (kept_[u].empty() || (!options_.load && !device.refusal(device.description).empty())) continue;
       Executable alone;
       alone.devices = devices_;
       alone.kernels = {executable_->kernels[u]};
       const auto loaded = alone.load_code(std::span(&blobs_[u], 1));
       if (loaded) continue;
       any = true;
-      options_.cache->drop(kept_[u], "its code cannot be loaded: " + loaded.error().message());
+      options_.cache->drop(kept_[u], (loaded.error().code == "FE-P67" ? "" : "its code cannot be loaded: ") +
+                                         loaded.error().message());
       FE_TRY(auto made, compile(units_[u]));
       options_.cache->keep(kept_[u], made);
       kept_[u].clear();
@@ -431,6 +447,13 @@ class Builder::Steps {
     const std::string_view kernel(reinterpret_cast<const char*>(unit.bytes.data()), unit.bytes.size());
     return sha256({maker_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
                    unit.candidate_name, kernel});
+  }
+
+  /// Whether an error of loading is passed over: those who made what was loaded are asked no more.
+  bool forgive(const Error& failed) {
+    bool dropped = false;
+    for (const auto& unit : units_) dropped = refusals_.forgive(*unit.compiler, failed, ledger_) || dropped;
+    return dropped;
   }
 
   /// An error of loading, with those who made what was loaded.
@@ -536,11 +559,10 @@ class Builder::Steps {
       Launch launch;
       launch.provenance = state.provenance;
       if (state.call) {
-        const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
-        if (call.region == loop::none)
-          link_call(g, launch, mirrors);
+        if (const auto* call = region_call(g))
+          link_region(g, *call, launch, mirrors);
         else
-          link_region(g, call, launch, mirrors);
+          link_call(g, launch, mirrors);
         steps.push_back(std::move(launch));
         continue;
       }
@@ -583,8 +605,15 @@ class Builder::Steps {
     return mirrors.reach(device, b, place_of(b), written, steps);
   }
 
-  /// Equal regions are one kernel.
-  void link_region(size_t g, const loop::CallInfo& call, Launch& launch, Mirrors& mirrors) {
+  /// The call of a region that a group is; null where it is none.
+  const loop::CallInfo* region_call(size_t g) const {
+    if (!groups_[g].call) return nullptr;
+    const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
+    return call.region == loop::none ? nullptr : &call;
+  }
+
+  /// The kernel of a region; equal regions are one.
+  uint32_t region_kernel(size_t g, const loop::CallInfo& call) {
     const auto& region = regions_[call.region];
     auto [found, added] =
         region_kernels_.try_emplace({region.device, region.entry}, executable_->kernels.size());
@@ -601,7 +630,12 @@ class Builder::Steps {
       executable_->kernels.push_back(std::move(kernel));
       blobs_.push_back(region.blob);
     }
-    launch.kernel = static_cast<uint32_t>(found->second);
+    return static_cast<uint32_t>(found->second);
+  }
+
+  void link_region(size_t g, const loop::CallInfo& call, Launch& launch, Mirrors& mirrors) {
+    const auto& region = regions_[call.region];
+    launch.kernel = region_kernel(g, call);
     set_workspace(launch, g);
     for (size_t k = 0; k < groups_[g].arguments.size(); ++k)
       launch.arguments.push_back(
@@ -644,6 +678,7 @@ class Builder::Steps {
         found->second.kind = Place::Kind::persistent;
         found->second.device = device;
         found->second.number = executable_->add_persistent(device, buffer.bytes());
+        found->second.bytes = buffer.bytes();
         prepare.arguments.push_back(found->second);
       }
       executable_->init.push_back(std::move(prepare));
@@ -690,6 +725,7 @@ Builder::~Builder() = default;
 Result<void> Builder::select() { return steps_->select(); }
 Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }
 Result<void> Builder::emit() { return steps_->emit(); }
+Result<void> Builder::load() { return steps_->load(); }
 void Builder::plan() { steps_->plan(); }
 Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
 std::string Builder::text() const { return steps_->text(); }

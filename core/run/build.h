@@ -36,13 +36,13 @@ struct BuildOptions {
   schedule::MemoryLimit memory{};  ///< of the plan; its workers are those of the build
 };
 
-/// From schedule to executable, in steps: select, emit, plan, link, each once and in this order. What it is made from outlives
+/// From schedule to executable, in steps: select, emit, load, plan, link, each once and in this order. What it is made from outlives
 /// it.
 class Builder {
  public:
   /// `regions`: by their numbers in calls.
   /// A provider that fails and whose plugin has on_error = "skip" goes to `refusals`, and so does what could not be compiled where
-  /// another device or provider is behind it, with ledger records: where emit(), plan() or link() added any, all is to be placed again.
+  /// another device or provider is behind it, with ledger records: where emit(), load(), plan() or link() added any, all is to be placed again.
   Builder(const schedule::Schedule& schedule, const Devices& devices, const place::Placement& placement,
           const std::vector<place::Region>& regions, const BuildOptions& options, place::Refusals& refusals,
           Ledger& ledger);
@@ -57,10 +57,13 @@ class Builder {
   Result<void> select(const loop::Kernel& kernel);
   /// Compiles the kernels, in parallel. FE-K22, FE-P67.
   Result<void> emit();
+  /// Puts the code into memory, where BuildOptions::load says so; behind emit(). What is from the cache and cannot be loaded, or is
+  /// not the code of what the entry says, is compiled anew. FE-D codes, FE-P67.
+  Result<void> load();
   /// Gives each buffer that lives between kernels its place in the arena, and the workspaces of kernels that emit() has made theirs.
   /// A candidate whose workspace takes the arena above BuildOptions::memory is refused, with a ledger record, where there is another.
   void plan();
-  /// The launches, loaded where BuildOptions::load says so. FE-D codes. Null where a provider was dropped whose code cannot be loaded.
+  /// The launches, prepared where BuildOptions::load says so. FE-D codes. Null where a provider was dropped whose kernels fail there.
   Result<std::shared_ptr<Executable>> link();
   /// A listing of what was selected and planned; before link.
   std::string text() const;

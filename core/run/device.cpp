@@ -190,6 +190,7 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   device->name = label.bytes();
   device->host_memory = described.host_memory != 0;
   device->alignment = std::max<uint64_t>(described.alignment, 1);
+  device->capacity = described.capacity;
   if (!std::has_single_bit(device->alignment) || device->alignment > largest_alignment)
     return core::at(where,
                     error(FE_EDEVICE, "FE-P66",

@@ -51,6 +51,7 @@ class Device {
       compilers;  ///< code generators first, the one that was enabled last before the others
   uint32_t number = 0;
   uint64_t alignment = 1;   ///< of allocations, a power of two
+  uint64_t capacity = 0;    ///< bytes of memory; 0: not known
   bool host_memory = true;  ///< it reads and writes host pointers
   std::string kind;         ///< the runtime's id
   std::string description;  ///< bytes: what is compiled for

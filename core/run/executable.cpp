@@ -11,6 +11,34 @@
 
 namespace ferrite::core::run {
 
+namespace {
+
+constexpr uint64_t least_alignment = 64;  // of buffers: kernels may assume it
+
+/// FE-P67 where the kernel is said to need other launches than its code does, which says so in fe_function_out or fe_exec_out.
+/// `kernel` then has what the code reaches through its arguments.
+template <class Out>
+Result<void> take_needs(CompiledKernel& kernel, const Out& needs) {
+  kernel.arguments.clear();
+  if (needs.tasks < 0) return {};
+  if (!abi::readable<fe_argument_needs>(needs.arguments))
+    return at(kernel.provenance,
+              error(FE_EINTERNAL, "FE-P67", "what its code says of its arguments cannot be read"));
+  if (needs.tasks != kernel.tasks || needs.grain != kernel.grain ||
+      needs.workspace_bytes != kernel.workspace_bytes)
+    return at(kernel.provenance,
+              error(FE_EINVALID, "FE-P67",
+                    "the kernel is said to have {} tasks, a grain of {} and {} bytes of workspace; its code "
+                    "has {}, {} and {}",
+                    kernel.tasks, kernel.grain, kernel.workspace_bytes, needs.tasks, needs.grain,
+                    needs.workspace_bytes));
+  for (uint64_t k = 0; k < needs.arguments.count; ++k)
+    kernel.arguments.push_back(abi::element<fe_argument_needs>(needs.arguments, k));
+  return {};
+}
+
+}  // namespace
+
 std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
                                      std::span<const loop::BufferId> buffers) {
   std::vector<PortInfo> ports;
@@ -27,7 +55,7 @@ uint32_t Executable::add_persistent(uint32_t device, int64_t bytes) {
 }
 
 int64_t Executable::add_to_arena(uint32_t device, int64_t bytes) {
-  constexpr int64_t alignment = 64;
+  constexpr int64_t alignment = least_alignment;
   arena_bytes.resize(devices.size());
   const int64_t offset = arena_bytes[device];
   arena_bytes[device] += (bytes + alignment - 1) / alignment * alignment;
@@ -63,6 +91,7 @@ void Executable::unload_code() {
 Result<void*> Executable::alloc(uint32_t device, int64_t bytes) const {
   if (bytes <= 0) return static_cast<void*>(nullptr);
   const auto& runtime = *devices[device]->runtime;
+  const uint64_t capacity = devices[device]->capacity;
   const uint64_t alignment = devices[device]->alignment;
   abi::Call call;
   auto args = abi::sized<fe_alloc_args>();
@@ -70,6 +99,10 @@ Result<void*> Executable::alloc(uint32_t device, int64_t bytes) const {
   args.bytes = static_cast<uint64_t>(bytes);
   auto out = abi::sized<fe_alloc_out>();
   const auto place = fmt::format("device {}:{}", devices[device]->kind, devices[device]->number);
+  if (capacity != 0 && args.bytes > capacity)
+    return at(place, error(FE_ENOMEM, "FE-D03",
+                           "no memory for {} bytes, it has {}; use smaller sizes, or fewer threads", bytes,
+                           capacity));
   if (plugin::invoke(runtime, runtime.alloc, call, &args, &out) != FE_OK || !out.data)
     return at(place,
               error(FE_ENOMEM, "FE-D03", "no memory for {} bytes; free memory, or use smaller sizes", bytes));
@@ -155,10 +188,12 @@ Result<void> Executable::load_modules(std::span<const std::string> blobs) {
     args.module = modules_[kernel.device];
     args.entry = abi::string(kernel.entry);
     auto out = abi::sized<fe_function_out>();
+    out.tasks = -1;
     int32_t status = plugin::invoke(runtime, runtime.function, call, &args, &out);
     if (status != FE_OK)
       return at(kernel.provenance, call.error(status, "FE-D02", "a kernel is not in the loaded module"));
     kernel.function = out.function;
+    FE_CHECK(take_needs(kernel, out));
   }
   return {};
 }
@@ -174,12 +209,14 @@ Result<void> Executable::load_libraries(std::span<const std::string> blobs) {
     args.blob = {blobs[k].data(), blobs[k].size(), 1};
     args.entry = abi::string(kernel.entry);
     auto out = abi::sized<fe_exec_out>();
+    out.tasks = -1;
     int32_t status =
         plugin::invoke(*kernel.library->table, kernel.library->slots.exec_create, call, &args, &out);
     if (status != FE_OK)
       return at(kernel.provenance,
                 call.error(status, "FE-D02", "the library could not load what it compiled"));
     kernel.function = out.exec;
+    FE_CHECK(take_needs(kernel, out));
   }
   return {};
 }
@@ -198,11 +235,73 @@ Result<void> Executable::load_code(std::span<const std::string> blobs) {
   return loaded;
 }
 
+bool Executable::host_reaches(const Place& place) const {
+  const bool of_device = place.kind == Place::Kind::persistent || place.kind == Place::Kind::arena;
+  return !of_device || devices[place.device]->host_memory;
+}
+
+bool Executable::device_reaches(uint32_t device, const Place& place) const {
+  const bool of_device = place.kind == Place::Kind::persistent || place.kind == Place::Kind::arena;
+  return (of_device && place.device == device) || (devices[device]->host_memory && host_reaches(place));
+}
+
+Result<void> Executable::check(const Launch& launch) const {
+  const auto refuse = [&](std::string what) {
+    return at(launch.provenance, Error{FE_EINVALID, "FE-P67", std::move(what), {}});
+  };
+  const auto& given = launch.arguments;
+  for (const Place& place : given)
+    if (place.kind == Place::Kind::arena &&
+        static_cast<uint64_t>(place.offset) %
+                std::min<uint64_t>(least_alignment, devices[place.device]->alignment) !=
+            0)
+      return refuse(fmt::format("an argument lies at {}, where no buffer begins", place.offset));
+  if (launch.copy != no_copy) {
+    const bool from_host = launch.copy == FE_COPY_TO_DEVICE, to_host = launch.copy == FE_COPY_TO_HOST;
+    if ((from_host ? host_reaches(given[0]) : device_reaches(launch.device, given[0])) &&
+        (to_host ? host_reaches(given[1]) : device_reaches(launch.device, given[1])) &&
+        given[1].kind != Place::Kind::constant)
+      return {};
+    return refuse("a copy is from or to memory that its device does not reach");
+  }
+  if (launch.call.function) return {};
+  const auto& kernel = kernels[launch.kernel];
+  for (const Place& place : given)
+    if (!device_reaches(kernel.device, place))
+      return refuse("an argument of the kernel lies in memory that its device does not reach");
+  const auto& wanted = kernel.arguments;
+  if (wanted.empty()) return {};
+  if (given.size() != wanted.size())
+    return refuse(
+        fmt::format("the kernel is given {} arguments, and its code takes {}", given.size(), wanted.size()));
+  for (size_t k = 0; k < given.size(); ++k) {
+    if (given[k].bytes < wanted[k].bytes)
+      return refuse(fmt::format("argument {} of the kernel has {} bytes, and its code reaches {}", k,
+                                given[k].bytes, wanted[k].bytes));
+    if (wanted[k].written != 0 && given[k].kind == Place::Kind::constant)
+      return refuse(fmt::format("argument {} of the kernel is a constant, and its code writes there", k));
+  }
+  return {};
+}
+
+Result<void> Executable::check_launches() const {
+  for (const auto* list : {&init, &steps})
+    for (const auto& launch : *list) FE_CHECK(check(launch));
+  for (size_t k = 0; k < output_places.size(); ++k) {
+    const auto& place = output_places[k];
+    if (!host_reaches(place) || place.bytes != outputs[k].bytes)
+      return at(outputs[k].name, error(FE_EINVALID, "FE-P67", "{} bytes are to go into an output of {}",
+                                       place.bytes, outputs[k].bytes));
+  }
+  return {};
+}
+
 Result<void> Executable::prepare() {
   arena_bytes.resize(devices.size());
+  FE_CHECK(check_launches());
   const auto loaded = std::chrono::steady_clock::now();
   // Kernels may assume a buffer's alignment; a weight in a mapped file can lie anywhere.
-  constexpr uintptr_t alignment = 64;
+  constexpr uintptr_t alignment = least_alignment;
   aligned_constants_.resize(constants.size());
   for (size_t k = 0; k < constants.size(); ++k) {
     auto& constant = constants[k];

@@ -50,6 +50,7 @@ struct CompiledKernel {
   void* function = nullptr;           ///< the runtime's, or the library's exec
   int64_t tasks = 1, grain = 1, workspace_bytes = 0;
   int64_t registers = -1, spills = -1;
+  std::vector<fe_argument_needs> arguments;  ///< what its code reaches, once loaded; empty: it does not say
 };
 
 struct PortInfo {
@@ -99,11 +100,12 @@ class Executable {
   int64_t add_to_arena(uint32_t device, int64_t bytes);
   uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
 
-  /// load_code(), then prepare(). FE-D codes.
+  /// load_code(), then prepare(). FE-D codes, FE-P67.
   Result<void> load(std::span<const std::string> blobs);
-  /// Puts the kernels' code into memory; where it fails nothing is loaded, and it may be called again.
+  /// Puts the kernels' code into memory; where it fails nothing is loaded, and it may be called again. FE-P67 where the code needs
+  /// other launches than `kernels` say.
   Result<void> load_code(std::span<const std::string> blobs);
-  /// Allocates what persists and runs init once; behind load_code().
+  /// Allocates what persists and runs init once; behind load_code(). FE-P67 where the code reaches what the launches do not give it.
   Result<void> prepare();
 
   /// Arenas of runs, and the workspaces behind them; one a thread.
@@ -153,7 +155,12 @@ class Executable {
   /// Where workspaces begin that do not lie in the arena of the device.
   int64_t behind_arena(uint32_t device) const;
   void* address(const Place& place, const Buffers& buffers, const Context& context) const;
-  /// Null for no bytes. FE-D03 no memory, FE-P66 memory that is not aligned as the device says.
+  /// Whether the host, or the code of the device, reaches what lies there.
+  bool host_reaches(const Place& place) const;
+  bool device_reaches(uint32_t device, const Place& place) const;
+  Result<void> check(const Launch& launch) const;
+  Result<void> check_launches() const;
+  /// Null for no bytes. FE-D03 no memory, without asking for more than the device has, FE-P66 memory that is not aligned as the device says.
   Result<void*> alloc(uint32_t device, int64_t bytes) const;
   void free(uint32_t device, void* data) const;
   void unload_code();

@@ -5,10 +5,11 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <span>
 
-#include "core/cache/folder.h"
 #include "core/plugin/toml_reader.h"
 #include "core/support/hash.h"
+#include "core/support/replace_file.h"
 
 namespace ferrite::core::tune {
 namespace {
@@ -221,11 +222,9 @@ void Decisions::lock_numbers(const run::Devices& devices) const {
 }
 
 Result<void> Decisions::write_lock(const std::string& path, const run::Devices& devices) const {
-  const auto folder = std::filesystem::path(path).parent_path();
-  const auto name = std::filesystem::path(path).filename();
-  if (const auto why = cache::write_file(folder.empty() ? "." : folder.string(), name.string(),
-                                         lock_text(taken_, devices));
-      !why.empty())
+  const auto text = lock_text(taken_, devices);
+  const std::array pieces{std::as_bytes(std::span(text))};
+  if (const auto why = replace_file(path, pieces); !why.empty())
     return core::at(path, error(FE_EINVALID, "FE-C10", "the decisions lock cannot be written: {}", why));
   return {};
 }

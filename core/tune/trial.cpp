@@ -70,6 +70,8 @@ Result<std::unique_ptr<Trial>> Trial::make(const schedule::Schedule& schedule, c
   FE_CHECK(builder.select());
   FE_CHECK(builder.emit());
   if (refusals.count() != refused) return dropped();
+  FE_CHECK(builder.load());
+  if (refusals.count() != refused) return dropped();
   builder.plan();
   auto trial = std::make_unique<Trial>();
   FE_TRY(trial->executable_, builder.link());

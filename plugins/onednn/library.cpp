@@ -101,6 +101,10 @@ class OneDnn final : public LibraryProvider {
     computation->load();
     return computation.release();
   }
+  LaunchNeeds exec_needs(const void* exec) override {
+    const auto& computation = *static_cast<const Computation*>(exec);
+    return {computation.tasks(), CompileResult().grain, computation.workspace_bytes(), {}};
+  }
   void exec_destroy(void* exec) override { delete static_cast<Computation*>(exec); }
   void exec_launch(const fe_launch_args& args) override {
     struct Share {

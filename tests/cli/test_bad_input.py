@@ -347,6 +347,18 @@ class Files(BadInputTest):
                 self.refused(BAD_INPUT, "FE-C10", path, "the folder cannot be made", "run", "fixed.fe", "-o", path)
         (self.folder / "taken/output_0.npy").mkdir(parents=True)
         self.refused(BAD_INPUT, "FE-C10", "taken/output_0.npy", "cannot be written", "run", "fixed.fe", "-o", "taken")
+        path = self.pipe()
+        self.refused(BAD_INPUT, "FE-C10", path, "no regular file", "run", "fixed.fe", "--lock-decisions", path)
+        self.assertTrue((self.folder / path).is_fifo())
+        self.refused(BAD_INPUT, "FE-C10", "none/x.lock", "is the folder there", "run", "fixed.fe", "--lock-decisions", "none/x.lock")
+        self.assertFalse((self.folder / "none").exists())
+
+    def test_output_through_a_link(self):
+        (self.folder / "real.lock").touch()
+        (self.folder / "link.lock").symlink_to("real.lock")
+        self.assertEqual(self.call("run", "fixed.fe", "--lock-decisions", "link.lock").returncode, OK)
+        self.assertTrue((self.folder / "link.lock").is_symlink())
+        self.assertIn("ferrite", (self.folder / "real.lock").read_text())
 
     def test_full_standard_output(self):
         for words in (("ops",), ("bench", "fixed.fe", "--json", "--repeat", "1"), ("run", "fixed.fe"), ("--help",), ("version",),

@@ -36,7 +36,7 @@ graph @scatter(%x: f32[1000], %i: i64[10], %u: f32[10]) -> (%y "y") {
   %y = scatter_elements(%x, %i, %u) {reduction = "add"} from "Scatter"
 }
 """
-STAGES = ["pre_grad", "post_grad", "pre_lower", "lower", "inline", "fuse", "post_fusion", "select", "emit", "plan", "link"]
+STAGES = ["pre_grad", "post_grad", "pre_lower", "lower", "inline", "fuse", "post_fusion", "select", "emit", "load", "plan", "link"]
 
 
 class ObserveTest(ProgramTest):

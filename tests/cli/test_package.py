@@ -11,6 +11,7 @@ import hashlib
 import json
 import platform
 import random
+import re
 import struct
 import sys
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from program import BAD_INPUT, BUILD, OK, PLUGINS, UNSUPPORTED, USAGE, ProgramTest, Settings, main  # noqa: E402
+from program import BAD_INPUT, BUILD, DEVICE, OK, PLUGINS, UNSUPPORTED, USAGE, ProgramTest, Settings, main  # noqa: E402
 
 # Kernels that are shared, an epilogue, a constant that is packed, one that is read twice, an open dim.
 MODEL = """ferrite graph 0
@@ -115,6 +116,70 @@ def written(sections, behind=b"", version=0):
     return head + digest(head + table) + table + body
 
 
+@dataclass
+class Field:
+    """A number of a program, and where it lies."""
+
+    name: str
+    offset: int
+    form: str  # of struct
+    value: int
+
+    @property
+    def bits(self):
+        return struct.calcsize(self.form) * 8
+
+    def changed(self, program, value):
+        """The program with another number there, as far as it has bits for it."""
+        value &= (1 << self.bits) - 1
+        size = self.bits // 8
+        return program[: self.offset] + value.to_bytes(size, "little") + program[self.offset + size :]
+
+
+class Fields:
+    """The numbers of a program, read as docs/packages.md says."""
+
+    def __init__(self, program):
+        self.program, self.at, self.found = program, 0, []
+        for name in ("nodes", "statements"):
+            self.number(name)
+        self.list(self.text, self.text)
+        for _ in range(2):
+            self.list(self.text, lambda: self.number("type", "<H"), lambda: self.list(lambda: self.number("dim")))
+        self.list(lambda: self.number("arena"))
+        self.list(lambda: self.number("persistent device", "<I"), lambda: self.number("persistent bytes"))
+        self.list(lambda: self.number("constant offset"), lambda: self.number("constant size"))
+        names = ("tasks", "grain", "workspace", "registers", "spills", "code offset", "code size")
+        self.list(*[self.text] * 4, lambda: self.number("device", "<I"), *[lambda name=name: self.number(name) for name in names])
+        for _ in range(2):
+            whose = [lambda name=name: self.number(name, "<I") for name in ("launched kernel", "copy device", "copy")]
+            self.list(*whose, self.text, self.places)
+        self.places()
+        assert self.at == len(program)
+
+    def number(self, name, form="<q"):
+        (value,) = struct.unpack_from(form, self.program, self.at)
+        self.found.append(Field(name, self.at, form, value))
+        self.at += struct.calcsize(form)
+        return value
+
+    def text(self):
+        self.at += 8 + struct.unpack_from("<Q", self.program, self.at)[0]
+
+    def list(self, *parts):
+        for _ in range(self.number("count")):
+            for part in parts:
+                part()
+
+    def places(self):
+        forms = {"kind": "<B", "device": "<I", "number": "<I", "offset": "<q", "size": "<q"}
+        self.list(*[lambda name=name, form=form: self.number(f"place {name}", form) for name, form in forms.items()])
+
+
+def number_fields(program):
+    return Fields(program).found
+
+
 class PackageTest(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -144,11 +209,11 @@ class PackageTest(ProgramTest):
 
     def test_a_package_computes_what_the_model_does(self):
         direct, _ = self.outputs("layers.fe")
-        self.assertRegex(self.compiled().stdout, r"^layers\.fepkg: 8 nodes, .* kernels, compiled in .* ms, .* MiB\n$")
+        self.assertRegex(self.compiled().stdout, r"^layers\.fepkg: 8 nodes, .* kernels and 1 at load, compiled in .* ms, .* MiB\n$")
         (self.folder / "layers.fe").unlink()
         packaged, said = self.outputs("layers.fepkg")
         self.assertEqual(packaged, direct)
-        self.assertRegex(said, r"(?m)^8 nodes, \d+ statements, \d+ kernels, nothing compiled, loaded in .* ms, run in ")
+        self.assertRegex(said, r"(?m)^8 nodes, \d+ statements, \d+ kernels and 1 at load, nothing compiled, loaded in .* ms, run in ")
         again, said = self.outputs("layers.fepkg", "--recompile", "--threads", 1)
         self.assertEqual(again, direct)
         self.assertIn("compiled in", said)
@@ -184,6 +249,28 @@ class PackageTest(ProgramTest):
         # One weight; the graph and the program share it.
         self.assertEqual(len(read(self.package)[-1].contents), 32 * 32 * 4 + 32 * 4)
 
+    def test_kernels_are_counted_alike(self):
+        """A run's kernels, those that prepare constants, and how many differ: the same text wherever it stands."""
+        words = ("layers.fe", "--dim", "n=16", "--no-fuse")
+        figures = json.loads(self.call("bench", *words, "--repeat", 1, "--json").stdout)
+        run, load, different = (figures[key] for key in ("kernels", "kernels_at_load", "unique_kernels"))
+        self.assertGreater(load, 0)
+        self.assertLess(different, run + load)
+        text = f" {run} kernels and {load} at load, {different} different, "
+        options = ("--no-fuse", "--cache", self.folder / "kept")
+        self.assertIn(text + "compiled in", self.compiled(*options).stdout)
+        self.assertIn(text + f"{different} from the cache, compiled in", self.compiled(*options).stdout)
+        for done in (
+            self.call("run", *words),
+            self.call("run", "layers.fepkg"),
+            self.call("bench", *words, "--repeat", 1),
+            self.call("explain", *words),
+            self.call("report", *words, "-o", "page.html", "--repeat", 1),
+        ):
+            self.assertIn(text, done.stdout, done.stderr)
+        page = (self.folder / "page.html").read_text()
+        self.assertIn(f"<b>{run}</b><span>kernels and {load} at load, {different} different</span>", page)
+
     def test_targets(self):
         direct, _ = self.outputs("layers.fe")
         self.compiled("--target", AARCH64)
@@ -191,7 +278,21 @@ class PackageTest(ProgramTest):
         if platform.machine() != "aarch64":
             self.assertRefused(foreign, "FE-K53", r"layers.fepkg: .*code for aarch64-linux-gnu.*--recompile", UNSUPPORTED)
         self.assertEqual(self.outputs("layers.fepkg", "--recompile")[0], direct)
-        self.assertRefused(self.compile("--target", "no-such-cpu"), "ferrite.cpu/target", "no-such-cpu")
+        for target, reason in [
+            ("no-such-cpu", "unknown cpu 'no-such-cpu'"),
+            ("features=+nosuch", r"unknown feature '\+nosuch' for \w+; leave it out"),
+            (AARCH64 + " features=+dotprod,-avx2", "unknown feature '-avx2' for aarch64"),
+            ("triple=x86_64-linux-gnu features=+avx2,fma", r"feature 'fma' has no sign; write \+fma or -fma"),
+            ("features=+help", "unknown feature"),
+            ("triple=i686-linux-gnu", "'i686-.*linux-gnu' is no CPU .*x86_64 and aarch64"),
+            ("triple=aarch64_be-linux-gnu", "'aarch64_be-.*linux-gnu' is no CPU"),
+            ("triple=riscv64-linux-gnu", "'riscv64-.*linux-gnu' is no CPU"),
+        ]:
+            with self.subTest(target):
+                done = self.compile("--target", target)
+                self.assertRefused(done, "ferrite.cpu/target", f"--target {re.escape(target)}: device cpu: .*{reason}")
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.compiled("--target", AARCH64 + " features=+dotprod,-sve")
         if platform.machine() != "x86_64":
             return
         self.compiled("--target", "x86-64-v2")
@@ -238,7 +339,7 @@ class PackageTest(ProgramTest):
         self.assertRefused(self.call("compile", "layers.fe", "-o", "p.fepkg"), "FE-C05", "--dim n=N", USAGE)
 
     def test_packages_that_cannot_be_written(self):
-        self.assertRefused(self.compile(name="none/layers.fepkg"), "FE-K55", "none/layers.fepkg: is the folder there")
+        self.assertRefused(self.compile(name="none/layers.fepkg"), "FE-K55", "none/layers.fepkg: no file can be made: is the folder there")
         self.package.mkdir()
         self.assertRefused(self.compile(), "FE-K55", "is no regular file")
         self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["layers.fe", "layers.fepkg", "x.npy"])
@@ -346,6 +447,71 @@ class PackageTest(ProgramTest):
                     self.assertRegex(done.stderr, "^ferrite: FE-[A-Z][0-9]{2} ")
                     refusals += 1
         self.assertGreater(refusals, 9)
+
+    def run_bent(self, good, program, *options):
+        """`ferrite run` of the package with this program; a crash, a fault that nobody names or no end fails the test."""
+        bent = Section(PROGRAM, STORED, good[1].target, program, len(program))
+        self.package.write_bytes(written([good[0], bent, *good[2:]]))
+        done = self.call("run", "layers.fepkg", "-i", "x=x.npy", "-o", "out", *options, timeout=60)
+        if done.returncode != OK:
+            self.assertRegex(done.stderr, "^ferrite: (FE-(K5[23]|D0[23]|C[0-9]{2}|X(02|04|10))|ferrite.cpu/link) ")
+            self.assertNotIn("crash", done.stderr)
+        return done
+
+    def test_hostile_numbers_of_kernels(self):
+        """What a kernel's code says that its launches need counts."""
+        direct, _ = self.outputs("layers.fe")
+        self.compiled()
+        good = read(self.package)
+        program = good[1].unpacked()
+        fields = [field for field in number_fields(program) if field.name in ("tasks", "grain", "workspace")]
+        self.assertGreaterEqual(len(fields), 3 * 3)
+        for field in fields:
+            for value in {0, 1, field.value + 1, 1000, 1 << 39, 1 << 40, 1 << 62, -1} - {field.value}:
+                with self.subTest(field=field, value=value):
+                    done = self.run_bent(good, field.changed(program, value))
+                    self.assertRefused(done, "FE-K52", "is said to have .*")
+        for field in number_fields(program):
+            if field.name in ("registers", "spills"):
+                self.assertEqual(self.run_bent(good, field.changed(program, 1 << 62)).returncode, OK)
+                self.assertEqual((self.folder / "out/output_0.npy").read_bytes(), direct[0])
+
+    def test_hostile_programs(self):
+        """Any other number of a program: it may name the wrong memory, and never what is not there."""
+        self.compiled()
+        good = read(self.package)
+        program = good[1].unpacked()
+        fields = list(number_fields(program))
+        for name in ("arena", "persistent bytes", "constant size", "dim", "place number", "place offset", "place size"):
+            self.assertIn(name, {field.name for field in fields})
+        chance = random.Random(3)
+        refusals = 0
+        by_name = {}
+        for field in fields:
+            if field.name not in ("tasks", "grain", "workspace", "registers", "spills"):
+                by_name.setdefault(field.name, []).append(field)
+        for same in by_name.values():
+            for field in chance.sample(same, min(len(same), 3)):
+                largest = (1 << field.bits - 1) - 1
+                for value in {0, 1, field.value + 1, field.value + 64, 1 << 39, largest} - {field.value}:
+                    if value <= largest:
+                        with self.subTest(field=field, value=value):
+                            refusals += self.run_bent(good, field.changed(program, value)).returncode != OK
+        self.assertGreater(refusals, 30)
+
+    def test_hostile_arguments(self):
+        """Arguments that are there, and not what the kernel's code takes."""
+        self.compiled()
+        good = read(self.package)
+        program = good[1].unpacked()
+        fields = list(number_fields(program))
+        sizes = [field for field in fields if field.name == "place size" and field.value > 64]
+        self.assertRefused(self.run_bent(good, sizes[0].changed(program, 64)), "FE-K52", "has 64 bytes, and its code reaches")
+        offsets = [field for field in fields if field.name == "place offset" and field.value > 0]
+        self.assertRefused(self.run_bent(good, offsets[0].changed(program, offsets[0].value - 1)), "FE-K52", "where no buffer begins")
+        for field in fields:
+            if field.name == "arena":
+                self.assertRefused(self.run_bent(good, field.changed(program, 1 << 40)), "FE-D03", "no memory for", DEVICE)
 
     def test_hostile_weights(self):
         """A graph whose weights are not in the package reads no file either."""

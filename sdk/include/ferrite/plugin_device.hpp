@@ -12,6 +12,17 @@
 
 namespace ferrite::inline v0 {
 
+namespace detail {
+/// For fe_function_out and fe_exec_out.
+template <class Out>
+void put_needs(Out& out, const LaunchNeeds& needs) {
+  out.tasks = needs.tasks;
+  out.grain = needs.grain;
+  out.workspace_bytes = needs.workspace_bytes;
+  out.arguments = to_array(needs.arguments.data(), needs.arguments.size());
+}
+}  // namespace detail
+
 inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
   auto& entry = providers_.emplace_back(ProviderTable{std::move(provider), {}, {}, {}});
   entry.id = entry.provider->id();
@@ -100,9 +111,10 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
 inline void PluginBuilder::add_exec(fe_provider& table) {
   table.exec_create = [](void* self, fe_call* call, const fe_exec_args* args, fe_exec_out* out) -> int32_t {
     return detail::guarded(call, [&] {
-      out->exec = dynamic_cast<LibraryProvider*>(static_cast<Provider*>(self))
-                      ->exec_create(*static_cast<Target*>(args->target), bytes_from(args->blob),
-                                    from_abi(args->entry));
+      auto& library = *dynamic_cast<LibraryProvider*>(static_cast<Provider*>(self));
+      out->exec = library.exec_create(*static_cast<Target*>(args->target), bytes_from(args->blob),
+                                      from_abi(args->entry));
+      detail::put_needs(*out, library.exec_needs(out->exec));
     });
   };
   table.exec_launch = [](void* self, fe_call* call, const fe_launch_args* args, fe_none*) -> int32_t {
@@ -186,7 +198,9 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   table.function = [](void* self, fe_call* call, const fe_function_args* args,
                       fe_function_out* out) -> int32_t {
     return detail::guarded(call, [&] {
-      out->function = static_cast<Runtime*>(self)->function(args->module, from_abi(args->entry));
+      auto& runtime = *static_cast<Runtime*>(self);
+      out->function = runtime.function(args->module, from_abi(args->entry));
+      detail::put_needs(*out, runtime.needs(args->module, from_abi(args->entry)));
     });
   };
   table.launch = [](void* self, fe_call* call, const fe_launch_args* args, fe_none*) -> int32_t {

@@ -69,6 +69,14 @@ struct CompileResult {
   int64_t registers = -1, spills = -1, shared_bytes = -1;
 };
 
+/// What launches of code need, as the code itself says: the host holds what it was told of the kernel against it.
+struct LaunchNeeds {
+  int64_t tasks = -1;  ///< negative: nothing is said
+  int64_t grain = 0, workspace_bytes = 0;
+  std::span<const fe_argument_needs>
+      arguments;  ///< they live as long as the code; empty: nothing is said of them
+};
+
 /// Turns kernels into blobs. compile() is called from several threads at once.
 class Provider {
  public:
@@ -89,6 +97,8 @@ class Provider {
 class LibraryProvider : public Provider {
  public:
   virtual void* exec_create(Target& target, Bytes blob, std::string_view entry) = 0;
+  /// What launches of the exec need.
+  virtual LaunchNeeds exec_needs(const void*) { return {}; }
   virtual void exec_launch(const fe_launch_args& args) = 0;  ///< args.function: what exec_create gave
   virtual void exec_destroy(void* exec) = 0;
 };
@@ -136,6 +146,8 @@ class Runtime {
   virtual void* module_load(uint32_t device, std::span<const Bytes> blobs, std::string_view name) = 0;
   virtual void module_unload(void* module) = 0;
   virtual void* function(void* module, std::string_view entry) = 0;
+  /// What launches of the function need; a failure where that is not what function() gave.
+  virtual LaunchNeeds needs(void*, std::string_view) { return {}; }
   virtual void launch(const fe_launch_args& args) = 0;
   /// Why code that was compiled for this target, as open_target took it, does not run on the device; empty where it does.
   virtual std::string refusal(uint32_t device, std::string_view target) {

@@ -91,10 +91,10 @@ typedef struct fe_compile_args {
 } fe_compile_args;
 typedef struct fe_compile_out {
   uint64_t size;
-  fe_sink blob;                             // code
-  fe_sink listing;                          // text, only when listing.write is not null
-  int64_t tasks;                            // units of parallel work of one launch
-  int64_t grain;                            // tasks that one worker should take at least
+  fe_sink blob;     // code
+  fe_sink listing;  // text, only when listing.write is not null
+  int64_t tasks;    // units of parallel work of one launch, at most the kernel's points; 0 where it has none
+  int64_t grain;    // tasks that one worker should take at least
   int64_t workspace_bytes;                  // per worker
   int64_t registers, spills, shared_bytes;  // -1 = unknown
 } fe_compile_out;
@@ -107,9 +107,14 @@ typedef struct fe_exec_args {
   fe_array blob;  // bytes
   fe_string entry;
 } fe_exec_args;
+// As of fe_function_out, the numbers are what the exec itself needs; tasks of -1 say nothing.
 typedef struct fe_exec_out {
   uint64_t size;
   void* exec;
+  int64_t tasks;
+  int64_t grain;
+  int64_t workspace_bytes;
+  fe_array arguments;  // of fe_argument_needs, lives as long as the exec. Empty: nothing is said of them
 } fe_exec_out;
 
 // Regions of a graph that a provider takes as a whole. `graph` is the flat form of the graph (content FE_FLAT_GRAPH); nodes and

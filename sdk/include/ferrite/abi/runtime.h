@@ -71,9 +71,21 @@ typedef struct fe_function_args {
   void* module;
   fe_string entry;
 } fe_function_args;
+// What a function reaches through one argument of a launch.
+typedef struct fe_argument_needs {
+  int64_t bytes;     // that the buffer has at least
+  uint32_t written;  // 1: it is written to
+  uint32_t reserved;
+} fe_argument_needs;
+// The numbers are what the code itself says that its launches need; the host refuses a kernel that is said to need others, and
+// buffers that are too few or too small. It sets tasks to -1 before it asks: where they stay so, nothing is said.
 typedef struct fe_function_out {
   uint64_t size;
   void* function;
+  int64_t tasks;
+  int64_t grain;
+  int64_t workspace_bytes;  // per worker
+  fe_array arguments;  // of fe_argument_needs, lives as long as the module. Empty: nothing is said of them
 } fe_function_out;
 // buffers: one pointer for each non-local buffer of the kernel, in its order. error: two words {kernel, code} set by checked
 // indices, in memory that the device can write. workspace: workers x workspace_bytes, aligned as allocations are.

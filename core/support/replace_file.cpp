@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/support/replace_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "core/support/file_descriptor.h"
+
+namespace ferrite::core {
+
+std::string replace_file(const std::string& given, std::span<const std::span<const std::byte>> pieces) {
+  namespace fs = std::filesystem;
+  static std::atomic<unsigned> replaced{0};
+  std::error_code failed;
+  if (const auto there = fs::status(given, failed); fs::exists(there) && !fs::is_regular_file(there))
+    return "what has its name is no regular file";
+  // A link stays, and what it leads to is written.
+  const std::string path =
+      fs::is_symlink(given, failed) ? fs::weakly_canonical(given, failed).string() : given;
+  const std::string part = fmt::format("{}.{}.{}", path, getpid(), replaced++);
+  bool whole = false;
+  {
+    const FileDescriptor file(
+        open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
+    whole = static_cast<bool>(file);
+    uint64_t end = 0;
+    for (const auto piece : pieces) {
+      whole = whole && write_at(file.get(), piece, end);
+      end += piece.size();
+    }
+  }
+  std::string fault;
+  if (!whole) {
+    fault = "no file can be made: is the folder there, may it be written to, and is there space on the disk?";
+  } else {
+    fs::rename(part, path, failed);
+    if (failed) fault = failed.message();
+  }
+  if (!fault.empty()) fs::remove(part, failed);
+  return fault;
+}
+
+}  // namespace ferrite::core
