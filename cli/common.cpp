@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "core/support/printable.h"
 #include "core/support/suggest.h"
 
 namespace ferrite::cli {
@@ -25,7 +26,7 @@ int exit_status(const Error& error) {
 }
 
 int report(const Error& error) {
-  std::fprintf(stderr, "ferrite: %s\n", error.message().c_str());
+  std::fprintf(stderr, "ferrite: %s\n", core::printable(error.message()).c_str());
   return exit_status(error);
 }
 

@@ -7,14 +7,9 @@
 
 namespace ferrite::core::kernel {
 
-std::string unfit(int64_t tasks, int64_t grain, int64_t workspace_bytes) {
-  constexpr int64_t most_workspace = int64_t{1} << 40;  // a worker; their sum must not overflow
-  if (tasks >= 0 && grain >= 0 && workspace_bytes >= 0 && workspace_bytes <= most_workspace) return {};
-  return fmt::format("the kernel is said to have {} tasks, a grain of {} and {} bytes of workspace", tasks,
-                     grain, workspace_bytes);
-}
+namespace {
 
-std::string unfit(const loop::Kernel& kernel, int64_t tasks) {
+std::string too_many_or_few(const loop::Kernel& kernel, int64_t tasks) {
   int64_t points = 0;  // where they are too many to count, the greatest number
   bool computes = false;
   for (const auto& statement : kernel.statements) {
@@ -32,6 +27,16 @@ std::string unfit(const loop::Kernel& kernel, int64_t tasks) {
   // A task that nobody needs harms nothing where there is nothing to compute.
   if (computes ? tasks > 0 && tasks <= points : tasks <= 1) return {};
   return fmt::format("the kernel is said to have {} tasks, and has {} points", tasks, points);
+}
+
+}  // namespace
+
+std::string unfit(int64_t tasks, int64_t grain, int64_t workspace_bytes, const loop::Kernel* kernel) {
+  constexpr int64_t most_workspace = int64_t{1} << 40;  // a worker; their sum must not overflow
+  if (tasks < 0 || grain < 0 || workspace_bytes < 0 || workspace_bytes > most_workspace)
+    return fmt::format("the kernel is said to have {} tasks, a grain of {} and {} bytes of workspace", tasks,
+                       grain, workspace_bytes);
+  return kernel ? too_many_or_few(*kernel, tasks) : std::string();
 }
 
 }  // namespace ferrite::core::kernel

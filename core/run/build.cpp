@@ -3,57 +3,25 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <span>
 
-#include "core/kernel/compiled.h"
 #include "core/loop/keywords.h"
 #include "core/loop/print.h"
 #include "core/observe/observation.h"
-#include "core/plugin/serial.h"
 #include "core/run/arena.h"
+#include "core/run/codes.h"
 #include "core/run/mirrors.h"
 #include "core/run/pool.h"
 #include "core/run/propose.h"
 #include "core/run/units.h"
 #include "core/support/abi.h"
-#include "core/support/digest.h"
 #include "core/text/lexer.h"
 #include "core/tune/decisions.h"
 
 namespace ferrite::core::run {
-namespace {
-
 using loop::BufferId;
 using schedule::Schedule;
-
-/// Tells an observation how long a kernel took to compile, or to be found in the cache. Does nothing where there is none.
-class CompileSpan {
- public:
-  CompileSpan(observe::Observation* observation, const Unit& unit, int64_t worker)
-      : observation_(observation), unit_(unit), worker_(worker) {
-    if (observation_) start_ = observe::Clock::now();
-  }
-  ~CompileSpan() {
-    if (observation_)
-      observation_->add({"compile",
-                         unit_.provenance,
-                         start_,
-                         observe::Clock::now(),
-                         static_cast<uint32_t>(worker_),
-                         {{"kernel", unit_.entry}, {"candidate", unit_.candidate_name}}});
-  }
-  CompileSpan(const CompileSpan&) = delete;
-
- private:
-  observe::Observation* observation_;
-  const Unit& unit_;
-  int64_t worker_;
-  observe::Clock::time_point start_;
-};
-
-}  // namespace
 
 class Builder::Steps {
  public:
@@ -68,15 +36,13 @@ class Builder::Steps {
         options_(options),
         refusals_(refusals),
         ledger_(ledger),
-        units_(devices_, options_, refusals, ledger) {
+        units_(devices_, options_, refusals, ledger),
+        codes_(devices_, options_) {
     executable_ = std::make_shared<Executable>();
     executable_->devices = devices_;
     Pool::process().grow(options_.threads);
     executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
     executable_->constants = program_.constants;
-    if (!options_.cache || !options_.cache->is_open()) return;  // libraries need not be read then
-    for (const auto& device : devices_)
-      for (const auto& compiler : device->compilers) maker_[&compiler] = maker_key(compiler);
   }
 
   Result<void> select() {
@@ -283,103 +249,33 @@ class Builder::Steps {
     return {};
   }
 
-  /// What the unit's provider makes of it. Any-thread. FE-K22, FE-P67.
-  Result<cache::CompiledKernel> compile(const Unit& unit) const {
-    const auto& compiler = *unit.compiler;
-    abi::Collector<> blob, listing;
-    abi::Call call;
-    auto args = abi::sized<fe_compile_args>();
-    args.target = compiler.target.target;
-    args.kernel = {unit.bytes.data(), unit.bytes.size(), 1};
-    args.candidate = unit.candidate;
-    args.entry = abi::string(unit.entry);
-    args.provenance = abi::string(unit.provenance);
-    auto out = abi::sized<fe_compile_out>();
-    out.blob = blob.sink();
-    if (options_.listings) out.listing = listing.sink();
-    const int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
-    if (status != FE_OK)
-      return core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
-    auto why = kernel::unfit(out.tasks, out.grain, out.workspace_bytes);
-    if (why.empty()) why = kernel::unfit(unit.group.kernel, out.tasks);
-    if (!why.empty())
-      return core::at(unit.provenance, error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
-    return cache::CompiledKernel{std::move(blob.bytes()),
-                                 std::move(listing.bytes()),
-                                 options_.listings,
-                                 out.tasks,
-                                 out.grain,
-                                 out.workspace_bytes,
-                                 out.registers,
-                                 out.spills,
-                                 out.shared_bytes};
-  }
-
-  /// Compiles every unit, in parallel.
+  /// The code of every unit becomes the executable's, where none failed.
   Result<void> compile_units() {
-    struct Slot {
-      cache::CompiledKernel kernel;
-      std::string key;  ///< empty: it is not kept
-      bool found = false;
-      std::optional<Error> failed;
-    };
-    std::vector<Slot> slots(units_.size());
-    struct Context {
-      Steps& builder;
-      std::vector<Slot>& slots;
-      std::vector<size_t> order;
-    } context{*this, slots, {}};
-    // The largest kernels first, so that the last ones to finish are small.
-    context.order.resize(units_.size());
-    std::iota(context.order.begin(), context.order.end(), size_t{0});
-    std::stable_sort(context.order.begin(), context.order.end(),
-                     [&](size_t a, size_t b) { return units_[a].bytes.size() > units_[b].bytes.size(); });
-    auto compile = [](void* opaque, int64_t begin, int64_t end, int64_t worker) {
-      auto& c = *static_cast<Context*>(opaque);
-      for (int64_t k = begin; k < end; ++k) {
-        size_t u = c.order[static_cast<size_t>(k)];
-        const CompileSpan span(c.builder.options_.observation, c.builder.units_[u], worker);
-        auto& slot = c.slots[u];
-        const auto& unit = c.builder.units_[u];
-        const auto& options = c.builder.options_;
-        if (options.cache) {
-          slot.key = c.builder.cache_key(unit);
-          if (auto kept = options.cache->find(slot.key, options.listings)) {
-            const auto why = kernel::unfit(unit.group.kernel, kept->tasks);
-            if (why.empty()) {
-              slot.kernel = std::move(*kept);
-              slot.found = true;
-              continue;
-            }
-            options.cache->drop(slot.key, why);
-          }
-        }
-        if (auto made = c.builder.compile(unit))
-          slot.kernel = std::move(*made);
-        else
-          slot.failed = std::move(made.error());
-      }
-    };
-    Pool::process().parallel_for(static_cast<int64_t>(units_.size()), 1, options_.jobs, &context, compile);
-    for (size_t u = 0; u < units_.size(); ++u)
-      if (slots[u].failed) FE_CHECK(refuse(u, std::move(*slots[u].failed)));
-    if (std::ranges::any_of(slots, [](const Slot& slot) { return slot.failed.has_value(); })) return {};
+    auto made = codes_.make(units_);
+    bool failed = false;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (!made[u].failed) continue;
+      failed = true;
+      FE_CHECK(refuse(u, std::move(*made[u].failed)));
+    }
+    if (failed) return {};
     if (options_.observation) options_.observation->kernels.clear();
     for (size_t u = 0; u < units_.size(); ++u) {
-      auto& slot = slots[u];
-      if (options_.cache && !slot.found) options_.cache->keep(slot.key, slot.kernel);
-      kept_.push_back(slot.found ? std::move(slot.key) : std::string());
-      take(u, std::move(slot.kernel));
+      codes_.keep(made[u]);
+      take(u, std::move(made[u]));
     }
     return {};
   }
 
   /// The code of a unit becomes the executable's, instead of what it had.
-  void take(size_t u, cache::CompiledKernel made) {
+  void take(size_t u, Code code) {
+    auto& made = code.kernel;
     const size_t units = std::max(u + 1, blobs_.size());
     executable_->kernels.resize(std::max(units, executable_->kernels.size()));
     blobs_.resize(units);
     code_.resize(units);
+    kept_.resize(units);
+    kept_[u] = code.found ? std::move(code.key) : std::string();
     auto& kernel = executable_->kernels[u];
     kernel.device = units_[u].device;
     if (units_[u].compiler->is_library()) kernel.library = units_[u].compiler;
@@ -413,11 +309,8 @@ class Builder::Steps {
       const auto loaded = alone.load_code(std::span(&blobs_[u], 1));
       if (loaded) continue;
       any = true;
-      options_.cache->drop(kept_[u], (loaded.error().code == "FE-P67" ? "" : "its code cannot be loaded: ") +
-                                         loaded.error().message());
-      FE_TRY(auto made, compile(units_[u]));
-      options_.cache->keep(kept_[u], made);
-      kept_[u].clear();
+      const char* what = loaded.error().code == "FE-P67" ? "" : "its code cannot be loaded: ";
+      FE_TRY(auto made, codes_.make_anew(units_[u], kept_[u], what + loaded.error().message()));
       take(u, std::move(made));
       ledger_.add({"kernel", units_[u].provenance, units_[u].candidate_name, "compiled anew", "damaged",
                    units_[u].entry, static_cast<double>(blobs_[u].size())});
@@ -439,14 +332,6 @@ class Builder::Steps {
     auto& kernels = options_.observation->kernels;
     kernels.resize(std::max(u + 1, kernels.size()));
     kernels[u] = std::move(seen);
-  }
-
-  /// Everything that the code depends on; empty where the cache is closed or the provider has no fingerprint.
-  std::string cache_key(const Unit& unit) const {
-    if (maker_.empty() || unit.compiler->target_key.empty()) return {};
-    const std::string_view kernel(reinterpret_cast<const char*>(unit.bytes.data()), unit.bytes.size());
-    return sha256({maker_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
-                   unit.candidate_name, kernel});
   }
 
   /// Whether an error of loading is passed over: those who made what was loaded are asked no more.
@@ -706,9 +591,8 @@ class Builder::Steps {
   std::set<BufferId> constants_;  ///< what init groups write
   std::map<BufferId, uint32_t> persistent_of_;
   Units units_;
+  Codes codes_;
   std::optional<size_t> alone_;  // the unit of a kernel of no group
-  std::map<const Compiler*, std::string>
-      maker_;  ///< all that code depends on beside the kernel; by who makes it
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
   std::map<std::pair<BufferId, size_t>, Place> packed_;
   ArenaPlan arena_;

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <mutex>
 
+#include "core/support/printable.h"
+
 namespace ferrite::core::log {
 namespace {
 
@@ -52,6 +54,8 @@ std::string enabled_channels() {
 
 void write(std::string_view channel, std::string_view text) {
   static std::mutex mutex;
+  const std::string shown = printable(text);
+  text = shown;
   std::lock_guard lock(mutex);
   while (!text.empty()) {
     auto line = text.substr(0, text.find('\n'));

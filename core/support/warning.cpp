@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include "core/support/printable.h"
+
 namespace ferrite::core::log {
 namespace {
 
@@ -18,7 +20,7 @@ void show_warnings() { shown = true; }
 void warn(std::string_view channel, std::string_view text) {
   if (enabled(channel)) return write(channel, text);
   if (!shown) return;
-  std::string line(text);
+  std::string line = printable(text);
   std::replace(line.begin(), line.end(), '\n', ' ');
   std::fprintf(stderr, "ferrite: warning: %s\n", line.c_str());
 }

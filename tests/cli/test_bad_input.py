@@ -332,6 +332,11 @@ class Files(BadInputTest):
         (self.folder / "model.foo").write_text("something")
         self.refused(UNSUPPORTED, "FE-I02", "model.foo", ".fe", "run", "model.foo")
 
+    def test_names_that_steer_a_terminal(self):
+        for name, shown in (("a\x1b[31m.fe", r"a\x1b[31m.fe"), ("b\x9b31m.fe", r"b\xc2\x9b31m.fe"), ("schön.fe", "schön.fe")):
+            with self.subTest(name=name):
+                self.refused(BAD_INPUT, "FE-I01", shown, "No such file", "run", name)
+
     def test_plugins(self):
         for path in (self.pipe(), "/dev/zero", "none.so"):
             with self.subTest(path=path):
