@@ -2,18 +2,16 @@
 // The entry function: a range of tasks, each some points of the outer loops, and the statements inside them.
 #include "ferrite/emitter/kernel_emitter.h"
 
-#include <llvm/IR/IntrinsicsX86.h>
-
 #include <algorithm>
-#include <functional>
 #include <optional>
-#include <span>
 
 #include "contract_plan.h"
 #include "ferrite/emitter/contract.h"
 #include "ferrite/error.hpp"
 #include "row_blocks.h"
+#include "rows.h"
 #include "statement_emitter.h"
+#include "statement_memory.h"
 
 namespace ferrite::emitter {
 
@@ -21,100 +19,10 @@ namespace {
 
 using loop::VarKind;
 
-// A task should outlast its own start many times, a worker's share the waking of the worker.
-constexpr double cycles_of_task = 4000, cycles_of_share = 8000;
+// A task should outlast its own start many times.
+constexpr double cycles_of_task = 4000;
 
 bool known_dtype(DType dtype) { return dtype >= DType::bool_ && dtype <= DType::f64_; }
-
-double points_of(const StatementPlan& plan) {
-  double points = 1;
-  for (size_t k = plan.fixed; k < plan.statement.vars.size(); ++k)
-    if (plan.statement.vars[k].kind != VarKind::reduction)
-      points *= static_cast<double>(plan.statement.vars[k].extent);
-  return points;
-}
-
-bool is_empty(const loop::Statement& statement) {
-  return std::any_of(statement.vars.begin(), statement.vars.end(),
-                     [](const loop::Var& var) { return var.extent == 0 && var.kind != VarKind::reduction; });
-}
-
-/// Emits the loops of planned statements: where some of their stores go past the caches, once for memory that is aligned to vectors
-/// and once for memory that is not.
-void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
-                  const std::function<void(bool streams)>& emit) {
-  auto& builder = context.builder;
-  llvm::Value* places = nullptr;
-  uint64_t vector = 1;
-  for (const auto& plan : plans)
-    for (size_t k = 0; k < plan.streams.size(); ++k) {
-      if (!plan.streams[k]) continue;
-      const auto buffer = plan.statement.stores[k].buffer;
-      auto* place = builder.CreatePtrToInt(context.base(buffer), builder.getInt64Ty());
-      places = places ? builder.CreateOr(places, place) : place;
-      vector = std::max(
-          vector, uint64_t{plan.lanes} * KernelContext::storage_bytes(context.kernel.buffers[buffer].dtype));
-    }
-  if (!places) return emit(false);
-  auto* rest = builder.CreateAnd(places, builder.getInt64(vector - 1));
-  auto* aligned = builder.CreateICmpEQ(rest, builder.getInt64(0));
-  context.when(aligned, "streams", [&] {
-    emit(true);
-    // Whoever waits for the tasks sees these stores, which other stores overtake.
-    builder.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, llvm::ArrayRef<llvm::Value*>());
-  });
-  context.when(builder.CreateNot(aligned), "plain", [&] { emit(false); });
-}
-
-/// Whether an address depends on no variable but those that have values where the vectors are walked: what a parallel vector variable
-/// has inside of its loop are the reduction variables, or `inside`.
-bool is_known_at_vectors(index::Pool& pool, const StatementPlan& plan, index::Expr address) {
-  const auto& statement = plan.statement;
-  const auto known = [&](size_t var) {
-    return var < plan.fixed || var == plan.vector || (var == plan.inside && !plan.turned.empty()) ||
-           std::ranges::find(plan.outer, var) != plan.outer.end() ||
-           (!plan.vector_is_parallel() && statement.vars[var].kind == VarKind::reduction);
-  };
-  for (size_t k = 0; k < statement.vars.size(); ++k)
-    if (!known(k) && pool.depends_on(address, statement.vars[k].symbol)) return false;
-  return std::ranges::none_of(statement.ops, [&](const loop::BodyOp& op) {
-    return op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol);
-  });
-}
-
-/// What caches may hold until it is read: no more is asked for ahead.
-bool is_kept(const Target& target, const loop::Buffer& read) {
-  return read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
-}
-
-/// What a statement reads of memory in order, a page before it gets there: processors look ahead by themselves up to the end of a page,
-/// and where arithmetic fills the time between two lines, not far enough. Sums of what is read are fast without, some a little slower.
-std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kernel& kernel,
-                                                const StatementPlan& plan) {
-  constexpr int64_t page = 4096;
-  std::vector<StatementEmitter::Ahead> result;
-  if (!plan.vector_is_parallel() || (plan.inside && plan.turned.empty()) || plan.strip > 0) return result;
-  auto& pool = kernel.pool;
-  const auto& vector = plan.statement.vars[*plan.vector];
-  for (loop::OpId k = 0; k < plan.statement.ops.size(); ++k) {
-    const auto& op = plan.statement.ops[k];
-    if (op.code != FE_OP_LOAD || is_kept(target, kernel.buffers[op.buffer]) ||
-        std::ranges::find(plan.turned, k) != plan.turned.end())
-      continue;
-    const auto address = element_address(pool, kernel.buffers[op.buffer], op.index);
-    const int64_t bytes = KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype);
-    const bool is_new = std::ranges::none_of(
-        result, [&](const auto& ahead) { return ahead.buffer == op.buffer && ahead.address == address; });
-    if (!is_new || vector.extent * bytes < page || pool.coefficient(address, vector.symbol) != 1 ||
-        !is_known_at_vectors(pool, plan, address))
-      continue;
-    // A tile goes on with the next line.
-    const auto line = plan.inside ? pool.coefficient(address, plan.statement.vars[*plan.inside].symbol)
-                                  : std::optional(page / bytes);
-    if (line) result.push_back({op.buffer, address, *line});
-  }
-  return result;
-}
 
 /// One statement alone: leading loops become tasks as far as tasks stay long enough, the next one is cut into blocks.
 class SingleStatement {
@@ -206,84 +114,6 @@ class SingleStatement {
   std::vector<Cut> cuts_;
   double cycles_ = 0;
 };
-
-/// What the next row reads that memory has to bring, by statement: asked for in equal shares by the statements that read this row of
-/// it once more. Without that, memory waits while a row is worked on.
-std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
-                                                            std::span<const StatementPlan> plans) {
-  std::vector<std::vector<StatementEmitter::Ahead>> result(plans.size());
-  auto& pool = kernel.pool;
-  size_t row = kernel.shared;
-  while (row > 0 && plans[0].statement.vars[row - 1].extent == 1) --row;
-  if (row == 0) return result;
-  --row;
-  for (loop::BufferId buffer = 0; buffer < kernel.buffers.size(); ++buffer) {
-    const auto& read = kernel.buffers[buffer];
-    if (is_kept(target, read)) continue;
-    std::vector<std::pair<size_t, StatementEmitter::Ahead>> asking;
-    size_t readers = 0;
-    for (size_t k = 0; k < plans.size(); ++k) {
-      const auto& statement = plans[k].statement;
-      const auto load = std::ranges::find_if(statement.ops, [&](const loop::BodyOp& op) {
-        return op.code == FE_OP_LOAD && op.buffer == buffer;
-      });
-      if (load == statement.ops.end() || ++readers == 1 || !plans[k].vector || is_empty(statement)) continue;
-      const auto address = element_address(pool, read, load->index);
-      const auto step = pool.coefficient(address, statement.vars[row].symbol);
-      const auto& vector = statement.vars[*plans[k].vector];
-      constexpr int64_t least_row = 1024;
-      const int64_t bytes = vector.extent * KernelContext::storage_bytes(read.dtype);
-      if (pool.coefficient(address, vector.symbol) != 1 || !step || *step == 0 || bytes < least_row ||
-          bytes > target.l2_bytes / 4 || !is_known_at_vectors(pool, plans[k], address))
-        continue;
-      asking.push_back({k, {buffer, address, *step}});
-    }
-    for (size_t share = 0; share < asking.size(); ++share) {
-      auto& [statement, ahead] = asking[share];
-      ahead.share = static_cast<int64_t>(share);
-      ahead.shares = static_cast<int64_t>(asking.size());
-      result[statement].push_back(ahead);
-    }
-  }
-  return result;
-}
-
-/// Statements one after the other inside the points of the shared variables.
-void emit_rows(KernelContext& context, const Target& target, EmitResult& result) {
-  auto& kernel = context.kernel;
-  const auto& shared = kernel.statements[0].vars;
-  std::vector<StatementPlan> plans;
-  double cycles = 20;
-  bool apart = true;
-  for (const auto& statement : kernel.statements) {
-    for (size_t k = 0; k < kernel.shared; ++k)
-      apart = apart && (statement.vars[k].extent == 1 || independent(kernel.pool, statement, k));
-    plans.push_back(plan_statement(target, kernel, statement, kernel.shared));
-    cycles += points_of(plans.back()) * plans.back().cycles;
-  }
-  int64_t rows = 1;
-  for (size_t k = 0; k < kernel.shared; ++k) rows *= shared[k].extent;
-  result.tasks = apart ? rows : std::min<int64_t>(rows, 1);
-  result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_share / cycles));
-  if (rows == 0) return;
-  auto* from = apart ? context.begin : context.i64(0);
-  auto* to = apart ? context.end : context.i64(rows);
-  const auto ahead = next_rows(target, kernel, plans);
-  with_streams(context, plans, [&](bool streams) {
-    context.loop(from, to, 1, "row", [&](llvm::Value* row) {
-      const auto coordinates = context.coordinates({shared.data(), kernel.shared}, row);
-      for (size_t number = 0; number < plans.size(); ++number) {
-        const auto& plan = plans[number];
-        if (is_empty(plan.statement)) continue;
-        Point point;
-        for (size_t k = 0; k < kernel.shared; ++k) point.set(plan.statement.vars[k].symbol, coordinates[k]);
-        StatementEmitter statement(context, plan, streams);
-        statement.ask_ahead(ahead[number]);
-        statement.emit(point, 0, {});
-      }
-    });
-  });
-}
 
 }  // namespace
 

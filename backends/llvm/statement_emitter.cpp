@@ -94,6 +94,7 @@ void StatementEmitter::walk_vector(const Point& point, const Range& range, const
   };
   const auto vectors = [&](const std::vector<Point>& points) {
     prefetch(points[0], static_cast<unsigned>(points.size()));
+    if (beside_) beside_(points);
     body(points);
   };
   auto* from = range.from;
@@ -119,7 +120,9 @@ void StatementEmitter::walk_vector(const Point& point, const Range& range, const
       builder.CreateBr(tail);
       builder.SetInsertPoint(tail);
     }
-    body(points_at(full_end, 1, context_.lane_mask(left, plan_.lanes)));
+    const auto points = points_at(full_end, 1, context_.lane_mask(left, plan_.lanes));
+    if (beside_) beside_(points);
+    body(points);
   });
 }
 
@@ -144,7 +147,7 @@ void StatementEmitter::prefetch(Point point, unsigned vectors) {
     const int64_t bytes = int64_t{vectors} * plan_.lanes * KernelContext::storage_bytes(dtype) / ahead.shares;
     for (int64_t byte = 0; byte < bytes; byte += line)
       context_.prefetch(builder.CreateConstGEP1_64(builder.getInt8Ty(), first, static_cast<uint64_t>(byte)),
-                        false, KernelContext::Level::second);
+                        false, ahead.level);
   }
 }
 

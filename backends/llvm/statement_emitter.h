@@ -26,15 +26,20 @@ class StatementEmitter {
     index::Expr address;
     int64_t distance;
     int64_t share = 0, shares = 1;
+    KernelContext::Level level = KernelContext::Level::second;
   };
   void ask_ahead(std::vector<Ahead> reads) { ahead_ = std::move(reads); }
 
+  using Lanes = std::function<void(const std::vector<Point>&)>;  // the points of `unroll` vectors
+  /// What else is emitted at the vectors here, before them.
+  void beside(Lanes other) { beside_ = std::move(other); }
+
   /// `skip` variables of plan.outer have values in `point` already.
   void emit(Point point, size_t skip, std::vector<Range> ranges);
+  /// At vectors whose points have values of all variables but those of reductions.
+  void at(const std::vector<Point>& points);
 
  private:
-  using Lanes = std::function<void(const std::vector<Point>&)>;  // the points of `unroll` vectors
-
   void walk_outer(const Point& point, size_t level);
   void walk_vector(const Point& point, const Range& range, const Lanes& body, unsigned unroll);
   void prefetch(Point point, unsigned vectors);
@@ -56,7 +61,6 @@ class StatementEmitter {
   void take_rows(const Point& point, size_t level, const Range& strip);
   llvm::Value* strip_state(size_t number, const Point& point, const Range& strip);
 
-  void at(const std::vector<Point>& points);
   void each_apart(size_t count, const std::function<void(size_t)>& body);
   void reduce(const std::vector<Point>& points);
   void reduce_along_vector(const Point& point);
@@ -70,6 +74,7 @@ class StatementEmitter {
   BodyEmitter body_;
   std::vector<Range> ranges_;
   std::vector<Ahead> ahead_;
+  Lanes beside_;
   std::vector<Tile> tiles_;
   std::vector<ReductionState> strip_;       // by reduction: of the vector at hand
   std::vector<llvm::Value*> strip_memory_;  // by reduction: of all vectors of a strip

@@ -438,4 +438,17 @@ bool independent(index::Pool& pool, const loop::Statement& statement, size_t var
   return !ordered || stores_apart(pool, statement, var);
 }
 
+double points_of(const StatementPlan& plan) {
+  double points = 1;
+  for (size_t k = plan.fixed; k < plan.statement.vars.size(); ++k)
+    if (plan.statement.vars[k].kind != VarKind::reduction)
+      points *= static_cast<double>(plan.statement.vars[k].extent);
+  return points;
+}
+
+bool is_empty(const loop::Statement& statement) {
+  return std::any_of(statement.vars.begin(), statement.vars.end(),
+                     [](const loop::Var& var) { return var.extent == 0 && var.kind != VarKind::reduction; });
+}
+
 }  // namespace ferrite::emitter

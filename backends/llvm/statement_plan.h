@@ -38,6 +38,15 @@ struct StatementPlan {
 StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const loop::Statement& statement,
                              size_t fixed);
 
+/// Points of the parallel variables beyond the fixed ones.
+double points_of(const StatementPlan& plan);
+
+/// Whether a statement has no points, and does nothing. A reduction over nothing has a result still.
+bool is_empty(const loop::Statement& statement);
+
+/// A worker's share should outlast the waking of the worker.
+inline constexpr double cycles_of_share = 8000;
+
 /// Rows that a strip takes in at a time.
 inline constexpr int64_t rows_of_strip = 8;
 

@@ -47,7 +47,7 @@ std::vector<std::string> with_caches(const std::string& caches) {
 
 TEST(Map, TilesOfTurnedReads) {
   for (auto dtype : {f32, f64, bf16, f16, i8, boolean})
-    for (auto [m, n] : {std::pair<int64_t, int64_t>(16, 16), {17, 200}, {200, 17}, {130, 70}, {64, 260}}) {
+    for (auto [m, n] : {std::pair<int64_t, int64_t>(16, 16), {17, 200}, {200, 17}, {130, 70}, {200, 260}}) {
       SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", m, "x", n));
       Builder b;
       auto x = b.input(dtype, {2, n, m}), y = b.input(dtype, {n, m}), z = b.input(dtype, {2, m, n}),
@@ -141,6 +141,70 @@ TEST(Rows, NextRowIsAskedFor) {
             std::string::npos);
   EXPECT_EQ(compile(softmax(6, 1000, f32).kernel, this_machine()).text.find("llvm.prefetch"),
             std::string::npos);
+}
+
+bool is_a_row_late(const Builder& built, const std::string& description) {
+  return compile(built.kernel, description).text.find("row.late:") != std::string::npos;
+}
+
+/// Results that go past the caches are written beside the next row.
+TEST(Rows, ResultsARowLate) {
+  const auto descriptions = with_caches("last=1 l2=8192");
+  for (int64_t n : {256, 1008, 1024}) {
+    SCOPED_TRACE(n);
+    for (auto dtype : {f32, bf16, f64}) {
+      check(softmax(7, n, dtype), {.tolerance = 1e-5, .descriptions = descriptions});
+      EXPECT_TRUE(is_a_row_late(softmax(7, n, dtype), descriptions[0])) << name_of(dtype);
+    }
+    check(layer_norm(3, 4, n), {.tolerance = 1e-4, .descriptions = descriptions});
+    EXPECT_TRUE(is_a_row_late(layer_norm(3, 4, n), descriptions[0]));
+    EXPECT_FALSE(is_a_row_late(layer_norm(3, 4, n), this_machine()));
+    if (HasFatalFailure()) return;
+  }
+  check(softmax(1, 1024, f32), {.tolerance = 1e-5, .descriptions = descriptions});
+}
+
+/// What a row leaves is not there any more when the next one has overwritten it before the vector that reads it.
+TEST(Rows, ResultsOfTheSameRow) {
+  const auto descriptions = with_caches("last=1");
+  enum class Row { by_first, reversed, in_output, once };
+  for (const auto how : {Row::by_first, Row::reversed, Row::in_output, Row::once}) {
+    SCOPED_TRACE(static_cast<int>(how));
+    constexpr int64_t rows = 6, n = 512;
+    Builder b;
+    auto x = b.input(f32, {rows, n}), out = b.output(f32, {rows, n});
+    auto sum = b.buffer(f32, FE_BUFFER_LOCAL, {rows}, {0}),
+         most = b.buffer(f32, FE_BUFFER_LOCAL, {rows}, {0});
+    auto row =
+        how == Row::in_output ? b.output(f32, {rows, n}) : b.buffer(f32, FE_BUFFER_LOCAL, {rows, n}, {0, 1});
+    b.kernel.shared = 1;
+    const auto keep = [&](auto& v, auto element) {
+      auto& pool = b.kernel.pool;
+      const index::Term back[] = {{v[1], -1}};
+      const auto at = how == Row::reversed ? pool.linear(n - 1, back)
+                      : how == Row::once   ? pool.constant(0)
+                                           : v[1];
+      b.store(row, {v[0], at}, b.prim(Prim::neg_, element));
+    };
+    auto v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
+    auto element = b.load(x, {v[0], v[1]});
+    if (how == Row::by_first) keep(v, element);
+    b.store(most, {v[0]}, b.reduce(FE_REDUCE_MAX, element));
+    v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
+    element = b.load(x, {v[0], v[1]});
+    if (how == Row::reversed || how == Row::in_output) keep(v, element);
+    auto total = b.reduce(FE_REDUCE_SUM, element);
+    if (how == Row::once) keep(v, total);
+    b.store(sum, {v[0]}, b.prim(Prim::add_, total, b.load(most, {v[0]})));
+    v = b.begin(FE_STATEMENT_MAP, {rows, n});
+    b.store(out, {v[0], v[1]},
+            b.prim(Prim::mul_, b.load(row, {v[0], how == Row::once ? b.kernel.pool.constant(0) : v[1]}),
+                   b.load(sum, {v[0]})));
+    check(b, {.tolerance = 1e-4, .descriptions = descriptions});
+    EXPECT_FALSE(is_a_row_late(b, descriptions[0]));
+    EXPECT_NE(compile(b.kernel, descriptions[0]).text.find("!nontemporal"), std::string::npos);
+    if (HasFatalFailure()) return;
+  }
 }
 
 // ---- rows that are computed again

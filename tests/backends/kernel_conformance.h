@@ -425,37 +425,36 @@ TEST(Rows, Softmax) {
     }
 }
 
+Builder layer_norm(int64_t batch, int64_t rows, int64_t n) {
+  Builder b;
+  auto x = b.input(f32, {batch, rows, n}), scale = b.input(f32, {n}), shift = b.input(f32, {n}),
+       out = b.output(f32, {batch, rows, n});
+  auto mean = b.buffer(f32, FE_BUFFER_LOCAL, {batch, rows}, {0, 0}),
+       deviation = b.buffer(f32, FE_BUFFER_LOCAL, {batch, rows}, {0, 0});
+  b.kernel.shared = 2;
+  auto v = b.begin(FE_STATEMENT_REDUCE, {batch, rows}, {n});
+  auto count = [&] { return b.constant(f32, static_cast<double>(n)); };
+  b.store(mean, {v[0], v[1]},
+          b.prim(Prim::div_, b.reduce(FE_REDUCE_SUM, b.load(x, {v[0], v[1], v[2]})), count()));
+  v = b.begin(FE_STATEMENT_REDUCE, {batch, rows}, {n});
+  auto centred = b.prim(Prim::sub_, b.load(x, {v[0], v[1], v[2]}), b.load(mean, {v[0], v[1]}));
+  auto variance = b.prim(Prim::div_, b.reduce(FE_REDUCE_SUM, b.prim(Prim::mul_, centred, centred)), count());
+  b.store(deviation, {v[0], v[1]}, b.prim(Prim::sqrt_, b.prim(Prim::add_, variance, b.constant(f32, 1e-5))));
+  v = b.begin(FE_STATEMENT_MAP, {batch, rows, n});
+  auto value =
+      b.prim(Prim::div_, b.prim(Prim::sub_, b.load(x, {v[0], v[1], v[2]}), b.load(mean, {v[0], v[1]})),
+             b.load(deviation, {v[0], v[1]}));
+  b.store(out, {v[0], v[1], v[2]},
+          b.prim(Prim::add_, b.prim(Prim::mul_, value, b.load(scale, {v[2]})), b.load(shift, {v[2]})));
+  return b;
+}
+
 TEST(Rows, LayerNorm) {
   for (int64_t n : {1, 17, 64, 384}) {
-    Builder b;
-    const int64_t batch = 3, rows = 4;
-    auto x = b.input(f32, {batch, rows, n}), scale = b.input(f32, {n}), shift = b.input(f32, {n}),
-         out = b.output(f32, {batch, rows, n});
-    auto mean = b.buffer(f32, FE_BUFFER_LOCAL, {batch, rows}, {0, 0}),
-         deviation = b.buffer(f32, FE_BUFFER_LOCAL, {batch, rows}, {0, 0});
-    b.kernel.shared = 2;
-    auto v = b.begin(FE_STATEMENT_REDUCE, {batch, rows}, {n});
-    auto count = [&] { return b.constant(f32, static_cast<double>(n)); };
-    b.store(mean, {v[0], v[1]},
-            b.prim(Prim::div_, b.reduce(FE_REDUCE_SUM, b.load(x, {v[0], v[1], v[2]})), count()));
-    v = b.begin(FE_STATEMENT_REDUCE, {batch, rows}, {n});
-    auto centred = b.prim(Prim::sub_, b.load(x, {v[0], v[1], v[2]}), b.load(mean, {v[0], v[1]}));
-    auto variance =
-        b.prim(Prim::div_, b.reduce(FE_REDUCE_SUM, b.prim(Prim::mul_, centred, centred)), count());
-    b.store(deviation, {v[0], v[1]},
-            b.prim(Prim::sqrt_, b.prim(Prim::add_, variance, b.constant(f32, 1e-5))));
-    v = b.begin(FE_STATEMENT_MAP, {batch, rows, n});
-    auto value =
-        b.prim(Prim::div_, b.prim(Prim::sub_, b.load(x, {v[0], v[1], v[2]}), b.load(mean, {v[0], v[1]})),
-               b.load(deviation, {v[0], v[1]}));
-    b.store(out, {v[0], v[1], v[2]},
-            b.prim(Prim::add_, b.prim(Prim::mul_, value, b.load(scale, {v[2]})), b.load(shift, {v[2]})));
-    check(b, {.tolerance = 1e-4});
+    check(layer_norm(3, 4, n), {.tolerance = 1e-4});
     if (HasFatalFailure()) return;
   }
 }
-
-// ---- scatter and serial
 
 TEST(Scatter, Modes) {
   for (auto mode : {FE_STORE_SET, FE_STORE_ADD, FE_STORE_MUL, FE_STORE_MAX, FE_STORE_MIN})

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "statement_memory.h"
+
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace ferrite::emitter {
+
+using loop::VarKind;
+
+namespace {
+
+/// Whether an address depends on no variable but those that have values where the vectors are walked: what a parallel vector variable
+/// has inside of its loop are the reduction variables, or `inside`.
+bool is_known_at_vectors(index::Pool& pool, const StatementPlan& plan, index::Expr address) {
+  const auto& statement = plan.statement;
+  const auto known = [&](size_t var) {
+    return var < plan.fixed || var == plan.vector || (var == plan.inside && !plan.turned.empty()) ||
+           std::ranges::find(plan.outer, var) != plan.outer.end() ||
+           (!plan.vector_is_parallel() && statement.vars[var].kind == VarKind::reduction);
+  };
+  for (size_t k = 0; k < statement.vars.size(); ++k)
+    if (!known(k) && pool.depends_on(address, statement.vars[k].symbol)) return false;
+  return std::ranges::none_of(statement.ops, [&](const loop::BodyOp& op) {
+    return op.code == FE_OP_INDIRECT && pool.depends_on(address, op.symbol);
+  });
+}
+
+/// What caches may hold until it is read: no more is asked for ahead.
+bool is_kept(const Target& target, const loop::Buffer& read) {
+  return read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
+}
+
+}  // namespace
+
+void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
+                  const std::function<void(bool streams)>& emit) {
+  auto& builder = context.builder;
+  llvm::Value* places = nullptr;
+  uint64_t vector = 1;
+  for (const auto& plan : plans)
+    for (size_t k = 0; k < plan.streams.size(); ++k) {
+      if (!plan.streams[k]) continue;
+      const auto buffer = plan.statement.stores[k].buffer;
+      auto* place = builder.CreatePtrToInt(context.base(buffer), builder.getInt64Ty());
+      places = places ? builder.CreateOr(places, place) : place;
+      vector = std::max(
+          vector, uint64_t{plan.lanes} * KernelContext::storage_bytes(context.kernel.buffers[buffer].dtype));
+    }
+  if (!places) return emit(false);
+  auto* rest = builder.CreateAnd(places, builder.getInt64(vector - 1));
+  auto* aligned = builder.CreateICmpEQ(rest, builder.getInt64(0));
+  context.when(aligned, "streams", [&] {
+    emit(true);
+    // Whoever waits for the tasks sees these stores, which other stores overtake.
+    builder.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, llvm::ArrayRef<llvm::Value*>());
+  });
+  context.when(builder.CreateNot(aligned), "plain", [&] { emit(false); });
+}
+
+std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kernel& kernel,
+                                                const StatementPlan& plan) {
+  constexpr int64_t page = 4096;
+  std::vector<StatementEmitter::Ahead> result;
+  if (!plan.vector_is_parallel() || (plan.inside && plan.turned.empty()) || plan.strip > 0) return result;
+  auto& pool = kernel.pool;
+  const auto& vector = plan.statement.vars[*plan.vector];
+  for (loop::OpId k = 0; k < plan.statement.ops.size(); ++k) {
+    const auto& op = plan.statement.ops[k];
+    if (op.code != FE_OP_LOAD || is_kept(target, kernel.buffers[op.buffer]) ||
+        std::ranges::find(plan.turned, k) != plan.turned.end())
+      continue;
+    const auto address = element_address(pool, kernel.buffers[op.buffer], op.index);
+    const int64_t bytes = KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype);
+    const bool is_new = std::ranges::none_of(
+        result, [&](const auto& ahead) { return ahead.buffer == op.buffer && ahead.address == address; });
+    if (!is_new || vector.extent * bytes < page || pool.coefficient(address, vector.symbol) != 1 ||
+        !is_known_at_vectors(pool, plan, address))
+      continue;
+    // A tile goes on with the next line.
+    const auto line = plan.inside ? pool.coefficient(address, plan.statement.vars[*plan.inside].symbol)
+                                  : std::optional(page / bytes);
+    if (line) result.push_back({op.buffer, address, *line});
+  }
+  return result;
+}
+
+std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
+                                                            std::span<const StatementPlan> plans) {
+  std::vector<std::vector<StatementEmitter::Ahead>> result(plans.size());
+  auto& pool = kernel.pool;
+  size_t row = kernel.shared;
+  while (row > 0 && plans[0].statement.vars[row - 1].extent == 1) --row;
+  if (row == 0) return result;
+  --row;
+  for (loop::BufferId buffer = 0; buffer < kernel.buffers.size(); ++buffer) {
+    const auto& read = kernel.buffers[buffer];
+    if (is_kept(target, read)) continue;
+    std::vector<std::pair<size_t, StatementEmitter::Ahead>> asking;
+    size_t readers = 0;
+    for (size_t k = 0; k < plans.size(); ++k) {
+      const auto& statement = plans[k].statement;
+      const auto load = std::ranges::find_if(statement.ops, [&](const loop::BodyOp& op) {
+        return op.code == FE_OP_LOAD && op.buffer == buffer;
+      });
+      if (load == statement.ops.end() || ++readers == 1 || !plans[k].vector || is_empty(statement)) continue;
+      const auto address = element_address(pool, read, load->index);
+      const auto step = pool.coefficient(address, statement.vars[row].symbol);
+      const auto& vector = statement.vars[*plans[k].vector];
+      constexpr int64_t least_row = 1024;
+      const int64_t bytes = vector.extent * KernelContext::storage_bytes(read.dtype);
+      if (pool.coefficient(address, vector.symbol) != 1 || !step || *step == 0 || bytes < least_row ||
+          bytes > target.l2_bytes / 4 || !is_known_at_vectors(pool, plans[k], address))
+        continue;
+      asking.push_back({k, {buffer, address, *step}});
+    }
+    for (size_t share = 0; share < asking.size(); ++share) {
+      auto& [statement, ahead] = asking[share];
+      ahead.share = static_cast<int64_t>(share);
+      ahead.shares = static_cast<int64_t>(asking.size());
+      result[statement].push_back(ahead);
+    }
+  }
+  return result;
+}
+
+}  // namespace ferrite::emitter
