@@ -90,10 +90,13 @@ void Pool::work(int64_t worker, Bed& bed) {
 }
 
 void Pool::drain(int64_t worker) {
-  while (true) {
-    int64_t begin = job_.next.fetch_add(job_.chunk);
-    if (begin >= job_.count) return;
-    job_.fn(job_.context, begin, std::min(begin + job_.chunk, job_.count), worker);
+  int64_t begin = job_.next.load();
+  while (begin < job_.count) {
+    const int64_t left = job_.count - begin;
+    const int64_t end = begin + std::min(left, std::max(job_.least, left / job_.shares));
+    if (!job_.next.compare_exchange_weak(begin, end)) continue;
+    job_.fn(job_.context, begin, end, worker);
+    begin = job_.next.load();
   }
 }
 
@@ -110,8 +113,11 @@ void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* conte
   job_.context = context;
   job_.fn = fn;
   job_.count = count;
-  // A few chunks for each worker even out what they cost, and other load on the machine.
-  job_.chunk = std::max(grain, (count + wanted * 4 - 1) / (wanted * 4));
+  // Half of a fair share of what is left, so that the last ranges are short: they even out what ranges cost, and other load on the
+  // machine. Polychronopoulos and Kuck, "Guided self-scheduling" (1987), with the half of Hummel et al., "Factoring" (1992).
+  constexpr int64_t most_ranges = 32;  // of a worker, about
+  job_.shares = 2 * wanted;
+  job_.least = std::max(grain, count / (wanted * most_ranges));
   job_.limit.store(wanted);
   job_.next.store(0);
   {

@@ -38,7 +38,8 @@ class Pool {
     void* context = nullptr;
     Function fn = nullptr;
     int64_t count = 0;
-    int64_t chunk = 1;
+    int64_t shares = 1;  ///< a range is one of so many of what is left
+    int64_t least = 1;   ///< items of a range
     std::atomic<int64_t> limit{0};
     std::atomic<int64_t> next{0};
     std::atomic<int64_t> active{0};
