@@ -20,6 +20,7 @@
 #include "core/run/build.h"
 #include "core/run/pool.h"
 #include "core/schedule/cut_loops.h"
+#include "core/schedule/depth_last.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/memory.h"
 #include "core/schedule/padding.h"
@@ -339,9 +340,13 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     FE_CHECK(loop::verify(*c.program));
     show("loops", "inline", c);
   }
-  // What convolutions touch is stored in the order that the target wants, over the whole program.
+  // What convolutions touch is stored in the order that the target wants, over the whole program, what a product reads in that of its
+  // sum.
   if (enters("layout")) {
-    if (does(Feature::layout)) schedule::choose_layouts(*c.program, target, ledger);
+    if (does(Feature::layout)) {
+      schedule::choose_layouts(*c.program, target, ledger);
+      schedule::keep_depth_together(*c.program, ledger);
+    }
     FE_CHECK(loop::verify(*c.program));
     show("loops", "layout", c);
   }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/schedule/depth_last.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace ferrite::core::schedule {
+namespace {
+
+class DepthLast {
+ public:
+  DepthLast(LoopProgram& program, Ledger& ledger) : program_(program), ledger_(ledger) { find_users(); }
+
+  void run() {
+    for (uint32_t s = 0; s < program_.statements.size(); ++s) {
+      const auto& statement = program_.statements[s];
+      if (statement.kind != FE_STATEMENT_CONTRACT || statement.contract_kind == FE_CONTRACT_CONV) continue;
+      for (const auto factor : {statement.contract_a, statement.contract_b})
+        if (auto order = wanted(statement, statement.ops[factor])) {
+          move(statement.ops[factor].buffer, *order, statement);
+        }
+    }
+  }
+
+ private:
+  struct Users {
+    size_t loads = 0, stores = 0;
+    uint32_t writer = 0;
+  };
+
+  void find_users() {
+    users_.resize(program_.buffers.size());
+    for (uint32_t s = 0; s < program_.statements.size(); ++s) {
+      const auto& statement = program_.statements[s];
+      for (const auto& op : statement.ops)
+        if (op.code == FE_OP_LOAD) ++users_[program_.storage(op.buffer)].loads;
+      for (const auto& store : statement.stores) {
+        auto& users = users_[program_.storage(store.buffer)];
+        ++users.stores;
+        users.writer = s;
+      }
+    }
+  }
+
+  bool is_free(BufferId b) const {
+    const auto& buffer = program_.buffers[b];
+    if (buffer.base != none || buffer.role != Role::temporary || buffer.channels_last ||
+        users_[b].loads != 1 || users_[b].stores != 1)
+      return false;
+    for (BufferId output : program_.outputs)
+      if (program_.storage(output) == b) return false;
+    for (const auto& statement : program_.statements)
+      for (const auto* list : {&statement.call.reads, &statement.call.writes})
+        for (BufferId called : *list)
+          if (program_.storage(called) == b) return false;
+    for (const auto& other : program_.buffers)
+      if (other.base == b) return false;
+    return true;
+  }
+
+  /// The order of dims that keeps those together which the sum goes over; none where they are, or cannot be.
+  std::optional<std::vector<size_t>> wanted(const Statement& statement, const loop::BodyOp& load) const {
+    if (load.code != FE_OP_LOAD || load.buffer != program_.storage(load.buffer) || !is_free(load.buffer))
+      return std::nullopt;
+    std::vector<size_t> order, depth;
+    for (size_t d = 0; d < load.index.size(); ++d) {
+      bool summed = false, kept = false;
+      for (const auto& var : statement.vars)
+        if (program_.pool.depends_on(load.index[d], var.symbol))
+          (var.kind == VarKind::reduction ? summed : kept) = true;
+      if (summed && kept) return std::nullopt;
+      (summed ? depth : order).push_back(d);
+    }
+    const bool writer_keeps_runs = !depth.empty() && depth.back() + 1 == load.index.size();
+    order.insert(order.end(), depth.begin(), depth.end());
+    if (!writer_keeps_runs || std::ranges::is_sorted(order)) return std::nullopt;
+    return order;
+  }
+
+  template <class T>
+  static void permute(std::vector<T>& list, const std::vector<size_t>& order) {
+    std::vector<T> moved;
+    for (size_t d : order) moved.push_back(list[d]);
+    list = std::move(moved);
+  }
+
+  void move(BufferId b, const std::vector<size_t>& order, const loop::ProgramStatement& reader) {
+    auto& buffer = program_.buffers[b];
+    ledger_.add({"layout",
+                 origin_names(program_.statements[users_[b].writer]),
+                 fmt::format("{}x{}", name_of(buffer.dtype), fmt::join(buffer.dims, "x")),
+                 "depth last",
+                 {},
+                 fmt::format("dims are stored in the order {}, as {} sums over the last ones",
+                             fmt::join(order, ", "), origin_names(reader)),
+                 static_cast<double>(buffer.bytes())});
+    permute(buffer.dims, order);
+    buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
+    for (auto& statement : program_.statements) {
+      for (auto& op : statement.ops)
+        if (op.code == FE_OP_LOAD && op.buffer == b) permute(op.index, order);
+      for (auto& store : statement.stores)
+        if (store.buffer == b) permute(store.index, order);
+    }
+  }
+
+  LoopProgram& program_;
+  Ledger& ledger_;
+  std::vector<Users> users_;  ///< by storage
+};
+
+}  // namespace
+
+void keep_depth_together(LoopProgram& program, Ledger& ledger) { DepthLast(program, ledger).run(); }
+
+}  // namespace ferrite::core::schedule
