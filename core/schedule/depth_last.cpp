@@ -29,37 +29,39 @@ class DepthLast {
  private:
   struct Users {
     size_t loads = 0, stores = 0;
-    uint32_t writer = 0;
+    uint32_t reader = 0, writer = 0;
+    bool fixed = false;  ///< somebody counts on its order
   };
 
   void find_users() {
     users_.resize(program_.buffers.size());
+    const auto fix = [&](BufferId b) { users_[program_.storage(b)].fixed = true; };
     for (uint32_t s = 0; s < program_.statements.size(); ++s) {
       const auto& statement = program_.statements[s];
       for (const auto& op : statement.ops)
-        if (op.code == FE_OP_LOAD) ++users_[program_.storage(op.buffer)].loads;
+        if (op.code == FE_OP_LOAD) {
+          auto& users = users_[program_.storage(op.buffer)];
+          ++users.loads;
+          users.reader = s;
+        }
       for (const auto& store : statement.stores) {
         auto& users = users_[program_.storage(store.buffer)];
         ++users.stores;
         users.writer = s;
       }
+      for (const auto* list : {&statement.call.reads, &statement.call.writes})
+        std::ranges::for_each(*list, fix);
+    }
+    std::ranges::for_each(program_.outputs, fix);
+    for (BufferId b = 0; b < program_.buffers.size(); ++b) {
+      const auto& buffer = program_.buffers[b];
+      if (buffer.base != none || buffer.role != Role::temporary || buffer.channels_last) fix(b);
     }
   }
 
   bool is_free(BufferId b) const {
-    const auto& buffer = program_.buffers[b];
-    if (buffer.base != none || buffer.role != Role::temporary || buffer.channels_last ||
-        users_[b].loads != 1 || users_[b].stores != 1)
-      return false;
-    for (BufferId output : program_.outputs)
-      if (program_.storage(output) == b) return false;
-    for (const auto& statement : program_.statements)
-      for (const auto* list : {&statement.call.reads, &statement.call.writes})
-        for (BufferId called : *list)
-          if (program_.storage(called) == b) return false;
-    for (const auto& other : program_.buffers)
-      if (other.base == b) return false;
-    return true;
+    const auto& users = users_[b];
+    return !users.fixed && users.loads == 1 && users.stores == 1 && users.reader != users.writer;
   }
 
   /// The order of dims that keeps those together which the sum goes over; none where they are, or cannot be.
@@ -100,10 +102,10 @@ class DepthLast {
                  static_cast<double>(buffer.bytes())});
     permute(buffer.dims, order);
     buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
-    for (auto& statement : program_.statements) {
-      for (auto& op : statement.ops)
+    for (const uint32_t s : {users_[b].reader, users_[b].writer}) {
+      for (auto& op : program_.statements[s].ops)
         if (op.code == FE_OP_LOAD && op.buffer == b) permute(op.index, order);
-      for (auto& store : statement.stores)
+      for (auto& store : program_.statements[s].stores)
         if (store.buffer == b) permute(store.index, order);
     }
   }
