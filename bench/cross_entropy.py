@@ -23,6 +23,10 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "bench")]
+
+import figures  # noqa: E402
+
 TOLERANCE = 1e-4  # of the largest element
 
 GRAPH = """ferrite graph 0
@@ -137,7 +141,7 @@ def main() -> int:
     parser.add_argument("--columns", type=int, default=50257)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--output", type=Path, help="where the figures go as JSON")
+    parser.add_argument("--output", type=Path, default=ROOT / "bench/results/cross_entropy.json")
     options = parser.parse_args()
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory(prefix="ferrite-cross-entropy-") as scratch:
@@ -165,13 +169,13 @@ def main() -> int:
             other = peer.ask("run")
             rounds.append({"ferrite_ms": seen["median_ms"], "ferrite_peak_mb": peak, "kernels": seen["kernels"],
                            "torch_ms": other["ms"], "torch_peak_mb": other["peak_mb"]})  # fmt: skip
-    figures = {key: statistics.median(entry[key] for entry in rounds) for key in rounds[0]}
+    measured = {key: statistics.median(entry[key] for entry in rounds) for key in rounds[0]}
     print(f"{'':<24}{'ms':>10}{'peak MB':>10}")
-    print(f"{'ferrite':<24}{figures['ferrite_ms']:>10.0f}{figures['ferrite_peak_mb']:>10.0f}")
-    print(f"{'torch.compile ' + peer.version:<24}{figures['torch_ms']:>10.0f}{figures['torch_peak_mb']:>10.0f}")
-    if options.output:
-        sizes = {key: getattr(options, key) for key in ("tokens", "width", "columns", "threads")}
-        options.output.write_text(json.dumps({**sizes, "torch": peer.version, **figures}, indent=1) + "\n")
+    print(f"{'ferrite':<24}{measured['ferrite_ms']:>10.0f}{measured['ferrite_peak_mb']:>10.0f}")
+    print(f"{'torch.compile ' + peer.version:<24}{measured['torch_ms']:>10.0f}{measured['torch_peak_mb']:>10.0f}")
+    sizes = {key: getattr(options, key) for key in ("tokens", "width", "columns", "threads")}
+    report = {**figures.origin("bench/cross_entropy.py"), **sizes, "rounds": options.rounds, "torch": peer.version, **measured}
+    options.output.write_text(json.dumps(report, indent=2) + "\n")
     return 0
 
 

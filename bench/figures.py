@@ -6,9 +6,13 @@ engine that a row is not for is not in it. Ratios are peer / Ferrite: above 1, F
 """
 
 import math
+import os
 import platform
 import re
+import shlex
 import statistics
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -137,6 +141,14 @@ def replace_between(text: str, begin: str, end: str, inner: str) -> str:
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise ValueError(f"expected '{begin}' and then '{end}', once each")
     return text[: text.index(begin) + len(begin)] + f"\n{inner}" + text[text.index(end) :]
+
+
+def origin(script: str) -> dict:
+    """What every file of results begins with: the command, the commit ("-dirty" where files differ from it) and the machine."""
+    done = subprocess.run(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"], capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    return {"command": shlex.join([script, *sys.argv[1:]]), "commit": done.stdout.strip() or "unknown", "cpu": cpu_name(),
+            "cores": len(os.sched_getaffinity(0))}  # fmt: skip
 
 
 def cpu_name() -> str:

@@ -13,16 +13,14 @@ Needs libdnnl.so.2 and the models of bench/run. Writes bench/results/onednn.json
 import argparse
 import html
 import json
-import platform
 import re
-import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "bench/models")]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/models")]
 
 import rows as table  # noqa: E402
 
@@ -104,7 +102,7 @@ def is_onednn(launch: dict) -> bool:
     return launch["by"].startswith("onednn")
 
 
-def figures(row: table.Row, rounds: list[dict[str, list[dict]]]) -> dict:
+def compared(row: table.Row, rounds: list[dict[str, list[dict]]]) -> dict:
     """What is told of a row: times of a run, how many launches are oneDNN's, and how many of them were faster than without it."""
     best = {way: least([kernels[way] for kernels in rounds]) for way in WAYS}
     result = {"row": row.name, "ms": {way: round(sum(k["ms"] for k in kernels), 3) for way, kernels in best.items()}}
@@ -139,11 +137,9 @@ def main() -> int:
             continue
         with tempfile.TemporaryDirectory() as folder:
             rounds = [{way: measure(row, way, arguments.threads, Path(folder)) for way in WAYS} for _ in range(arguments.rounds)]
-        results.append(figures(row, rounds))
+        results.append(compared(row, rounds))
         print(json.dumps(results[-1]), flush=True)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    text = {"command": shlex.join(["bench/onednn.py", *sys.argv[1:]]), "commit": commit, "machine": platform.machine(),
-            "threads": arguments.threads, "rounds": arguments.rounds, "rows": results}  # fmt: skip
+    text = {**figures.origin("bench/onednn.py"), "threads": arguments.threads, "rounds": arguments.rounds, "rows": results}
     arguments.output.write_text(json.dumps(text, indent=2) + "\n")
     return 0 if results else 1
 

@@ -224,10 +224,7 @@ def main() -> int:
             if arguments.limit and exponent > arguments.limit:
                 print(f"{shape}: that is above {arguments.limit}")
                 status = 1
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    report = {"command": shlex.join(["bench/scale.py", *sys.argv[1:]]), "commit": commit.stdout.strip(),
-              "processor": figures.cpu_name(), "cores": os.cpu_count(), "threads": arguments.threads,
-              "rounds": arguments.rounds, "graphs": results}  # fmt: skip
+    report = {**figures.origin("bench/scale.py"), "threads": arguments.threads, "rounds": arguments.rounds, "graphs": results}
     arguments.output.write_text(json.dumps(report, indent=2) + "\n")
     return status
 

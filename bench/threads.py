@@ -12,7 +12,6 @@ failed.
 import argparse
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -27,12 +26,10 @@ import figures  # noqa: E402
 import rows as table  # noqa: E402
 
 
-def cpu() -> dict:
-    """The processor's name, and which of its matrix units the system shows."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    value = lambda key: next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")  # noqa: E731
-    amx = [flag for flag in value("flags").split() if flag.startswith("amx")]
-    return {"cpu": figures.plain_cpu(value("model name")), "cores": len(os.sched_getaffinity(0)), "amx": amx}
+def matrix_units() -> list[str]:
+    """Which of the processor's the system shows."""
+    flags = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), "")
+    return [flag for flag in flags.split() if flag.startswith("amx")]
 
 
 def make(row: table.Row, engine: str, arguments: argparse.Namespace, threads: int, early: dict):
@@ -89,7 +86,7 @@ def main() -> int:
         subprocess.run([sys.executable, str(ROOT / "bench/models/export.py"), *missing], check=True)
 
     every = sorted(os.sched_getaffinity(0))
-    report = {"command": shlex.join(["bench/threads.py", *sys.argv[1:]]), **cpu(), "rows": []}
+    report = {**figures.origin("bench/threads.py"), "amx": matrix_units(), "rows": []}
     counts = [int(count) for count in arguments.threads.split(",")]
     scratch = tempfile.TemporaryDirectory(prefix="ferrite-threads-", ignore_cleanup_errors=True)
     early = {}

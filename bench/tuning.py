@@ -15,7 +15,6 @@ import argparse
 import csv
 import json
 import os
-import shlex
 import statistics
 import subprocess
 import sys
@@ -131,11 +130,8 @@ def main() -> int:
     distances = [found["distance"] for found in results.values()]
     if distances:
         print(f"geometric mean of the distances: {figures.geometric_mean(distances):.3f}")
-    done = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True,
-                          check=False)  # fmt: skip
     report = {
-        "command": shlex.join(["bench/tuning.py", *sys.argv[1:]]),
-        "commit": done.stdout.strip() or "unknown",
+        **figures.origin("bench/tuning.py"),
         "threads": arguments.threads,
         "seconds": arguments.seconds,
         "rounds": arguments.rounds,

@@ -57,7 +57,7 @@ class WhoWins(unittest.TestCase):
         wherever = onednn.read_report(kernel(1.5, "onednn.matmul", "a") + kernel(0.4, "llvm", "b") + kernel(2.5, "onednn.conv.bias", "c, d")
                                       + kernel(1.0, "llvm", "e") + "</tbody>")  # fmt: skip
         ways = {"without": without, "by cost": wherever[:2], "wherever": wherever}
-        row = onednn.figures(SimpleNamespace(name="model"), [ways])
+        row = onednn.compared(SimpleNamespace(name="model"), [ways])
         self.assertEqual(row["faster"], {"product": {"onednn": 1, "of": 1}, "convolution": {"onednn": 0, "of": 1}})
         self.assertEqual(row["launches"], {"all": 3, "offered": 2, "chosen by cost": 1})
         self.assertEqual(row["ms"], {"without": 5.0, "by cost": 1.9, "wherever": 5.4})
