@@ -84,31 +84,43 @@ Result<void> check_pair(const std::vector<core::LedgerRecord>& records,
 }
 
 /// What was decided about two nodes, in either order: inlining, fusions, and the kernels that they ended in.
-Result<void> explain_pair(const std::vector<core::LedgerRecord>& records,
-                          const std::vector<std::string>& pair, bool fuse) {
+Result<std::vector<core::LedgerRecord>> records_of_pair(const std::vector<core::LedgerRecord>& records,
+                                                        const std::vector<std::string>& pair) {
   FE_CHECK(check_pair(records, pair));
   const auto &a = pair[0], &b = pair[1];
-  bool tried = false, together = false;
+  std::vector<core::LedgerRecord> tried, both, apart;
   for (const auto& record : records) {
-    if (record.kind != "fusion" && record.kind != "inline") continue;
     const auto &from = record.subject, &to = record.object;
-    if (!(names_node(from, a) && names_node(to, b)) && !(names_node(from, b) && names_node(to, a))) continue;
-    tried = true;
-    fmt::print("{}: {}\n", record.kind, line_of(record));
-  }
-  for (const auto& record : records)
-    if (record.kind == "kernel" && names_node(record.subject, a) && names_node(record.subject, b)) {
-      together = true;
-      fmt::print("kernel: one holds both: {}\n", line_of(record));
+    const bool of_a = names_node(from, a), of_b = names_node(from, b);
+    if (record.kind == "fusion" || record.kind == "inline") {
+      if ((of_a && names_node(to, b)) || (of_b && names_node(to, a))) tried.push_back(record);
+    } else if (record.kind == "kernel" && (of_a || of_b)) {
+      (of_a && of_b ? both : apart).push_back(record);
     }
-  if (together) return {};
-  if (!tried)
+  }
+  const auto& kernels = both.empty() ? apart : both;
+  tried.insert(tried.end(), kernels.begin(), kernels.end());
+  return tried;
+}
+
+Result<void> explain_pair(const std::vector<core::LedgerRecord>& records,
+                          const std::vector<std::string>& pair, bool fuse) {
+  FE_TRY(const auto found, records_of_pair(records, pair));
+  const auto &a = pair[0], &b = pair[1];
+  if (std::ranges::all_of(found, [&](const auto& record) {
+        return record.kind == "kernel" && !(names_node(record.subject, a) && names_node(record.subject, b));
+      }))
     fmt::print("no fusion of {} and {} was considered: {}\n", a, b,
                fuse ? "neither reads what the other writes" : "fusion is off");
-  for (const auto& node : pair)
-    for (const auto& record : records)
-      if (record.kind == "kernel" && names_node(record.subject, node))
-        fmt::print("kernel: {} is in another: {}\n", node, line_of(record));
+  for (const auto& record : found) {
+    const bool of_a = names_node(record.subject, a);
+    if (record.kind != "kernel")
+      fmt::print("{}: {}\n", record.kind, line_of(record));
+    else if (of_a && names_node(record.subject, b))
+      fmt::print("kernel: one holds both: {}\n", line_of(record));
+    else
+      fmt::print("kernel: {} is in another: {}\n", of_a ? a : b, line_of(record));
+  }
   return {};
 }
 
@@ -165,21 +177,25 @@ Result<void> explain(const Options& options) {
   progress.update("");
   report(opened.check.get());
   const auto& stats = program->compilation.stats;
-  if (!options.why_not.empty())
-    return explain_pair(program->ledger.records(), options.why_not,
-                        !opened.compile.without.has(core::schedule::Feature::fuse));
+  auto records = program->ledger.records();
   if (options.json) {
-    fmt::print("{}\n", core::ledger_json(program->ledger));
+    if (!options.why_not.empty()) {
+      FE_TRY(records, records_of_pair(records, options.why_not));
+    } else if (options.layouts) {
+      std::erase_if(records, [](const auto& record) { return record.kind != "layout"; });
+    }
+    fmt::print("{}\n", core::ledger_json(records));
     return {};
   }
+  if (!options.why_not.empty())
+    return explain_pair(records, options.why_not, !opened.compile.without.has(core::schedule::Feature::fuse));
   if (options.layouts) {
-    const auto records = program->ledger.records();
     print_records(records, "layout");
     if (std::ranges::none_of(records, [](const auto& record) { return record.kind == "layout"; }))
       fmt::print("layout: every buffer has its dims in the order of the graph\n");
     return {};
   }
-  print_records(program->ledger.records());
+  print_records(records);
   fmt::print("{}\n", stats_text(stats));
   return {};
 }

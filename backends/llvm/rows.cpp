@@ -102,7 +102,7 @@ class Late {
   }
 
   /// Whether what is loaded still stands where the statement before it has put it at the row before, when that is at the same vector:
-  /// it is the only one that stores there, at every point, at the same place in every row.
+  /// it is the only one that stores there, at every point, at the same place in every row, and each element once.
   bool is_left_by_lead(const loop::BodyOp& load) const {
     const auto& lead = plans_[plans_.size() - 2];
     for (const auto& plan : plans_.first(plans_.size() - 2))
@@ -117,6 +117,9 @@ class Late {
     const std::pair<index::Symbol, index::Expr> same_vector[] = {
         {last_.vars[*plans_.back().vector].symbol, pool.symbol(lead.statement.vars[*lead.vector].symbol)}};
     const auto at_lead = pool.substitute(from, same_vector);
+    // Each vector has elements of its own.
+    const auto step = pool.coefficient(at_lead, lead.statement.vars[*lead.vector].symbol);
+    if (!step || *step == 0) return false;
     return std::ranges::all_of(lead.statement.stores, [&](const loop::Store& store) {
       if (store.buffer != load.buffer) return true;
       const bool at_points =
@@ -158,7 +161,9 @@ class Rows {
     for (const auto& plan : plans_) cycles += points_of(plan) * plan.cycles;
     result.tasks = apart_ ? rows : std::min<int64_t>(rows, 1);
     result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_share / cycles));
-    if (rows == 0) return;
+    if (std::ranges::all_of(plans_, [](const StatementPlan& plan) { return is_empty(plan.statement); }))
+      result.tasks = 0;
+    if (result.tasks == 0) return;
     auto* from = apart_ ? context_.begin : context_.i64(0);
     auto* to = apart_ ? context_.end : context_.i64(rows);
     with_streams(context_, plans_, [&](bool streams) {

@@ -24,8 +24,7 @@ std::string distrusted(const std::string& folder);
 /// used: it is no regular file, not one's own, one that others may write to, larger than `most_bytes`, or cannot be read.
 std::optional<std::string> read_file(const std::string& path, uint64_t most_bytes, std::string& fault);
 
-/// Writes a file beside its place and renames it, so that other processes read all of it or nothing. The folder is made, for its
-/// owner alone, where it is not there; nobody else may write to the file. Gives why nothing was written, empty where it was; nothing half-written is left.
+/// replace_file() in a folder that is made, for its owner alone, where it is not there.
 std::string write_file(const std::string& folder, const std::string& name, std::string_view contents);
 
 struct File {

@@ -312,7 +312,7 @@ int32_t ferrite_model_ledger(const ferrite_model* model, void* context,
     if (!program)
       return at("ferrite_model_ledger",
                 error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
-    auto text = ledger_json(program->ledger);
+    auto text = ledger_json(program->ledger.records());
     write(context, text.data(), text.size());
     return {};
   });

@@ -2,6 +2,7 @@
 #include "core/run/codes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 
 #include "core/kernel/compiled.h"
@@ -53,15 +54,17 @@ std::vector<Code> Codes::make(const Units& units) const {
     const Units& units;
     std::vector<size_t> order;
     std::vector<Code> made;
+    std::atomic<size_t> next{0};
   } context{*this, units, std::vector<size_t>(units.size()), std::vector<Code>(units.size())};
   // The largest kernels first, so that the last ones to finish are small.
   std::iota(context.order.begin(), context.order.end(), size_t{0});
   std::stable_sort(context.order.begin(), context.order.end(),
                    [&](size_t a, size_t b) { return units[a].bytes.size() > units[b].bytes.size(); });
+  // One by one, whatever range a worker gets: neighbours in this order are the longest.
   auto make = [](void* opaque, int64_t begin, int64_t end, int64_t worker) {
     auto& c = *static_cast<Context*>(opaque);
     for (int64_t k = begin; k < end; ++k) {
-      const size_t u = c.order[static_cast<size_t>(k)];
+      const size_t u = c.order[c.next.fetch_add(1)];
       const CompileSpan span(c.codes.options_.observation, c.units[u], worker);
       c.made[u] = c.codes.find_or_compile(c.units[u]);
     }

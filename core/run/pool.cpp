@@ -113,10 +113,11 @@ void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* conte
   job_.context = context;
   job_.fn = fn;
   job_.count = count;
-  // Half of a fair share of what is left, so that the last ranges are short: they even out what ranges cost, and other load on the
-  // machine. Polychronopoulos and Kuck, "Guided self-scheduling" (1987), with the half of Hummel et al., "Factoring" (1992).
+  // A quarter of a fair share of what is left, so that the last ranges are short: they even out what ranges cost, and other load on
+  // the machine. Polychronopoulos and Kuck, "Guided self-scheduling" (1987), with a part of a share as in Hummel et al.,
+  // "Factoring" (1992).
   constexpr int64_t most_ranges = 32;  // of a worker, about
-  job_.shares = 2 * wanted;
+  job_.shares = 4 * wanted;
   job_.least = std::max(grain, count / (wanted * most_ranges));
   job_.limit.store(wanted);
   job_.next.store(0);

@@ -69,17 +69,21 @@ class DepthLast {
     if (load.code != FE_OP_LOAD || load.buffer != program_.storage(load.buffer) || !is_free(load.buffer))
       return std::nullopt;
     std::vector<size_t> order, depth;
+    const auto& dims = program_.buffers[load.buffer].dims;
+    bool moves = false;
     for (size_t d = 0; d < load.index.size(); ++d) {
       bool summed = false, kept = false;
       for (const auto& var : statement.vars)
         if (program_.pool.depends_on(load.index[d], var.symbol))
           (var.kind == VarKind::reduction ? summed : kept) = true;
       if (summed && kept) return std::nullopt;
+      moves = moves ||
+              (!summed && dims[d] > 1 && std::ranges::any_of(depth, [&](size_t k) { return dims[k] > 1; }));
       (summed ? depth : order).push_back(d);
     }
     const bool writer_keeps_runs = !depth.empty() && depth.back() + 1 == load.index.size();
     order.insert(order.end(), depth.begin(), depth.end());
-    if (!writer_keeps_runs || std::ranges::is_sorted(order)) return std::nullopt;
+    if (!writer_keeps_runs || !moves) return std::nullopt;
     return order;
   }
 

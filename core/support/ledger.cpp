@@ -5,9 +5,9 @@
 
 namespace ferrite::core {
 
-std::string ledger_json(const Ledger& ledger) {
+std::string ledger_json(std::span<const LedgerRecord> records) {
   auto list = nlohmann::ordered_json::array();
-  for (const auto& record : ledger.records())
+  for (const auto& record : records)
     list.push_back({{"kind", record.kind},
                     {"subject", record.subject},
                     {"object", record.object},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,6 @@ class Ledger {
 };
 
 /// A JSON list of records with their fields' names as keys.
-std::string ledger_json(const Ledger& ledger);
+std::string ledger_json(std::span<const LedgerRecord> records);
 
 }  // namespace ferrite::core

@@ -20,9 +20,13 @@ std::string replace_file(const std::string& given, std::span<const std::span<con
   std::error_code failed;
   if (const auto there = fs::status(given, failed); fs::exists(there) && !fs::is_regular_file(there))
     return "what has its name is no regular file";
-  // A link stays, and what it leads to is written.
-  const std::string path =
-      fs::is_symlink(given, failed) ? fs::weakly_canonical(given, failed).string() : given;
+  // A link stays, and what it leads to is written, also where that is not there yet.
+  std::string path = given;
+  constexpr int most_links = 40;  // as the system's own limit
+  for (int links = 0; fs::is_symlink(path, failed); ++links) {
+    if (links == most_links) return "its links lead nowhere";
+    path = (fs::path(path).parent_path() / fs::read_symlink(path, failed)).string();
+  }
   const std::string part = fmt::format("{}.{}.{}", path, getpid(), replaced++);
   bool whole = false;
   {

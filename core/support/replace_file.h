@@ -7,10 +7,10 @@
 
 namespace ferrite::core {
 
-/// Writes a file of these pieces beside its place and renames it: who reads the file meanwhile has the one before or all of the new one.
-/// Nobody but its owner may write to it. What is there and is no regular file, a device for example, stays and is a fault; a link stays, and its file is
-/// replaced. Gives why
-/// nothing was written, empty where it was; nothing half-written is left. For several threads and processes at once.
+/// Writes a file of these pieces beside its place and renames it: who reads the file meanwhile has the one before or all of the new
+/// one. Nobody but its owner may write to it. What is there and is no regular file, a device for example, stays and is a fault; a
+/// link stays, and its file is replaced. Gives why nothing was written, empty where it was; nothing half-written is left. For
+/// several threads and processes at once.
 std::string replace_file(const std::string& path, std::span<const std::span<const std::byte>> pieces);
 
 }  // namespace ferrite::core

@@ -167,8 +167,8 @@ TEST(Rows, ResultsARowLate) {
 /// What a row leaves is not there any more when the next one has overwritten it before the vector that reads it.
 TEST(Rows, ResultsOfTheSameRow) {
   const auto descriptions = with_caches("last=1");
-  enum class Row { by_first, reversed, in_output, once };
-  for (const auto how : {Row::by_first, Row::reversed, Row::in_output, Row::once}) {
+  enum class Row { by_first, reversed, in_output, once, in_thirds };
+  for (const auto how : {Row::by_first, Row::reversed, Row::in_output, Row::once, Row::in_thirds}) {
     SCOPED_TRACE(static_cast<int>(how));
     constexpr int64_t rows = 6, n = 512;
     Builder b;
@@ -178,13 +178,14 @@ TEST(Rows, ResultsOfTheSameRow) {
     auto row =
         how == Row::in_output ? b.output(f32, {rows, n}) : b.buffer(f32, FE_BUFFER_LOCAL, {rows, n}, {0, 1});
     b.kernel.shared = 1;
+    auto& pool = b.kernel.pool;
+    const auto read_at = [&](auto& v) {
+      return how == Row::once ? pool.constant(0) : how == Row::in_thirds ? pool.floordiv(v[1], 3) : v[1];
+    };
     const auto keep = [&](auto& v, auto element) {
-      auto& pool = b.kernel.pool;
       const index::Term back[] = {{v[1], -1}};
-      const auto at = how == Row::reversed ? pool.linear(n - 1, back)
-                      : how == Row::once   ? pool.constant(0)
-                                           : v[1];
-      b.store(row, {v[0], at}, b.prim(Prim::neg_, element));
+      b.store(row, {v[0], how == Row::reversed ? pool.linear(n - 1, back) : read_at(v)},
+              b.prim(Prim::neg_, element));
     };
     auto v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
     auto element = b.load(x, {v[0], v[1]});
@@ -192,19 +193,29 @@ TEST(Rows, ResultsOfTheSameRow) {
     b.store(most, {v[0]}, b.reduce(FE_REDUCE_MAX, element));
     v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
     element = b.load(x, {v[0], v[1]});
-    if (how == Row::reversed || how == Row::in_output) keep(v, element);
+    if (how == Row::reversed || how == Row::in_output || how == Row::in_thirds) keep(v, element);
     auto total = b.reduce(FE_REDUCE_SUM, element);
     if (how == Row::once) keep(v, total);
     b.store(sum, {v[0]}, b.prim(Prim::add_, total, b.load(most, {v[0]})));
     v = b.begin(FE_STATEMENT_MAP, {rows, n});
-    b.store(out, {v[0], v[1]},
-            b.prim(Prim::mul_, b.load(row, {v[0], how == Row::once ? b.kernel.pool.constant(0) : v[1]}),
-                   b.load(sum, {v[0]})));
+    b.store(out, {v[0], v[1]}, b.prim(Prim::mul_, b.load(row, {v[0], read_at(v)}), b.load(sum, {v[0]})));
     check(b, {.tolerance = 1e-4, .descriptions = descriptions});
     EXPECT_FALSE(is_a_row_late(b, descriptions[0]));
     EXPECT_NE(compile(b.kernel, descriptions[0]).text.find("!nontemporal"), std::string::npos);
     if (HasFatalFailure()) return;
   }
+}
+
+/// Rows of nothing are no tasks.
+TEST(Rows, Empty) {
+  Builder b;
+  auto x = b.input(f32, {5, 0}), first = b.output(f32, {5, 0}), second = b.output(f32, {5, 0});
+  b.kernel.shared = 1;
+  for (auto out : {first, second}) {
+    auto v = b.begin(FE_STATEMENT_MAP, {5, 0});
+    b.store(out, {v[0], v[1]}, b.load(x, {v[0], v[1]}));
+  }
+  EXPECT_EQ(compile(b.kernel, this_machine()).tasks, 0);
 }
 
 // ---- rows that are computed again

@@ -359,11 +359,15 @@ class Files(BadInputTest):
         self.assertFalse((self.folder / "none").exists())
 
     def test_output_through_a_link(self):
-        (self.folder / "real.lock").touch()
-        (self.folder / "link.lock").symlink_to("real.lock")
-        self.assertEqual(self.call("run", "fixed.fe", "--lock-decisions", "link.lock").returncode, OK)
-        self.assertTrue((self.folder / "link.lock").is_symlink())
-        self.assertIn("ferrite", (self.folder / "real.lock").read_text())
+        (self.folder / "link.lock").symlink_to("sub/real.lock")
+        (self.folder / "sub").mkdir()
+        for there in (False, True):
+            self.assertEqual((self.folder / "sub/real.lock").exists(), there)
+            self.assertEqual(self.call("run", "fixed.fe", "--lock-decisions", "link.lock").returncode, OK)
+            self.assertTrue((self.folder / "link.lock").is_symlink())
+            self.assertIn("ferrite", (self.folder / "sub/real.lock").read_text())
+        (self.folder / "round.lock").symlink_to("round.lock")
+        self.refused(BAD_INPUT, "FE-C10", "round.lock", "links lead nowhere", "run", "fixed.fe", "--lock-decisions", "round.lock")
 
     def test_full_standard_output(self):
         for words in (("ops",), ("bench", "fixed.fe", "--json", "--repeat", "1"), ("run", "fixed.fe"), ("--help",), ("version",),
