@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/models")]
 
+import figures  # noqa: E402
 import rows as table  # noqa: E402
 
 FERRITE = ROOT / "build/release/bin/ferrite"
