@@ -21,10 +21,6 @@ struct Options {
 using Files = std::vector<core::cache::File>;
 using Act = Result<void> (*)(const Options&, const std::string& folder, const Files&);
 
-std::string size_text(uint64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
 uint64_t total(const Files& files) {
   uint64_t bytes = 0;
   for (const auto& file : files) bytes += file.bytes;

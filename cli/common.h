@@ -39,6 +39,9 @@ int report(const Error& error);
 std::string not_empty(const std::string& value);
 std::string whole_number(const std::string& value);  ///< 0 to 2^64 - 1, in digits
 
+/// Bytes as people read them: "4.2 KiB", "1.5 MiB".
+std::string size_text(uint64_t bytes);
+
 /// Which plugins are loaded: every command that needs a session has these.
 struct PipelineOptions {
   std::string manifest;

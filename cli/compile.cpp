@@ -32,8 +32,7 @@ Result<void> compile(const Options& options) {
   FE_TRY(const auto saved, opened.model->save(dims, opened.compile, options.output));
   progress.update("");
   report(opened.check.get());
-  fmt::print("{}: {}, {:.1f} MiB\n", options.output, stats_text(saved.stats),
-             static_cast<double>(saved.bytes) / (1 << 20));
+  fmt::print("{}: {}, {}\n", options.output, stats_text(saved.stats), size_text(saved.bytes));
   return {};
 }
 

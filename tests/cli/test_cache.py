@@ -371,7 +371,7 @@ class CacheTest(ProgramTest):
         self.assertFalse(self.cache.exists())
         self.counts()
         kernels = len(self.kept())
-        self.assertRegex(self.call("cache", "list", "--cache", self.cache).stdout, f"(?m)^{kernels} kernels, .* MiB, in ")
+        self.assertRegex(self.call("cache", "list", "--cache", self.cache).stdout, f"(?m)^{kernels} kernels, .* [KM]iB, in ")
         old = self.kept()[0]
         os.utime(old, (0, 0))
         self.assertRegex(self.call("cache", "clear", "--days", 30, "--cache", self.cache).stdout, "^removed 1 kernels")

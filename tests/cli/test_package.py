@@ -30,7 +30,7 @@ AARCH64 = "triple=aarch64-linux-gnu cpu=cortex-a72"
 class PackageTest(PackageCase):
     def test_a_package_computes_what_the_model_does(self):
         direct, _ = self.outputs("layers.fe")
-        self.assertRegex(self.compiled().stdout, r"^layers\.fepkg: 8 nodes, .* kernels and 1 at load, compiled in .* ms, .* MiB\n$")
+        self.assertRegex(self.compiled().stdout, r"^layers\.fepkg: 8 nodes, .* kernels and 1 at load, compiled in .* ms, .* KiB\n$")
         (self.folder / "layers.fe").unlink()
         packaged, said = self.outputs("layers.fepkg")
         self.assertEqual(packaged, direct)
