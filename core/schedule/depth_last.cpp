@@ -8,12 +8,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/schedule/layout.h"
+
 namespace ferrite::core::schedule {
 namespace {
 
 class DepthLast {
  public:
-  DepthLast(LoopProgram& program, Ledger& ledger) : program_(program), ledger_(ledger) { find_users(); }
+  DepthLast(LoopProgram& program, Ledger& ledger)
+      : program_(program), ledger_(ledger), free_(free_to_order(program)) {
+    find_users();
+  }
 
   void run() {
     for (uint32_t s = 0; s < program_.statements.size(); ++s) {
@@ -30,12 +35,12 @@ class DepthLast {
   struct Users {
     size_t loads = 0, stores = 0;
     uint32_t reader = 0, writer = 0;
-    bool fixed = false;  ///< somebody counts on its order
   };
 
   void find_users() {
     users_.resize(program_.buffers.size());
-    const auto fix = [&](BufferId b) { users_[program_.storage(b)].fixed = true; };
+    for (const auto& buffer : program_.buffers)
+      if (buffer.base != none) free_[buffer.base] = false;
     for (uint32_t s = 0; s < program_.statements.size(); ++s) {
       const auto& statement = program_.statements[s];
       for (const auto& op : statement.ops)
@@ -49,19 +54,13 @@ class DepthLast {
         ++users.stores;
         users.writer = s;
       }
-      for (const auto* list : {&statement.call.reads, &statement.call.writes})
-        std::ranges::for_each(*list, fix);
-    }
-    std::ranges::for_each(program_.outputs, fix);
-    for (BufferId b = 0; b < program_.buffers.size(); ++b) {
-      const auto& buffer = program_.buffers[b];
-      if (buffer.base != none || buffer.role != Role::temporary || buffer.channels_last) fix(b);
     }
   }
 
   bool is_free(BufferId b) const {
     const auto& users = users_[b];
-    return !users.fixed && users.loads == 1 && users.stores == 1 && users.reader != users.writer;
+    return free_[b] && !program_.buffers[b].channels_last && users.loads == 1 && users.stores == 1 &&
+           users.reader != users.writer;
   }
 
   /// The order of dims that keeps those together which the sum goes over; none where they are, or cannot be.
@@ -116,6 +115,7 @@ class DepthLast {
 
   LoopProgram& program_;
   Ledger& ledger_;
+  std::vector<bool> free_;    ///< by buffer: of no view, and nobody counts on its order
   std::vector<Users> users_;  ///< by storage
 };
 

@@ -70,16 +70,9 @@ class LayoutChooser {
 
   /// Temporaries that nobody else sees.
   void find_free() {
-    free_.resize(program_.buffers.size());
-    for (BufferId b = 0; b < program_.buffers.size(); ++b) {
-      const auto& buffer = program_.buffers[b];
-      free_[b] = buffer.base == none && buffer.role == Role::temporary && buffer.dims.size() >= 3 &&
-                 !by_storage_[b].empty();
-    }
-    for (const auto& statement : program_.statements)
-      for (const auto* list : {&statement.call.reads, &statement.call.writes})
-        for (BufferId b : *list) free_[program_.storage(b)] = false;
-    for (BufferId b : program_.outputs) free_[program_.storage(b)] = false;
+    free_ = free_to_order(program_);
+    for (BufferId b = 0; b < program_.buffers.size(); ++b)
+      free_[b] = free_[b] && program_.buffers[b].dims.size() >= 3 && !by_storage_[b].empty();
     // What is only brought on into a settled order, element by element, is written in that order: its reader is then part of what
     // writes it. Readers come later in the program: from the last statement on each is decided before what it reads.
     for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;)
@@ -368,6 +361,17 @@ class LayoutChooser {
 };
 
 }  // namespace
+
+std::vector<bool> free_to_order(const LoopProgram& program) {
+  std::vector<bool> free(program.buffers.size());
+  for (BufferId b = 0; b < program.buffers.size(); ++b)
+    free[b] = program.buffers[b].base == none && program.buffers[b].role == Role::temporary;
+  for (const auto& statement : program.statements)
+    for (const auto* list : {&statement.call.reads, &statement.call.writes})
+      for (BufferId b : *list) free[program.storage(b)] = false;
+  for (BufferId b : program.outputs) free[program.storage(b)] = false;
+  return free;
+}
 
 void choose_layouts(LoopProgram& program, const TargetNumbers& target, Ledger& ledger) {
   if (target.activations == Activations::channels_last) LayoutChooser(program, target, ledger).run();

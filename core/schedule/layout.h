@@ -2,9 +2,14 @@
 // In which order the dims of buffers are stored.
 #pragma once
 
+#include <vector>
+
 #include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {
+
+/// By buffer, whether it is a temporary whose dims may be stored in any order: no view, no output, and nothing that a call touches.
+std::vector<bool> free_to_order(const LoopProgram& program);
 
 /// Where the target wants that, stores what convolutions read and write with the channels innermost, and everything that shares a
 /// loop over those channels with it, over the whole program; inputs, outputs, constants and what opaque kernels touch keep their order. The loops of each

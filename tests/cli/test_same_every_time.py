@@ -14,24 +14,12 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from package_file import MODEL, numbers  # noqa: E402
 from program import ROOT, ProgramTest, Settings, main  # noqa: E402
 
 THREADS = 2
 # Equal kernels that are shared, an epilogue, a constant that is packed, several kernels for the jobs to share.
-LAYERS = """ferrite graph 0
-graph @layers(%x: f32[16,32]) -> (%p "p", %t "t") {
-  #w = data f32[32,32] {WEIGHT}
-  #b = data f32[32] {BIAS}
-  %m = matmul(%x, #w) from "First"
-  %n = add(%m, #b) from "Bias"
-  %r = relu(%n) from "Relu"
-  %o = matmul(%r, #w) from "Second"
-  %q = add(%o, #b) from "Bias_1"
-  %s = relu(%q) from "Relu_1"
-  %p = softmax(%s) {axis = 1} from "Softmax"
-  %t = reduce_sum(%o) {axes = [0], keepdims = false} from "Sum"
-}
-"""
+LAYERS = MODEL.replace("f32[$n,32]", "f32[16,32]").replace("  symbol $n in [1, 64]\n", "")
 CONVOLUTION = """ferrite graph 0
 graph @convolution(%x: f32[1,3,12,12]) -> (%y "y") {
   #w = data f32[4,3,3,3] {WEIGHT}
@@ -57,10 +45,6 @@ rule {name} at pre_grad {{
   yield {{ %r = relu(%x) }}
 }}
 """
-
-
-def numbers(count):
-    return ", ".join(str((k * 37 % 64 - 32) / 64) for k in range(count))
 
 
 def differences(first, second):
