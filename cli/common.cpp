@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cli/common.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -204,11 +205,25 @@ Result<void> write_text(const std::string& path, std::string_view text) {
 
 Progress::Progress(std::string_view text) { update(text); }
 
+/// What of the text goes into a line of the terminal on standard error: a line that wraps could not be taken back.
+static std::string one_line(std::string_view text) {
+  winsize window{};
+  constexpr size_t usual = 80;
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
+  const size_t columns = known ? window.ws_col : usual;
+  std::string line = core::printable(text.substr(0, text.find('\n')));
+  if (line.size() < columns) return line;
+  // Bytes of UTF-8 are at least as many as columns; a character stays whole.
+  size_t end = columns - 1;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;
+  return line.substr(0, end);
+}
+
 void Progress::update(std::string_view text) {
   static const bool terminal = isatty(STDERR_FILENO) != 0;
   if (!terminal) return;
   shown_ = true;
-  fmt::print(stderr, "\r\033[K{}", text.substr(0, 200));
+  fmt::print(stderr, "\r\033[K{}", one_line(text));
   std::fflush(stderr);
 }
 

@@ -6,9 +6,15 @@ Usage: test_tune.py [--ferrite FILE] [--stubs DIRECTORY] [unittest options]
 """
 
 import csv
+import fcntl
 import json
+import os
+import pty
 import re
+import struct
+import subprocess
 import sys
+import termios
 import tomllib
 from pathlib import Path
 
@@ -264,6 +270,42 @@ class TuneTest(ProgramTest):
 
     def test_a_lock_that_cannot_be_written(self):
         self.assertRefused(self.command("run", "--lock-decisions", "small.fe/x.lock"), "FE-C10", "small.fe/x.lock")
+
+    def seen_on_terminal(self, columns, *words):
+        """What `ferrite WORDS` sends to a terminal of so many columns, and its exit status."""
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        with subprocess.Popen([str(Settings.ferrite), *map(str, words)], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=its,
+                              env=os.environ | {"FERRITE_CACHE": "off"}) as program:  # fmt: skip
+            os.close(its)
+            seen = b""
+            try:
+                while part := os.read(ours, 1 << 16):
+                    seen += part
+            except OSError:  # how a terminal says that its last writer is gone
+                pass
+        os.close(ours)
+        return seen.decode(), program.returncode
+
+    def test_bar_on_a_terminal(self):
+        words = ("run", "small.fe", "-i", "x=x.npy", "--threads", 1, "--tune", LONG)
+        seen, status = self.seen_on_terminal(100, *words, "--cache", "bar")
+        self.assertEqual(status, OK, seen)
+        before, *lines = seen.split("\r\033[K")
+        self.assertEqual(before, "")
+        bars = [re.fullmatch(rf"measuring candidates \[(#*)(\.*)\] (\d+) of (\d+) kernels, \d+ of {LONG} s", line) for line in lines]
+        bars = [bar for bar in bars if bar]
+        self.assertGreaterEqual(len(bars), 2, seen)
+        for bar in bars:
+            self.assertEqual(len(bar[1] + bar[2]), 20)
+            self.assertEqual(len(bar[1]), int(bar[3]) * 20 // int(bar[4]))
+        self.assertEqual([int(bar[3]) for bar in bars], sorted(int(bar[3]) for bar in bars))
+        self.assertEqual(lines[-1], "")  # the line is taken back
+        # A line that is longer than the terminal would wrap, and stay.
+        narrow, status = self.seen_on_terminal(30, *words, "--cache", "narrow")
+        self.assertEqual(status, OK, narrow)
+        self.assertIn("measuring", narrow)
+        self.assertLess(max(map(len, narrow.split("\r\033[K"))), 30)
 
     def test_words_that_are_no_way_to_tune(self):
         for word in ("on", "-1", "0", "nan", "1s"):
