@@ -135,6 +135,11 @@ class ContractEmitter {
                    : plan_.column.access == Access::constant ? plan_.block_columns()
                                                              : plan_.column.step;
     shape.column_step = column_step_;
+    if (plan_.dots > 0) {
+      shape.dots = plan_.dots;
+      shape.column_stride = plan_.column.stride;
+    }
+    if (plan_.in_runs) shape.ahead = plan_.depth_tile;
     const auto attributes = llvm::AttributeList::get(
         context_.module.getContext(), llvm::AttributeList::FunctionIndex,
         llvm::AttrBuilder(context_.module.getContext(), context_.function->getAttributes().getFnAttrs()));
@@ -171,7 +176,9 @@ class ContractEmitter {
                                       attributes);
           continue;
         }
-        const auto emit = plan_.matrix_tiles ? emit_tile_kernel : emit_micro_kernel;
+        const auto emit = plan_.matrix_tiles ? emit_tile_kernel
+                          : plan_.dots > 0   ? emit_dot_kernel
+                                             : emit_micro_kernel;
         micro = emit(context_.module, name.str(), shape, attributes);
       }
   }

@@ -20,7 +20,7 @@ ContractFinish::ContractFinish(KernelContext& context, const ContractPlan& plan)
       statement_(finish_statement()),
       body_(context, statement_),
       buffers_(buffers()),
-      in_registers_(!plan.deep() && !plan.matrix_tiles && is_short()) {
+      in_registers_(!plan.deep() && !plan.matrix_tiles && plan.dots == 0 && is_short()) {
   find_streams();
 }
 
@@ -101,8 +101,8 @@ void ContractFinish::prefetch(const ContractPlace& place, llvm::Value* row_end) 
                                                body_.index(stream.address));
       const int64_t bytes = plan_.block_columns() * bits_of(dtype) / 8;
       for (int64_t byte = 0; byte < bytes; byte += cache_line)
-        context_.prefetch(
-            builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, static_cast<uint64_t>(byte)),
+        KernelContext::prefetch(
+            builder_, builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, static_cast<uint64_t>(byte)),
             stream.store, KernelContext::Level::first);
     }
   });

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "ferrite/emitter/kernel_context.h"
+
 namespace ferrite::emitter {
 namespace {
 
@@ -46,13 +48,23 @@ class MicroEmitter {
 
  private:
   llvm::Value* columns_at(llvm::Value* columns, int64_t step, int v) {
+    if (shape_.ahead > 0) ask(columns, (step + shape_.ahead) * shape_.column_step, v);
     return load_columns(at(shape_.column_type, columns, step * shape_.column_step + v * shape_.lanes), v);
+  }
+  /// For the vector's line, if it is the first one there. The last steps ask for what may lie beyond the operand, which does nothing.
+  void ask(llvm::Value* columns, int64_t element, int v) {
+    constexpr int64_t cache_line = 64;
+    const int64_t bytes = static_cast<int64_t>(shape_.column_type->getScalarSizeInBits()) / 8,
+                  first = v * shape_.lanes * bytes;
+    if (first % cache_line >= shape_.lanes * bytes) return;
+    auto* place =
+        b_.CreateConstGEP1_64(shape_.column_type, columns, static_cast<uint64_t>(element + v * shape_.lanes));
+    KernelContext::prefetch(b_, place, false, KernelContext::Level::second);
   }
   void add_product(std::vector<llvm::Value*>& accumulators, int64_t r, int v, llvm::Value* row,
                    llvm::Value* column) {
     auto*& sum = accumulators[static_cast<size_t>(r * shape_.vectors + v)];
-    sum = shape_.fused ? b_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {row, column, sum})
-                       : b_.CreateFAdd(b_.CreateFMul(row, column), sum);
+    sum = multiply_add(b_, shape_, row, column, sum);
   }
   void step_channelwise(llvm::Value* rows, llvm::Value* columns, int64_t first, int64_t count,
                         std::vector<llvm::Value*>& accumulators) {
@@ -115,6 +127,12 @@ llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::T
     value = builder.CreateBitCast(bits, type->getWithNewType(builder.getFloatTy()));
   }
   return builder.CreateFPExt(value, type->getWithNewType(accumulator));
+}
+
+llvm::Value* multiply_add(llvm::IRBuilder<>& builder, const MicroShape& shape, llvm::Value* a, llvm::Value* b,
+                          llvm::Value* sum) {
+  return shape.fused ? builder.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {a, b, sum})
+                     : builder.CreateFAdd(builder.CreateFMul(a, b), sum);
 }
 
 namespace {

@@ -32,12 +32,19 @@ struct MicroShape {
   llvm::Type* row_type = nullptr;        ///< as stored: f16, f32, f64, or i16 for bf16
   int64_t row_stride = 0, row_step = 0;  ///< from row to row, from k to k + 1
   llvm::Type* column_type = nullptr;
-  int64_t column_step = 0;  ///< from k to k + 1; columns of one k are contiguous
-  int64_t tile_stride = 0;  ///< from row to row of the tile, in accumulators
+  int64_t column_step = 0;    ///< from k to k + 1; columns of one k are contiguous
+  int64_t column_stride = 1;  ///< from column to column; of dot products alone more than 1
+  int dots = 1;               ///< columns that a dot kernel takes at once
+  int64_t ahead = 0;          ///< > 0: the columns so many k later are asked for
+  int64_t tile_stride = 0;    ///< from row to row of the tile, in accumulators
 };
 
 /// A loaded scalar or vector as `accumulator`, f32 or f64, without loss. i16 holds bf16.
 llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::Type* accumulator);
+
+/// a * b + sum, in one rounding where the target has that.
+llvm::Value* multiply_add(llvm::IRBuilder<>& builder, const MicroShape& shape, llvm::Value* a, llvm::Value* b,
+                          llvm::Value* sum);
 
 /// Where a micro-kernel begins to read, and how many turns its outermost loop takes where that is counted, else null.
 struct MicroStart {
@@ -64,6 +71,10 @@ llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, co
 /// Emits a micro_function. The tile is aligned to its vectors.
 llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                   const llvm::AttributeList& attributes);
+
+/// The same with vectors along k, where rows and columns are contiguous along it: one vector of columns, each a dot product.
+llvm::Function* emit_dot_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
+                                const llvm::AttributeList& attributes);
 
 /// Of one matrix tile: 16 rows of 64 bytes, which are 32 elements of bf16 or 16 sums.
 constexpr int matrix_tile_rows = 16, matrix_tile_bytes = 64, matrix_tile_depth = 32;

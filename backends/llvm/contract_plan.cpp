@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "contract_micro.h"
 #include "contract_sizes.h"
@@ -50,7 +51,7 @@ class Planner {
     if (!reach_rows() || !reach_columns()) return std::nullopt;
     if (has_matrix_tiles())
       use_matrix_tiles();
-    else
+    else if (plan_.dots == 0)
       widen();
     if (!choose_sizes(target_, config_, shared_ > 0, plan_)) return std::nullopt;
     if (!packings_match()) return std::nullopt;
@@ -362,6 +363,7 @@ class Planner {
     if (is_narrow(plan_.column) && plan_.rows.extent >= repays_columns && shared_ == 0) {
       plan_.column.access = Access::block;
       plan_.column.dtype = plan_.accumulator;
+      plan_.far_columns = false;
     }
   }
 
@@ -385,10 +387,13 @@ class Planner {
   /// Whether the steps of an operand lie so far apart that reading it in place, again for every block of the other side, costs
   /// more than a packed copy: each step is a line, and soon a page, of its own, and all of them are too many for the cache.
   bool apart(const Operand& operand, int64_t others) const {
-    constexpr int64_t repays = 32, far = 1024;
+    constexpr int64_t repays = 32;
+    return others >= repays && is_far(operand);
+  }
+  bool is_far(const Operand& operand) const {
+    constexpr int64_t far = 1024;
     const int64_t step = std::abs(operand.step) * bits_of(op(operand.load).dtype) / 8;
-    return operand.stride == 1 && others >= repays && step >= far &&
-           plan_.depth.extent * step > target_.l2_bytes / 2;
+    return operand.stride == 1 && step >= far && plan_.depth.extent * step > target_.l2_bytes / 2;
   }
 
   bool reach_columns() {
@@ -399,6 +404,9 @@ class Planner {
     } else if (even && column.stride == 1 && !apart(column, plan_.rows.extent)) {
       column.access = Access::direct;
       column.dtype = op(column.load).dtype;
+      plan_.far_columns = is_far(column);
+    } else if (even && column.step == 1 && makes_dots()) {
+      use_dots();
     } else {
       // One row gives nothing to repay the packing; a plain reduction reads each element once.
       if (plan_.rows.extent == 1) return false;
@@ -409,6 +417,34 @@ class Planner {
       column.dtype = plan_.accumulator;
     }
     return true;
+  }
+
+  /// Whether both sides are contiguous along a depth that is long enough for a sum over the lanes of a vector at its end, and the rows so
+  /// few that turning the columns round would not repay.
+  bool makes_dots() const {
+    constexpr int64_t least_vectors = 4, repays = 32;
+    const auto& row = plan_.row;
+    const bool along =
+        row.access == Access::block ? row.depth_inside : row.access != Access::window && row.step == 1;
+    return shared_ == 0 && config_.rows == 0 && along && plan_.rows.extent < repays &&
+           plan_.depth.extent >= least_vectors * plan_.lanes;
+  }
+
+  void use_dots() {
+    auto& column = plan_.column;
+    column.access = Access::direct;
+    column.dtype = op(column.load).dtype;
+    constexpr int64_t most_rows = 4, most_dots = 8;
+    const int64_t rows = plan_.rows.extent, lanes = plan_.lanes;
+    plan_.block_rows = static_cast<int>(ceil_div(rows, ceil_div(rows, most_rows)));
+    plan_.block_vectors = 1;
+    // Half of the registers are sums.
+    const int64_t sums = target_.vector_registers / 2;
+    plan_.dots = static_cast<int>(std::bit_floor(
+        static_cast<uint64_t>(std::clamp<int64_t>(sums / plan_.block_rows, 1, std::min(most_dots, lanes)))));
+    // A multiply-add and its load, and the sum over the lanes at the end.
+    const auto products = static_cast<double>(plan_.batch.extent * rows * plan_.columns.extent);
+    plan_.cycles = products * (static_cast<double>(ceil_div(plan_.depth.extent, lanes)) + 8.0);
   }
 
   /// Whether the machine's matrix tiles compute it: bf16 rows in place, bf16 columns packed for them, a depth of whole tiles.

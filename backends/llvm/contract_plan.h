@@ -89,7 +89,12 @@ struct ContractPlan {
   Operand row, column;
   std::optional<Window> window;  ///< of the rows, where that is how they are reached
   bool matrix_tiles = false;     ///< bf16 rows and columns that are multiplied tile by tile
-  bool channelwise = false;      ///< rows depend on the columns too: a vector of them takes a vector of rows
+  bool far_columns = false;      ///< read in place, each step of the depth a page or so from the one before
+  bool in_runs =
+      false;  ///< far columns are read in the order of memory, some steps side by side, not panel by panel
+  /// Columns that one dot product after the other is made of at once, with vectors along the depth; 0: vectors lie along the columns.
+  int dots = 0;
+  bool channelwise = false;  ///< rows depend on the columns too: a vector of them takes a vector of rows
   DType accumulator = DType::none;
 
   int lanes = 1;
@@ -97,7 +102,8 @@ struct ContractPlan {
   int64_t tile_rows = 1, tile_columns = 1;  ///< of a task; multiples of the register block
   int64_t row_tiles = 1, column_tiles = 1;
   /// A task goes over its tile once for each so many steps of the depth: what it reads again then stays in the caches, while its
-  /// sums wait in the workspace. The whole depth: one pass, sums in registers.
+  /// sums wait in the workspace. The whole depth: one pass, sums in registers. Of columns that are read in runs: the steps side
+  /// by side.
   int64_t depth_tile = 1;
   /// Rows of the tile that a pass over the depth takes at a time, so that they stay in the second-level cache while the columns go
   /// by; those are packed once for all of them. 0: the whole tile.

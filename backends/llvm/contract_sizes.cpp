@@ -14,7 +14,8 @@ class Sizes {
       : target_(target), config_(config), shared_(shared), plan_(plan) {}
 
   bool choose() {
-    if (!plan_.matrix_tiles) {
+    plan_.in_runs = plan_.far_columns && !shared_;
+    if (!plan_.matrix_tiles && plan_.dots == 0) {
       if (config_.rows == 0)
         choose_block();
       else if (!take_block())
@@ -53,7 +54,8 @@ class Sizes {
              8.0 * static_cast<double>(r * v) / 512.0;
     };
     double best = std::numeric_limits<double>::max();
-    for (int64_t v = 1; v <= std::min<int64_t>(8, std::max<int64_t>(1, vectors)); ++v)
+    const int64_t most = plan_.in_runs ? 4 : 8;  // narrow: all runs advance together
+    for (int64_t v = 1; v <= std::min(most, std::max<int64_t>(1, vectors)); ++v)
       for (int64_t r = 1; r <= std::max<int64_t>(1, rows) && (fits_registers(r, v) || r * v == 1); ++r) {
         const int64_t full_rows = rows / r, rest_rows = rows % r, full = vectors / v, rest = vectors % v;
         double total = static_cast<double>(full_rows * full) * time(r, v);
@@ -92,7 +94,7 @@ class Sizes {
     const auto& window = *plan_.window;
     const int64_t bytes = bits_of(plan_.accumulator) / 8;
     // Channelwise each task copies its own channels: enough of them that what it reads is several cache lines in a row.
-    constexpr int64_t cache_line = 64, least_run = 4;
+    constexpr int64_t cache_line = 64, least_run = 8192;
     int64_t column_tiles = 1;
     if (plan_.channelwise)
       column_tiles =
@@ -120,12 +122,28 @@ class Sizes {
   /// columns stays in the first-level cache and the tile's rows in the second-level one, as deep as a pass goes.
   void choose_depth_tile() {
     plan_.depth_tile = plan_.depth.extent;
-    if (plan_.window || plan_.matrix_tiles || plan_.rows.extent <= 2 * plan_.block_rows) return;
+    if (plan_.in_runs) {
+      // As many streams as a processor's prefetchers follow; a pass of several rows has more sums to bring and take away.
+      plan_.depth_tile = std::min<int64_t>(plan_.rows.extent > 1 ? 16 : 8, plan_.depth.extent);
+      return;
+    }
+    if (plan_.window || plan_.matrix_tiles || plan_.dots > 0 || plan_.rows.extent <= 2 * plan_.block_rows)
+      return;
     const int64_t bytes = bits_of(plan_.accumulator) / 8, depth = plan_.depth.extent;
     const int64_t most = std::clamp<int64_t>(target_.l1_bytes / (plan_.block_columns() * bytes), 256, 512);
     if (depth <= most + most / 2 || plan_.rows.extent * depth * bytes <= row_budget()) return;
     constexpr int64_t even = 16;  // whole vectors, and whole turns of the innermost loop
     plan_.depth_tile = ceil_div(ceil_div(depth, ceil_div(depth, most)), even) * even;
+  }
+
+  /// Tiles of which the sums stay in the first-level cache while the columns stream by, or have runs of some length.
+  void choose_tiles_of_runs(int64_t blocks, int64_t panels, int64_t each) {
+    const int64_t bytes = bits_of(plan_.accumulator) / 8, width = plan_.block_columns();
+    constexpr int64_t least_run = 8192;  // bytes
+    const int64_t near = target_.l1_bytes / 2 / std::max<int64_t>(1, plan_.rows.extent * bytes);
+    const int64_t most_panels = std::max<int64_t>(1, std::max(near, least_run / bytes) / width);
+    const int64_t balanced = std::min(each, ceil_div(plan_.columns.extent * bytes, least_run));
+    set_tiles(blocks, panels, 1, std::max(ceil_div(panels, most_panels), balanced));
   }
 
   /// Bytes of the second-level cache that rows may take: the panel that meets them and the results need the rest.
@@ -215,6 +233,7 @@ class Sizes {
 
     if (shared_) return set_tiles(blocks, panels, blocks, 1);
     if (plan_.window) return choose_window_tiles(panels, each);
+    if (plan_.in_runs) return choose_tiles_of_runs(blocks, panels, each);
     if (plan_.deep()) return choose_deep_tiles(blocks, panels, each, row_limit);
     int64_t row_tiles = 1, column_tiles = 1;
     if (plan_.column.access == Access::block) {

@@ -98,7 +98,7 @@ void KernelContext::mark(llvm::Instruction* access, loop::BufferId buffer) {
     access->setMetadata(llvm::LLVMContext::MD_noalias, others_[buffer]);
 }
 
-void KernelContext::prefetch(llvm::Value* place, bool to_write, Level level) {
+void KernelContext::prefetch(llvm::IRBuilder<>& builder, llvm::Value* place, bool to_write, Level level) {
   constexpr uint32_t data = 1;
   builder.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder.getPtrTy()},
                           {place, builder.getInt32(to_write ? 1 : 0),

@@ -146,8 +146,9 @@ void StatementEmitter::prefetch(Point point, unsigned vectors) {
                           builder.CreateAdd(body_.index(ahead.address), context_.i64(ahead.distance)));
     const int64_t bytes = int64_t{vectors} * plan_.lanes * KernelContext::storage_bytes(dtype) / ahead.shares;
     for (int64_t byte = 0; byte < bytes; byte += line)
-      context_.prefetch(builder.CreateConstGEP1_64(builder.getInt8Ty(), first, static_cast<uint64_t>(byte)),
-                        false, ahead.level);
+      KernelContext::prefetch(
+          builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), first, static_cast<uint64_t>(byte)), false,
+          ahead.level);
   }
 }
 

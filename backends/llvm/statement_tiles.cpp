@@ -89,8 +89,9 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
     auto* from = place_of(value, last);
     auto* ahead = place_of(builder.CreateNSWAdd(value, context_.i64(rows_ahead)), last_of_all);
     for (int64_t byte = 0; byte < plan_.tile_lines * bytes; byte += cache_line)
-      context_.prefetch(builder.CreateConstGEP1_64(builder.getInt8Ty(), ahead, static_cast<uint64_t>(byte)),
-                        false, KernelContext::Level::first);
+      KernelContext::prefetch(
+          builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), ahead, static_cast<uint64_t>(byte)), false,
+          KernelContext::Level::first);
     const auto copy = [&](llvm::Value* line, llvm::Value* mask) {
       auto* source = builder.CreateGEP(element, from, line);
       llvm::Instruction* loaded =

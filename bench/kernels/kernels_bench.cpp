@@ -141,14 +141,13 @@ struct Traffic {
   bool writes = true;
 };
 
-void memory(benchmark::State& state, const char* name, Traffic traffic) {
+/// A kernel beside a floor that reads `x`, of `count`, and its second input where there are two reads.
+void memory(benchmark::State& state, Kernel& kernel, const float* x, int64_t count, Traffic traffic) {
   const Floors* hand_written = floors();
   if (!hand_written) return state.SkipWithError(no_floors);
   const auto threads = static_cast<int>(state.range(0));
-  Kernel kernel(folder + "/" + name + ".fe", threads);
   // Where the result is small, the floor writes none.
-  const float *x = kernel.input(0), *y = traffic.reads == 2 ? kernel.input(1) : nullptr;
-  const int64_t count = kernel.count(0);
+  const float* y = traffic.reads == 2 ? kernel.input(1) : nullptr;
   float* out = kernel.output();
   auto floor = [&](Store store) {
     return timed_on_threads(threads, [&](int worker, int workers) {
@@ -172,6 +171,11 @@ void memory(benchmark::State& state, const char* name, Traffic traffic) {
   state.counters["gb_s"] = bytes / kernels.median() * 1e-9;
 }
 
+void memory(benchmark::State& state, const char* name, Traffic traffic) {
+  Kernel kernel(folder + "/" + name + ".fe", state.range(0));
+  memory(state, kernel, kernel.input(0), kernel.count(0), traffic);
+}
+
 /// A folder that is gone in the end.
 class ScratchFolder {
  public:
@@ -186,16 +190,19 @@ class ScratchFolder {
   }
   ScratchFolder(const ScratchFolder&) = delete;
 
-  std::string write_constant_product(int64_t size) const {
+  /// rows x size times a constant of size x size.
+  std::string write_constant_product(int64_t rows, int64_t size) const {
     const int64_t count = size * size, bytes = count * static_cast<int64_t>(sizeof(float));
     const Memory weights = allocate(count);
     std::ofstream(path_ / "weights.bin", std::ios::binary)
         .write(reinterpret_cast<const char*>(weights.get()), bytes);
-    const std::string type = "f32[" + std::to_string(size) + "," + std::to_string(size) + "]";
+    const auto type = [&](int64_t first) {
+      return "f32[" + std::to_string(first) + "," + std::to_string(size) + "]";
+    };
     const auto file = path_ / "product.fe";
-    std::ofstream(file) << "ferrite graph 0\ngraph @sgemm(%a: " << type
+    std::ofstream(file) << "ferrite graph 0\ngraph @sgemm(%a: " << type(rows)
                         << ") -> (%out \"out\") {\n  #b = weight(\"weights.bin\", 0, " << bytes
-                        << ") : " << type << "\n  %out = matmul(%a, #b)\n}\n";
+                        << ") : " << type(size) << "\n  %out = matmul(%a, #b)\n}\n";
     return file.string();
   }
 
@@ -210,7 +217,7 @@ void product(benchmark::State& state, int64_t size, bool constant) {
   const auto threads = static_cast<int>(state.range(0));
   std::string path = folder + "/sgemm_" + std::to_string(size) + ".fe";
   const ScratchFolder scratch;
-  if (constant) path = scratch.write_constant_product(size);
+  if (constant) path = scratch.write_constant_product(size, size);
   Kernel kernel(path, threads);
   const double operations = 2.0 * std::pow(static_cast<double>(size), 3);
   // As many as the product has: where a machine gives its processors in slices, a short floor would fall between them.
@@ -231,6 +238,15 @@ void product(benchmark::State& state, int64_t size, bool constant) {
   report(state, kernels, floor);
   state.counters["gflops"] = operations / kernels.median() * 1e-9;
   state.counters["gflops_peak"] = operations / floor.median() * 1e-9;
+}
+
+/// A product of few rows with a constant, which is packed at load: it is read once.
+void packed_rows(benchmark::State& state, int64_t rows) {
+  constexpr int64_t size = 8192;
+  const ScratchFolder scratch;
+  Kernel kernel(scratch.write_constant_product(rows, size), state.range(0));
+  const Memory beside = allocate(size * size);
+  memory(state, kernel, beside.get(), size * size, {1, false});
 }
 
 void exp_in_cache(benchmark::State& state) {
@@ -268,21 +284,23 @@ void set_up() {
     row->Arg(1)->Arg(2)->ArgName("threads")->UseManualTime()->Iterations(size > 1024 ? 25 : 200);
   }
   // The matrix of a product with few rows is read once, and is all that moves.
-  const std::pair<const char*, Traffic> rows[] = {{"copy", one_read},
-                                                  {"exp_sum", two_reads},
-                                                  {"gelu", one_read},
-                                                  {"transpose_add", two_reads},
-                                                  {"column_sum", reads_only},
-                                                  {"full_sum", reads_only},
-                                                  {"softmax", one_read},
-                                                  {"layer_norm", one_read},
-                                                  {"gemv", reads_only},
-                                                  {"gemv_transposed", reads_only},
-                                                  {"small_m", reads_only},
-                                                  {"small_m_transposed", reads_only}};
+  const std::pair<const char*, Traffic> rows[] = {
+      {"copy", one_read},         {"exp_sum", two_reads},
+      {"gelu", one_read},         {"transpose_add", two_reads},
+      {"column_sum", reads_only}, {"full_sum", reads_only},
+      {"softmax", one_read},      {"layer_norm", one_read},
+      {"gemv", reads_only},       {"gemv_transposed", reads_only},
+      {"small_m", reads_only},    {"small_m_transposed", reads_only}};
   for (const auto& [name, traffic] : rows)
     benchmark::RegisterBenchmark(
         name, [name = name, traffic = traffic](benchmark::State& state) { memory(state, name, traffic); })
+        ->Arg(2)
+        ->ArgName("threads")
+        ->UseManualTime()
+        ->Iterations(25);
+  for (const auto& [name, count] : {std::pair("gemv_packed", 1), {"small_m_packed", 4}})
+    benchmark::RegisterBenchmark(name,
+                                 [count = count](benchmark::State& state) { packed_rows(state, count); })
         ->Arg(2)
         ->ArgName("threads")
         ->UseManualTime()

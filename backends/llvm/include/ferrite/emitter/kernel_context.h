@@ -53,7 +53,7 @@ class KernelContext {
 
   /// Asks for the line of a cache at `place`, to be read or written soon; an address that is none does no harm.
   enum class Level { first, second };
-  void prefetch(llvm::Value* place, bool to_write, Level level);
+  static void prefetch(llvm::IRBuilder<>& builder, llvm::Value* place, bool to_write, Level level);
 
   /// A slot in the entry block, promoted to a register by the pipeline.
   llvm::AllocaInst* slot(llvm::Type* type, const llvm::Twine& name = "");
