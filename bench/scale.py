@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compile time over the size of the graph: cold, without a cache, for graphs of three shapes.
+"""Compile time over the size of the graph: cold, without a cache, for graphs of several shapes.
 
 Usage: scale.py [--program FILE] [--nodes N,...] [--threads N] [--rounds N] [--limit EXPONENT] [--most SECONDS] [--output FILE]
 
@@ -8,6 +8,8 @@ Usage: scale.py [--program FILE] [--nodes N,...] [--threads N] [--rounds N] [--l
   wide    one input, which nearly everything reads: chains side by side, added up in the end
   random  each node reads any two of the last hundred, and each is read: element-wise operations, reductions, transpositions
   layers  an embedding and transformer layers, no two with the same weights: every layer has the same kernels
+  chain   element-wise operations, one after the other
+  steps   a step of an optimiser with momentum: parameters and their momenta, each changed in place
 
 `cpu s` is the processor time of the whole process, which other load on the machine changes less; of all rounds, the least counts.
 The exponent is log(time at the largest size / time at the next) / log(ratio of the nodes): 1 is linear. With --limit, exit
@@ -113,6 +115,14 @@ def any_dag(nodes: int) -> tuple[list[str], str]:
     return lines, result
 
 
+def chain(nodes: int) -> tuple[list[str], str]:
+    lines, x = [], "x"
+    for k in range(nodes):
+        lines.append(f"%c{k} = {['tanh', 'neg', 'exp', 'abs'][k % 4]}(%{x})")
+        x = f"c{k}"
+    return lines, x
+
+
 def layer(p: str, x: str) -> tuple[list[str], str, list[str]]:
     """Attention and a feed-forward part over x, f32[16,64], with names that begin with p; with the parameters that it takes."""
     parameters = [f"%{p}{name}: f32[64,64]" for name in ("wq", "wk", "wv", "wo")]
@@ -155,13 +165,36 @@ def layers_text(count: int) -> str:
     return "ferrite graph 0\n" + head + LITERALS + "".join(f"  {line}\n" for line in lines) + "}\n"
 
 
-# Graph, and the dims of its input; the layers have inputs of their own.
-SHAPES = {"blocks": (blocks, "32,64"), "wide": (wide, "32,64"), "random": (any_dag, "64,64"), "layers": None}
+def steps_text(count: int) -> str:
+    """A step of gradient descent with momentum for so many parameters."""
+    parameters, lines = ["%rate: f32[]"], []
+    for k in range(count):
+        parameters += [f"%p{k}: f32[64] mutated_by %p{k}_new donated", f"%m{k}: f32[64] mutated_by %m{k}_new donated",
+                       f"%g{k}: f32[64]"]  # fmt: skip
+        lines += [
+            f"%m{k}_kept = mul(%m{k}, %half)",
+            f"%m{k}_new = add(%m{k}_kept, %g{k})",
+            f"%p{k}_step = mul(%m{k}_new, %rate)",
+            f"%p{k}_new = sub(%p{k}, %p{k}_step)",
+        ]
+    head = f'graph @steps({", ".join(parameters)}) -> (%next "next rate") {{\n'
+    return "ferrite graph 0\n" + head + LITERALS + "".join(f"  {line}\n" for line in [*lines, "%next = mul(%rate, %half)"]) + "}\n"
+
+
+# Graph, and the dims of its input; of those that have inputs of their own, the text.
+SHAPES = {
+    "blocks": (blocks, "32,64"),
+    "wide": (wide, "32,64"),
+    "random": (any_dag, "64,64"),
+    "chain": (chain, "64,64"),
+    "layers": lambda nodes: layers_text(max(1, nodes // len(layer("", "x")[0]))),
+    "steps": lambda nodes: steps_text(max(1, nodes // 4)),
+}
 
 
 def text_of(shape: str, nodes: int) -> str:
-    if shape == "layers":
-        return layers_text(max(1, nodes // len(layer("", "x")[0])))
+    if callable(SHAPES[shape]):
+        return SHAPES[shape](nodes)
     make, dims = SHAPES[shape]
     lines, result = make(nodes)
     head = f'graph @{shape}(%x: f32[{dims}], %w: f32[64,64], %bias: f32[64], %scale: f32[64]) -> (%{result} "y") {{\n'

@@ -344,6 +344,12 @@ class Fuser {
     return std::string(found.category);
   }
 
+  size_t operations_of(const Group& group) const {
+    size_t count = 0;
+    for (uint32_t s : group.statements) count += program_.statements[s].ops.size();
+    return count;
+  }
+
   bool is_forbidden(const Group& first, const Group& second) const {
     for (uint32_t x : first.statements)
       for (uint32_t y : second.statements)
@@ -361,6 +367,10 @@ class Fuser {
     }
     if (first.statements.size() + second.statements.size() > limits_.most_statements) {
       text = fmt::format("more than {} statements", limits_.most_statements);
+      return std::string(category::size_limit);
+    }
+    if (operations_of(first) + operations_of(second) > limits_.most_operations) {
+      text = fmt::format("more than {} operations", limits_.most_operations);
       return std::string(category::size_limit);
     }
     bool contract = false;

@@ -2,7 +2,6 @@
 #include "core/schedule/reinplace.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -72,17 +71,60 @@ bool changes_at_own_points(const LoopProgram& program, const ProgramStatement& s
          });
 }
 
+/// Who reads and writes each storage, its versions, and which outputs are kept in it; true still when storages become one.
+struct Uses {
+  std::vector<std::vector<uint32_t>> readers, writers;  ///< by storage: statements, in order
+  std::vector<std::vector<BufferId>> versions;          ///< by storage: in the order of the buffers
+  std::vector<std::vector<size_t>> outputs;             ///< by storage: places among the program's
+
+  Uses(const LoopProgram& program, Dependencies deps)
+      : readers(std::move(deps.readers)),
+        writers(std::move(deps.writers)),
+        versions(program.buffers.size()),
+        outputs(program.buffers.size()) {
+    for (BufferId b = 0; b < program.buffers.size(); ++b)
+      if (const auto base = program.buffers[b].base; base != none) versions[base].push_back(b);
+    for (size_t k = 0; k < program.outputs.size(); ++k)
+      outputs[program.storage(program.outputs[k])].push_back(k);
+  }
+
+  /// The statements that touch either storage, each once.
+  std::vector<uint32_t> touching(std::initializer_list<BufferId> storages) const {
+    std::vector<uint32_t> statements;
+    for (BufferId b : storages)
+      for (const auto* list : {&readers[b], &writers[b]})
+        statements.insert(statements.end(), list->begin(), list->end());
+    std::ranges::sort(statements);
+    statements.erase(std::ranges::unique(statements).begin(), statements.end());
+    return statements;
+  }
+  /// The statement does nothing any more.
+  void forget(uint32_t statement, BufferId read, BufferId written) {
+    std::erase(readers[read], statement);
+    std::erase(writers[written], statement);
+  }
+  /// What was kept in `from` is kept in `into`; the versions are the caller's.
+  void join(BufferId from, BufferId into) {
+    for (auto* lists : {&readers, &writers}) {
+      auto &to = (*lists)[into], &more = (*lists)[from];
+      to.insert(to.end(), more.begin(), more.end());
+      more.clear();
+      std::ranges::sort(to);
+      to.erase(std::ranges::unique(to).begin(), to.end());
+    }
+    outputs[into].insert(outputs[into].end(), outputs[from].begin(), outputs[from].end());
+    outputs[from].clear();
+  }
+};
+
 class Mutation {
  public:
-  Mutation(LoopProgram& program, BufferId version)
-      : program_(program),
-        deps_(Dependencies::of(program)),
-        version_(version),
-        input_(program.storage(version)) {}
+  Mutation(LoopProgram& program, Uses& uses, BufferId version)
+      : program_(program), uses_(uses), version_(version), input_(program.storage(version)) {}
 
   /// Why the copy stays; empty where it went. `dropped`: statements that do nothing any more.
   std::string apply(std::vector<bool>& dropped) {
-    const auto& writers = deps_.writers[input_];
+    const auto& writers = uses_.writers[input_];
     if (writers.size() != 1) return {};  // it is made in place already
     out_ = copy_of(program_, writers[0]);
     if (!out_) return {};
@@ -93,23 +135,19 @@ class Mutation {
     rewrite();
     return {};
   }
-  BufferId changed() const { return changed_; }
 
  private:
   std::string obstacle() {
     const auto& buffer = program_.buffers[changed_];
-    if (buffer.role != Role::temporary ||
-        std::ranges::any_of(program_.outputs, [&](BufferId b) { return program_.storage(b) == changed_; }))
-      return "also kept elsewhere";
-    const auto& writers = deps_.writers[changed_];
+    if (buffer.role != Role::temporary || !uses_.outputs[changed_].empty()) return "also kept elsewhere";
+    const auto& writers = uses_.writers[changed_];
     if (writers.empty()) return "also kept elsewhere";
-    for (const auto* list : {&writers, &deps_.readers[changed_]})
-      for (uint32_t s : *list)
-        if (program_.statements[s].kind == FE_STATEMENT_CALL) return "an opaque kernel";
+    for (uint32_t s : uses_.touching({changed_}))
+      if (program_.statements[s].kind == FE_STATEMENT_CALL) return "an opaque kernel";
     in_ = copy_of(program_, writers[0]);
     if (in_ && (in_->from != input_ || in_->to != changed_)) in_.reset();
     const uint32_t first = in_ ? (writers.size() > 1 ? writers[1] : out_->statement) : writers[0];
-    for (uint32_t s : deps_.readers[input_]) {
+    for (uint32_t s : uses_.readers[input_]) {
       if (s == out_->statement || (in_ && s == in_->statement) || s < first) continue;
       if (s > first || !reads_what_it_changes(s)) return "old contents are read later";
     }
@@ -136,13 +174,13 @@ class Mutation {
   void rewrite() {
     std::vector<BufferId> versions;
     if (!in_) versions.push_back(changed_);
-    for (BufferId b = 0; b < program_.buffers.size(); ++b)
-      if (program_.buffers[b].base == changed_) versions.push_back(b);
+    versions.insert(versions.end(), uses_.versions[changed_].begin(), uses_.versions[changed_].end());
     const auto last = versions.empty() ? input_ : versions.back();
     const auto made = [&](BufferId b) { return b == last ? version_ : b; };
-    for (uint32_t s = 0; s < program_.statements.size(); ++s) {
+    uses_.forget(out_->statement, changed_, input_);
+    if (in_) uses_.forget(in_->statement, input_, changed_);
+    for (uint32_t s : uses_.touching({changed_})) {
       auto& statement = program_.statements[s];
-      if (s == out_->statement || (in_ && s == in_->statement)) continue;
       const auto move = [&](BufferId& b, std::vector<index::Expr>& index) {
         if (program_.storage(b) != changed_) return;
         if (in_) index = place_in_source(program_, *in_, index);
@@ -162,10 +200,15 @@ class Mutation {
     }
     // What is left of the last one is of a buffer that nobody touches.
     if (!versions.empty() && last != changed_) program_.buffers[last].version = 1;
+    uses_.join(changed_, input_);
+    if (versions.empty()) return;
+    std::ranges::transform(versions, versions.begin(), made);
+    std::ranges::sort(versions);
+    uses_.versions[input_] = std::move(versions);
   }
 
   LoopProgram& program_;
-  const Dependencies deps_;
+  Uses& uses_;
   const BufferId version_, input_;  ///< what the input becomes, and the input
   BufferId changed_ = none;         ///< the storage that its contents come from
   std::optional<Copy> in_, out_;
@@ -174,9 +217,9 @@ class Mutation {
 /// A whole copy of a buffer into one that is changed then, such as the base of a scatter.
 class BaseCopy {
  public:
-  BaseCopy(LoopProgram& program, const Dependencies& deps, const std::vector<bool>& constant, Copy copy)
+  BaseCopy(LoopProgram& program, Uses& uses, const std::vector<bool>& constant, Copy copy)
       : program_(program),
-        deps_(deps),
+        uses_(uses),
         constant_(constant),
         copy_(std::move(copy)),
         from_(program.storage(copy_.from)),
@@ -184,10 +227,10 @@ class BaseCopy {
 
   /// Whether what is copied is changed later, and so is a base.
   bool is_base() const {
-    const auto& writers = deps_.writers[to_];
+    const auto& writers = uses_.writers[to_];
     return writers.size() > 1 && writers[0] == copy_.statement;
   }
-  uint32_t first_change() const { return deps_.writers[to_][1]; }
+  uint32_t first_change() const { return uses_.writers[to_][1]; }
   BufferId from() const { return from_; }
 
   /// Why the contents are copied; empty where they may be changed where they are.
@@ -195,10 +238,8 @@ class BaseCopy {
     const auto &from = program_.buffers[from_], &to = program_.buffers[to_];
     if (constant_[from_]) return "a constant";
     if (from.role == Role::input && !is_changed_input()) return "an input that stays as it is";
-    for (BufferId b : {from_, to_})
-      for (const auto* list : {&deps_.writers[b], &deps_.readers[b]})
-        for (uint32_t s : *list)
-          if (program_.statements[s].kind == FE_STATEMENT_CALL) return "an opaque kernel";
+    for (uint32_t s : uses_.touching({from_, to_}))
+      if (program_.statements[s].kind == FE_STATEMENT_CALL) return "an opaque kernel";
     if (from.role == Role::output || (to.role != Role::temporary && from.role != Role::temporary))
       return "also kept elsewhere";
     std::vector<index::Expr> own;
@@ -206,15 +247,15 @@ class BaseCopy {
     if (from_ > to_ || from.dtype != to.dtype || from.dims != to.dims || from.strides != to.strides ||
         from.offset != to.offset || copy_.index != own)
       return "another layout";
-    if (std::ranges::any_of(deps_.readers[from_], [&](uint32_t s) { return s >= first_change(); }))
+    if (std::ranges::any_of(uses_.readers[from_], [&](uint32_t s) { return s >= first_change(); }))
       return "old contents are read later";
-    for (uint32_t s : deps_.writers[to_])
+    for (uint32_t s : uses_.writers[to_])
       if (s != copy_.statement && std::ranges::any_of(program_.statements[s].stores, [&](const Store& store) {
             return store.buffer == to_;
           }))
         return "changed meanwhile";
     bool replaced = from.role != Role::input;
-    for (uint32_t s : deps_.writers[from_]) {
+    for (uint32_t s : uses_.writers[from_]) {
       if (s < copy_.statement) continue;
       if (!replaces_all(s)) return "changed meanwhile";
       replaced = true;
@@ -226,10 +267,8 @@ class BaseCopy {
   /// What is changed becomes versions of what was copied, in front of those that come later.
   void merge() {
     std::vector<BufferId> versions, later;
-    for (BufferId b = 0; b < program_.buffers.size(); ++b)
-      if (program_.buffers[b].base == from_) (written_before(b) ? versions : later).push_back(b);
-    for (BufferId b = 0; b < program_.buffers.size(); ++b)
-      if (program_.buffers[b].base == to_) versions.push_back(b);
+    for (BufferId b : uses_.versions[from_]) (written_before(b) ? versions : later).push_back(b);
+    versions.insert(versions.end(), uses_.versions[to_].begin(), uses_.versions[to_].end());
     versions.insert(versions.end(), later.begin(), later.end());
     auto &from = program_.buffers[from_], &to = program_.buffers[to_];
     if (to.role == Role::output) {
@@ -240,35 +279,41 @@ class BaseCopy {
     // Versions are numbered in the order of the buffers.
     auto ordered = versions;
     std::ranges::sort(ordered);
-    std::vector<BufferId> now(program_.buffers.size());
-    std::iota(now.begin(), now.end(), BufferId{0});
+    std::vector<std::pair<BufferId, BufferId>> moved;
     std::vector<ProgramBuffer> buffers;
     for (BufferId b : versions) buffers.push_back(program_.buffers[b]);
     for (size_t k = 0; k < versions.size(); ++k) {
-      now[versions[k]] = ordered[k];
+      moved.emplace_back(versions[k], ordered[k]);
       auto& buffer = program_.buffers[ordered[k]] = std::move(buffers[k]);
       buffer.base = from_;
       buffer.version = static_cast<uint32_t>(k + 1);
       buffer.role = from.role;
       buffer.number = from.number;
     }
-    now[to_] = now[copy_.from];
-    for (auto& statement : program_.statements) {
+    const auto now = [&](BufferId b) {
+      const auto found = std::ranges::find(moved, b, &std::pair<BufferId, BufferId>::first);
+      return found == moved.end() ? b : found->second;
+    };
+    moved.emplace_back(to_, now(copy_.from));
+    for (uint32_t s : uses_.touching({from_, to_})) {
+      auto& statement = program_.statements[s];
       for (auto& op : statement.ops)
-        if (op.code == FE_OP_LOAD) op.buffer = now[op.buffer];
-      for (auto& store : statement.stores) store.buffer = now[store.buffer];
+        if (op.code == FE_OP_LOAD) op.buffer = now(op.buffer);
+      for (auto& store : statement.stores) store.buffer = now(store.buffer);
     }
-    for (auto& b : program_.outputs) b = now[b];
+    uses_.forget(copy_.statement, from_, to_);
+    uses_.join(to_, from_);
+    for (size_t k : uses_.outputs[from_]) program_.outputs[k] = now(program_.outputs[k]);
+    uses_.versions[from_] = std::move(ordered);
+    uses_.versions[to_].clear();
   }
 
  private:
-  bool is_changed_input() const {
-    return std::ranges::any_of(program_.buffers, [&](const auto& buffer) { return buffer.base == from_; });
-  }
+  bool is_changed_input() const { return !uses_.versions[from_].empty(); }
 
   /// Whether the statement writes all of what was copied anew, when nothing but it needs the changed contents any more.
   bool replaces_all(uint32_t s) const {
-    for (const auto* list : {&deps_.writers[to_], &deps_.readers[to_]})
+    for (const auto* list : {&uses_.writers[to_], &uses_.readers[to_]})
       if (std::ranges::any_of(*list, [&](uint32_t other) { return other > s; })) return false;
     const auto& statement = program_.statements[s];
     int64_t points = 1;
@@ -278,7 +323,7 @@ class BaseCopy {
 
   /// Whether the copy comes behind what writes this version.
   bool written_before(BufferId version) const {
-    return std::ranges::any_of(deps_.writers[from_], [&](uint32_t s) {
+    return std::ranges::any_of(uses_.writers[from_], [&](uint32_t s) {
       return s < copy_.statement &&
              std::ranges::any_of(
                  program_.statements[s].stores, [&](const Store& store) { return store.buffer == version; });
@@ -286,7 +331,7 @@ class BaseCopy {
   }
 
   LoopProgram& program_;
-  const Dependencies& deps_;
+  Uses& uses_;
   const std::vector<bool>& constant_;
   const Copy copy_;
   const BufferId from_, to_;
@@ -312,44 +357,39 @@ void drop(LoopProgram& program, const std::vector<bool>& dropped) {
 
 /// Lets changes of copies be made in what was copied, one after the other, and records those that stay.
 void change_in_place(LoopProgram& program, Ledger& ledger) {
-  uint32_t next = 0;
-  while (next < program.statements.size()) {
-    const auto deps = Dependencies::of(program);
-    const auto constant = constants_of(program, deps);
-    bool merged = false;
-    for (; next < program.statements.size() && !merged; ++next) {
-      auto copy = copy_of(program, next);
-      if (!copy) continue;
-      BaseCopy base(program, deps, constant, std::move(*copy));
-      if (!base.is_base()) continue;
-      const auto reason = base.obstacle();
-      const auto& buffer = program.buffers[base.from()];
-      ledger.add({"memory", origin_names(program.statements[base.first_change()]), buffer.name,
-                  reason.empty() ? "in place" : "copied", reason, "the base of what is changed in part",
-                  static_cast<double>(buffer.bytes())});
-      if (!reason.empty()) continue;
-      base.merge();
-      std::vector<bool> dropped(program.statements.size());
-      dropped[next] = true;
-      drop(program, dropped);
-      merged = true;
-    }
-    // What took the dropped statement's place is looked at next.
-    if (merged) --next;
+  auto deps = Dependencies::of(program);
+  // No merge changes it: neither buffer is a constant then.
+  const auto constant = constants_of(program, deps);
+  Uses uses(program, std::move(deps));
+  std::vector<bool> dropped(program.statements.size());
+  for (uint32_t s = 0; s < program.statements.size(); ++s) {
+    auto copy = copy_of(program, s);
+    if (!copy) continue;
+    BaseCopy base(program, uses, constant, std::move(*copy));
+    if (!base.is_base()) continue;
+    const auto reason = base.obstacle();
+    const auto& buffer = program.buffers[base.from()];
+    ledger.add({"memory", origin_names(program.statements[base.first_change()]), buffer.name,
+                reason.empty() ? "in place" : "copied", reason, "the base of what is changed in part",
+                static_cast<double>(buffer.bytes())});
+    if (!reason.empty()) continue;
+    base.merge();
+    dropped[s] = true;
   }
+  drop(program, dropped);
 }
 
 }  // namespace
 
 void reinplace(LoopProgram& program, Ledger& ledger) {
+  Uses uses(program, Dependencies::of(program));
   std::vector<bool> dropped(program.statements.size());
   for (BufferId b = 0; b < program.buffers.size(); ++b) {
     const auto& version = program.buffers[b];
     if (version.base == none || version.version != 1 || program.buffers[version.base].role != Role::input)
       continue;
     const BufferId input = version.base;
-    Mutation mutation(program, b);
-    const auto reason = mutation.apply(dropped);
+    const auto reason = Mutation(program, uses, b).apply(dropped);
     ledger.add({"memory",
                 program.buffers[input].name,
                 {},
@@ -357,9 +397,8 @@ void reinplace(LoopProgram& program, Ledger& ledger) {
                 reason,
                 "an input that the model changes",
                 static_cast<double>(program.buffers[input].bytes())});
-    drop(program, dropped);
-    dropped.assign(program.statements.size(), false);
   }
+  drop(program, dropped);
   change_in_place(program, ledger);
 }
 

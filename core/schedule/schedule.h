@@ -55,6 +55,8 @@ struct FusionLimits {
   TargetNumbers target;
   bool prologues = false;       ///< code generators take contractions whose operands are computed
   size_t most_statements = 48;  ///< of one group
+  /// Of one group: more take longer than linearly to compile, and what one more intermediate tensor costs is little beside them.
+  size_t most_operations = 256;
   Features without;             ///< without `fuse` every statement is a kernel
 };
 
