@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <array>
+
 #include "convolution.h"
 
 namespace ferrite::passes {
@@ -13,7 +15,7 @@ bool fold_batch_norm(Graph& graph) {
     for (size_t k = 1; k < 5 && constant; ++k)
       constant = is_constant_expression(norm.operand(k)) && norm.operand(k).dtype() == x.dtype();
     if (!constant) continue;
-    graph.set_insertion(norm);
+    graph.set_insertion(norm, std::array{conv, norm});
     Value epsilon = graph.scalar(x.dtype(), norm.attrs().number("epsilon"));
     Value deviation = graph.make("sqrt", {graph.make("add", {norm.operand(4), epsilon})});
     Value scale = graph.make("div", {norm.operand(1), deviation});

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <array>
+
 #include "convolution.h"
 
 namespace ferrite::passes {
@@ -30,7 +32,7 @@ bool fold_channel_affine(Graph& graph) {
       Value x = node.operand(k), other = node.operand(1 - k);
       Node conv = constant_convolution(x);
       if (!conv || x.type() != node.result().type()) continue;
-      graph.set_insertion(node);
+      graph.set_insertion(node, std::array{conv, node});
       Value channels = per_channel(graph, other, x.type());
       if (!channels) continue;
       Value result =

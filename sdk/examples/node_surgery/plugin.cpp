@@ -18,7 +18,7 @@ void merge(Graph& graph, const std::vector<Node>& products) {
   const Value x = products[0].operand(0);
   std::vector<Value> matrices;
   for (Node product : products) matrices.push_back(product.operand(1));
-  graph.set_insertion(products[0]);
+  graph.set_insertion(products[0], products);
   const Value side_by_side = graph.make("concat", matrices, std::vector{attr("axis", 1)});
   const Value wide = graph.make("matmul", {x, side_by_side});
   Dims starts(wide.rank(), 0);

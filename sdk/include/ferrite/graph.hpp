@@ -318,8 +318,12 @@ class Graph {
     return out;
   }
 
-  /// Where new nodes go and whose provenance they take.
-  void set_insertion(Node before) { before_ = like_ = before.handle(); }
+  /// Where new nodes go and whose provenance they take: that of `before`, or of all nodes that they stand for, where these are given.
+  void set_insertion(Node before, std::span<const Node> replaced = {}) {
+    before_ = like_ = before.handle();
+    origin_.clear();
+    for (const Node& node : replaced) add_origin(from_abi(node.view().origin));
+  }
   void set_origin(std::string origin) { origin_ = std::move(origin); }
 
   std::vector<Value> make_all(std::string_view op, std::span<const Value> operands,
@@ -435,6 +439,17 @@ class Graph {
 
  private:
   static constexpr size_t most_results = 64;
+  /// Appends what is new of some names that are comma separated.
+  void add_origin(std::string_view names) {
+    while (!names.empty()) {
+      const std::string_view name = names.substr(0, names.find(','));
+      names.remove_prefix(std::min(names.size(), name.size() + 1));
+      const std::string all = ',' + origin_ + ',', one = ',' + std::string(name) + ',';
+      if (name.empty() || all.find(one) != std::string::npos) continue;
+      if (!origin_.empty()) origin_ += ',';
+      origin_ += name;
+    }
+  }
   /// Makes a node and gives how many results it has, of which `results` gets the handles.
   size_t make_results(std::string_view op, std::span<const Value> operands, std::span<const Attr> attrs,
                       std::span<fe_value, most_results> results) {
