@@ -14,6 +14,7 @@ for ferrite, of what exceeds the imported torch for the other. Exit status 1 whe
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -143,6 +144,9 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results/cross_entropy.json")
     options = parser.parse_args()
+    for program in (options.program, options.torch):
+        if not shutil.which(program):
+            parser.error(f"{program} is not there; ./dev build makes the program, bench/run an interpreter that has torch")
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory(prefix="ferrite-cross-entropy-") as scratch:
         folder = Path(scratch)

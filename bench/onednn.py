@@ -129,10 +129,10 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results/onednn.json")
-    parser.add_argument("rows", nargs="*", metavar="ROW")
+    table.add_argument(parser)
     arguments = parser.parse_args()
     results = []
-    for row in table.select(arguments.rows):
+    for row in table.chosen(parser, arguments.rows):
         if not row.path().is_file():
             print(f"{row.name}: the model is not there; bench/run fetches it", file=sys.stderr)
             continue

@@ -220,17 +220,24 @@ def compilation(program: Path, model: Path, threads: int) -> dict:
             "compile_s": round(said["compile_ms"] / 1000, 4), "cpu_s": round(processor_seconds() - before, 4)}  # fmt: skip
 
 
+def sizes_of(text: str) -> list[int]:
+    numbers = text.split(",")
+    if not all(number.isdecimal() and int(number) > 0 for number in numbers):
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers above 0, such as 1000,3000")
+    return sorted(map(int, numbers))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/bin/ferrite")
-    parser.add_argument("--nodes", default="1000,3000,10000,30000")
+    parser.add_argument("--nodes", type=sizes_of, default="1000,3000,10000,30000", metavar="N,...")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=float)
     parser.add_argument("--most", type=float)
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results/scale.json")
     arguments = parser.parse_args()
-    sizes = sorted(int(n) for n in arguments.nodes.split(","))
+    sizes = arguments.nodes
     results, status = {}, 0
     print(f"{'graph':<8}{'nodes':>8}{'kernels':>9}{'unique':>8}{'compile s':>11}{'µs a node':>11}{'cpu s':>8}")
     for shape in SHAPES:

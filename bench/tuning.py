@@ -103,12 +103,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--run-seconds", type=float, default=1.0, help="how long each way runs in a round, about; 1")
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results/tuning.json")
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(row.name for row in table.ROWS))
+    table.add_argument(parser)
     arguments = parser.parse_args()
-    try:
-        wanted = table.select(arguments.rows)
-    except ValueError as error:
-        parser.error(str(error))
+    wanted = table.chosen(parser, arguments.rows)
     if arguments.seconds <= 0 or arguments.run_seconds <= 0 or min(arguments.threads, arguments.rounds) < 1:
         parser.error("--seconds, --run-seconds, --threads and --rounds are above 0")
 

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "core/support/printable.h"
@@ -194,6 +195,8 @@ core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline
 }
 
 Result<void> write_text(const std::string& path, std::string_view text) {
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+    return core::at(path, error(FE_EINVALID, "FE-C10", "this is a folder; give the name of a file"));
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();

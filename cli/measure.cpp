@@ -96,7 +96,7 @@ Result<fe_target_numbers> measure_numbers(const core::Session& session, const co
                                           Progress& progress) {
   using core::schedule::Feature;
   auto result = core::abi::sized<fe_target_numbers>();
-  result.workers = options.threads > 0 ? options.threads : core::run::Pool::process().workers();
+  result.workers = core::run::Pool::process().workers();  // of the machine: programs are cut for all of it
   FE_TRY(const auto devices, core::run::open_devices(options.device, session.registry()));
   const int64_t step = std::max<int64_t>(1, core::run::numbers_of(devices).line_bytes / 4);
   // What is measured is not to depend on what was measured before.

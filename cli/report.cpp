@@ -162,7 +162,7 @@ std::string kernels(const Seen& seen) {
   if (!seen.peaks)
     text +=
         "<p class=\"note\">Floors are unknown: this device was not measured with so many threads. "
-        "<code>ferrite targets --measure</code> does that once, and takes some seconds.</p>\n";
+        "<code>ferrite targets --measure</code> does that once, and takes some seconds; later compilations decide by it too.</p>\n";
   text +=
       "<div class=\"wide\"><table><thead><tr><th class=\"n\">#</th><th class=\"n\">time</th><th>share</th>"
       "<th>nodes of the model</th><th>kind</th><th class=\"n\">launches</th><th class=\"n\">GB/s</th>"
@@ -383,7 +383,8 @@ Result<void> report_on(const Options& options) {
              kernels_text(seen.program.compilation.stats), html::time_text(seen.run_seconds),
              seen.peaks
                  ? ""
-                 : "; run `ferrite targets --measure` once to see how far kernels are from the roofline");
+                 : "; run `ferrite targets --measure` once to see how far kernels are from the roofline (later "
+                   "compilations decide by what it measures)");
   return {};
 }
 

@@ -4,6 +4,7 @@
 A new model is one more Row. Inputs follow from the row's name alone, so a test and a benchmark see the same bytes.
 """
 
+import argparse
 import json
 import subprocess
 import zlib
@@ -116,6 +117,18 @@ def select(names: list[str]) -> list[Row]:
     if unknown:
         raise ValueError(f"no such model: {', '.join(unknown)}; known: {', '.join(known)}")
     return [known[name] for name in names] or ROWS
+
+
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(row.name for row in ROWS))
+
+
+def chosen(parser: argparse.ArgumentParser, names: list[str]) -> list[Row]:
+    """select(); a name that is none is a usage error."""
+    try:
+        return select(names)
+    except ValueError as error:
+        parser.error(str(error))
 
 
 def write_inputs(inputs: Inputs, directory: Path) -> list[str]:

@@ -3,21 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/cache/folder.h"
+#include "core/run/measured.h"
 #include "core/support/hash.h"
 
 namespace ferrite::core::observe {
 namespace {
 
 constexpr int version = 0;  // of the files
-constexpr uint64_t most_bytes = 64 << 10;
 
 /// Peaks are those of a machine, not of its number among others of the kind.
-std::string file_name(const run::Device& device, int64_t workers) {
-  return hash128({device.kind, device.description, fmt::format("{} {}", version, workers)}) + ".json";
+run::MeasuredFile file_of(const run::Device& device, int64_t workers) {
+  return {"peaks",
+          hash128({device.kind, device.description, fmt::format("{} {}", version, workers)}) + ".json"};
 }
 
 bool is_rate(double value) { return std::isfinite(value) && value > 0; }
@@ -35,47 +34,34 @@ double Peaks::bandwidth_of(int64_t bytes) const {
 }
 
 std::optional<Peaks> load_peaks(const run::Device& device, int64_t workers) {
-  const auto folder = cache::user_folder("peaks");
-  if (folder.empty() || !cache::distrusted(folder).empty()) return std::nullopt;
-  std::string fault;
-  const auto text =
-      cache::read_file(std::filesystem::path(folder) / file_name(device, workers), most_bytes, fault);
-  if (!text) return std::nullopt;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  const auto operations = json.find("operations_per_second");
-  const auto bandwidth = json.find("bandwidth");
-  if (operations == json.end() || !operations->is_number() || bandwidth == json.end() ||
-      !bandwidth->is_array())
-    return std::nullopt;
-  Peaks peaks;
-  peaks.operations = operations->get<double>();
-  for (const auto& entry : *bandwidth) {
-    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_number_integer() || !entry[1].is_number())
+  return file_of(device, workers).load([](const nlohmann::json& json) -> std::optional<Peaks> {
+    const auto operations = json.find("operations_per_second");
+    const auto bandwidth = json.find("bandwidth");
+    if (operations == json.end() || !operations->is_number() || bandwidth == json.end() ||
+        !bandwidth->is_array())
       return std::nullopt;
-    peaks.bandwidth.push_back({entry[0].get<int64_t>(), entry[1].get<double>()});
-    if (!is_rate(peaks.bandwidth.back().per_second)) return std::nullopt;
-  }
-  std::ranges::sort(peaks.bandwidth, {}, &Bandwidth::bytes);
-  if (!is_rate(peaks.operations) || peaks.bandwidth.empty()) return std::nullopt;
-  return peaks;
+    Peaks peaks;
+    peaks.operations = operations->get<double>();
+    for (const auto& entry : *bandwidth) {
+      if (!entry.is_array() || entry.size() != 2 || !entry[0].is_number_integer() || !entry[1].is_number())
+        return std::nullopt;
+      peaks.bandwidth.push_back({entry[0].get<int64_t>(), entry[1].get<double>()});
+      if (!is_rate(peaks.bandwidth.back().per_second)) return std::nullopt;
+    }
+    std::ranges::sort(peaks.bandwidth, {}, &Bandwidth::bytes);
+    if (!is_rate(peaks.operations) || peaks.bandwidth.empty()) return std::nullopt;
+    return peaks;
+  });
 }
 
 Result<std::string> save_peaks(const run::Device& device, int64_t workers, const Peaks& peaks) {
-  const auto folder = cache::user_folder("peaks");
-  if (folder.empty())
-    return error(FE_EINVALID, "FE-C10", "there is no cache folder: set HOME or XDG_CACHE_HOME");
   auto bandwidth = nlohmann::ordered_json::array();
   for (const auto& [bytes, per_second] : peaks.bandwidth) bandwidth.push_back({bytes, per_second});
-  const nlohmann::ordered_json json{{"device", device.name},
-                                    {"workers", workers},
-                                    {"operations_per_second", peaks.operations},
-                                    {"bandwidth", std::move(bandwidth)}};
-  const auto name = file_name(device, workers);
-  const auto text = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  if (const auto fault = cache::write_file(folder, name, text); !fault.empty())
-    return at(folder, error(FE_EINVALID, "FE-C10", "peaks cannot be kept: {}", fault));
-  return (std::filesystem::path(folder) / name).string();
+  return file_of(device, workers)
+      .save({{"device", device.name},
+             {"workers", workers},
+             {"operations_per_second", peaks.operations},
+             {"bandwidth", std::move(bandwidth)}});
 }
 
 std::optional<double> estimate(const Facts& facts, const std::optional<Peaks>& peaks) {

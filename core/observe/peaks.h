@@ -27,7 +27,8 @@ struct Peaks {
   double bandwidth_of(int64_t bytes) const;
 };
 
-/// The peaks of a device with so many workers, as save_peaks() left them; none where they were not measured, or cannot be read.
+/// The peaks of a device with so many workers, as save_peaks() left them; none where they were not measured, or, with a warning
+/// (FE-T46), where their file is damaged.
 std::optional<Peaks> load_peaks(const run::Device& device, int64_t workers);
 /// Keeps them in the user's cache folder; gives the file's path. FE-C10 where that fails.
 Result<std::string> save_peaks(const run::Device& device, int64_t workers, const Peaks& peaks);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/run/numbers.h"
 
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "core/cache/folder.h"
+#include "core/run/measured.h"
 #include "core/support/abi.h"
 #include "core/support/hash.h"
 
@@ -17,10 +15,9 @@ using schedule::Activations;
 
 constexpr std::string_view source_names[] = {"default", "stated", "measured", "locked"};
 
-std::filesystem::path file_of(const std::string& folder, const std::string& kind,
-                              const std::string& description) {
+MeasuredFile file_of(const std::string& kind, const std::string& description) {
   constexpr std::string_view version = "numbers 0";
-  return std::filesystem::path(folder) / (hash128({kind, description, version}) + ".json");
+  return {"targets", hash128({kind, description, version}) + ".json"};
 }
 
 }  // namespace
@@ -52,40 +49,27 @@ Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated) {
 }
 
 std::optional<fe_target_numbers> load_measured(const std::string& kind, const std::string& description) {
-  const auto folder = cache::user_folder("targets");
-  if (folder.empty()) return std::nullopt;
-  std::ifstream file(file_of(folder, kind, description));
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  const auto json = nlohmann::json::parse(text.str(), nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  auto measured = abi::sized<fe_target_numbers>();
-  for (const auto& number : number_table) {
-    const auto found = json.find(std::string(number.name));
-    if (!number.is_measured || found == json.end()) continue;
-    if (!found->is_number_integer()) return std::nullopt;
-    const auto value = found->get<int64_t>();
-    if (value < 1 || value > number.most) return std::nullopt;
-    measured.*number.stated = value;
-  }
-  return measured;
+  return file_of(kind, description).load([](const nlohmann::json& json) -> std::optional<fe_target_numbers> {
+    auto measured = abi::sized<fe_target_numbers>();
+    for (const auto& number : number_table) {
+      const auto found = json.find(std::string(number.name));
+      if (!number.is_measured || found == json.end()) continue;
+      if (!found->is_number_integer()) return std::nullopt;
+      const auto value = found->get<int64_t>();
+      if (value < 1 || value > number.most) return std::nullopt;
+      measured.*number.stated = value;
+    }
+    return measured;
+  });
 }
 
 Result<std::string> save_measured(const std::string& kind, const std::string& description,
                                   const fe_target_numbers& measured) {
-  const auto folder = cache::user_folder("targets");
-  if (folder.empty())
-    return error(FE_EINVALID, "FE-C10", "there is no cache folder: set HOME or XDG_CACHE_HOME");
   nlohmann::ordered_json json{{"device", kind}};
   for (const auto& number : number_table)
     if (number.is_measured && measured.*number.stated != 0)
       json[std::string(number.name)] = measured.*number.stated;
-  const auto path = file_of(folder, kind, description);
-  const auto text = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  if (const auto fault = cache::write_file(folder, path.filename().string(), text); !fault.empty())
-    return at(folder, error(FE_EINVALID, "FE-C10", "the numbers of the target cannot be kept: {}", fault));
-  return path.string();
+  return file_of(kind, description).save(json);
 }
 
 fe_target_numbers abi_numbers(const TargetNumbers& numbers) {

@@ -76,8 +76,8 @@ struct SourcedNumbers {
 /// that is out of its range.
 Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated);
 
-/// What was measured on devices of a kind and description: 0 is a number that was not. Nothing where the store has none, or what
-/// it has is no such file. The store is one for all counts of threads, so that these decide nothing.
+/// What was measured on devices of a kind and description: 0 is a number that was not. Nothing where the store has none, or, with a
+/// warning (FE-T46), what it has is no such file. The store is one for all counts of threads, so that these decide nothing.
 std::optional<fe_target_numbers> load_measured(const std::string& kind, const std::string& description);
 /// Keeps them in the user's cache folder; gives the file's path. FE-C10 where that fails.
 Result<std::string> save_measured(const std::string& kind, const std::string& description,

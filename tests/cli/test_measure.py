@@ -7,6 +7,7 @@ Usage: test_measure.py [--ferrite FILE] [unittest options]
 
 import csv
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -77,7 +78,7 @@ class MeasureTest(ProgramTest):
         (numbers,) = (self.home / "ferrite/targets").iterdir()
         self.assertIn(str(numbers), done.stdout)
         measured = json.loads(numbers.read_text())
-        self.assertEqual(measured["workers"], 1)
+        self.assertEqual(measured["workers"], len(os.sched_getaffinity(0)))  # of the machine, not of --threads
         for name in ("uncoalesced", "bandwidth", "operations"):
             self.assertGreaterEqual(measured[name], 1)
         self.check_decisions(numbers)
@@ -100,6 +101,14 @@ class MeasureTest(ProgramTest):
                         '{"operations_per_second": 1, "bandwidth": [[1, -1]]}'):  # fmt: skip
             file.write_text(damaged)
             self.assertEqual(self.estimates(), unknown, damaged)
+        self.check_warning("report", "plus.fe", "-o", "plus.html", "--threads", 1, file=file)
+        numbers.write_text('{"workers": 0}')
+        self.check_warning("explain", "plus.fe", file=numbers)
+
+    def check_warning(self, *words, file):
+        done = self.call(*words, environment={"XDG_CACHE_HOME": str(self.home)})
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertRegex(done.stderr, rf"ferrite: warning: FE-T46 {file}: it is not what `ferrite targets --measure` writes")
 
     def home_call(self, *words):
         done = self.call(*words, environment={"XDG_CACHE_HOME": str(self.home)})
