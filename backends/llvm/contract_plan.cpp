@@ -426,7 +426,11 @@ class Planner {
     const auto& row = plan_.row;
     const bool along =
         row.access == Access::block ? row.depth_inside : row.access != Access::window && row.step == 1;
-    return shared_ == 0 && config_.rows == 0 && along && plan_.rows.extent < repays &&
+    // Few columns of a long depth would leave workers idle: other ways divide the depth.
+    constexpr int64_t least_tasks = 8, long_sums = 1 << 18;
+    const int64_t panels = plan_.batch.extent * ceil_div(plan_.columns.extent, plan_.lanes);
+    const bool busy = panels >= least_tasks || panels * plan_.lanes * plan_.depth.extent < long_sums;
+    return shared_ == 0 && config_.rows == 0 && along && busy && plan_.rows.extent < repays &&
            plan_.depth.extent >= least_vectors * plan_.lanes;
   }
 

@@ -14,7 +14,7 @@ class Sizes {
       : target_(target), config_(config), shared_(shared), plan_(plan) {}
 
   bool choose() {
-    plan_.in_runs = plan_.far_columns && !shared_;
+    plan_.in_runs = plan_.far_columns && !shared_ && !plan_.window;
     if (!plan_.matrix_tiles && plan_.dots == 0) {
       if (config_.rows == 0)
         choose_block();
@@ -94,7 +94,7 @@ class Sizes {
     const auto& window = *plan_.window;
     const int64_t bytes = bits_of(plan_.accumulator) / 8;
     // Channelwise each task copies its own channels: enough of them that what it reads is several cache lines in a row.
-    constexpr int64_t cache_line = 64, least_run = 8192;
+    constexpr int64_t cache_line = 64, least_run = 4;
     int64_t column_tiles = 1;
     if (plan_.channelwise)
       column_tiles =
@@ -136,14 +136,17 @@ class Sizes {
     plan_.depth_tile = ceil_div(ceil_div(depth, ceil_div(depth, most)), even) * even;
   }
 
-  /// Tiles of which the sums stay in the first-level cache while the columns stream by, or have runs of some length.
+  /// Tiles of which the sums stay in the first-level cache while the columns stream by; long runs, but eight tasks of them where that
+  /// leaves some length.
   void choose_tiles_of_runs(int64_t blocks, int64_t panels, int64_t each) {
+    constexpr int64_t least_run = 1024, usual_run = 8192, least_tasks = 8;  // bytes of a run
     const int64_t bytes = bits_of(plan_.accumulator) / 8, width = plan_.block_columns();
-    constexpr int64_t least_run = 8192;  // bytes
-    const int64_t near = target_.l1_bytes / 2 / std::max<int64_t>(1, plan_.rows.extent * bytes);
-    const int64_t most_panels = std::max<int64_t>(1, std::max(near, least_run / bytes) / width);
-    const int64_t balanced = std::min(each, ceil_div(plan_.columns.extent * bytes, least_run));
-    set_tiles(blocks, panels, 1, std::max(ceil_div(panels, most_panels), balanced));
+    const int64_t row_bytes = plan_.columns.extent * bytes;
+    const int64_t run = std::clamp(row_bytes / std::min(each, least_tasks), least_run, usual_run);
+    const int64_t near = target_.l1_bytes / 2 / std::max<int64_t>(1, plan_.rows.extent);
+    const int64_t most_panels = std::max<int64_t>(1, std::max(near, run) / bytes / width);
+    set_tiles(blocks, panels, 1,
+              std::max(ceil_div(panels, most_panels), std::min(each, ceil_div(row_bytes, run))));
   }
 
   /// Bytes of the second-level cache that rows may take: the panel that meets them and the results need the rest.

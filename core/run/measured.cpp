@@ -11,11 +11,13 @@ namespace ferrite::core::run {
 MeasuredFile::MeasuredFile(std::string_view subject, std::string name)
     : folder_(cache::user_folder(subject)), name_(std::move(name)) {}
 
-nlohmann::json MeasuredFile::contents(std::string& fault) const {
+std::optional<nlohmann::json> MeasuredFile::contents(std::string& fault) const {
   constexpr uint64_t most_bytes = 64 << 10;
-  if (folder_.empty() || !std::filesystem::exists(std::filesystem::path(folder_) / name_)) return {};
+  const auto path = std::filesystem::path(folder_) / name_;
+  // Where not even that can be found out, nothing was kept.
+  if (std::error_code ignored; folder_.empty() || !std::filesystem::exists(path, ignored)) return {};
   if (fault = cache::distrusted(folder_); !fault.empty()) return {};
-  const auto text = cache::read_file(std::filesystem::path(folder_) / name_, most_bytes, fault);
+  const auto text = cache::read_file(path, most_bytes, fault);
   if (!text) return {};
   return nlohmann::json::parse(*text, nullptr, false);
 }

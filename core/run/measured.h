@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,9 +22,8 @@ class MeasuredFile {
   auto load(Read&& read) const {
     std::string fault;
     const auto json = contents(fault);
-    auto result = json.is_object() ? read(json) : decltype(read(json)){};
-    if (!result && fault.empty() && !json.is_null())
-      fault = "it is not what `ferrite targets --measure` writes";
+    auto result = json && json->is_object() ? read(*json) : decltype(read(*json)){};
+    if (json && !result) fault = "it is not what `ferrite targets --measure` writes";
     if (!fault.empty()) warn(fault);
     return result;
   }
@@ -32,7 +32,8 @@ class MeasuredFile {
   Result<std::string> save(const nlohmann::ordered_json& object) const;
 
  private:
-  nlohmann::json contents(std::string& fault) const;
+  /// What the file has, whatever it is; nothing where it is not there, and where `fault` says why it is not used.
+  std::optional<nlohmann::json> contents(std::string& fault) const;
   void warn(std::string_view fault) const;
 
   std::string folder_, name_;

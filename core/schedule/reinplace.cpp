@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -198,8 +199,12 @@ class Mutation {
       version.version = ++number;
       version.kind = FE_BUFFER_OUTPUT;
     }
-    // What is left of the last one is of a buffer that nobody touches.
-    if (!versions.empty() && last != changed_) program_.buffers[last].version = 1;
+    // Nobody touches the last one any more, nor does it belong to what nobody touches.
+    if (!versions.empty() && last != changed_) {
+      program_.buffers[last].base = none;
+      program_.buffers[last].version = 0;
+    }
+    uses_.versions[changed_].clear();
     uses_.join(changed_, input_);
     if (versions.empty()) return;
     std::ranges::transform(versions, versions.begin(), made);
@@ -266,8 +271,10 @@ class BaseCopy {
 
   /// What is changed becomes versions of what was copied, in front of those that come later.
   void merge() {
+    const auto before = written_before();
     std::vector<BufferId> versions, later;
-    for (BufferId b : uses_.versions[from_]) (written_before(b) ? versions : later).push_back(b);
+    for (BufferId b : uses_.versions[from_])
+      (std::ranges::binary_search(before, b) ? versions : later).push_back(b);
     versions.insert(versions.end(), uses_.versions[to_].begin(), uses_.versions[to_].end());
     versions.insert(versions.end(), later.begin(), later.end());
     auto &from = program_.buffers[from_], &to = program_.buffers[to_];
@@ -279,11 +286,11 @@ class BaseCopy {
     // Versions are numbered in the order of the buffers.
     auto ordered = versions;
     std::ranges::sort(ordered);
-    std::vector<std::pair<BufferId, BufferId>> moved;
+    std::unordered_map<BufferId, BufferId> moved;
     std::vector<ProgramBuffer> buffers;
     for (BufferId b : versions) buffers.push_back(program_.buffers[b]);
     for (size_t k = 0; k < versions.size(); ++k) {
-      moved.emplace_back(versions[k], ordered[k]);
+      moved.emplace(versions[k], ordered[k]);
       auto& buffer = program_.buffers[ordered[k]] = std::move(buffers[k]);
       buffer.base = from_;
       buffer.version = static_cast<uint32_t>(k + 1);
@@ -291,10 +298,10 @@ class BaseCopy {
       buffer.number = from.number;
     }
     const auto now = [&](BufferId b) {
-      const auto found = std::ranges::find(moved, b, &std::pair<BufferId, BufferId>::first);
+      const auto found = moved.find(b);
       return found == moved.end() ? b : found->second;
     };
-    moved.emplace_back(to_, now(copy_.from));
+    moved.emplace(to_, now(copy_.from));
     for (uint32_t s : uses_.touching({from_, to_})) {
       auto& statement = program_.statements[s];
       for (auto& op : statement.ops)
@@ -321,13 +328,15 @@ class BaseCopy {
     return changes_at_own_points(program_, statement, to_) && points == program_.buffers[from_].elements();
   }
 
-  /// Whether the copy comes behind what writes this version.
-  bool written_before(BufferId version) const {
-    return std::ranges::any_of(uses_.writers[from_], [&](uint32_t s) {
-      return s < copy_.statement &&
-             std::ranges::any_of(
-                 program_.statements[s].stores, [&](const Store& store) { return store.buffer == version; });
-    });
+  /// The versions of what was copied that are written before it is, sorted.
+  std::vector<BufferId> written_before() const {
+    std::vector<BufferId> written;
+    for (uint32_t s : uses_.writers[from_]) {
+      if (s >= copy_.statement) break;
+      for (const auto& store : program_.statements[s].stores) written.push_back(store.buffer);
+    }
+    std::ranges::sort(written);
+    return written;
   }
 
   LoopProgram& program_;
@@ -358,7 +367,7 @@ void drop(LoopProgram& program, const std::vector<bool>& dropped) {
 /// Lets changes of copies be made in what was copied, one after the other, and records those that stay.
 void change_in_place(LoopProgram& program, Ledger& ledger) {
   auto deps = Dependencies::of(program);
-  // No merge changes it: neither buffer is a constant then.
+  // No merge makes a constant of a buffer that is none, and what was copied is none.
   const auto constant = constants_of(program, deps);
   Uses uses(program, std::move(deps));
   std::vector<bool> dropped(program.statements.size());

@@ -319,6 +319,7 @@ class Graph {
   }
 
   /// Where new nodes go and whose provenance they take: that of `before`, or of all nodes that they stand for, where these are given.
+  /// An origin that was set before is forgotten.
   void set_insertion(Node before, std::span<const Node> replaced = {}) {
     before_ = like_ = before.handle();
     origin_.clear();
