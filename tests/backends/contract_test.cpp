@@ -250,6 +250,28 @@ TEST(Contract, FarApartOperandsOnASmallCache) {
   }
 }
 
+/// Rows too few to repay packing: dot products along the depth where the columns lie turned, long runs where their steps lie far apart.
+/// Memory ends behind each operand, so that nothing is read beyond it.
+TEST(Contract, FewRowsInPlace) {
+  const std::vector<std::string> all{"native", "avx2", "sse"}, converting{"native", "avx2"};
+  for (const auto dtype : {f32, f64, bf16, f16})
+    for (const int64_t m : {1, 2, 5, 31})
+      for (const bool transposed : {false, true}) {
+        SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << m << " rows, turned " << transposed);
+        const int64_t elements = 8 / (bits_of(dtype) / 8);
+        check(gemm({.batch = m == 2 ? 2 : 1,
+                    .m = m,
+                    .n = transposed ? 139 : 130 * elements + 7,
+                    .k = 85,
+                    .transpose_b = transposed,
+                    .constant_b = false,
+                    .dtype = dtype,
+                    .epilogue = m == 5 ? Gemm::gelu : Gemm::bias_relu}),
+              dtype == f16 ? converting : all, 32 << 10);
+        if (HasFatalFailure()) return;
+      }
+}
+
 TEST(Contract, EmptyDepthGivesTheFinishOfZero) {
   check(gemm({.m = 9, .n = 20, .k = 0, .epilogue = Gemm::bias_relu}));
 }
