@@ -162,7 +162,8 @@ std::string kernels(const Seen& seen) {
   if (!seen.peaks)
     text +=
         "<p class=\"note\">Floors are unknown: this device was not measured with so many threads. "
-        "<code>ferrite targets --measure</code> does that once, and takes some seconds; later compilations decide by it too.</p>\n";
+        "<code>ferrite targets --measure</code> does that once, and takes some seconds; later compilations "
+        "decide by it too.</p>\n";
   text +=
       "<div class=\"wide\"><table><thead><tr><th class=\"n\">#</th><th class=\"n\">time</th><th>share</th>"
       "<th>nodes of the model</th><th>kind</th><th class=\"n\">launches</th><th class=\"n\">GB/s</th>"
@@ -379,12 +380,13 @@ Result<void> report_on(const Options& options) {
   seen.model = options.model;
   seen.device = fmt::format("{}:{} ({})", device.kind, device.number, device.name);
   FE_CHECK(write_text(options.output, page(seen)));
-  fmt::print("wrote {}: {} {}, {} a run{}\n", options.output, seen.program.compilation.stats.kernels,
-             kernels_text(seen.program.compilation.stats), html::time_text(seen.run_seconds),
-             seen.peaks
-                 ? ""
-                 : "; run `ferrite targets --measure` once to see how far kernels are from the roofline (later "
-                   "compilations decide by what it measures)");
+  fmt::print(
+      "wrote {}: {} {}, {} a run{}\n", options.output, seen.program.compilation.stats.kernels,
+      kernels_text(seen.program.compilation.stats), html::time_text(seen.run_seconds),
+      seen.peaks
+          ? ""
+          : "; run `ferrite targets --measure` once to see how far kernels are from the roofline (later "
+            "compilations decide by what it measures)");
   return {};
 }
 
