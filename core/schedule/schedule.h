@@ -57,7 +57,7 @@ struct FusionLimits {
   size_t most_statements = 48;  ///< of one group
   /// Of one group: more take longer than linearly to compile, and what one more intermediate tensor costs is little beside them.
   size_t most_operations = 256;
-  Features without;             ///< without `fuse` every statement is a kernel
+  Features without;  ///< without `fuse` every statement is a kernel
 };
 
 /// Puts bodies of producers into their consumers where that saves more traffic than it recomputes: views always, maps with one
