@@ -42,9 +42,10 @@ std::vector<bool> constant_statements(const LoopProgram& program, const Dependen
   return result;
 }
 
-std::set<BufferId> storages(const LoopProgram& program, std::span<const BufferId> buffers) {
-  std::set<BufferId> result;
-  for (const BufferId b : buffers) result.insert(program.storage(b));
+/// Storages that the caller has: results and inputs, in which what the model makes of them may be stored.
+std::set<BufferId> storages_of_caller(const LoopProgram& program) {
+  std::set<BufferId> result(program.inputs.begin(), program.inputs.end());
+  for (const BufferId b : program.outputs) result.insert(program.storage(b));
   return result;
 }
 
@@ -59,7 +60,7 @@ class Fuser {
         ledger_(ledger),
         advisor_(advisor),
         deps_(Dependencies::of(program)),
-        outputs_(storages(program, program.outputs)),
+        callers_(storages_of_caller(program)),
         constant_(constant_statements(program, deps_)),
         row_products_(program, deps_, constant_, limits),
         groups_(program, deps_) {}
@@ -161,7 +162,7 @@ class Fuser {
 
   bool may_be_prologue(const Edge& edge) const {
     return limits_.prologues && does(Feature::prologues) && !edge.reads && edge.buffer != none &&
-           !outputs_.contains(edge.buffer) &&
+           !callers_.contains(edge.buffer) &&
            makes_operand(program_, deps_, edge.first, edge.second, edge.buffer);
   }
 
@@ -500,7 +501,7 @@ class Fuser {
   std::optional<FusionAdvisor::Price> price(const Group& group) const {
     const auto inside = [&](uint32_t s) { return std::ranges::binary_search(group.statements, s); };
     return advisor_->price(kernel_of(program_, group, [&](BufferId storage) {
-                             return !outputs_.contains(storage) &&
+                             return !callers_.contains(storage) &&
                                     std::ranges::all_of(deps_.readers[storage], inside) &&
                                     std::ranges::all_of(deps_.writers[storage], inside);
                            }).kernel);
@@ -551,7 +552,7 @@ class Fuser {
   Ledger& ledger_;
   FusionAdvisor* const advisor_;  ///< null: there is none
   Dependencies deps_;
-  const std::set<BufferId> outputs_;  ///< storages
+  const std::set<BufferId> callers_;  ///< storages
   const std::vector<bool> constant_;  ///< by statement: reads constants only
   const RowProducts row_products_;
   Groups groups_;

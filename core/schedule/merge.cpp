@@ -78,7 +78,19 @@ bool reads_same_points(const LoopProgram& program, const ProgramStatement& write
   return true;
 }
 
-/// Whether `map` runs over the parallel loops of `into`, and whatever it reads of it lies at the same point.
+/// Whether what `later` stores over what `earlier` loads lies at exactly the same point, as in one body it has to.
+bool overwrites_same_points(const LoopProgram& program, const ProgramStatement& earlier,
+                            const ProgramStatement& later, size_t count) {
+  for (const auto& store : later.stores)
+    for (const auto& op : earlier.ops) {
+      if (op.code != FE_OP_LOAD || program.storage(op.buffer) != program.storage(store.buffer)) continue;
+      for (size_t d = 0; d < op.index.size(); ++d)
+        if (!same_place(program, later, store.index[d], earlier, op.index[d], count)) return false;
+    }
+  return true;
+}
+
+/// Whether `map` runs over the parallel loops of `into`, and whatever it reads or overwrites of it lies at the same point.
 bool fits(const LoopProgram& program, const ProgramStatement& into, const ProgramStatement& map) {
   if (map.kind != FE_STATEMENT_MAP || into.stores.empty()) return false;
   if (into.kind != FE_STATEMENT_MAP && into.kind != FE_STATEMENT_REDUCE && into.kind != FE_STATEMENT_CONTRACT)
@@ -86,7 +98,8 @@ bool fits(const LoopProgram& program, const ProgramStatement& into, const Progra
   if (into.parallel_count() != map.vars.size()) return false;
   for (size_t k = 0; k < map.vars.size(); ++k)
     if (into.vars[k].extent != map.vars[k].extent) return false;
-  return reads_same_points(program, into, map, map.vars.size());
+  return reads_same_points(program, into, map, map.vars.size()) &&
+         overwrites_same_points(program, into, map, map.vars.size());
 }
 
 bool depends(const LoopProgram& program, const ProgramStatement& later, const ProgramStatement& earlier) {
@@ -144,7 +157,8 @@ bool drop_once(Schedule& schedule) {
 bool is_prologue(const LoopProgram& program, const ProgramStatement& map, const ProgramStatement& reduce) {
   return map.kind == FE_STATEMENT_MAP && reduce.kind == FE_STATEMENT_REDUCE && !map.stores.empty() &&
          std::ranges::equal(map.vars, reduce.vars, {}, &Var::extent, &Var::extent) &&
-         reads_same_points(program, map, reduce, map.vars.size());
+         reads_same_points(program, map, reduce, map.vars.size()) &&
+         overwrites_same_points(program, map, reduce, reduce.parallel_count());
 }
 
 void drop_unread(Schedule& schedule) {

@@ -20,6 +20,8 @@ class Generator {
 
   /// Adds one op, or none where its operands are not there.
   void step();
+  /// Lets the model leave values of theirs in the memory of inputs: what it computes, other inputs or constants.
+  void mutations();
   /// What nothing reads, now and then a value that is read too, an input, or one value twice.
   std::vector<size_t> outputs();
 
@@ -106,6 +108,8 @@ class Generator {
   /// A sum of `count` products.
   static Tensor summed(const Tensor& a, const Tensor& b, double count);
   void matmul();
+  /// The product of a few rows with a large matrix, as it lies or turned.
+  void few_rows();
   /// The operand of an op over windows: batch, channels and one or two spatial dims.
   std::optional<size_t> image();
   struct Windows {

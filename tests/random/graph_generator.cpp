@@ -27,6 +27,7 @@ GeneratedGraph Generator::run() {
     }
   }
   for (int attempt = 0; w_.node_count() < wanted && attempt < 400; ++attempt) step();
+  if (random_.chance(0.15)) mutations();
   return w_.finish(outputs());
 }
 
@@ -97,21 +98,31 @@ void Generator::step() {
     Step step;
   };
   static constexpr Choice choices[] = {
-      {14, &Generator::binary},     {10, &Generator::unary},      {4, &Generator::exact_unary},
-      {3, &Generator::exponential}, {3, &Generator::guarded},     {5, &Generator::compare},
-      {2, &Generator::logic},       {4, &Generator::where},       {5, &Generator::cast},
-      {1, &Generator::predicates},  {9, &Generator::reduce},      {3, &Generator::argmax},
-      {3, &Generator::cumsum},      {4, &Generator::softmax},     {4, &Generator::normalise},
-      {2, &Generator::attention},   {12, &Generator::view},       {4, &Generator::concat},
-      {4, &Generator::pad},         {2, &Generator::split},       {2, &Generator::arrange},
-      {1, &Generator::counting},    {5, &Generator::gather},      {3, &Generator::scatter},
-      {7, &Generator::matmul},      {5, &Generator::convolution}, {4, &Generator::pool}};
+      {14, &Generator::binary},     {10, &Generator::unary},   {4, &Generator::exact_unary},
+      {3, &Generator::exponential}, {3, &Generator::guarded},  {5, &Generator::compare},
+      {2, &Generator::logic},       {4, &Generator::where},    {5, &Generator::cast},
+      {1, &Generator::predicates},  {9, &Generator::reduce},   {3, &Generator::argmax},
+      {3, &Generator::cumsum},      {4, &Generator::softmax},  {4, &Generator::normalise},
+      {2, &Generator::attention},   {12, &Generator::view},    {4, &Generator::concat},
+      {4, &Generator::pad},         {2, &Generator::split},    {2, &Generator::arrange},
+      {1, &Generator::counting},    {5, &Generator::gather},   {3, &Generator::scatter},
+      {7, &Generator::matmul},      {1, &Generator::few_rows}, {5, &Generator::convolution},
+      {4, &Generator::pool}};
   int total = 0;
   for (const auto& choice : choices) total += choice.weight;
   auto left = random_.integer(0, total - 1);
   for (const auto& choice : choices) {
     left -= choice.weight;
     if (left < 0) return (this->*choice.step)();
+  }
+}
+
+void Generator::mutations() {
+  for (size_t input = 0; input < w_.inputs().size(); ++input) {
+    const auto& of = w_.inputs()[input];
+    const auto value = choose(
+        [&](const Tensor& t) { return t.dtype == of.dtype && t.dims == of.dims && t.name != of.name; });
+    if (value && random_.chance(0.8)) w_.mutate(input, *value);
   }
 }
 

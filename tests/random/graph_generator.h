@@ -28,6 +28,9 @@ struct Input {
   Contents contents = Contents::real;
   double magnitude = 1;
   bool special = false;  ///< a few elements are NaN or infinite
+  /// What the model leaves in the input's memory; none: what was there.
+  std::string mutated_by;
+  double absolute = 0;  ///< of what it leaves, as for outputs
 };
 
 struct GeneratedGraph {

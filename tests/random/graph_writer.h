@@ -62,7 +62,7 @@ class GraphWriter {
     if (contents == Contents::quantised) tensor.quantum = 0.5;
     if (contents == Contents::whole || contents == Contents::index) tensor.quantum = is_float(dtype) ? 1 : 0;
     if (contents == Contents::extreme) tensor.magnitude = most_integer(dtype);
-    inputs_.push_back({tensor.name, dtype, tensor.dims, contents, magnitude, special});
+    inputs_.push_back({tensor.name, dtype, tensor.dims, contents, magnitude, special, {}, 0});
     return add(std::move(tensor));
   }
   /// A constant with random multiples of 1/8 in [-2, 2]: a literal or, where it is large, a weight.
@@ -114,13 +114,20 @@ class GraphWriter {
     return name[0] == '%' || name[0] == '#' ? name : "%" + name;
   }
   int node_count() const { return nodes_; }
+  const std::vector<Input>& inputs() const { return inputs_; }
+  /// Input number `input` holds value k after the run.
+  void mutate(size_t input, size_t k) {
+    inputs_[input].absolute = values[k].error;
+    inputs_[input].mutated_by = use(k);
+  }
 
   GeneratedGraph finish(const std::vector<size_t>& outputs) {
     GeneratedGraph graph;
     std::vector<std::string> ports, results;
     for (const auto& input : inputs_)
-      ports.push_back(
-          fmt::format("%{}: {}[{}]", input.name, name_of(input.dtype), fmt::join(input.dims, ",")));
+      ports.push_back(fmt::format("%{}: {}[{}]{}{}", input.name, name_of(input.dtype),
+                                  fmt::join(input.dims, ","), input.mutated_by.empty() ? "" : " mutated_by ",
+                                  input.mutated_by));
     for (size_t k = 0; k < outputs.size(); ++k) {
       results.push_back(fmt::format("{} \"out{}\"", use(outputs[k]), k));
       graph.absolute.push_back(values[outputs[k]].error);

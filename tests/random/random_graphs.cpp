@@ -37,19 +37,19 @@ struct Options {
   bool print = false;
 };
 
-/// "" or what is wrong with one output.
-std::string difference(const core::run::PortInfo& port, const Bytes& actual, const Bytes& expected,
-                       double absolute) {
-  const auto width = static_cast<size_t>(bits_of(port.dtype) / 8);
+/// "" or what is wrong with one tensor.
+std::string difference(const std::string& what, DType dtype, const Dims& dims, const Bytes& actual,
+                       const Bytes& expected, double absolute) {
+  const auto width = static_cast<size_t>(bits_of(dtype) / 8);
   const auto count = static_cast<int64_t>(expected.size() / width);
-  const double relative = relative_tolerance(port.dtype);
+  const double relative = relative_tolerance(dtype);
   int64_t wrong = 0, worst = 0;
   double excess = -1, allowed = 0;
   for (int64_t k = 0; k < count; ++k) {
-    const double a = number_at(port.dtype, actual.data(), k), b = number_at(port.dtype, expected.data(), k);
+    const double a = number_at(dtype, actual.data(), k), b = number_at(dtype, expected.data(), k);
     const auto at = static_cast<size_t>(k) * width;
     double off = 0;
-    if (!is_float(port.dtype)) {
+    if (!is_float(dtype)) {
       // Bits, because a double does not hold every i64.
       if (std::memcmp(actual.data() + at, expected.data() + at, width) != 0) off = HUGE_VAL;
     } else if (!(a == b || (std::isnan(a) && std::isnan(b)))) {
@@ -63,19 +63,20 @@ std::string difference(const core::run::PortInfo& port, const Bytes& actual, con
     if (off > excess) worst = k, excess = off, allowed = absolute + relative * std::fabs(b);
   }
   if (wrong == 0) return {};
-  return fmt::format(
-      "output {} {}[{}]: {} of {} elements are off, the worst at {}: {}, expected {} (bound {:.3g})",
-      port.name, name_of(port.dtype), fmt::join(port.dims, ","), wrong, count, worst,
-      number_at(port.dtype, actual.data(), worst), number_at(port.dtype, expected.data(), worst), allowed);
+  return fmt::format("{} {}[{}]: {} of {} elements are off, the worst at {}: {}, expected {} (bound {:.3g})",
+                     what, name_of(dtype), fmt::join(dims, ","), wrong, count, worst,
+                     number_at(dtype, actual.data(), worst), number_at(dtype, expected.data(), worst),
+                     allowed);
 }
 
 struct Results {
   std::vector<core::run::PortInfo> ports;
   std::vector<Bytes> tensors;
+  std::vector<Bytes> inputs;  ///< as the run left them
 };
 
 core::Result<Results> evaluate(const core::Session& session, const GeneratedGraph& graph,
-                               const std::vector<Bytes>& inputs, const core::CompileOptions& options) {
+                               std::vector<Bytes> inputs, const core::CompileOptions& options) {
   core::graph::ParseOptions parse;
   parse.registry = &session.registry().ops();
   FE_TRY(auto parsed, core::graph::parse(graph.text, parse));
@@ -97,6 +98,7 @@ core::Result<Results> evaluate(const core::Session& session, const GeneratedGrap
     context->fill_arenas(std::byte{0xFF});  // NaN
   }
   FE_CHECK(program.run(context.get(), in, out));
+  results.inputs = std::move(inputs);
   return results;
 }
 
@@ -165,7 +167,16 @@ Fault check(const core::Session& session, const std::string& device, const Gener
     auto actual = evaluate(session, graph, inputs, compiled);
     if (!actual) return fault(actual.error().message());
     for (size_t k = 0; k < expected->ports.size(); ++k) {
-      auto text = difference(expected->ports[k], actual->tensors[k], expected->tensors[k], graph.absolute[k]);
+      const auto& port = expected->ports[k];
+      auto text = difference("output " + port.name, port.dtype, port.dims, actual->tensors[k],
+                             expected->tensors[k], graph.absolute[k]);
+      if (!text.empty()) return fault(text);
+    }
+    // What is not to change has not changed either.
+    for (size_t k = 0; k < graph.inputs.size(); ++k) {
+      const auto& input = graph.inputs[k];
+      auto text = difference("input " + input.name, input.dtype, input.dims, actual->inputs[k],
+                             expected->inputs[k], input.absolute);
       if (!text.empty()) return fault(text);
     }
   }

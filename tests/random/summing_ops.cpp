@@ -248,6 +248,25 @@ void Generator::matmul() {
   emit(r, fmt::format("matmul({}, {})", w_.use(*k), w_.use(b)));
 }
 
+void Generator::few_rows() {
+  const auto dtype = random_.chance(0.6) ? f32 : random_.pick(std::vector<DType>{f64, bf16, f16});
+  const bool turned = random_.chance(0.5);
+  const int64_t rows = random_.integer(1, 9), wide = random_.integer(900, 2200),
+                narrow = random_.integer(3, 70);
+  if (rows * wide * narrow > 600000 || rows * wide > most_) return;
+  const int64_t depth = turned ? wide : narrow, columns = turned ? narrow : wide;
+  const auto a = prepared(fresh(dtype, {rows, depth}, -1));
+  auto b = fresh(dtype, turned ? Dims{columns, depth} : Dims{depth, columns}, -1);
+  if (turned) {
+    auto turned_b = w_.values[b];
+    std::swap(turned_b.dims[0], turned_b.dims[1]);
+    b = w_.node(turned_b, fmt::format("transpose({}) {{perm = [1, 0]}}", w_.use(b)));
+  }
+  Tensor r = summed(w_.values[a], w_.values[b], static_cast<double>(depth));
+  r.dims = {rows, columns};
+  emit(r, fmt::format("matmul({}, {})", w_.use(a), w_.use(b)));
+}
+
 /// softmax(q * k [+ mask]) * v, with whatever of it the bounds of errors still allow.
 void Generator::attention() {
   auto k = choose([](const Tensor& t) {
