@@ -89,6 +89,9 @@ llvm::Value* BodyEmitter::emit_load(const loop::BodyOp& op, loop::OpId id) {
   auto* condition = mask && !mask->getType()->isVectorTy() ? mask : nullptr;
   auto* loaded =
       widen(load_lanes(op.buffer, place, condition, element_mask(condition ? nullptr : mask)), op.dtype);
+  // Of halves that are collected one by one and then shuffled, the x86 code generator of LLVM 22 loses elements where it combines the
+  // conversion with the shuffles.
+  if (op.dtype == f16 && place.step != 1) loaded = builder_.CreateArithmeticFence(loaded, loaded->getType());
   return mask && other ? builder_.CreateSelect(spread(mask), loaded, spread(other)) : loaded;
 }
 

@@ -127,7 +127,7 @@ ReductionState::Values ReductionState::combine(const Values& a, const Values& b)
 ReductionState::Values ReductionState::across(Values values) {
   auto& builder = context_.builder;
   if (lanes_ == 1) return values;
-  for (unsigned half = lanes_ / 2; half >= 1; half /= 2) {
+  for (unsigned half = lanes_ / 2; half > 1; half /= 2) {
     llvm::SmallVector<int, 64> low(half), high(half);
     for (unsigned k = 0; k < half; ++k) low[k] = static_cast<int>(k), high[k] = static_cast<int>(k + half);
     auto part = [&](llvm::Value* value, llvm::ArrayRef<int> which) {
@@ -136,10 +136,14 @@ ReductionState::Values ReductionState::across(Values values) {
     values = combine({part(values.value, low), part(values.index, low)},
                      {part(values.value, high), part(values.index, high)});
   }
-  auto first = [&](llvm::Value* value) {
-    return value ? builder.CreateExtractElement(value, uint64_t{0}) : nullptr;
+  // The x86 code generator of LLVM 22 takes vectors of one lane for the end of a sum that it then makes only in part.
+  const auto lane = [&](uint64_t number) {
+    const auto part = [&](llvm::Value* value) {
+      return value ? builder.CreateExtractElement(value, number) : nullptr;
+    };
+    return Values{part(values.value), part(values.index)};
   };
-  return {first(values.value), first(values.index)};
+  return combine(lane(0), lane(1));
 }
 
 llvm::Value* ReductionState::result(const Values& values) {

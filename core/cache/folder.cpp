@@ -53,9 +53,10 @@ std::optional<std::string> read_file(const std::string& path, uint64_t most_byte
     fault = std::move(reason);
     return std::nullopt;
   };
-  // Where a pipe lies in its place nobody waits for what comes out of it.
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return errno == ENOENT ? std::nullopt : refuse(std::strerror(errno));
+  // Where a pipe lies in its place nobody waits for what comes out of it. What a link leads to is not what was written here.
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  if (!file)
+    return errno == ENOENT ? std::nullopt : refuse(errno == ELOOP ? "it is a link" : std::strerror(errno));
   struct stat about{};
   if (fstat(file.get(), &about) != 0) return refuse(std::strerror(errno));
   if (!S_ISREG(about.st_mode)) return refuse("it is no regular file");
@@ -71,7 +72,7 @@ std::string write_file(const std::string& folder, const std::string& name, std::
   std::error_code failed;
   if (fs::create_directories(folder, failed)) fs::permissions(folder, fs::perms::owner_all, failed);
   const std::array pieces{std::as_bytes(std::span(contents))};
-  return replace_file((fs::path(folder) / name).string(), pieces);
+  return replace_file((fs::path(folder) / name).string(), pieces, Links::replaced);
 }
 
 Result<std::vector<File>> list(const std::string& folder, std::string_view suffix) {
@@ -83,6 +84,12 @@ Result<std::vector<File>> list(const std::string& folder, std::string_view suffi
     File file{entry->path().filename().string(), 0, 0};
     if (!file.name.ends_with(suffix)) continue;
     std::error_code gone;  // another process may clear the folder meanwhile
+    const auto about = entry->symlink_status(gone);
+    if (gone) continue;
+    if (!fs::is_regular_file(about)) {
+      files.push_back(std::move(file));
+      continue;
+    }
     file.bytes = entry->file_size(gone);
     if (gone) continue;
     const auto used = entry->last_write_time(gone);

@@ -10,6 +10,18 @@ bool is_unchecked(const Statement& producer) {
   return std::ranges::none_of(producer.ops, [](const BodyOp& op) { return op.code == FE_OP_INDIRECT; });
 }
 
+/// What the statement's stores name of symbols that its own operations bound, and bind anew in `ops`.
+void follow_symbols(index::Pool& pool, Statement& statement, const std::vector<OpId>& numbers,
+                    const std::vector<BodyOp>& ops) {
+  Substitution bound;
+  for (size_t k = 0; k < statement.ops.size(); ++k)
+    if (statement.ops[k].code == FE_OP_INDIRECT)
+      bound.emplace_back(statement.ops[k].symbol, pool.symbol(ops[numbers[k]].symbol));
+  if (bound.empty()) return;
+  for (auto& store : statement.stores)
+    for (auto& expr : store.index) expr = pool.substitute(expr, bound);
+}
+
 }  // namespace
 
 bool is_cheap(Prim prim) {
@@ -116,6 +128,7 @@ void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramSt
     OpId result = inner[store.value];
     return load.a == none ? result : body.prim(Prim::where_, load.dtype, load.a, result, load.b);
   });
+  follow_symbols(program.pool, reader, numbers, body.ops);
   reader.ops = std::move(body.ops);
   renumber(reader, numbers);
   remove_dead(program.pool, reader);

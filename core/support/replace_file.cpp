@@ -14,17 +14,20 @@
 
 namespace ferrite::core {
 
-std::string replace_file(const std::string& given, std::span<const std::span<const std::byte>> pieces) {
+std::string replace_file(const std::string& given, std::span<const std::span<const std::byte>> pieces,
+                         Links links) {
   namespace fs = std::filesystem;
   static std::atomic<unsigned> replaced{0};
   std::error_code failed;
-  if (const auto there = fs::status(given, failed); fs::exists(there) && !fs::is_regular_file(there))
+  const bool replaced_link = links == Links::replaced && fs::is_symlink(given, failed);
+  if (const auto there = fs::status(given, failed);
+      !replaced_link && fs::exists(there) && !fs::is_regular_file(there))
     return "what has its name is no regular file";
   // A link stays, and what it leads to is written, also where that is not there yet.
   std::string path = given;
   constexpr int most_links = 40;  // as the system's own limit
-  for (int links = 0; fs::is_symlink(path, failed); ++links) {
-    if (links == most_links) return "its links lead nowhere";
+  for (int followed = 0; !replaced_link && fs::is_symlink(path, failed); ++followed) {
+    if (followed == most_links) return "its links lead nowhere";
     path = (fs::path(path).parent_path() / fs::read_symlink(path, failed)).string();
   }
   const std::string part = fmt::format("{}.{}.{}", path, getpid(), replaced++);

@@ -304,6 +304,23 @@ class CacheTest(ProgramTest):
         self.assertEqual(figures["cache_misses"], 1)
         self.assertRegex(next(iter(figures["cache_faults"])), "it is no regular file")
 
+    def test_a_link_in_an_entrys_place(self):
+        self.counts()
+        first = self.kept()[0]
+        elsewhere = self.folder / "elsewhere"
+        for contents in (b"somebody's", first.read_bytes()):
+            elsewhere.write_bytes(contents)
+            first.unlink()
+            first.symlink_to(elsewhere)
+            verified = self.call("cache", "verify", "--cache", self.cache)
+            self.assertRefused(verified, "FE-K31", "1 of")
+            self.assertIn("it is a link", verified.stdout)
+            figures = self.bench()
+            self.assertEqual(figures["cache_misses"], 1)
+            self.assertRegex(next(iter(figures["cache_faults"])), "it is a link")
+            self.assertFalse(first.is_symlink())
+            self.assertEqual(elsewhere.read_bytes(), contents)
+
     def test_an_empty_file_and_a_folder_in_an_entrys_place(self):
         self.counts()
         first, second, *_ = self.kept()

@@ -77,6 +77,8 @@ class Generator {
   /// Of a new input whose rows have lines enough to be asked for ahead: each by its maximum, then the maximum of all of them.
   void along_and_over_rows();
   void argmax();
+  /// Of the products or the distances of bytes.
+  void byte_sums();
   void cumsum();
   void softmax();
   void attention();

@@ -98,16 +98,16 @@ void Generator::step() {
     Step step;
   };
   static constexpr Choice choices[] = {
-      {14, &Generator::binary},     {10, &Generator::unary},   {4, &Generator::exact_unary},
-      {3, &Generator::exponential}, {3, &Generator::guarded},  {5, &Generator::compare},
-      {2, &Generator::logic},       {4, &Generator::where},    {5, &Generator::cast},
-      {1, &Generator::predicates},  {9, &Generator::reduce},   {3, &Generator::argmax},
-      {3, &Generator::cumsum},      {4, &Generator::softmax},  {4, &Generator::normalise},
-      {2, &Generator::attention},   {12, &Generator::view},    {4, &Generator::concat},
-      {4, &Generator::pad},         {2, &Generator::split},    {2, &Generator::arrange},
-      {1, &Generator::counting},    {5, &Generator::gather},   {3, &Generator::scatter},
-      {7, &Generator::matmul},      {1, &Generator::few_rows}, {5, &Generator::convolution},
-      {4, &Generator::pool}};
+      {14, &Generator::binary},     {10, &Generator::unary},    {4, &Generator::exact_unary},
+      {3, &Generator::exponential}, {3, &Generator::guarded},   {5, &Generator::compare},
+      {2, &Generator::logic},       {4, &Generator::where},     {5, &Generator::cast},
+      {1, &Generator::predicates},  {9, &Generator::reduce},    {3, &Generator::argmax},
+      {1, &Generator::byte_sums},   {3, &Generator::cumsum},    {4, &Generator::softmax},
+      {4, &Generator::normalise},   {2, &Generator::attention}, {12, &Generator::view},
+      {4, &Generator::concat},      {4, &Generator::pad},       {2, &Generator::split},
+      {2, &Generator::arrange},     {1, &Generator::counting},  {5, &Generator::gather},
+      {3, &Generator::scatter},     {7, &Generator::matmul},    {1, &Generator::few_rows},
+      {5, &Generator::convolution}, {4, &Generator::pool}};
   int total = 0;
   for (const auto& choice : choices) total += choice.weight;
   auto left = random_.integer(0, total - 1);

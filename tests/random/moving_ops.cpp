@@ -212,8 +212,15 @@ void Generator::scatter() {
   Dims dims = t.dims;
   // Without a reduction no element may be written twice.
   dims[axis] = reduction == "none" ? 1 : random_.integer(1, 9);
-  const auto indices = w_.input(i64, dims, Contents::index, static_cast<double>(t.dims[axis]), false);
-  const auto updates = fresh(t.dtype, dims, is_exact(t));
+  auto indices = w_.input(i64, dims, Contents::index, static_cast<double>(t.dims[axis]), false);
+  if (random_.chance(0.3)) {
+    // Numbered from the other end.
+    auto turned = w_.values[indices];
+    const auto last = w_.scalar(i64, static_cast<double>(t.dims[axis] - 1));
+    indices = w_.node(turned, fmt::format("sub({}, {})", last, w_.use(indices)));
+  }
+  auto updates = fresh(t.dtype, dims, is_exact(t));
+  if (random_.chance(0.4)) updates = w_.node(w_.values[updates], fmt::format("neg({})", w_.use(updates)));
   Tensor r = joined(t, w_.values[updates]);
   if (reduction == "add") {
     r.magnitude = t.magnitude + 9 * w_.values[updates].magnitude;

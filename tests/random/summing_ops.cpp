@@ -77,6 +77,24 @@ void Generator::along_and_over_rows() {
   emit(columns, fmt::format("reduce_max({}) {{axes = [0], keepdims = false}}", w_.use(scaled)));
 }
 
+void Generator::byte_sums() {
+  const auto width = random_.pick(std::vector<int64_t>{3, 4, 8, 16, 17, 32, 64, 100});
+  const Dims dims = {random_.integer(1, 9), width};
+  const bool distances = random_.chance(0.5);
+  const auto byte = [&](bool is_signed) {
+    const auto k = w_.input(is_signed ? i8 : u8, dims, Contents::extreme, 9, false);
+    auto wide = w_.values[k];
+    wide.dtype = i32;
+    return w_.node(wide, fmt::format("cast({}) {{dtype = i32}}", w_.use(k)));
+  };
+  const auto a = byte(random_.chance(0.3)), b = byte(!distances && random_.chance(0.7));
+  auto each = w_.values[a];
+  auto combined = w_.node(each, fmt::format("{}({}, {})", distances ? "sub" : "mul", w_.use(a), w_.use(b)));
+  if (distances) combined = w_.node(each, fmt::format("abs({})", w_.use(combined)));
+  each.dims = {dims[0]};
+  emit(each, fmt::format("reduce_sum({}) {{axes = [1], keepdims = false}}", w_.use(combined)));
+}
+
 void Generator::argmax() {
   auto k = choose([](const Tensor& t) { return t.rank() >= 1 && is_exact(t) && t.dtype != boolean; });
   if (!k) return;
