@@ -270,6 +270,13 @@ BodyEmitter::Address BodyEmitter::address(index::Expr expr) {
   auto* word = builder_.getInt64Ty();
   if (varying.empty()) {
     result.step = step;
+    const int64_t lanes = point_.lanes;
+    const auto whole = [&](const auto& term) { return term.second % lanes == 0; };
+    result.whole =
+        point_.aligned && affine.constant % lanes == 0 &&
+        std::ranges::all_of(affine.terms,
+                            [&](const auto& term) { return term.first == point_.vector || whole(term); }) &&
+        std::ranges::all_of(affine.rest, whole);
     result.lane = context_.iota(word, point_.lanes, step);
     for (unsigned k = 0; k < point_.lanes; ++k) result.offsets.push_back(step * k);
     return result;

@@ -35,6 +35,16 @@ std::optional<unsigned> single_lane(llvm::Value* mask) {
 
 }  // namespace
 
+bool stores_at_once(const loop::Kernel& kernel, const loop::Statement& statement) {
+  const auto is_one_operation = [&](const loop::Store& store) {
+    const DType dtype = kernel.buffers[store.buffer].dtype;
+    if (bits_of(dtype) < 32) return false;
+    if (store.mode == FE_STORE_ADD) return true;
+    return !is_float(dtype) && (store.mode == FE_STORE_MAX || store.mode == FE_STORE_MIN);
+  };
+  return statement.kind == FE_STATEMENT_SCATTER && std::ranges::all_of(statement.stores, is_one_operation);
+}
+
 llvm::Value* BodyEmitter::widen(llvm::Value* stored, DType dtype) {
   if (dtype == boolean) return builder_.CreateICmpNE(stored, llvm::Constant::getNullValue(stored->getType()));
   if (dtype == bf16) return context_.math.widen_bf16(stored);
@@ -91,26 +101,35 @@ llvm::Value* BodyEmitter::emit_load(const loop::BodyOp& op, loop::OpId id) {
       widen(load_lanes(op.buffer, place, condition, element_mask(condition ? nullptr : mask)), op.dtype);
   // Of halves that are collected one by one and then shuffled, the x86 code generator of LLVM 22 loses elements where it combines the
   // conversion with the shuffles.
-  if (op.dtype == f16 && place.step != 1) loaded = builder_.CreateArithmeticFence(loaded, loaded->getType());
+  if (op.dtype == f16 && place.step != 1 && !context_.target.grid)
+    loaded = builder_.CreateArithmeticFence(loaded, loaded->getType());
   return mask && other ? builder_.CreateSelect(spread(mask), loaded, spread(other)) : loaded;
 }
 
 llvm::Value* BodyEmitter::load_scalar(loop::BufferId buffer, llvm::Value* element, llvm::Value* condition) {
   auto* type = context_.storage_type(context_.kernel.buffers[buffer].dtype);
   auto* from = pointer(buffer, element);
-  if (condition) from = builder_.CreateSelect(condition, from, context_.nowhere());
+  if (condition) from = builder_.CreateSelect(condition, from, context_.nowhere(buffer));
   auto* loaded = builder_.CreateAlignedLoad(
       type, from, llvm::Align(KernelContext::storage_bytes(context_.kernel.buffers[buffer].dtype)));
   if (!condition) context_.mark(loaded, buffer);
   return loaded;
 }
 
+/// Of an access of all lanes, which are neighbours: an element's, or where the machine's memory is all its own, and begins where vectors
+/// do, the vector's.
+llvm::Align BodyEmitter::alignment(loop::BufferId id, const Address& place) const {
+  const auto& buffer = context_.kernel.buffers[id];
+  const uint64_t bytes = KernelContext::storage_bytes(buffer.dtype), vector = bytes * point_.lanes;
+  const bool whole = context_.target.grid && place.whole && buffer.kind != FE_BUFFER_LOCAL;
+  return llvm::Align(whole && vector <= buffer.alignment && std::has_single_bit(vector) ? vector : bytes);
+}
+
 /// Neighbouring elements; `certain`: they are the buffer's.
 llvm::Value* BodyEmitter::load_vector(loop::BufferId buffer, llvm::Value* from, unsigned lanes, bool certain,
-                                      llvm::Value* mask) {
+                                      llvm::Value* mask, llvm::Align align) {
   DType dtype = context_.kernel.buffers[buffer].dtype;
   auto* type = llvm::FixedVectorType::get(context_.storage_type(dtype), lanes);
-  llvm::Align align(KernelContext::storage_bytes(dtype));
   llvm::Instruction* loaded;
   if (mask) {
     loaded = builder_.CreateMaskedLoad(type, from, align, mask, llvm::Constant::getNullValue(type));
@@ -166,7 +185,8 @@ llvm::Value* BodyEmitter::load_window(loop::BufferId buffer, const Address& plac
   for (unsigned v = 0; v < count; ++v) {
     starts.push_back(v > 0 && v + 1 == count ? span - width : v * width);
     auto* at = builder_.CreateConstGEP1_64(scalar, from, starts[v]);
-    vectors.push_back(load_vector(buffer, at, width, !condition, mask_from(starts[v])));
+    vectors.push_back(load_vector(buffer, at, width, !condition, mask_from(starts[v]),
+                                  llvm::Align(scalar->getScalarSizeInBits() / 8)));
   }
   const auto vector_of = [&](unsigned lane) {
     return std::min(static_cast<unsigned>(place.offsets[lane] - low) / width, count - 1);
@@ -205,10 +225,11 @@ llvm::Value* BodyEmitter::load_lanes(loop::BufferId buffer, const Address& place
     auto* first = turned ? builder_.CreateSub(place.base, context_.i64(lanes - 1)) : place.base;
     auto* from = pointer(buffer, first);
     if (condition) from = builder_.CreateSelect(condition, from, context_.nowhere());
-    if (!turned) return load_vector(buffer, from, lanes, !condition, mask);
+    if (!turned) return load_vector(buffer, from, lanes, !condition, mask, alignment(buffer, place));
     auto order = reversed(lanes);
     if (mask) mask = builder_.CreateShuffleVector(mask, order);
-    return builder_.CreateShuffleVector(load_vector(buffer, from, lanes, !condition, mask), order);
+    return builder_.CreateShuffleVector(
+        load_vector(buffer, from, lanes, !condition, mask, llvm::Align(bytes)), order);
   }
   const auto gather = [&]() -> llvm::Value* {
     auto* scalar = context_.storage_type(dtype);
@@ -249,7 +270,7 @@ void BodyEmitter::store_lanes(loop::BufferId buffer, const Address& place, llvm:
                               llvm::Value* mask, bool streams) {
   DType dtype = context_.kernel.buffers[buffer].dtype;
   unsigned lanes = point_.lanes;
-  llvm::Align align(KernelContext::storage_bytes(dtype));
+  const llvm::Align align(KernelContext::storage_bytes(dtype));
   auto contiguous = [&](llvm::Value* to, llvm::Value* values, llvm::Value* active) {
     // The x86 code generator of LLVM 22 writes a lone lane of a narrowing store at its width before the narrowing.
     if (auto lane = single_lane(active)) {
@@ -259,7 +280,7 @@ void BodyEmitter::store_lanes(loop::BufferId buffer, const Address& place, llvm:
     }
     llvm::Instruction* done =
         active ? static_cast<llvm::Instruction*>(builder_.CreateMaskedStore(values, to, align, active))
-               : builder_.CreateAlignedStore(values, to, align);
+               : builder_.CreateAlignedStore(values, to, place.step == 1 ? alignment(buffer, place) : align);
     context_.mark(done, buffer);
   };
   if (place.step == 1 && streams && !mask) {
@@ -295,6 +316,19 @@ llvm::Value* BodyEmitter::combine(uint32_t mode, llvm::Value* old, llvm::Value* 
   }
 }
 
+/// Of points that run at once and may store to one element; of types and modes for which there is one operation.
+void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
+  const DType dtype = context_.kernel.buffers[store.buffer].dtype;
+  const bool sign = is_signed(dtype);
+  using Rmw = llvm::AtomicRMWInst;
+  const auto operation = store.mode == FE_STORE_MAX   ? (sign ? Rmw::Max : Rmw::UMax)
+                         : store.mode == FE_STORE_MIN ? (sign ? Rmw::Min : Rmw::UMin)
+                         : is_float(dtype)            ? Rmw::FAdd
+                                                      : Rmw::Add;
+  builder_.CreateAtomicRMW(operation, pointer(store.buffer, element), narrow(given, dtype),
+                           llvm::Align(KernelContext::storage_bytes(dtype)), llvm::AtomicOrdering::Monotonic);
+}
+
 void BodyEmitter::store(const std::vector<size_t>& numbers) {
   struct Ready {
     size_t number;
@@ -314,11 +348,13 @@ void BodyEmitter::store(const std::vector<size_t>& numbers) {
     }
     ready.push_back({number, address(store_address_[number]), given, mask});
   }
+  const bool at_once = context_.target.grid && stores_at_once(context_.kernel, statement_);
   for (auto& [number, place, given, mask] : ready) {
     const auto& store = statement_.stores[number];
     DType dtype = context_.kernel.buffers[store.buffer].dtype;
     if (point_.lanes == 1) {
       auto write = [&, &place = place, &given = given] {
+        if (at_once) return store_at_once(store, place.base, given);
         auto* result = given;
         if (store.mode != FE_STORE_SET)
           result =

@@ -222,6 +222,12 @@ llvm::Value* BodyEmitter::integer_prim(Prim prim, DType dtype, const std::vector
     }
     return builder_.CreateSelect(by_zero, zero, result);
   };
+  // Some code generators take an amount that is out of range by its low bits, select or not.
+  const auto amount = [&] {
+    if (!context_.target.grid) return b;
+    auto* most = llvm::ConstantInt::get(type, type->getScalarSizeInBits() - 1);
+    return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, most);
+  };
   auto shift = [&](llvm::Value* shifted) {
     return builder_.CreateSelect(
         builder_.CreateICmpULT(b, llvm::ConstantInt::get(type, type->getScalarSizeInBits())), shifted, zero);
@@ -260,8 +266,8 @@ llvm::Value* BodyEmitter::integer_prim(Prim prim, DType dtype, const std::vector
     case Prim::xor_: return builder_.CreateXor(a, b);
     case Prim::not_: return builder_.CreateNot(a);
     // An oversized shift gives poison, which the select discards.
-    case Prim::shl_: return shift(builder_.CreateShl(a, b));
-    case Prim::shr_: return shift(sign ? builder_.CreateAShr(a, b) : builder_.CreateLShr(a, b));
+    case Prim::shl_: return shift(builder_.CreateShl(a, amount()));
+    case Prim::shr_: return shift(sign ? builder_.CreateAShr(a, amount()) : builder_.CreateLShr(a, amount()));
     case Prim::pow_: return integer_power(dtype, a, b);
     default: return builder_.CreateICmp(integer_predicate(prim, sign), a, b);
   }

@@ -6,6 +6,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace ferrite::emitter {
@@ -24,22 +25,13 @@ KernelContext::KernelContext(llvm::Module& module_, const Target& target_, loop:
       builder(module_.getContext()),
       math(builder, {target_.fused_multiply_add, target_.rounding}) {
   auto& context = module.getContext();
-  auto* pointer = builder.getPtrTy();
-  auto* word = builder.getInt64Ty();
-  auto* type =
-      llvm::FunctionType::get(builder.getVoidTy(), {pointer, word, word, word, pointer, pointer}, false);
-  function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, view(entry), module);
+  if (target.grid)
+    begin_grid(entry);
+  else
+    begin_range(entry);
   function->addFnAttr(llvm::Attribute::NoUnwind);
   if (!target.cpu.empty()) function->addFnAttr("target-cpu", target.cpu);
   if (!target.features.empty()) function->addFnAttr("target-features", target.features);
-  function->addFnAttr("prefer-vector-width", std::to_string(target.vector_bytes * 8));
-  const char* names[] = {"buffers", "begin", "end", "worker", "workspace", "error"};
-  for (unsigned k = 0; k < 6; ++k) function->getArg(k)->setName(names[k]);
-  begin = function->getArg(1);
-  end = function->getArg(2);
-  workspace = function->getArg(4);
-  error = function->getArg(5);
-  builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
 
   llvm::MDBuilder metadata(context);
   auto* domain = metadata.createAnonymousAliasScopeDomain(view(entry));
@@ -52,6 +44,23 @@ KernelContext::KernelContext(llvm::Module& module_, const Target& target_, loop:
     rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(k));
     others_.push_back(llvm::MDNode::get(context, rest));
   }
+}
+
+void KernelContext::begin_range(std::string_view entry) {
+  auto& context = module.getContext();
+  auto* pointer = builder.getPtrTy();
+  auto* word = builder.getInt64Ty();
+  auto* type =
+      llvm::FunctionType::get(builder.getVoidTy(), {pointer, word, word, word, pointer, pointer}, false);
+  function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, view(entry), module);
+  function->addFnAttr("prefer-vector-width", std::to_string(target.vector_bytes * 8));
+  const char* names[] = {"buffers", "begin", "end", "worker", "workspace", "error"};
+  for (unsigned k = 0; k < 6; ++k) function->getArg(k)->setName(names[k]);
+  begin = function->getArg(1);
+  end = function->getArg(2);
+  workspace = function->getArg(4);
+  error = function->getArg(5);
+  builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
 
   auto* invariant = llvm::MDNode::get(context, {});
   unsigned argument = 0;
@@ -70,6 +79,24 @@ KernelContext::KernelContext(llvm::Module& module_, const Target& target_, loop:
     base->setMetadata(llvm::LLVMContext::MD_invariant_load, invariant);
     bases_.push_back(base);
   }
+}
+
+void KernelContext::begin_grid(std::string_view entry) {
+  const auto is_local = [](const loop::Buffer& buffer) { return buffer.kind == FE_BUFFER_LOCAL; };
+  const auto arguments = std::ranges::count_if(kernel.buffers, std::not_fn(is_local)) + 1;
+  const std::vector<llvm::Type*> types(static_cast<size_t>(arguments),
+                                       builder.getPtrTy(target.grid->global_space));
+  auto* type = llvm::FunctionType::get(builder.getVoidTy(), types, false);
+  function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, view(entry), module);
+  function->setCallingConv(target.grid->calling_convention);
+  unsigned argument = 0;
+  for (size_t k = 0; k < kernel.buffers.size(); ++k) {
+    bases_.push_back(is_local(kernel.buffers[k]) ? nullptr : function->getArg(argument++));
+    if (bases_[k]) bases_[k]->setName("b" + std::to_string(k));
+  }
+  error = function->getArg(argument);
+  error->setName("error");
+  builder.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", function));
 }
 
 llvm::Type* KernelContext::storage_type(DType dtype) {
@@ -211,6 +238,8 @@ llvm::Value* KernelContext::nowhere() {
   }
   return nowhere_;
 }
+
+llvm::Value* KernelContext::nowhere(loop::BufferId buffer) { return target.grid ? base(buffer) : nowhere(); }
 
 void KernelContext::within(llvm::Function* other, std::vector<llvm::Value*> bases,
                            const std::function<void()>& body) {

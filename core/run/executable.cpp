@@ -2,6 +2,7 @@
 #include "core/run/executable.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -14,6 +15,13 @@ namespace ferrite::core::run {
 namespace {
 
 constexpr uint64_t least_alignment = 64;  // of buffers: kernels may assume it
+
+/// What a launch says of the indices that it checked.
+using ErrorWords = std::array<int64_t, 2>;
+
+Error bad_index(const std::string& provenance) {
+  return at(provenance, error(FE_EINVALID, "FE-X10", "an index that the inputs give is out of range"));
+}
 
 /// FE-P67 where the kernel is said to need other launches than its code does, which says so in fe_function_out or fe_exec_out.
 /// `kernel` then has what the code reaches through its arguments.
@@ -146,7 +154,12 @@ Executable::Context::Context(const Executable& executable, std::span<const Launc
   }
   for (uint32_t d = 0; d < executable.devices.size(); ++d) {
     arenas_.push_back(take(d, bytes_[d]));
-    errors_.push_back(executable.devices[d]->host_memory ? nullptr : take(d, 2 * sizeof(int64_t)));
+    const bool works = std::ranges::any_of(launches, [&](const Launch& launch) {
+      return launch.copy == no_copy && !launch.call.function && executable.kernels[launch.kernel].device == d;
+    });
+    errors_.push_back(works && !executable.devices[d]->host_memory
+                          ? take(d, static_cast<int64_t>(launches.size() * sizeof(ErrorWords)))
+                          : nullptr);
   }
 }
 
@@ -315,9 +328,9 @@ Result<void> Executable::prepare() {
   for (auto& block : persistent_) {
     FE_TRY(block.data, alloc(block.device, std::max<int64_t>(block.bytes, 1)));
   }
-  const Context context(*this, init);
+  Context context(*this, init);
   FE_CHECK(context.allocated_);
-  for (const auto& step : init) FE_CHECK(launch(step, {}, context));
+  FE_CHECK(launch_all(init, {}, context));
   // Copies that only init read are not needed again.
   std::vector<bool> used(constants.size());
   for (const auto& step : steps)
@@ -363,12 +376,43 @@ Result<void> Executable::copy(uint32_t device, uint32_t direction, void* to, con
   return call.check(status, "FE-D21", "a copy between the host's memory and the device's failed");
 }
 
-Result<void> Executable::launch(const Launch& step, const Buffers& buffers, const Context& context) const {
+Result<void> Executable::launch_all(std::span<const Launch> launches, const Buffers& buffers,
+                                    Context& context) const {
+  std::vector<ErrorWords> words;  // of what runs where the host does not reach them
+  const auto bytes = static_cast<int64_t>(launches.size() * sizeof(ErrorWords));
+  const auto move_words = [&](uint32_t direction) -> Result<void> {
+    for (uint32_t d = 0; d < devices.size(); ++d) {
+      if (!context.errors_[d]) continue;
+      words.assign(launches.size(), {});
+      const bool to_host = direction == FE_COPY_TO_HOST;
+      FE_CHECK(to_host ? copy(d, direction, words.data(), context.errors_[d], bytes)
+                       : copy(d, direction, context.errors_[d], words.data(), bytes));
+      for (size_t k = 0; k < words.size(); ++k)
+        if (words[k][0] != 0) return bad_index(launches[k].provenance);
+    }
+    return {};
+  };
+  FE_CHECK(move_words(FE_COPY_TO_DEVICE));
+  for (size_t k = 0; k < launches.size(); ++k) {
+    if (!context.times_) {
+      FE_CHECK(launch(launches[k], k, buffers, context));
+      continue;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    FE_CHECK(launch(launches[k], k, buffers, context));
+    FE_CHECK(move_words(FE_COPY_TO_HOST));  // which waits for the launch
+    context.times_->push_back({start, std::chrono::steady_clock::now()});
+  }
+  return move_words(FE_COPY_TO_HOST);
+}
+
+Result<void> Executable::launch(const Launch& step, size_t number, const Buffers& buffers,
+                                const Context& context) const {
   std::vector<void*> pointers(step.arguments.size());
   for (size_t k = 0; k < pointers.size(); ++k) pointers[k] = address(step.arguments[k], buffers, context);
   if (step.copy != no_copy)
     return copy(step.device, step.copy, pointers[1], pointers[0], step.arguments[0].bytes);
-  if (!step.call.function) return launch_kernel(step, pointers, context);
+  if (!step.call.function) return launch_kernel(step, number, pointers, context);
   abi::Call call;
   auto out = abi::sized<fe_none>();
   std::vector<fe_kernel_buffer> given;
@@ -383,13 +427,11 @@ Result<void> Executable::launch(const Launch& step, const Buffers& buffers, cons
   return {};
 }
 
-Result<void> Executable::launch_kernel(const Launch& launch, std::span<void* const> pointers,
+Result<void> Executable::launch_kernel(const Launch& launch, size_t number, std::span<void* const> pointers,
                                        const Context& context) const {
   const auto& kernel = kernels[launch.kernel];
   const uint32_t d = kernel.device;
-  int64_t error_words[2] = {0, 0};
-  void* device_words = context.errors_[d];
-  if (device_words) FE_CHECK(copy(d, FE_COPY_TO_DEVICE, device_words, error_words, sizeof error_words));
+  ErrorWords error_words{};
   abi::Call call;
   auto out = abi::sized<fe_none>();
   auto args = abi::sized<fe_launch_args>();
@@ -403,17 +445,15 @@ Result<void> Executable::launch_kernel(const Launch& launch, std::span<void* con
         static_cast<char*>(context.arenas_[d]) + (launch.workspace < 0 ? behind_arena(d) : launch.workspace);
   args.workspace_bytes = kernel.workspace_bytes;
   args.workers = workers;
-  args.error = device_words ? static_cast<int64_t*>(device_words) : error_words;
+  args.error =
+      context.errors_[d] ? static_cast<ErrorWords*>(context.errors_[d])[number].data() : error_words.data();
   const auto* library = kernel.library;
   const auto& runtime = *devices[d]->runtime;
   const int32_t status = library
                              ? plugin::invoke(*library->table, library->slots.exec_launch, call, &args, &out)
                              : plugin::invoke(runtime, runtime.launch, call, &args, &out);
   if (status != FE_OK) return at(kernel.provenance, call.error(status, "FE-D04", "the launch failed"));
-  if (device_words) FE_CHECK(copy(d, FE_COPY_TO_HOST, error_words, device_words, sizeof error_words));
-  if (error_words[0] != 0)
-    return at(kernel.provenance,
-              error(FE_EINVALID, "FE-X10", "an index that the inputs give is out of range"));
+  if (error_words[0] != 0) return bad_index(kernel.provenance);
   return {};
 }
 
@@ -421,16 +461,8 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
                              std::span<void* const> output_data) const {
   FE_CHECK(context.allocated_);
   const Buffers buffers{input_data, output_data};
-  if (context.times_) {
-    context.times_->clear();
-    for (const auto& step : steps) {
-      const auto start = std::chrono::steady_clock::now();
-      FE_CHECK(launch(step, buffers, context));
-      context.times_->push_back({start, std::chrono::steady_clock::now()});
-    }
-  } else {
-    for (const auto& step : steps) FE_CHECK(launch(step, buffers, context));
-  }
+  if (context.times_) context.times_->clear();
+  FE_CHECK(launch_all(steps, buffers, context));
   for (size_t k = 0; k < output_places.size(); ++k) {
     const auto& place = output_places[k];
     if (place.kind == Place::Kind::output && place.number == k) continue;

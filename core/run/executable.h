@@ -133,7 +133,7 @@ class Executable {
     Result<void> allocated_;
     std::vector<int64_t> bytes_;  ///< by device: of the arena and the workspaces behind it
     std::vector<void*> arenas_;   ///< by device
-    std::vector<void*> errors_;   ///< by device: null where it writes the host's memory
+    std::vector<void*> errors_;   ///< by device: words for each launch; null where none is needed
     std::optional<std::vector<LaunchTime>> times_;
   };
 
@@ -148,9 +148,12 @@ class Executable {
     std::span<const void* const> inputs;
     std::span<void* const> outputs;
   };
-  Result<void> launch(const Launch& launch, const Buffers& buffers, const Context& context) const;
+  /// Where a device has memory of its own, what its kernels say of indices is read once, behind the last launch.
+  Result<void> launch_all(std::span<const Launch> launches, const Buffers& buffers, Context& context) const;
+  Result<void> launch(const Launch& launch, size_t number, const Buffers& buffers,
+                      const Context& context) const;
   Result<void> copy(uint32_t device, uint32_t direction, void* to, const void* from, int64_t bytes) const;
-  Result<void> launch_kernel(const Launch& launch, std::span<void* const> pointers,
+  Result<void> launch_kernel(const Launch& launch, size_t number, std::span<void* const> pointers,
                              const Context& context) const;
   /// Where workspaces begin that do not lie in the arena of the device.
   int64_t behind_arena(uint32_t device) const;

@@ -31,6 +31,7 @@ using core::schedule::Features;
 struct Options {
   uint64_t count = 300, seed = 1;
   std::string device = "cpu", dump, json, commit;
+  std::string plugin;             ///< of the device, where the default pipeline has none
   std::optional<int64_t> policy;  ///< seed of the policy that decides at random what is fused
   Features without;               ///< not empty: graphs are compiled without these only
   bool pad = false;               ///< rows of everything between kernels are padded, however small it is
@@ -207,7 +208,8 @@ void report(const GeneratedGraph& graph, uint64_t seed, const Fault& fault, cons
 /// Checks [first, last) and writes a verdict for each seed to `progress`. A graph that hangs is ended by its alarm.
 int run_part(uint64_t first, uint64_t last, int progress, const Options& options) {
   core::plugin::PipelineRequest request;
-  if (options.policy) request.plugins = {FERRITE_RANDOM_POLICY};
+  if (!options.plugin.empty()) request.plugins = {options.plugin};
+  if (options.policy) request.plugins.emplace_back(FERRITE_RANDOM_POLICY);
   auto pipeline = core::plugin::read_pipeline(request);
   if (!pipeline) return fmt::print("{}\n", pipeline.error().message()), 2;
   for (auto& plugin : pipeline->plugins) {
@@ -302,6 +304,8 @@ int main(int argc, char** argv) {
   app.add_option("--count", options.count, "How many graphs")->capture_default_str();
   app.add_option("--seed", options.seed, "The first seed; each graph has its own")->capture_default_str();
   app.add_option("--device", options.device, "What to compile for")->capture_default_str();
+  app.add_option("--plugin", options.plugin,
+                 "The plugin whose device is named, where no built-in one has it");
   app.add_option("--policy", options.policy, "Fuse what a policy with this seed says, at random");
   app.add_option_function<std::vector<std::string>>(
          "--without",

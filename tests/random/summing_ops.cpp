@@ -238,6 +238,8 @@ Tensor Generator::summed(const Tensor& a, const Tensor& b, double count) {
             count * epsilon_of(compute_type(a.dtype)) * r.magnitude / 4 + epsilon_of(a.dtype) * r.magnitude;
   r.quantum = a.quantum * b.quantum;
   r.special = a.special || b.special;
+  // An infinity times what is 0 on one side only.
+  if ((a.special && b.error > 0) || (b.special && a.error > 0)) r.error = HUGE_VAL;
   return r;
 }
 

@@ -54,6 +54,10 @@ std::vector<bool> element_part(index::Pool& pool, const loop::Statement& stateme
 bool stores_elements(index::Pool& pool, const loop::Statement& statement, const loop::Store& store,
                      const std::vector<bool>& element);
 
+/// Whether points that run at once, and may store to one element, leave there what they would one after the other, since each store is
+/// an atomic operation: of a scatter.
+bool stores_at_once(const loop::Kernel& kernel, const loop::Statement& statement);
+
 /// Values are in `value_type` of their dtype: a scalar where all lanes agree, else a vector of `lanes`. Operations are
 /// emitted when first asked for and remembered until the next start(); so a point is emitted in blocks that its first
 /// block dominates. Nothing outside the mask is read or written.
@@ -115,6 +119,7 @@ class BodyEmitter {
     llvm::Value* lane = nullptr;   // <lanes x i64> to add, or null
     std::optional<int64_t> step;   // elements between neighbouring lanes, where constant
     std::vector<int64_t> offsets;  // the same as `lane`, where that is constant; else empty
+    bool whole = false;            // the base is a multiple of the lanes
   };
 
   void emit(loop::OpId op);
@@ -138,10 +143,12 @@ class BodyEmitter {
   llvm::Value* load_window(loop::BufferId buffer, const Address& address, llvm::Value* condition,
                            llvm::Value* mask);
   llvm::Value* load_vector(loop::BufferId buffer, llvm::Value* from, unsigned lanes, bool certain,
-                           llvm::Value* mask);
+                           llvm::Value* mask, llvm::Align align);
+  llvm::Align alignment(loop::BufferId buffer, const Address& address) const;
   llvm::Value* load_scalar(loop::BufferId buffer, llvm::Value* element, llvm::Value* condition);
   void store_lanes(loop::BufferId buffer, const Address& address, llvm::Value* value, llvm::Value* mask,
                    bool streams);
+  void store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
   llvm::Value* widen(llvm::Value* stored, DType dtype);
   llvm::Value* narrow(llvm::Value* value, DType dtype);
   llvm::Value* combine(uint32_t mode, llvm::Value* old, llvm::Value* value, DType dtype);

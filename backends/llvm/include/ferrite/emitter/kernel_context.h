@@ -18,6 +18,7 @@ namespace ferrite::emitter {
 
 /// `void entry(void* const* buffers, i64 begin, i64 end, i64 worker, char* workspace, i64* error)`: runs the tasks
 /// [begin, end). `buffers` has a pointer for each non-local buffer in the kernel's order; `workspace` is this worker's slice.
+/// Of a grid: `kernel entry(void* buffer0, void* buffer1, ..., i64* error)`, each a pointer to global memory; a block is a task.
 class KernelContext {
  public:
   KernelContext(llvm::Module& module, const Target& target, loop::Kernel& kernel, std::string_view entry);
@@ -43,7 +44,7 @@ class KernelContext {
   static unsigned storage_bytes(DType dtype) { return static_cast<unsigned>(bits_of(dtype)) / 8; }
 
   /// Pointer to the start of a buffer (its `offset` not added). A LOCAL of few bytes is a stack slot that becomes a
-  /// register, a larger one lies in the workspace.
+  /// register, a larger one lies in the workspace; of a grid it is null until move_base().
   llvm::Value* base(loop::BufferId buffer) const { return bases_[buffer]; }
   /// From here on the buffer is addressed from this pointer.
   void move_base(loop::BufferId buffer, llvm::Value* base) { bases_[buffer] = base; }
@@ -78,6 +79,8 @@ class KernelContext {
   llvm::Value* narrow_half(llvm::Value* value);
   /// Memory that may be read in place of elements that do not exist: four vectors of zeros.
   llvm::Value* nowhere();
+  /// The same for one element of a buffer that has any.
+  llvm::Value* nowhere(loop::BufferId buffer);
   llvm::Value* splat(llvm::Value* value, unsigned lanes);
 
   /// `body()` in an entry block of another function, which is empty, with these pointers to the buffers; the kernel's own
@@ -85,6 +88,9 @@ class KernelContext {
   void within(llvm::Function* other, std::vector<llvm::Value*> bases, const std::function<void()>& body);
 
  private:
+  void begin_range(std::string_view entry);
+  void begin_grid(std::string_view entry);
+
   llvm::AllocaInst* nowhere_ = nullptr;
   std::vector<llvm::Value*> bases_;
   std::vector<llvm::MDNode*> scope_, others_;  // alias scopes by buffer

@@ -3,9 +3,28 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace ferrite::emitter {
+
+/// How LLVM has, on machines that run a kernel as a grid of blocks of threads, what the emitter asks for there.
+struct GridMachine {
+  /// An intrinsic, or a function that the code generator knows; its operands are 32-bit constants.
+  struct Function {
+    std::string name;
+    std::vector<uint32_t> operands = {};
+    unsigned bits = 0;  ///< of the integer that it gives; 0: it gives none
+  };
+  Function thread, block;           ///< numbers in the block and in the grid
+  Function barrier;                 ///< all threads of the block wait, and see what the others wrote
+  unsigned calling_convention = 0;  ///< of kernels
+  unsigned global_space = 0, shared_space = 0;  ///< address spaces
+  unsigned warp = 32;                           ///< threads that run together
+  unsigned threads = 256;                       ///< of a block, at most; a power of two
+  int64_t shared_bytes = 48 << 10;              ///< that a block can have
+};
 
 struct Target {
   std::string triple;
@@ -24,6 +43,8 @@ struct Target {
 
   bool streaming_stores =
       false;  ///< past the caches, of whole aligned vectors; x86's, which its fence orders
+
+  std::optional<GridMachine> grid;  ///< none: tasks are given to threads of the host
 
   unsigned unroll = 0;  ///< vectors at a time in loops over elements, at most; 0: as the planner finds best
 

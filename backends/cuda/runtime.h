@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ferrite/provider.hpp"
+
+namespace ferrite::cuda {
+
+/// Devices of NVIDIA's driver, which is opened when the devices are first asked for.
+std::unique_ptr<Runtime> make_runtime(std::string driver_library);
+
+}  // namespace ferrite::cuda

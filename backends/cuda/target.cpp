@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "target.h"
+
+#include <llvm/IR/CallingConv.h>
+#include <llvm/Support/TargetSelect.h>
+
+#include <array>
+#include <charconv>
+#include <mutex>
+
+#include "ferrite/error.hpp"
+
+extern "C" {
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
+
+namespace ferrite::cuda {
+
+namespace {
+
+struct Architecture {
+  std::string_view name, features;
+};
+// The version of PTX is the first that knows the architecture, or that of CUDA 12.0.
+constexpr std::array architectures = {
+    Architecture{"sm_80", "+ptx80"},   Architecture{"sm_86", "+ptx80"},  Architecture{"sm_89", "+ptx80"},
+    Architecture{"sm_90", "+ptx80"},   Architecture{"sm_90a", "+ptx80"}, Architecture{"sm_100", "+ptx86"},
+    Architecture{"sm_100a", "+ptx86"}, Architecture{"sm_120", "+ptx87"},
+};
+
+const Architecture& architecture_of(std::string_view name) {
+  std::string known;
+  for (const auto& architecture : architectures) {
+    if (architecture.name == name) return architecture;
+    known += (known.empty() ? "" : ", ") + std::string(architecture.name);
+  }
+  fail("ferrite.cuda/target", "'", name, "' is no architecture that code can be made for; there are ", known);
+}
+
+int64_t number(std::string_view key, std::string_view text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value <= 0)
+    fail("ferrite.cuda/target", "'", key, "=", text, "' of the target description is no positive number");
+  return value;
+}
+
+}  // namespace
+
+void initialise_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+}
+
+std::string describe(const Device& device) {
+  return device.architecture + " multiprocessors=" + std::to_string(device.multiprocessors) +
+         " clock=" + std::to_string(device.clock_khz) +
+         " bandwidth=" + std::to_string(device.gigabytes_a_second) + " l2=" + std::to_string(device.l2_bytes);
+}
+
+Device parse_device(std::string_view description) {
+  Device device;
+  for (constexpr std::string_view blanks = " \t\r\n";;) {
+    const auto start = description.find_first_not_of(blanks);
+    if (start == std::string_view::npos) break;
+    description.remove_prefix(start);
+    const auto word = description.substr(0, description.find_first_of(blanks));
+    description.remove_prefix(word.size());
+    const auto equal = word.find('=');
+    const auto key = word.substr(0, equal);
+    const auto value = equal == std::string_view::npos ? std::string_view() : word.substr(equal + 1);
+    if (equal == std::string_view::npos)
+      device.architecture = architecture_of(word).name;
+    else if (key == "multiprocessors")
+      device.multiprocessors = number(key, value);
+    else if (key == "clock")
+      device.clock_khz = number(key, value);
+    else if (key == "bandwidth")
+      device.gigabytes_a_second = number(key, value);
+    else if (key == "l2")
+      device.l2_bytes = number(key, value);
+    else
+      fail("ferrite.cuda/target", "unknown key '", key,
+           "' in the target description; known: multiprocessors, clock, bandwidth, l2, and an architecture's "
+           "name alone");
+  }
+  if (device.architecture.empty())
+    fail("ferrite.cuda/target", "the target description names no architecture; write one, as in 'sm_90a'");
+  return device;
+}
+
+int number_of(std::string_view architecture) {
+  int result = 0;
+  const auto digits = architecture.substr(architecture.find('_') + 1);
+  std::from_chars(digits.data(), digits.data() + digits.size(), result);
+  return result;
+}
+
+emitter::Target target_of(const Device& device) {
+  emitter::Target target;
+  target.triple = "nvptx64-nvidia-cuda";
+  target.cpu = device.architecture;
+  target.features = architecture_of(device.architecture).features;
+  target.vector_bytes = 16;
+  target.vector_registers = 255;
+  target.fused_multiply_add = target.rounding = target.half_conversion = true;
+  target.cycles_per_second = static_cast<double>(device.clock_khz) * 1e3;
+  target.l2_bytes = device.l2_bytes;
+  target.last_level_bytes = device.l2_bytes;
+  emitter::GridMachine grid;
+  grid.thread = {"llvm.nvvm.read.ptx.sreg.tid.x", {}, 32};
+  grid.block = {"llvm.nvvm.read.ptx.sreg.ctaid.x", {}, 32};
+  grid.barrier = {"llvm.nvvm.barrier.cta.sync.aligned.all", {0}, 0};
+  grid.calling_convention = llvm::CallingConv::PTX_Kernel;
+  grid.global_space = 1;
+  grid.shared_space = 3;
+  target.grid = grid;
+  return target;
+}
+
+}  // namespace ferrite::cuda

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Points of the shared loops become threads where each has little to do, else blocks whose threads divide the rest among them.
+#include "ferrite/emitter/grid.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/GlobalVariable.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <utility>
+
+#include "ferrite/emitter/body_emitter.h"
+#include "ferrite/emitter/kernel_emitter.h"
+#include "ferrite/error.hpp"
+#include "reduction_state.h"
+#include "statement_emitter.h"
+#include "statement_plan.h"
+
+namespace ferrite::emitter {
+
+namespace {
+
+using loop::VarKind;
+
+/// A thread alone goes over so many elements before a block shares them, where neighbours would not read side by side.
+constexpr int64_t few_elements = 32;
+/// Threads that are worth having even where each then goes over much.
+constexpr int64_t many_threads = 4096;
+constexpr int64_t bytes_of_access = 16;  // the widest that a thread makes
+constexpr int64_t most_registers = 8;    // elements of a local buffer of one thread
+
+int64_t product(std::span<const loop::Var> vars) {
+  int64_t count = 1;
+  for (const auto& var : vars) count *= var.extent;
+  return count;
+}
+
+/// How a kernel is laid out over the grid.
+struct Layout {
+  bool by_points = true;  ///< each thread has a point of the shared loops, else each block
+  int64_t points = 1;     ///< of the shared loops
+  unsigned threads = 1;
+};
+
+/// Whether neighbours along `var` lie side by side in what the statement reads most of.
+bool walks_side_by_side(loop::Kernel& kernel, const loop::Statement& statement, const loop::Var& var) {
+  const loop::BodyOp* most = nullptr;
+  for (const auto& op : statement.ops)
+    if (op.code == FE_OP_LOAD &&
+        (!most || kernel.buffers[op.buffer].bytes() > kernel.buffers[most->buffer].bytes()))
+      most = &op;
+  if (!most) return true;
+  const auto step = kernel.pool.coefficient(
+      element_address(kernel.pool, kernel.buffers[most->buffer], most->index), var.symbol);
+  return step && std::abs(*step) <= 1;
+}
+
+/// Points that may store to one element, one after the other where no atomic operation does it.
+bool needs_order(const loop::Kernel& kernel, const loop::Statement& statement) {
+  return statement.kind == FE_STATEMENT_SCATTER && !stores_at_once(kernel, statement);
+}
+
+Layout layout_of(const GridMachine& machine, loop::Kernel& kernel) {
+  Layout layout;
+  if (kernel.statements.size() == 1 && needs_order(kernel, kernel.statements[0])) return layout;
+  const auto& first = kernel.statements[0].vars;
+  layout.points = product(std::span(first).first(kernel.shared));
+  int64_t most = 1;
+  bool alone = true;
+  for (const auto& statement : kernel.statements) {
+    const int64_t rest = std::max<int64_t>(1, product(std::span(statement.vars).subspan(kernel.shared)));
+    most = std::max(most, rest);
+    if (rest > few_elements)
+      alone = alone && kernel.shared > 0 && layout.points >= many_threads &&
+              walks_side_by_side(kernel, statement, statement.vars[kernel.shared - 1]);
+    // What carries a value from point to point is one thread's.
+    if (statement.has(VarKind::serial)) alone = alone && kernel.statements.size() == 1;
+  }
+  const bool serial = kernel.statements.size() == 1 && kernel.statements[0].has(VarKind::serial);
+  for (const auto& buffer : kernel.buffers)
+    if (buffer.kind == FE_BUFFER_LOCAL && buffer.extent() > most_registers) alone = false;
+  layout.by_points = alone || serial;
+  const auto wanted = layout.by_points ? layout.points : (most + 3) / 4;
+  layout.threads = static_cast<unsigned>(std::clamp<int64_t>(
+      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, wanted)))), machine.warp,
+      machine.threads));
+  return layout;
+}
+
+class GridEmitter {
+ public:
+  GridEmitter(KernelContext& context, const Layout& layout)
+      : context_(context),
+        machine_(*context.target.grid),
+        layout_(layout),
+        thread_(call(machine_.thread)),
+        block_(call(machine_.block)) {
+    for (size_t b = 0; b < context.kernel.buffers.size(); ++b) {
+      const auto& buffer = context.kernel.buffers[b];
+      if (buffer.kind != FE_BUFFER_LOCAL) continue;
+      auto* type = llvm::ArrayType::get(context.storage_type(buffer.dtype),
+                                        static_cast<uint64_t>(std::max<int64_t>(1, buffer.extent())));
+      context.move_base(static_cast<loop::BufferId>(b),
+                        layout.by_points ? context.slot(type, "local") : shared(type, "local"));
+    }
+  }
+
+  int64_t emit() {
+    auto& builder = context_.builder;
+    const auto& kernel = context_.kernel;
+    if (layout_.points == 0) return 0;
+    if (!layout_.by_points) {
+      const auto values = context_.coordinates(shared_vars(kernel.statements[0]), block_);
+      for (const auto& statement : kernel.statements) {
+        by_block(statement, values);
+        barrier();
+      }
+      return layout_.points;
+    }
+    if (kernel.statements.size() == 1 && vectors_of(kernel.statements[0])) return by_vectors();
+    auto* flat = builder.CreateNSWAdd(builder.CreateNSWMul(block_, context_.i64(layout_.threads)), thread_);
+    context_.when(builder.CreateICmpSLT(flat, context_.i64(layout_.points)), "point", [&] {
+      const auto values = context_.coordinates(shared_vars(kernel.statements[0]), flat);
+      for (const auto& statement : kernel.statements) {
+        const bool ordered = needs_order(kernel, statement);
+        const auto plan = plan_of(statement, ordered ? 0 : kernel.shared);
+        StatementEmitter(context_, plan, false).emit(ordered ? Point() : point_at(statement, values), 0, {});
+      }
+    });
+    return (layout_.points + layout_.threads - 1) / layout_.threads;
+  }
+
+  int64_t shared_bytes() const { return shared_bytes_; }
+
+ private:
+  std::span<const loop::Var> shared_vars(const loop::Statement& statement) const {
+    return std::span(statement.vars).first(context_.kernel.shared);
+  }
+  Point point_at(const loop::Statement& statement, const std::vector<llvm::Value*>& values) const {
+    Point point;
+    for (size_t k = 0; k < values.size(); ++k) point.set(statement.vars[k].symbol, values[k]);
+    return point;
+  }
+  /// All loops beyond the first `fixed` one by one.
+  static StatementPlan plan_of(const loop::Statement& statement, size_t fixed) {
+    StatementPlan plan;
+    plan.statement = statement;
+    plan.fixed = fixed;
+    for (size_t k = 0; k < statement.vars.size(); ++k) {
+      if (k >= fixed && statement.vars[k].kind == VarKind::parallel) plan.outer.push_back(k);
+      if (statement.vars[k].kind == VarKind::reduction) plan.reductions.push_back(k);
+    }
+    return plan;
+  }
+
+  llvm::Value* call(const GridMachine::Function& function) {
+    auto& builder = context_.builder;
+    auto* result = function.bits == 0 ? builder.getVoidTy() : builder.getIntNTy(function.bits);
+    std::vector<llvm::Type*> types(function.operands.size(), builder.getInt32Ty());
+    std::vector<llvm::Value*> operands;
+    for (const uint32_t operand : function.operands) operands.push_back(builder.getInt32(operand));
+    const auto callee =
+        context_.module.getOrInsertFunction(function.name, llvm::FunctionType::get(result, types, false));
+    auto* value = builder.CreateCall(callee, operands);
+    return function.bits == 0 ? value : builder.CreateZExtOrTrunc(value, builder.getInt64Ty());
+  }
+  void barrier() { call(machine_.barrier); }
+
+  /// A variable of the block.
+  llvm::Value* shared(llvm::Type* type, const llvm::Twine& name) {
+    auto* variable = new llvm::GlobalVariable(
+        context_.module, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type), name,
+        nullptr, llvm::GlobalValue::NotThreadLocal, machine_.shared_space);
+    variable->setAlignment(llvm::Align(bytes_of_access));
+    const auto bytes =
+        static_cast<int64_t>(context_.module.getDataLayout().getTypeAllocSize(type).getFixedValue());
+    shared_bytes_ += (bytes + bytes_of_access - 1) / bytes_of_access * bytes_of_access;
+    return variable;
+  }
+
+  /// A map whose neighbours along its last loop are neighbours in memory: as many at a time as a thread's access is wide.
+  std::optional<StatementPlan> vectors_of(const loop::Statement& statement) const {
+    if (statement.kind != FE_STATEMENT_MAP || statement.has(VarKind::serial) || !statement.reductions.empty())
+      return std::nullopt;
+    auto plan = plan_statement(context_.target, context_.kernel, statement, 0);
+    if (!plan.vector_is_parallel() || plan.lanes == 1 || plan.inside ||
+        plan.statement.vars[*plan.vector].extent % plan.lanes != 0)
+      return std::nullopt;
+    return plan;
+  }
+  int64_t by_vectors() {
+    auto& builder = context_.builder;
+    const auto plan = *vectors_of(context_.kernel.statements[0]);
+    std::vector<loop::Var> vars;
+    for (const size_t k : plan.outer) vars.push_back(plan.statement.vars[k]);
+    vars.push_back(plan.statement.vars[*plan.vector]);
+    vars.back().extent /= plan.lanes;
+    const int64_t count = product(vars);
+    auto* flat = builder.CreateNSWAdd(builder.CreateNSWMul(block_, context_.i64(layout_.threads)), thread_);
+    context_.when(builder.CreateICmpSLT(flat, context_.i64(count)), "vector", [&] {
+      auto values = context_.coordinates(vars, flat);
+      values.back() = builder.CreateNSWMul(values.back(), context_.i64(plan.lanes));
+      Point point;
+      for (size_t k = 0; k < vars.size(); ++k) point.set(vars[k].symbol, values[k]);
+      point.vector = vars.back().symbol;
+      point.lanes = plan.lanes;
+      point.aligned = true;
+      BodyEmitter body(context_, plan.statement);
+      body.start(point);
+      body.store(body.finish_stores());
+    });
+    return (count + layout_.threads - 1) / layout_.threads;
+  }
+
+  /// `body(k)` for each k < count, one thread each.
+  void divide(int64_t count, const llvm::Twine& name, const std::function<void(llvm::Value*)>& body) {
+    context_.loop(thread_, context_.i64(count), layout_.threads, name, body);
+  }
+
+  void by_block(const loop::Statement& statement, const std::vector<llvm::Value*>& values) {
+    const auto point = point_at(statement, values);
+    const size_t shared = context_.kernel.shared, parallel = statement.parallel_count();
+    const auto rest = std::span(statement.vars).subspan(shared, parallel - shared);
+    const int64_t points = product(rest), elements = statement.points(VarKind::reduction);
+    const auto set_rest = [&](Point at, llvm::Value* flat) {
+      const auto coordinates = context_.coordinates(rest, flat);
+      for (size_t k = 0; k < rest.size(); ++k) at.set(rest[k].symbol, coordinates[k]);
+      return at;
+    };
+    if (statement.has(VarKind::serial) || statement.reductions.empty() || points * 4 > layout_.threads ||
+        elements <= few_elements) {
+      const auto plan = plan_of(statement, parallel);
+      StatementEmitter emitter(context_, plan, false);
+      return divide(points, "points", [&](llvm::Value* k) { emitter.emit(set_rest(point, k), 0, {}); });
+    }
+    context_.loop(context_.i64(0), context_.i64(points), 1, "rows",
+                  [&](llvm::Value* k) { reduce_together(statement, set_rest(point, k)); });
+  }
+
+  /// One point's reduction by all threads of the block.
+  void reduce_together(const loop::Statement& statement, const Point& point) {
+    auto& builder = context_.builder;
+    BodyEmitter body(context_, statement);
+    std::vector<ReductionState> states;
+    for (size_t k = 0; k < statement.reductions.size(); ++k) {
+      states.emplace_back(context_, body, statement, k, 1);
+      states.back().reset();
+    }
+    const auto vars = std::span(statement.vars).subspan(statement.parallel_count());
+    divide(product(vars), "elements", [&](llvm::Value* flat) {
+      auto at = point;
+      const auto coordinates = context_.coordinates(vars, flat);
+      for (size_t k = 0; k < vars.size(); ++k) at.set(vars[k].symbol, coordinates[k]);
+      body.start(at);
+      for (auto& state : states) state.take(nullptr);
+      body.store(body.element_stores());
+    });
+    std::vector<llvm::Value*> results;
+    for (auto& state : states) results.push_back(state.result(combine_threads(state)));
+    body.start(point);
+    for (size_t k = 0; k < results.size(); ++k) body.bind_reduced(k, results[k]);
+    context_.when(builder.CreateICmpEQ(thread_, context_.i64(0)), "first",
+                  [&] { body.store(body.finish_stores()); });
+  }
+
+  /// The states of all threads as one, by halves, in an order that depends on nothing but their number.
+  ReductionState::Values combine_threads(ReductionState& state) {
+    auto& builder = context_.builder;
+    const auto own = state.values();
+    const auto place = [&](llvm::Value* exchange, llvm::Type* type, llvm::Value* thread) {
+      return builder.CreateInBoundsGEP(type, exchange, thread);
+    };
+    auto* values = exchange(own.value->getType(), 0);
+    auto* indices = own.index ? exchange(own.index->getType(), 1) : nullptr;
+    const auto write = [&](const ReductionState::Values& given) {
+      builder.CreateStore(given.value, place(values, given.value->getType(), thread_));
+      if (indices) builder.CreateStore(given.index, place(indices, given.index->getType(), thread_));
+    };
+    const auto read = [&](llvm::Value* thread) {
+      ReductionState::Values result;
+      result.value = builder.CreateLoad(own.value->getType(), place(values, own.value->getType(), thread));
+      if (indices)
+        result.index = builder.CreateLoad(own.index->getType(), place(indices, own.index->getType(), thread));
+      return result;
+    };
+    write(own);
+    for (int64_t half = layout_.threads / 2; half > 0; half /= 2) {
+      barrier();
+      context_.when(builder.CreateICmpSLT(thread_, context_.i64(half)), "combine", [&] {
+        write(state.combine(read(thread_), read(builder.CreateNSWAdd(thread_, context_.i64(half)))));
+      });
+    }
+    barrier();
+    const auto result = read(context_.i64(0));
+    barrier();  // before the next ones write there
+    return result;
+  }
+  /// An element for each thread of the block; one memory for each `use` of a type.
+  llvm::Value* exchange(llvm::Type* type, unsigned use) {
+    for (const auto& known : exchanges_)
+      if (known.type == type && known.use == use) return known.memory;
+    exchanges_.push_back({type, use, shared(llvm::ArrayType::get(type, layout_.threads), "exchange")});
+    return exchanges_.back().memory;
+  }
+
+  KernelContext& context_;
+  const GridMachine& machine_;
+  const Layout layout_;
+  llvm::Value *thread_, *block_;
+  struct Exchange {
+    llvm::Type* type;
+    unsigned use;
+    llvm::Value* memory;
+  };
+  std::vector<Exchange> exchanges_;
+  int64_t shared_bytes_ = 0;
+};
+
+}  // namespace
+
+std::string grid_unsupported_reason(const Target& target, const loop::Kernel& kernel) {
+  for (const auto& statement : kernel.statements)
+    if (statement.kind == FE_STATEMENT_CONTRACT) return "a contraction";
+  for (const auto& statement : kernel.statements)
+    if (kernel.statements.size() > 1 && statement.kind == FE_STATEMENT_SCATTER)
+      return "a scatter beside other statements";
+  return unsupported_reason(target, kernel);
+}
+
+GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,
+                            std::string_view entry) {
+  if (auto reason = grid_unsupported_reason(target, kernel); !reason.empty()) decline(reason);
+  GridResult result;
+  result.module = std::make_unique<llvm::Module>(llvm::StringRef(entry.data(), entry.size()), llvm_context);
+  llvm::Triple triple(target.triple);
+  result.module->setDataLayout(triple.computeDataLayout());
+  result.module->setTargetTriple(triple);
+  const auto layout = layout_of(*target.grid, kernel);
+  KernelContext context(*result.module, target, kernel, entry);
+  GridEmitter emitter(context, layout);
+  result.blocks = emitter.emit();
+  context.builder.CreateRetVoid();
+  result.threads = layout.threads;
+  result.shared_bytes = emitter.shared_bytes();
+  if (result.shared_bytes > target.grid->shared_bytes)
+    decline("a block would need " + std::to_string(result.shared_bytes) + " bytes of shared memory");
+  return result;
+}
+
+}  // namespace ferrite::emitter

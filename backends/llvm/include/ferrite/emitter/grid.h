@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A kernel as a module for a grid of blocks of threads (the entry's signature: KernelContext).
+#pragma once
+
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "ferrite/emitter/target.h"
+#include "ferrite/loop.hpp"
+
+namespace ferrite::emitter {
+
+struct GridResult {
+  std::unique_ptr<llvm::Module> module;
+  int64_t blocks = 0;        ///< of the grid; 0: there is nothing to do
+  unsigned threads = 1;      ///< of a block
+  int64_t shared_bytes = 0;  ///< of a block, which the module holds as a variable
+};
+
+/// Emits all statements of `kernel` for target.grid. Declines (throws Failure, FE_EUNSUPPORTED) what grid_unsupported_reason() names.
+/// Thread-safe for different contexts.
+GridResult emit_grid_kernel(llvm::LLVMContext& context, const Target& target, loop::Kernel kernel,
+                            std::string_view entry);
+
+/// Whether emit_grid_kernel would decline, and why; empty = it would not.
+std::string grid_unsupported_reason(const Target& target, const loop::Kernel& kernel);
+
+}  // namespace ferrite::emitter
