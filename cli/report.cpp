@@ -158,7 +158,9 @@ std::string kernels(const Seen& seen) {
       "for its "
       "operations and bytes (the roofline), <b>of floor</b> how much of the measured time that is: 100 % is "
       "as "
-      "fast as it can be. Open a kernel to see what it computes and its code.</p>\n";
+      "fast as it can be, and more says that the machine was busy when its peaks were measured. Open a "
+      "kernel to see what it "
+      "computes and its code.</p>\n";
   if (!seen.peaks)
     text +=
         "<p class=\"note\">Floors are unknown: this device was not measured with so many threads. "

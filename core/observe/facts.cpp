@@ -70,6 +70,98 @@ std::string reduction_hint_of(const loop::Kernel& kernel, const Statement& state
   return {};
 }
 
+/// How often each operation of a statement has to be done: at each point of the loops that it varies over; and what a contraction
+/// computes of an operand once for each element. What only says where something lies, or whether it is there, is not counted.
+class Work {
+ public:
+  Work(const loop::Kernel& kernel, const Statement& statement)
+      : kernel_(kernel),
+        statement_(statement),
+        counted_(statement.ops.size()),
+        times_(statement.ops.size(), 1) {
+    mark_values();
+    find_times();
+  }
+
+  double total() const {
+    double sum = 0;
+    for (size_t k = 0; k < statement_.ops.size(); ++k)
+      if (counted_[k] && statement_.ops[k].is_prim()) sum += times_[k];
+    return sum;
+  }
+
+ private:
+  /// What results are made of: not masks, nor computed indices.
+  void mark_values() {
+    const auto mark = [&](loop::OpId id) {
+      if (id != loop::none) counted_[id] = true;
+    };
+    for (const auto& store : statement_.stores) mark(store.value);
+    for (const auto& reduction : statement_.reductions) {
+      mark(reduction.element);
+      mark(reduction.index);
+    }
+    for (const auto& carry : statement_.carries) mark(carry.next);
+    for (size_t k = statement_.ops.size(); k-- > 0;) {
+      if (!counted_[k]) continue;
+      const auto& op = statement_.ops[k];
+      if (op.code == FE_OP_LOAD)
+        mark(op.b);
+      else if (op.is_prim())
+        for (const auto id : {op.a, op.b, op.c}) mark(id);
+    }
+  }
+
+  void find_times() {
+    const size_t vars = statement_.vars.size();
+    std::vector<std::vector<bool>> varies(statement_.ops.size(), std::vector<bool>(vars));
+    std::vector<double> elements(statement_.ops.size());  // of the largest buffer that it is made of
+    for (size_t k = 0; k < statement_.ops.size(); ++k) {
+      const auto& op = statement_.ops[k];
+      const auto take = [&](size_t from) {
+        for (size_t v = 0; v < vars; ++v) varies[k][v] = varies[k][v] || varies[from][v];
+        elements[k] = std::max(elements[k], elements[from]);
+      };
+      for (const auto id : {op.a, op.b, op.c})
+        if (id != loop::none) take(id);
+      for (const auto expr : op.index) {
+        for (size_t v = 0; v < vars; ++v)
+          varies[k][v] = varies[k][v] || kernel_.pool.depends_on(expr, statement_.vars[v].symbol);
+        for (size_t j = 0; j < k; ++j)
+          if (statement_.ops[j].code == FE_OP_INDIRECT &&
+              kernel_.pool.depends_on(expr, statement_.ops[j].symbol))
+            take(j);
+      }
+      if (op.code == FE_OP_LOAD) elements[k] = static_cast<double>(kernel_.buffers[op.buffer].elements());
+      for (size_t v = 0; v < vars; ++v) {
+        // The result of a reduction is there once for each point of the loops that are kept.
+        if (op.code == FE_OP_REDUCED) varies[k][v] = statement_.vars[v].kind == VarKind::parallel;
+        // A carried value is another one at each step.
+        if (op.code == FE_OP_CARRIED) varies[k][v] = true;
+        if (varies[k][v]) times_[k] *= static_cast<double>(statement_.vars[v].extent);
+      }
+    }
+    if (statement_.kind != FE_STATEMENT_CONTRACT) return;
+    std::vector<bool> of_operand(statement_.ops.size());
+    for (const auto root : {statement_.contract_a, statement_.contract_b}) of_operand[root] = true;
+    const auto& element = statement_.ops[statement_.reductions[0].element];
+    for (const auto id : {element.a, element.b})
+      if (id != loop::none) of_operand[id] = true;  // what brings both to the type of the product
+    for (size_t k = statement_.ops.size(); k-- > 0;) {
+      if (!of_operand[k]) continue;
+      const auto& op = statement_.ops[k];
+      for (const auto id : {op.a, op.b, op.c})
+        if (id != loop::none) of_operand[id] = true;
+      if (elements[k] > 0) times_[k] = std::min(times_[k], elements[k]);
+    }
+  }
+
+  const loop::Kernel& kernel_;
+  const Statement& statement_;
+  std::vector<bool> counted_;
+  std::vector<double> times_;
+};
+
 }  // namespace
 
 Facts facts_of(const loop::Kernel& kernel) {
@@ -82,12 +174,11 @@ Facts facts_of(const loop::Kernel& kernel) {
   std::set<loop::BufferId> made;  // by the statements before: reading them again brings nothing in
   for (const auto& statement : kernel.statements) {
     const double points = points_of(statement), parallel = parallel_points_of(statement);
-    double work = 0;
+    double work = Work(kernel, statement).total();
     const auto finish = ferrite::loop::place(kernel.pool, statement).finish;
     for (size_t k = 0; k < statement.ops.size(); ++k) {
       const auto& op = statement.ops[k];
       const double times = finish[k] ? parallel : points;
-      if (op.is_prim()) work += times;
       if (op.code != FE_OP_LOAD) continue;
       const auto& buffer = kernel.buffers[op.buffer];
       if (buffer.kind == FE_BUFFER_LOCAL) continue;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "ferrite/plugin.hpp"
+#include <cmath>
+
 #include "dnnl.h"
+#include "ferrite/plugin.hpp"
 #include "library.h"
 
 // Where the library is missing or of another version there is nothing to offer, and compilation goes on without it.
@@ -9,6 +11,12 @@ FERRITE_PLUGIN(
       const auto& config = context.config;
       const std::string name(config.has("library") ? config.string("library") : "libdnnl.so.2");
       const double price = config.has("price") ? config.number("price") : 1.0;
+      if (!(price >= 0 && std::isfinite(price)))
+        ferrite::fail("ferrite.onednn/config", "the setting 'price' is ", price,
+                      "; write a number that is 0 or more");
+      if (name.empty())
+        ferrite::fail("ferrite.onednn/config",
+                      "the setting 'library' is empty; write the library's name, or leave it out");
       try {
         builder.add(ferrite::onednn::make_library(context.host, ferrite::onednn::open(name), price));
       } catch (const ferrite::onednn::Unavailable& reason) {

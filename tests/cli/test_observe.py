@@ -38,6 +38,17 @@ graph @scatter(%x: f32[1000], %i: i64[10], %u: f32[10]) -> (%y "y") {
 """
 STAGES = ["pre_grad", "post_grad", "pre_lower", "lower", "inline", "fuse", "post_fusion", "select", "emit", "load", "plan", "link"]
 
+WORK = """ferrite graph 0
+graph @g(%x: f32[1,16,56,56], %w: f32[32,16,3,3], %a: bf16[256,512], %b: bf16[512,256], %q: i8[256,512], %s: f32[], %f: f32[512,256], %y: f32[1,16,56,56]) -> (%p "p", %n "n", %m "m", %h "h") {
+  %p = conv(%x, %w) {pads_low = [1, 1], pads_high = [1, 1]} from "padded"
+  %n = matmul(%a, %b) from "narrow"
+  %m = max_pool(%y) {kernel = [3, 3], pads_low = [1, 1], pads_high = [1, 1]} from "max"
+  %d = cast(%q) {dtype = f32}
+  %e = mul(%d, %s)
+  %h = matmul(%e, %f) from "dequantised"
+}
+"""
+
 
 class ObserveTest(ProgramTest):
     def setUp(self):
@@ -205,6 +216,17 @@ graph @rows(%x: f32[64,48]) -> (%y "y") {
         self.assertEqual((row["argument_bytes"], row["argument_size"]), ("2000000004", "2.0 GB"))
         self.assertEqual((row["category"], row["size_hints"], row["reduction_hint"]), ("map", "250000000", ""))
         self.assertEqual(row["operations"], "250000000")
+
+    def test_operations_are_those_that_have_to_be_done(self):
+        (self.folder / "work.fe").write_text(WORK)
+        self.metrics("kernel", "explain", "work.fe")
+        work = {row["provenance"]: int(row["operations"]) for row in self.rows("kernel")}
+        # Two for each product: of a padded convolution without its masks; of bf16 with a cast for each element and result; of an
+        # operand that is dequantised with a cast and a product for each of its elements.
+        self.assertEqual(work["padded"], 2 * 32 * 56 * 56 * 16 * 9)
+        self.assertEqual(work["narrow"], 2 * 256 * 512 * 256 + 2 * 256 * 512 + 256 * 256)
+        self.assertEqual(work["mul, cast, dequantised"], 2 * 256 * 512 * 256 + 2 * 256 * 512)
+        self.assertEqual(work["max"], 16 * 56 * 56 * 9)
 
     def test_atomic_adds_and_what_is_changed_in_place(self):
         self.metrics("kernel", "explain", "scatter.fe")

@@ -131,6 +131,19 @@ class OneDnnTest(ProgramTest):
             self.assertEqual(nans.sum(), 64)
 
     @unittest.skipUnless(INSTALLED, "libdnnl.so.2 is not installed")
+    def test_nan_stays_in_windows(self):
+        for channels, act in ((1, "sigmoid"), (1, "relu"), (1, "silu"), (1, "tanh"), (8, "sigmoid"), (8, "gelu")):
+            with self.subTest(channels=channels, act=act):
+                self.graph("%x: f32[1,3,9,11]", f"%w: f32[{channels},3,3,3]",
+                           f"%z = conv(%x, %w) {{pads_low = [1, 1], pads_high = [1, 1]}}\n%y = {act}(%z)")  # fmt: skip
+                self.manifest(price=0.0)
+                values = np.ones((1, 3, 9, 11), np.float32)
+                values[0, 1, 4, 5] = np.nan
+                np.save(self.folder / "x.npy", values)
+                nans = np.isnan(self.result("--manifest", "ferrite.toml", "-i", "x=x.npy"))
+                self.assertEqual(nans.sum(), 9 * channels)
+
+    @unittest.skipUnless(INSTALLED, "libdnnl.so.2 is not installed")
     def test_packages_hold_what_it_made(self):
         self.graph("%x: f32[40,48], %i: f32[1,24,13,11]", "%w: f32[48,64], %k: f32[40,24,3,3]", "%y = matmul(%x, %w)\n%z = conv(%i, %k)")
         text = (self.folder / "g.fe").read_text().replace('(%y "y")', '(%y "y", %z "z")')
