@@ -21,7 +21,7 @@ std::map<std::string, int> calls;
 
 long setting(const char* name, long fallback) {
   const char* text = std::getenv(name);
-  return text ? std::atol(text) : fallback;
+  return text ? std::strtol(text, nullptr, 10) : fallback;
 }
 
 /// Writes the line; gives the error that the call is to have.
