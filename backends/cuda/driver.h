@@ -29,9 +29,7 @@ enum Attribute : int {
   attribute_l2_bytes = 38,
   attribute_major = 75,
   attribute_minor = 76,
-  attribute_shared_bytes_of_block = 97,
 };
-enum FunctionAttribute : int { function_local_bytes = 3, function_registers = 4 };
 enum JitOption : int { jit_error_log = 5, jit_error_log_bytes = 6 };
 inline constexpr unsigned stream_beside_others = 1;
 
@@ -58,7 +56,6 @@ struct Driver {
   Result (*module_load)(ModuleHandle*, const void* image, unsigned options, JitOption*, void** values);
   Result (*module_unload)(ModuleHandle);
   Result (*module_function)(FunctionHandle*, ModuleHandle, const char* name);
-  Result (*function_attribute)(int* value, FunctionAttribute, FunctionHandle);
   Result (*launch)(FunctionHandle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** arguments,
                    void** extra);

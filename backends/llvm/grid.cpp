@@ -119,7 +119,8 @@ class GridEmitter {
       }
       return layout_.points;
     }
-    if (kernel.statements.size() == 1 && vectors_of(kernel.statements[0])) return by_vectors();
+    if (kernel.statements.size() == 1)
+      if (const auto plan = vectors_of(kernel.statements[0])) return by_vectors(*plan);
     auto* flat = builder.CreateNSWAdd(builder.CreateNSWMul(block_, context_.i64(layout_.threads)), thread_);
     context_.when(builder.CreateICmpSLT(flat, context_.i64(layout_.points)), "point", [&] {
       const auto values = context_.coordinates(shared_vars(kernel.statements[0]), flat);
@@ -190,9 +191,8 @@ class GridEmitter {
       return std::nullopt;
     return plan;
   }
-  int64_t by_vectors() {
+  int64_t by_vectors(const StatementPlan& plan) {
     auto& builder = context_.builder;
-    const auto plan = *vectors_of(context_.kernel.statements[0]);
     std::vector<loop::Var> vars;
     for (const size_t k : plan.outer) vars.push_back(plan.statement.vars[k]);
     vars.push_back(plan.statement.vars[*plan.vector]);
