@@ -2,8 +2,6 @@
 #include "compiler.h"
 
 #include <llvm/Config/llvm-config.h>
-#include <llvm/IR/Verifier.h>
-#include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
@@ -12,13 +10,15 @@
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/looped.h"
 #include "ferrite/emitter/machine.h"
-#include "ferrite/kernel.hpp"
+#include "ferrite/emitter/provide.h"
 #include "needs.h"
 #include "target.h"
 
 namespace ferrite::cpu {
 
 namespace {
+
+constexpr const char* kernel_error = "ferrite.cpu/kernel";
 
 struct CpuTarget : Target {
   emitter::Target machine;
@@ -66,31 +66,6 @@ struct Config {
   }
 };
 
-loop::Kernel read(Bytes bytes) {
-  std::string error;
-  auto kernel = read_kernel(bytes, &error);
-  if (!kernel) fail("ferrite.cpu/kernel", "the kernel cannot be read: ", error);
-  return std::move(*kernel);
-}
-
-std::string comment(std::string_view text, std::string_view mark) {
-  std::string result;
-  while (!text.empty()) {
-    auto line = text.substr(0, text.find('\n'));
-    result += std::string(mark) + " " + std::string(line) + "\n";
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-  }
-  return result;
-}
-
-std::vector<fe_argument_needs> arguments_of(const loop::Kernel& kernel) {
-  std::vector<fe_argument_needs> arguments;
-  for (const auto& buffer : kernel.buffers)
-    if (buffer.kind != FE_BUFFER_LOCAL)
-      arguments.push_back({buffer.bytes(), buffer.kind == FE_BUFFER_OUTPUT ? 1u : 0u, 0});
-  return arguments;
-}
-
 class Compiler final : public Provider {
  public:
   explicit Compiler(const RowPadding& rows) : rows_(rows) {}
@@ -119,7 +94,7 @@ class Compiler final : public Provider {
 
   std::vector<Candidate> propose(Target& target, Bytes bytes) override {
     const auto& machine = static_cast<CpuTarget&>(target).machine;
-    auto kernel = read(bytes);
+    auto kernel = emitter::read_kernel_bytes(bytes, kernel_error);
     if (auto reason = emitter::unsupported_reason(machine, kernel); !reason.empty()) decline(reason);
     const double seconds = emitter::estimate_seconds(machine, kernel);
     std::vector<Candidate> candidates;
@@ -158,21 +133,18 @@ class Compiler final : public Provider {
     const auto description = config.machine(static_cast<CpuTarget&>(target).machine);
     emitter::Machine machine(description);
     llvm::LLVMContext context;
-    auto kernel = read(request.kernel);
+    auto kernel = emitter::read_kernel_bytes(request.kernel, kernel_error);
     if (std::ranges::none_of(kernel.statements, [](const loop::Statement& statement) {
           return statement.kind == FE_STATEMENT_CONTRACT;
         }))
       machine.compile_long_code_fast();
     if (config.looped) emitter::make_looped(kernel);
-    const auto arguments = arguments_of(kernel);
+    const auto arguments = emitter::arguments_of(kernel);
     auto emitted =
         emitter::emit_kernel(context, description, std::move(kernel), request.entry, config.contract);
     auto& module = *emitted.module;
     add_needs(module, request.entry, {emitted.tasks, emitted.grain, emitted.workspace_bytes, arguments});
-    std::string problem;
-    llvm::raw_string_ostream stream(problem);
-    if (llvm::verifyModule(module, &stream))
-      throw Failure(FE_EINTERNAL, "ferrite.cpu/emit", "the emitter made a malformed module: " + problem);
+    emitter::verify_module(module, "ferrite.cpu/emit");
     machine.optimise(module);
     CompileResult result;
     result.tasks = emitted.tasks;
@@ -197,7 +169,8 @@ class Compiler final : public Provider {
   static std::string list(emitter::Machine& machine, const llvm::Module& module,
                           const CompileRequest& request) {
     auto copy = llvm::CloneModule(module);
-    return comment(request.provenance, ";") + emitter::listing_of(module) + "\n" + machine.assembly(*copy);
+    return emitter::comment(request.provenance, ";") + emitter::listing_of(module) + "\n" +
+           machine.assembly(*copy);
   }
 };
 

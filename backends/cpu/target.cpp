@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "ferrite/emitter/description.h"
 #include "ferrite/error.hpp"
 
 namespace ferrite::cpu {
@@ -104,14 +104,6 @@ long last_cache_bytes() {
   return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : 0;
 }
 
-int64_t number(std::string_view key, std::string_view text) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value <= 0)
-    fail("ferrite.cpu/target", "'", key, "=", text, "' of the target description is no positive number");
-  return value;
-}
-
 /// What the emitter asks, from the features that LLVM derives of cpu and feature list.
 void derive(emitter::Target& target) {
   const llvm::Triple triple(target.triple);
@@ -176,42 +168,29 @@ std::string describe_host() {
 emitter::Target parse_target(std::string_view description) {
   initialise_llvm();
   emitter::Target target;
-  bool generic = true;
-  while (!description.empty()) {
-    auto start = description.find_first_not_of(" \t\r\n");
-    if (start == std::string_view::npos) break;
-    description.remove_prefix(start);
-    auto word = description.substr(0, description.find_first_of(" \t\r\n"));
-    description.remove_prefix(word.size());
-    auto equal = word.find('=');
-    auto key = word.substr(0, equal);
-    auto value = equal == std::string_view::npos ? std::string_view() : word.substr(equal + 1);
-    generic = false;
-    if (equal == std::string_view::npos)
-      target.cpu = word;
+  const emitter::Description words(description, "ferrite.cpu/target");
+  if (words.words().empty()) return parse_target(describe_host());
+  for (const auto& word : words.words()) {
+    const auto& [key, value] = word;
+    if (key.empty() || key == "cpu")
+      target.cpu = value;
     else if (key == "triple")
       target.triple = value;
-    else if (key == "cpu")
-      target.cpu = value;
     else if (key == "features")
       target.features = value;
     else if (key == "l1")
-      target.l1_bytes = number(key, value);
+      target.l1_bytes = words.positive(word);
     else if (key == "l2")
-      target.l2_bytes = number(key, value);
+      target.l2_bytes = words.positive(word);
     else if (key == "l3")
-      target.l3_bytes_per_core = number(key, value);
+      target.l3_bytes_per_core = words.positive(word);
     else if (key == "clock")
-      target.cycles_per_second = static_cast<double>(number(key, value));
+      target.cycles_per_second = static_cast<double>(words.positive(word));
     else if (key == "last")
-      target.last_level_bytes = number(key, value);
+      target.last_level_bytes = words.positive(word);
     else
-      fail("ferrite.cpu/target", "unknown key '", key,
-           "' in the target description; known: triple, cpu, features, l1, l2, l3, last, clock, and a cpu's "
-           "name "
-           "alone");
+      words.refuse(word, "triple, cpu, features, l1, l2, l3, last, clock, and a cpu's name alone");
   }
-  if (generic) return parse_target(describe_host());
   if (target.triple.empty()) target.triple = llvm::sys::getDefaultTargetTriple();
   derive(target);
   return target;

@@ -6,9 +6,10 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
-#include "blob.h"
 #include "driver.h"
+#include "ferrite/emitter/grid_runtime.h"
 #include "ferrite/error.hpp"
 #include "target.h"
 
@@ -26,21 +27,9 @@ struct Opened {
   Stream stream = nullptr;
 };
 
-struct Kernel {
-  const Opened* device = nullptr;
-  FunctionHandle function = nullptr;
-  Blob blob;  ///< without the PTX
-};
-
-struct Module {
-  std::vector<ModuleHandle> handles;
-  std::map<std::string, Kernel, std::less<>> kernels;
-  const Opened* device = nullptr;
-};
-
 DevicePointer pointer(const void* data) { return reinterpret_cast<DevicePointer>(data); }
 
-class CudaRuntime final : public Runtime {
+class CudaRuntime final : public emitter::GridRuntime {
  public:
   explicit CudaRuntime(std::string library) : library_(std::move(library)) {}
 
@@ -129,42 +118,44 @@ class CudaRuntime final : public Runtime {
     }
   }
 
-  void* module_load(uint32_t number, std::span<const Bytes> blobs, std::string_view) override {
-    auto module = std::make_unique<Module>();
-    module->device = &enter(number);
-    try {
-      for (const auto& bytes : blobs) load(*module, read_blob(bytes));
-    } catch (...) {
-      unload(*module);
-      throw;
-    }
-    return module.release();
-  }
-  void module_unload(void* module) override {
-    const std::unique_ptr<Module> owned(static_cast<Module*>(module));
-    unload(*owned);
-  }
-  void* function(void* module, std::string_view entry) override { return &find(module, entry); }
-  LaunchNeeds needs(void* module, std::string_view entry) override {
-    const auto& blob = find(module, entry).blob;
-    return {blob.blocks, CompileResult().grain, 0, blob.arguments};
-  }
-
-  void launch(const fe_launch_args& args) override {
-    const auto& kernel = *static_cast<const Kernel*>(args.function);
-    if (kernel.blob.blocks == 0) return;
-    if (args.buffer_count != kernel.blob.arguments.size())
-      fail("ferrite.cuda/launch", "the kernel takes ", kernel.blob.arguments.size(), " buffers and is given ",
-           args.buffer_count);
+ protected:
+  emitter::LoadedCode load(uint32_t number, const emitter::DeviceCode& made) override {
+    enter(number);
     const auto& api = driver();
-    check(api, api.context_set(kernel.device->context), "entering the device's context");
-    std::vector<const void*> values(args.buffers, args.buffers + args.buffer_count);
-    values.push_back(args.error);
+    std::array<char, 4096> log{};
+    std::array options = {jit_error_log, jit_error_log_bytes};
+    std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
+    ModuleHandle module = nullptr;
+    const auto result = api.module_load(&module, made.code.c_str(), static_cast<unsigned>(options.size()),
+                                        options.data(), values.data());
+    if (result != success)
+      throw Failure(
+          FE_EDEVICE, "ferrite.cuda/link",
+          "the driver does not take " + made.entry + ": " + text_of(api, result) + "\n" + log.data());
+    FunctionHandle function = nullptr;
+    if (const auto found = api.module_function(&function, module, made.entry.c_str()); found != success) {
+      api.module_unload(module);
+      check(api, found, "finding a kernel");
+    }
+    return {module, function};
+  }
+  void unload(uint32_t number, std::span<const emitter::LoadedCode> codes) override {
+    const auto& api = driver();
+    const auto& device = enter(number);
+    api.stream_synchronise(device.stream);  // what it says was said to who waited for the work
+    for (const auto& code : codes)
+      check(api, api.module_unload(static_cast<ModuleHandle>(code.module)), "unloading a module");
+  }
+  void start(uint32_t number, void* function, unsigned blocks, unsigned threads,
+             std::span<const void* const> arguments) override {
+    const auto& device = enter(number);
+    std::vector<const void*> values(arguments.begin(), arguments.end());
     std::vector<void*> places;
     for (auto& value : values) places.push_back(&value);
+    const auto& api = driver();
     check(api,
-          api.launch(kernel.function, static_cast<unsigned>(kernel.blob.blocks), 1, 1, kernel.blob.threads, 1,
-                     1, 0, kernel.device->stream, places.data(), nullptr),
+          api.launch(static_cast<FunctionHandle>(function), blocks, 1, 1, threads, 1, 1, 0, device.stream,
+                     places.data(), nullptr),
           "launching a kernel");
   }
 
@@ -189,40 +180,6 @@ class CudaRuntime final : public Runtime {
     if (!device.stream)
       check(api, api.stream_create(&device.stream, stream_beside_others), "making a stream");
     return device;
-  }
-
-  void load(Module& module, Blob blob) {
-    const auto& api = driver();
-    std::array<char, 4096> log{};
-    std::array options = {jit_error_log, jit_error_log_bytes};
-    std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
-    ModuleHandle handle = nullptr;
-    const auto result = api.module_load(&handle, blob.ptx.c_str(), static_cast<unsigned>(options.size()),
-                                        options.data(), values.data());
-    if (result != success)
-      throw Failure(
-          FE_EDEVICE, "ferrite.cuda/link",
-          "the driver does not take " + blob.entry + ": " + text_of(api, result) + "\n" + log.data());
-    module.handles.push_back(handle);
-    Kernel kernel;
-    kernel.device = module.device;
-    check(api, api.module_function(&kernel.function, handle, blob.entry.c_str()), "finding a kernel");
-    blob.ptx.clear();
-    auto entry = blob.entry;
-    kernel.blob = std::move(blob);
-    module.kernels.insert_or_assign(std::move(entry), std::move(kernel));
-  }
-  void unload(const Module& module) {
-    const auto& api = driver();
-    check(api, api.context_set(module.device->context), "entering the device's context");
-    api.stream_synchronise(module.device->stream);  // what it says was said to who waited for the work
-    for (auto* handle : module.handles) check(api, api.module_unload(handle), "unloading a module");
-  }
-  static Kernel& find(void* module, std::string_view entry) {
-    auto& kernels = static_cast<Module*>(module)->kernels;
-    const auto found = kernels.find(entry);
-    if (found == kernels.end()) fail("ferrite.cuda/link", "there is no kernel '", entry, "' in the module");
-    return found->second;
   }
 
   const std::string library_;

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <mutex>
 
+#include "ferrite/emitter/description.h"
 #include "ferrite/error.hpp"
 
 extern "C" {
@@ -40,14 +41,6 @@ const Architecture& architecture_of(std::string_view name) {
   fail("ferrite.cuda/target", "'", name, "' is no architecture that code can be made for; there are ", known);
 }
 
-int64_t number(std::string_view key, std::string_view text) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value <= 0)
-    fail("ferrite.cuda/target", "'", key, "=", text, "' of the target description is no positive number");
-  return value;
-}
-
 }  // namespace
 
 void initialise_llvm() {
@@ -68,29 +61,20 @@ std::string describe(const Device& device) {
 
 Device parse_device(std::string_view description) {
   Device device;
-  for (constexpr std::string_view blanks = " \t\r\n";;) {
-    const auto start = description.find_first_not_of(blanks);
-    if (start == std::string_view::npos) break;
-    description.remove_prefix(start);
-    const auto word = description.substr(0, description.find_first_of(blanks));
-    description.remove_prefix(word.size());
-    const auto equal = word.find('=');
-    const auto key = word.substr(0, equal);
-    const auto value = equal == std::string_view::npos ? std::string_view() : word.substr(equal + 1);
-    if (equal == std::string_view::npos)
-      device.architecture = architecture_of(word).name;
-    else if (key == "multiprocessors")
-      device.multiprocessors = number(key, value);
-    else if (key == "clock")
-      device.clock_khz = number(key, value);
-    else if (key == "bandwidth")
-      device.gigabytes_a_second = number(key, value);
-    else if (key == "l2")
-      device.l2_bytes = number(key, value);
+  const emitter::Description words(description, "ferrite.cuda/target");
+  for (const auto& word : words.words()) {
+    if (word.key.empty())
+      device.architecture = architecture_of(word.value).name;
+    else if (word.key == "multiprocessors")
+      device.multiprocessors = words.positive(word);
+    else if (word.key == "clock")
+      device.clock_khz = words.positive(word);
+    else if (word.key == "bandwidth")
+      device.gigabytes_a_second = words.positive(word);
+    else if (word.key == "l2")
+      device.l2_bytes = words.positive(word);
     else
-      fail("ferrite.cuda/target", "unknown key '", key,
-           "' in the target description; known: multiprocessors, clock, bandwidth, l2, and an architecture's "
-           "name alone");
+      words.refuse(word, "multiprocessors, clock, bandwidth, l2, and an architecture's name alone");
   }
   if (device.architecture.empty())
     fail("ferrite.cuda/target", "the target description names no architecture; write one, as in 'sm_90a'");

@@ -2,9 +2,7 @@
 // Points of the shared loops become threads where each has little to do, else blocks whose threads divide the rest among them.
 #include "ferrite/emitter/grid.h"
 
-#include <llvm/IR/Constants.h>
 #include <llvm/IR/DerivedTypes.h>
-#include <llvm/IR/GlobalVariable.h>
 
 #include <algorithm>
 #include <bit>
@@ -14,6 +12,7 @@
 #include "ferrite/emitter/body_emitter.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/error.hpp"
+#include "grid_block.h"
 #include "reduction_state.h"
 #include "statement_emitter.h"
 #include "statement_plan.h"
@@ -28,8 +27,7 @@ using loop::VarKind;
 constexpr int64_t few_elements = 32;
 /// Threads that are worth having even where each then goes over much.
 constexpr int64_t many_threads = 4096;
-constexpr int64_t bytes_of_access = 16;  // the widest that a thread makes
-constexpr int64_t most_registers = 8;    // elements of a local buffer of one thread
+constexpr int64_t most_registers = 8;  // elements of a local buffer of one thread
 
 int64_t product(std::span<const loop::Var> vars) {
   int64_t count = 1;
@@ -92,18 +90,16 @@ Layout layout_of(const GridMachine& machine, loop::Kernel& kernel) {
 class GridEmitter {
  public:
   GridEmitter(KernelContext& context, const Layout& layout)
-      : context_(context),
-        machine_(*context.target.grid),
-        layout_(layout),
-        thread_(call(machine_.thread)),
-        block_(call(machine_.block)) {
+      : context_(context), block_(context), layout_(layout), thread_(block_.thread()) {
     for (size_t b = 0; b < context.kernel.buffers.size(); ++b) {
       const auto& buffer = context.kernel.buffers[b];
       if (buffer.kind != FE_BUFFER_LOCAL) continue;
-      auto* type = llvm::ArrayType::get(context.storage_type(buffer.dtype),
-                                        static_cast<uint64_t>(std::max<int64_t>(1, buffer.extent())));
+      auto* type = context.storage_type(buffer.dtype);
+      const auto extent = std::max<int64_t>(1, buffer.extent());
       context.move_base(static_cast<loop::BufferId>(b),
-                        layout.by_points ? context.slot(type, "local") : shared(type, "local"));
+                        layout.by_points
+                            ? context.slot(llvm::ArrayType::get(type, static_cast<uint64_t>(extent)), "local")
+                            : block_.shared(type, extent, "local"));
     }
   }
 
@@ -112,16 +108,17 @@ class GridEmitter {
     const auto& kernel = context_.kernel;
     if (layout_.points == 0) return 0;
     if (!layout_.by_points) {
-      const auto values = context_.coordinates(shared_vars(kernel.statements[0]), block_);
+      const auto values = context_.coordinates(shared_vars(kernel.statements[0]), block_.number());
       for (const auto& statement : kernel.statements) {
         by_block(statement, values);
-        barrier();
+        block_.barrier();
       }
       return layout_.points;
     }
     if (kernel.statements.size() == 1)
       if (const auto plan = vectors_of(kernel.statements[0])) return by_vectors(*plan);
-    auto* flat = builder.CreateNSWAdd(builder.CreateNSWMul(block_, context_.i64(layout_.threads)), thread_);
+    auto* flat =
+        builder.CreateNSWAdd(builder.CreateNSWMul(block_.number(), context_.i64(layout_.threads)), thread_);
     context_.when(builder.CreateICmpSLT(flat, context_.i64(layout_.points)), "point", [&] {
       const auto values = context_.coordinates(shared_vars(kernel.statements[0]), flat);
       for (const auto& statement : kernel.statements) {
@@ -133,7 +130,7 @@ class GridEmitter {
     return (layout_.points + layout_.threads - 1) / layout_.threads;
   }
 
-  int64_t shared_bytes() const { return shared_bytes_; }
+  int64_t shared_bytes() const { return block_.shared_bytes(); }
 
  private:
   std::span<const loop::Var> shared_vars(const loop::Statement& statement) const {
@@ -156,31 +153,6 @@ class GridEmitter {
     return plan;
   }
 
-  llvm::Value* call(const GridMachine::Function& function) {
-    auto& builder = context_.builder;
-    auto* result = function.bits == 0 ? builder.getVoidTy() : builder.getIntNTy(function.bits);
-    std::vector<llvm::Type*> types(function.operands.size(), builder.getInt32Ty());
-    std::vector<llvm::Value*> operands;
-    for (const uint32_t operand : function.operands) operands.push_back(builder.getInt32(operand));
-    const auto callee =
-        context_.module.getOrInsertFunction(function.name, llvm::FunctionType::get(result, types, false));
-    auto* value = builder.CreateCall(callee, operands);
-    return function.bits == 0 ? value : builder.CreateZExtOrTrunc(value, builder.getInt64Ty());
-  }
-  void barrier() { call(machine_.barrier); }
-
-  /// A variable of the block.
-  llvm::Value* shared(llvm::Type* type, const llvm::Twine& name) {
-    auto* variable = new llvm::GlobalVariable(
-        context_.module, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type), name,
-        nullptr, llvm::GlobalValue::NotThreadLocal, machine_.shared_space);
-    variable->setAlignment(llvm::Align(bytes_of_access));
-    const auto bytes =
-        static_cast<int64_t>(context_.module.getDataLayout().getTypeAllocSize(type).getFixedValue());
-    shared_bytes_ += (bytes + bytes_of_access - 1) / bytes_of_access * bytes_of_access;
-    return variable;
-  }
-
   /// A map whose neighbours along its last loop are neighbours in memory: as many at a time as a thread's access is wide.
   std::optional<StatementPlan> vectors_of(const loop::Statement& statement) const {
     if (statement.kind != FE_STATEMENT_MAP || statement.has(VarKind::serial) || !statement.reductions.empty())
@@ -198,7 +170,8 @@ class GridEmitter {
     vars.push_back(plan.statement.vars[*plan.vector]);
     vars.back().extent /= plan.lanes;
     const int64_t count = product(vars);
-    auto* flat = builder.CreateNSWAdd(builder.CreateNSWMul(block_, context_.i64(layout_.threads)), thread_);
+    auto* flat =
+        builder.CreateNSWAdd(builder.CreateNSWMul(block_.number(), context_.i64(layout_.threads)), thread_);
     context_.when(builder.CreateICmpSLT(flat, context_.i64(count)), "vector", [&] {
       auto values = context_.coordinates(vars, flat);
       values.back() = builder.CreateNSWMul(values.back(), context_.i64(plan.lanes));
@@ -216,7 +189,7 @@ class GridEmitter {
 
   /// `body(k)` for each k < count, one thread each.
   void divide(int64_t count, const llvm::Twine& name, const std::function<void(llvm::Value*)>& body) {
-    context_.loop(thread_, context_.i64(count), layout_.threads, name, body);
+    block_.divide(count, layout_.threads, name, body);
   }
 
   void by_block(const loop::Statement& statement, const std::vector<llvm::Value*>& values) {
@@ -287,35 +260,34 @@ class GridEmitter {
     };
     write(own);
     for (int64_t half = layout_.threads / 2; half > 0; half /= 2) {
-      barrier();
+      block_.barrier();
       context_.when(builder.CreateICmpSLT(thread_, context_.i64(half)), "combine", [&] {
         write(state.combine(read(thread_), read(builder.CreateNSWAdd(thread_, context_.i64(half)))));
       });
     }
-    barrier();
+    block_.barrier();
     const auto result = read(context_.i64(0));
-    barrier();  // before the next ones write there
+    block_.barrier();  // before the next ones write there
     return result;
   }
   /// An element for each thread of the block; one memory for each `use` of a type.
   llvm::Value* exchange(llvm::Type* type, unsigned use) {
     for (const auto& known : exchanges_)
       if (known.type == type && known.use == use) return known.memory;
-    exchanges_.push_back({type, use, shared(llvm::ArrayType::get(type, layout_.threads), "exchange")});
+    exchanges_.push_back({type, use, block_.shared(type, layout_.threads, "exchange")});
     return exchanges_.back().memory;
   }
 
   KernelContext& context_;
-  const GridMachine& machine_;
+  GridBlock block_;
   const Layout layout_;
-  llvm::Value *thread_, *block_;
+  llvm::Value* thread_;
   struct Exchange {
     llvm::Type* type;
     unsigned use;
     llvm::Value* memory;
   };
   std::vector<Exchange> exchanges_;
-  int64_t shared_bytes_ = 0;
 };
 
 }  // namespace

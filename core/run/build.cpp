@@ -99,18 +99,16 @@ class Builder::Steps {
   }
 
   void plan() {
-    ArenaNeeds needs;
-    needs.workers = workers();
-    for (size_t g = 0; g < groups_.size(); ++g)
-      for (BufferId b : groups_[g].arguments)
-        if (lives_in_arena(b)) needs.keep(b, program_.buffers[b].bytes(), g);
-    needs.workspaces = planned_workspaces();
-    const int64_t most = options_.memory.bytes(needs.buffers.size());
-    arena_ = ArenaPlan(needs, static_cast<int64_t>(devices_[home()]->alignment), most);
-    if (arena_.bytes() > most) refuse_workspaces(needs);
-    executable_->add_to_arena(home(), arena_.bytes());
+    arenas_.clear();
+    for (uint32_t d = 0; d < devices_.size(); ++d) {
+      const auto needs = arena_needs(d);
+      const int64_t most = options_.memory.bytes(needs.buffers.size());
+      const auto& arena = arenas_.emplace_back(needs, static_cast<int64_t>(devices_[d]->alignment), most);
+      if (arena.bytes() > most) refuse_workspaces(needs, arena);
+      executable_->arena_bytes.push_back(arena.bytes());
+    }
     if (auto* seen = options_.observation) {
-      arena_.describe(*seen);
+      main_arena().describe(*seen);
       seen->op_by_op_bytes = options_.memory.op_by_op;
       seen->groups = groups_.size();
     }
@@ -134,7 +132,13 @@ class Builder::Steps {
           fmt::format("group {} {} {}({})\n", g, state.init ? "init" : "run",
                       state.call ? text::quote(statement.call.name) : units_[state.unit].entry, arguments);
     }
-    return text + fmt::format("plan {} bytes {{\n{}}}\n", executable_->arena_bytes[home()], arena_.text());
+    for (uint32_t d = 0; d < devices_.size(); ++d) {
+      if (d != home() && arenas_[d].bytes() == 0) continue;
+      text += fmt::format("plan {} bytes {}{{\n{}}}\n", arenas_[d].bytes(),
+                          d == home() ? "" : fmt::format("on {}:{} ", devices_[d]->kind, devices_[d]->number),
+                          arenas_[d].text());
+    }
+    return text;
   }
 
   std::string code() const {
@@ -165,28 +169,80 @@ class Builder::Steps {
   uint32_t home() const { return executable_->home(); }
   int64_t workers() const { return executable_->workers; }
 
-  // ---- workspaces in the memory plan
+  // ---- memory plans
+
+  /// Where a group runs.
+  uint32_t device_of(size_t g) const {
+    if (!groups_[g].call) return units_[groups_[g].unit].device;
+    const auto* call = region_call(g);
+    return call ? regions_[call->region].device : home();
+  }
+  bool reaches_home(size_t g) const { return devices_[device_of(g)]->host_memory; }
+
+  /// What lies in the arena of a device during a run. The arena of the last one is that of all which reach the host's memory; a buffer
+  /// that other devices need there, too, lives in it while any needs it.
+  ArenaNeeds arena_needs(uint32_t d) const {
+    ArenaNeeds needs;
+    needs.workers = workers();
+    needs.workspaces = planned_workspaces(d);
+    if (d != home() && devices_[d]->host_memory) return needs;
+    std::map<BufferId, std::set<uint32_t>>
+        memories;  // by number of device, home() for all that reach the host's
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (BufferId b : groups_[g].arguments) memories[b].insert(reaches_home(g) ? home() : device_of(g));
+    std::set<BufferId> leaving = brought_home();
+    const auto lives_here = [&](BufferId b) {
+      if (d != home()) return !constants_.count(b) && program_.buffers[b].role != loop::Role::constant;
+      return lives_in_arena(b) && (memories[b].count(d) || memories[b].size() > 1 || leaving.count(b));
+    };
+    std::set<BufferId> here;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].init) continue;
+      for (BufferId b : groups_[g].arguments) {
+        if (d == home() || device_of(g) == d) here.insert(b);
+        if (here.count(b) && lives_here(b)) needs.keep(b, program_.buffers[b].bytes(), g);
+      }
+    }
+    for (BufferId b : leaving)
+      if (here.count(b) && lives_here(b)) needs.keep(b, program_.buffers[b].bytes(), groups_.size());
+    return needs;
+  }
+
+  /// What the caller finds in the host's memory behind a run: results, and what the model changes of its inputs.
+  std::set<BufferId> brought_home() const {
+    std::set<BufferId> result;
+    for (BufferId b : program_.outputs) result.insert(program_.storage(b));
+    for (const auto& buffer : program_.buffers)
+      if (buffer.base != loop::none && program_.buffers[buffer.base].role == loop::Role::input)
+        result.insert(buffer.base);
+    return result;
+  }
+
+  /// The plan that people ask for: the largest one.
+  const ArenaPlan& main_arena() const {
+    return *std::ranges::max_element(arenas_, {}, [](const ArenaPlan& arena) { return arena.bytes(); });
+  }
 
   /// The workspaces of a run's kernels that lie in the arena, of all workers together. What is loaded elsewhere has them behind
   /// its arena, because how many workers there are is known then.
-  std::vector<schedule::Lifetime> planned_workspaces() const {
+  std::vector<schedule::Lifetime> planned_workspaces(uint32_t d) const {
     std::vector<schedule::Lifetime> result;
     for (size_t g = 0; g < groups_.size() && options_.load; ++g) {
       const auto& state = groups_[g];
+      if (state.init || device_of(g) != d) continue;
       int64_t bytes = 0;
       if (state.call) {
-        if (const auto* call = region_call(g); call && regions_[call->region].device == home())
-          bytes = regions_[call->region].workspace_bytes;
-      } else if (state.unit < executable_->kernels.size() && units_[state.unit].device == home()) {
+        if (const auto* call = region_call(g)) bytes = regions_[call->region].workspace_bytes;
+      } else if (state.unit < executable_->kernels.size()) {
         bytes = executable_->kernels[state.unit].workspace_bytes;
       }
-      if (bytes > 0 && !state.init) result.push_back({bytes * workers(), g, g});
+      if (bytes > 0) result.push_back({bytes * workers(), g, g});
     }
     return result;
   }
 
   /// Refuses the candidates of those kernels that have too much while they run.
-  void refuse_workspaces(const ArenaNeeds& needs) {
+  void refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena) {
     for (const auto& want : needs.workspaces) {
       const size_t g = want.first;
       if (groups_[g].call || options_.memory.allows(want.bytes / workers(), needs.bytes_at(g))) continue;
@@ -199,7 +255,7 @@ class Builder::Steps {
       ledger_.add({"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
                    fmt::format("with its workspace of {} bytes for each of {} workers the plan has {} bytes, "
                                "op by op it is {}",
-                               want.bytes / workers(), workers(), arena_.bytes(), *options_.memory.op_by_op),
+                               want.bytes / workers(), workers(), arena.bytes(), *options_.memory.op_by_op),
                    static_cast<double>(want.bytes)});
     }
   }
@@ -427,9 +483,10 @@ class Builder::Steps {
           place.kind = Place::Kind::persistent;
           place.number = found->second;
           place.device = home();
-        } else if (auto offset = arena_.offsets().find(b); offset != arena_.offsets().end()) {
+        } else {
+          const auto& offsets = arenas_[home()].offsets();
           place.device = home();
-          place.offset = offset->second;
+          if (auto offset = offsets.find(b); offset != offsets.end()) place.offset = offset->second;
         }
         break;
     }
@@ -437,7 +494,7 @@ class Builder::Steps {
   }
 
   void link_launches() {
-    Mirrors mirrors(*executable_);
+    Mirrors mirrors(*executable_, arenas_);
     for (size_t g = 0; g < groups_.size(); ++g) {
       const auto& state = groups_[g];
       auto& steps = state.init ? executable_->init : executable_->steps;
@@ -463,14 +520,7 @@ class Builder::Steps {
       }
       steps.push_back(std::move(launch));
     }
-    for (BufferId b : program_.outputs) {
-      const BufferId storage = program_.storage(b);
-      mirrors.bring_home(storage, place_of(storage), executable_->steps);
-    }
-    // What the model changes of its inputs the caller finds there.
-    for (const auto& buffer : program_.buffers)
-      if (buffer.base != loop::none && program_.buffers[buffer.base].role == loop::Role::input)
-        mirrors.bring_home(buffer.base, place_of(buffer.base), executable_->steps);
+    for (BufferId b : brought_home()) mirrors.bring_home(b, place_of(b), executable_->steps);
     if (mirrors.copies() > 0)
       ledger_.add({"placement",
                    {},
@@ -482,8 +532,8 @@ class Builder::Steps {
   }
 
   void set_workspace(Launch& launch, size_t g) const {
-    if (const auto found = arena_.workspaces().find(g); found != arena_.workspaces().end())
-      launch.workspace = found->second;
+    const auto& workspaces = arenas_[device_of(g)].workspaces();
+    if (const auto found = workspaces.find(g); found != workspaces.end()) launch.workspace = found->second;
   }
 
   Place reach(Mirrors& mirrors, uint32_t device, BufferId b, bool written, std::vector<Launch>& steps) {
@@ -595,7 +645,7 @@ class Builder::Steps {
   std::optional<size_t> alone_;  // the unit of a kernel of no group
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
   std::map<std::pair<BufferId, size_t>, Place> packed_;
-  ArenaPlan arena_;
+  std::vector<ArenaPlan> arenas_;  // by device
   std::vector<std::string> blobs_;
   std::vector<std::string> kept_;  // by unit: its key, where the code is from the cache
   std::vector<std::string> code_;  // as the provider shows it, by unit

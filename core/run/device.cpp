@@ -108,6 +108,18 @@ Result<FoundDevice> find_device(const std::string& name, const plugin::Registry&
   return found;
 }
 
+/// Whether a device can be the last one of a program.
+bool takes_the_rest(const Device& device) { return !device.generators().empty() && device.host_memory; }
+
+/// The first device number 0 of all runtimes that can; null where there is none.
+std::shared_ptr<Device> open_for_the_rest(const plugin::Registry& registry) {
+  for (const auto& runtime : registry.runtimes()) {
+    auto device = Device::open(std::string(abi::view(runtime.table->id)), registry);
+    if (device && takes_the_rest(**device)) return std::move(*device);
+  }
+  return nullptr;
+}
+
 /// FE-P68 where what the target wishes of rows is no wish.
 Result<void> check_row_padding(const Compiler& compiler) {
   const auto& target = compiler.target;
@@ -306,14 +318,18 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
       return std::move(device.error());
     log::warn("plugins", fmt::format("left out: {}", device.error().message()));
   }
-  const auto& last = *devices.back();
-  if (last.generators().empty() || !last.host_memory)
-    return core::at(place_of(names),
-                    error(FE_EINVALID, "FE-D20",
-                          "'{}' {}; name one behind it that takes the rest, as in '{},cpu'", last.kind,
-                          last.generators().empty() ? "compiles no loops, only whole regions"
-                                                    : "does not reach the host's memory",
-                          names));
+  if (const auto& last = *devices.back(); !takes_the_rest(last)) {
+    auto rest = open_for_the_rest(registry);
+    if (!rest)
+      return core::at(
+          place_of(names),
+          error(FE_EINVALID, "FE-D20",
+                "'{}' {}, and no enabled plugin has a device that takes the rest; enable one", last.kind,
+                last.generators().empty() ? "compiles no loops, only whole regions"
+                                          : "does not reach the host's memory"));
+    log::print("plugins", "{} takes what the others do not", rest->kind);
+    devices.push_back(std::move(rest));
+  }
   return devices;
 }
 

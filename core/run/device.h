@@ -76,8 +76,8 @@ class Device {
 /// The devices of a program, the preferred one first. Work goes to the first one that takes it; the last one takes the rest.
 using Devices = std::vector<std::shared_ptr<Device>>;
 
-/// "cpu", or several with commas between: "npu,cpu". As Device::open; FE-D20 where the last one compiles no loops or cannot reach
-/// the host's memory. `target`: of the last one.
+/// "cpu", or several with commas between: "npu,cpu". As Device::open. Where the last one compiles no loops or cannot reach the host's
+/// memory, the first device that does both comes behind it; FE-D20 where there is none. `target`: of the last one that is named.
 Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry,
                              const std::string& target = {});
 

@@ -62,14 +62,6 @@ uint32_t Executable::add_persistent(uint32_t device, int64_t bytes) {
   return static_cast<uint32_t>(persistent_.size() - 1);
 }
 
-int64_t Executable::add_to_arena(uint32_t device, int64_t bytes) {
-  constexpr int64_t alignment = least_alignment;
-  arena_bytes.resize(devices.size());
-  const int64_t offset = arena_bytes[device];
-  arena_bytes[device] += (bytes + alignment - 1) / alignment * alignment;
-  return offset;
-}
-
 Executable::~Executable() {
   for (const auto& block : persistent_) free(block.device, block.data);
   unload_code();

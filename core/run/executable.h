@@ -95,9 +95,8 @@ class Executable {
     void* data = nullptr;
   };
   std::span<const Persistent> persistent() const { return persistent_; }
-  /// Memory that lasts as long as this, and memory of each run; both before load(). The number, and the offset.
+  /// Memory that lasts as long as this, before load(). The number.
   uint32_t add_persistent(uint32_t device, int64_t bytes);
-  int64_t add_to_arena(uint32_t device, int64_t bytes);
   uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
 
   /// load_code(), then prepare(). FE-D codes, FE-P67.

@@ -55,7 +55,7 @@ Place Mirrors::reach(uint32_t device, loop::BufferId buffer, const Place& home, 
       valid = true;
     } else {
       place.kind = Place::Kind::arena;
-      place.offset = executable_.add_to_arena(device, home.bytes);
+      place.offset = arenas_[device].offsets().at(buffer);
     }
   }
   if (!valid) {

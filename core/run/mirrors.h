@@ -3,8 +3,10 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <vector>
 
+#include "core/run/arena.h"
 #include "core/run/executable.h"
 
 namespace ferrite::core::run {
@@ -13,7 +15,9 @@ namespace ferrite::core::run {
 /// devices that reach the host's memory have it.
 class Mirrors {
  public:
-  explicit Mirrors(Executable& executable) : executable_(executable) {}
+  /// `arenas`: by device, where the buffers lie that its kernels touch.
+  Mirrors(Executable& executable, std::span<const ArenaPlan> arenas)
+      : executable_(executable), arenas_(arenas) {}
 
   /// Where `device` finds the buffer at the next launch of `steps`, which gets the copies that must come before it. `home`: its
   /// place in the host's memory. A buffer that is `written` is nowhere else valid after that launch.
@@ -36,6 +40,7 @@ class Mirrors {
             std::vector<Launch>& steps);
 
   Executable& executable_;
+  const std::span<const ArenaPlan> arenas_;
   std::map<loop::BufferId, State> states_;
   size_t copies_ = 0;
 };

@@ -59,7 +59,7 @@ class CudaTest(ProgramTest):
         self.write("manifest.toml", f"""schema = 0
 enable = ["ferrite.cuda"]
 [pipeline]
-device = "cuda,cpu"
+device = "cuda:0"
 [plugin."ferrite.cuda"]
 config = {{ library = "{Settings.driver}" }}
 """)
@@ -100,6 +100,14 @@ config = {{ library = "{Settings.driver}" }}
         outputs = 8
         self.assertEqual(len(self.calls("cuMemcpyDtoHAsync")), outputs + 1)
 
+    def test_what_is_needed_no_more_makes_room(self):
+        square, steps = 4 * 256 * 256, 6
+        body = "".join(f"  %m{k + 1} = matmul(%m{k}, %m{k})\n" for k in range(steps))
+        self.write("chain.fe", f"ferrite graph 0\ngraph @g(%m0: f32[256,256]) -> (%m{steps} \"r\") {{\n{body}}}\n")
+        self.assertEqual(self.run_on("chain.fe").returncode, OK)
+        # Two at a time; the rest is words of what indices were wrong.
+        self.assertEqual(max(int(c[0]) for c in self.calls("cuMemAlloc")), 2 * square)
+
     def test_no_driver(self):
         manifest = (self.folder / "manifest.toml").read_text()
         self.write("manifest.toml", manifest.replace(str(Settings.driver), "libno-such-driver.so.1"))
@@ -117,7 +125,7 @@ config = {{ library = "{Settings.driver}" }}
 
     def test_no_device(self):
         self.assertRefused(self.run_on(FAKE_DRIVER_DEVICES="0"), "FE-D01", "'cuda' has no device here", 2)
-        self.assertRefused(self.run_on("g.fe", "--device", "cuda:1,cpu"), "FE-D01", "one device, number 0", 2)
+        self.assertRefused(self.run_on("g.fe", "--device", "cuda:1"), "FE-D01", "one device, number 0", 2)
 
     def test_an_architecture_that_is_too_old(self):
         self.assertRefused(self.run_on(FAKE_DRIVER_MAJOR="7"), "ferrite.cuda/target", "sm_70.*there are sm_80")

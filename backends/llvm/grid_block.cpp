@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "grid_block.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/GlobalVariable.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace ferrite::emitter {
+
+namespace {
+
+constexpr uint64_t shared_alignment = 16;  // of the widest access of a thread
+
+}  // namespace
+
+GridBlock::GridBlock(KernelContext& context)
+    : context_(context),
+      machine_(*context.target.grid),
+      thread_(call(machine_.thread)),
+      number_(call(machine_.block)) {}
+
+llvm::Value* GridBlock::shared(llvm::Type* element, int64_t count, const llvm::Twine& name) {
+  auto* type = llvm::ArrayType::get(element, static_cast<uint64_t>(std::max<int64_t>(1, count)));
+  auto* variable = new llvm::GlobalVariable(context_.module, type, false, llvm::GlobalValue::InternalLinkage,
+                                            llvm::UndefValue::get(type), name, nullptr,
+                                            llvm::GlobalValue::NotThreadLocal, machine_.shared_space);
+  variable->setAlignment(llvm::Align(shared_alignment));
+  const uint64_t bytes = context_.module.getDataLayout().getTypeAllocSize(type).getFixedValue();
+  shared_bytes_ += static_cast<int64_t>((bytes + shared_alignment - 1) / shared_alignment * shared_alignment);
+  return variable;
+}
+
+void GridBlock::divide(int64_t count, int64_t threads, const llvm::Twine& name,
+                       const std::function<void(llvm::Value*)>& body) {
+  context_.loop(thread_, context_.i64(count), threads, name, body);
+}
+
+llvm::Value* GridBlock::call(const GridMachine::Function& function) {
+  auto& builder = context_.builder;
+  std::vector<llvm::Value*> operands;
+  for (const uint32_t operand : function.operands) operands.push_back(builder.getInt32(operand));
+  if (function.bits == 0) return call(function.name, builder.getVoidTy(), operands);
+  return builder.CreateZExtOrTrunc(call(function.name, builder.getIntNTy(function.bits), operands),
+                                   builder.getInt64Ty());
+}
+
+llvm::Value* GridBlock::call(const std::string& name, llvm::Type* result,
+                             std::span<llvm::Value* const> operands) {
+  std::vector<llvm::Type*> types;
+  for (const auto* operand : operands) types.push_back(operand->getType());
+  const auto callee =
+      context_.module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false));
+  return context_.builder.CreateCall(callee, llvm::ArrayRef(operands.data(), operands.size()));
+}
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The block that runs a kernel: its place in the grid, its threads, the memory that they share.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "ferrite/emitter/kernel_context.h"
+
+namespace ferrite::emitter {
+
+class GridBlock {
+ public:
+  /// Keeps references; the builder stands in the kernel's entry.
+  explicit GridBlock(KernelContext& context);
+
+  llvm::Value* thread() const { return thread_; }  ///< i64, its number in the block
+  llvm::Value* number() const { return number_; }  ///< i64, the block's number in the grid
+  const GridMachine& machine() const { return machine_; }
+
+  /// All threads of the block wait, and see what the others wrote.
+  void barrier() { call(machine_.barrier); }
+  /// An array of the block; its elements are not initialised.
+  llvm::Value* shared(llvm::Type* element, int64_t count, const llvm::Twine& name);
+  int64_t shared_bytes() const { return shared_bytes_; }
+
+  /// `body(k)` for each k < count, one thread of `threads` each.
+  void divide(int64_t count, int64_t threads, const llvm::Twine& name,
+              const std::function<void(llvm::Value*)>& body);
+
+  /// Of the table, with its own operands; an i64 where it gives an integer.
+  llvm::Value* call(const GridMachine::Function& function);
+  /// Another intrinsic.
+  llvm::Value* call(const std::string& name, llvm::Type* result, std::span<llvm::Value* const> operands);
+
+ private:
+  KernelContext& context_;
+  const GridMachine& machine_;
+  llvm::Value *thread_, *number_;
+  int64_t shared_bytes_ = 0;
+};
+
+}  // namespace ferrite::emitter

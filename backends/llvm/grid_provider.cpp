@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ferrite/emitter/grid_provider.h"
+
+#include <llvm/Config/llvm-config.h>
+
+#include <utility>
+
+#include "ferrite/emitter/device_code.h"
+#include "ferrite/emitter/grid.h"
+#include "ferrite/emitter/kernel_emitter.h"
+#include "ferrite/emitter/provide.h"
+#include "ferrite/error.hpp"
+
+namespace ferrite::emitter {
+
+namespace {
+
+constexpr int64_t local_bytes = 32 << 10;  // of shared memory, which reductions use too
+// So many blocks are at work on a multiprocessor that programs are cut for.
+constexpr int64_t blocks_of_multiprocessor = 4;
+
+struct GridTarget : ferrite::Target {
+  emitter::Target machine;
+};
+
+}  // namespace
+
+std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
+  auto target = std::make_unique<GridTarget>();
+  GridNumbers device;
+  target->machine =
+      machine_of({reinterpret_cast<const char*>(description.data()), description.size()}, device);
+  const auto& machine = target->machine;
+  target->name = machine.cpu;
+  target->vector_bytes = machine.vector_bytes;
+  target->buffer_alignment = static_cast<uint32_t>(device.alignment);
+  target->local_bytes = local_bytes;
+  for (const auto kind : {FE_STATEMENT_MAP, FE_STATEMENT_REDUCE, FE_STATEMENT_SCATTER, FE_STATEMENT_SERIAL})
+    target->statement_kinds |= uint64_t{1} << kind;
+  auto& numbers = target->numbers;
+  numbers.workers = device.multiprocessors * blocks_of_multiprocessor;
+  numbers.line_bytes = device.line_bytes;
+  numbers.page_bytes = 2 << 20;
+  numbers.uncoalesced = 16;
+  numbers.launch_ns = device.launch_ns;
+  numbers.join_ns = 1;
+  numbers.bandwidth = device.bytes_a_second / numbers.workers;
+  numbers.operations =
+      static_cast<int64_t>(machine.cycles_per_second) * device.operations_a_cycle / blocks_of_multiprocessor;
+  return target;
+}
+
+std::vector<Candidate> GridProvider::propose(ferrite::Target& target, Bytes bytes) {
+  const auto& opened = static_cast<GridTarget&>(target);
+  const auto kernel = read_kernel_bytes(bytes, "ferrite." + id() + "/kernel");
+  if (auto reason = grid_unsupported_reason(opened.machine, kernel); !reason.empty()) decline(reason);
+  Candidate candidate;
+  candidate.name = "grid";
+  candidate.cost = estimate_seconds(opened.machine, kernel) / static_cast<double>(opened.numbers.workers);
+  return {candidate};
+}
+
+CompileResult GridProvider::compile(ferrite::Target& target, const CompileRequest& request) {
+  const auto& opened = static_cast<GridTarget&>(target);
+  const std::string family = "ferrite." + id();
+  llvm::LLVMContext context;
+  auto kernel = read_kernel_bytes(request.kernel, family + "/kernel");
+  DeviceCode made;
+  made.format = id();
+  made.entry = request.entry;
+  made.arguments = arguments_of(kernel);
+  auto emitted = emit_grid_kernel(context, opened.machine, std::move(kernel), request.entry);
+  auto& module = *emitted.module;
+  mark_entry(*module.getFunction(llvm::StringRef(request.entry.data(), request.entry.size())),
+             emitted.threads);
+  verify_module(module, family + "/emit");
+  Machine machine(opened.machine);
+  machine.optimise(module);
+  CompileResult result;
+  if (request.want_listing)
+    result.listing = comment(request.provenance, comment_mark()) + listing_of(module) + "\n";
+  auto code = generate(machine, module, opened.machine);
+  if (request.want_listing) result.listing += code.listing.empty() ? code.code : code.listing;
+  made.blocks = emitted.blocks;
+  made.threads = emitted.threads;
+  made.code = std::move(code.code);
+  result.blob = write_device_code(made);
+  result.tasks = emitted.blocks;
+  result.registers = code.registers;
+  result.spills = code.spills;
+  result.shared_bytes = emitted.shared_bytes;
+  return result;
+}
+
+std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 1"; }
+
+}  // namespace ferrite::emitter

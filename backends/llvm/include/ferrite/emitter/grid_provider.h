@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Kernels to the code of devices that run them as grids, as far as that is the same for all of them; needs no device.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ferrite/emitter/machine.h"
+#include "ferrite/emitter/target.h"
+#include "ferrite/provider.hpp"
+
+namespace ferrite::emitter {
+
+/// What is known of a device beside what the emitter asks.
+struct GridNumbers {
+  int64_t multiprocessors = 1;       ///< that run blocks
+  int64_t bytes_a_second = 1;        ///< of its memory
+  int64_t operations_a_cycle = 128;  ///< of one multiprocessor
+  int64_t alignment = 256;           ///< bytes, of allocations
+  int64_t line_bytes = 128;
+  int64_t launch_ns = 2000;
+};
+
+/// The code of one kernel.
+struct GridCode {
+  std::string code;
+  std::string listing;  ///< of it; empty where it is text itself
+  int64_t registers = -1, spills = -1;
+};
+
+/// A provider whose device kind is its id, and whose blobs are DeviceCode of the format `id`. Any-thread.
+class GridProvider : public Provider {
+ public:
+  std::string device_kind() const final { return id(); }
+  std::unique_ptr<ferrite::Target> open_target(Bytes description) final;
+  std::vector<Candidate> propose(ferrite::Target& target, Bytes kernel) final;
+  CompileResult compile(ferrite::Target& target, const CompileRequest& request) final;
+  std::string fingerprint() final;
+
+ protected:
+  /// The machine that a description names, and its numbers. Throws Failure where it names none.
+  virtual Target machine_of(std::string_view description, GridNumbers& numbers) const = 0;
+  /// Adds to the entry what the code generator wants to know of its blocks.
+  virtual void mark_entry(llvm::Function& entry, unsigned threads) const = 0;
+  virtual GridCode generate(Machine& machine, llvm::Module& module, const Target& target) const = 0;
+  /// What starts a line of comment in its listings.
+  virtual std::string_view comment_mark() const { return "//"; }
+};
+
+}  // namespace ferrite::emitter

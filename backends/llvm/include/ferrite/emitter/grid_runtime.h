@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A runtime of what GridProvider compiles: modules and their kernels, as far as that is the same for all drivers.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ferrite/emitter/device_code.h"
+#include "ferrite/provider.hpp"
+
+namespace ferrite::emitter {
+
+/// The driver's side of one loaded kernel.
+struct LoadedCode {
+  void* module = nullptr;
+  void* function = nullptr;
+};
+
+/// A runtime whose blobs are DeviceCode of the format `id`. Any-thread, as the driver is.
+class GridRuntime : public Runtime {
+ public:
+  void* module_load(uint32_t device, std::span<const Bytes> blobs, std::string_view name) final;
+  void module_unload(void* module) final;
+  void* function(void* module, std::string_view entry) final;
+  LaunchNeeds needs(void* module, std::string_view entry) final;
+  void launch(const fe_launch_args& args) final;
+
+ protected:
+  /// Throws Failure where the driver does not take the code.
+  virtual LoadedCode load(uint32_t device, const DeviceCode& code) = 0;
+  /// Behind all work that was given to the device.
+  virtual void unload(uint32_t device, std::span<const LoadedCode> codes) = 0;
+  /// Gives the device `blocks` blocks of `threads` threads; an argument is a pointer.
+  virtual void start(uint32_t device, void* function, unsigned blocks, unsigned threads,
+                     std::span<const void* const> arguments) = 0;
+
+ private:
+  std::string code(const char* what) const { return "ferrite." + id() + "/" + what; }
+};
+
+}  // namespace ferrite::emitter
