@@ -41,6 +41,25 @@ const Architecture& architecture_of(std::string_view name) {
   fail("ferrite.cuda/target", "'", name, "' is no architecture that code can be made for; there are ", known);
 }
 
+/// mma.m16n8k16 of f16 and bf16, by the tables of the PTX manual.
+emitter::GridMachine::Matrix matrix_of_16_by_8() {
+  emitter::GridMachine::Matrix matrix;
+  matrix.rows = 16;
+  matrix.columns = 8;
+  matrix.depth = 16;
+  constexpr unsigned lanes_of_line = 4;
+  matrix.row = {
+      lanes_of_line, {1, 0}, {0, 2}, {{0, 0}, {0, 1}, {8, 0}, {8, 1}, {0, 8}, {0, 9}, {8, 8}, {8, 9}}, 2};
+  matrix.column = {lanes_of_line, {1, 0}, {0, 2}, {{0, 0}, {0, 1}, {0, 8}, {0, 9}}, 2};
+  matrix.sums = {lanes_of_line, {1, 0}, {0, 2}, {{0, 0}, {0, 1}, {8, 0}, {8, 1}}, 1};
+  matrix.f16.name = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32";
+  matrix.bf16.name = "llvm.nvvm.mma.m16n8k16.row.col.bf16";
+  matrix.bf16_words = true;
+  matrix.load = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x#.b16.p3";
+  matrix.load_turned = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x#.trans.b16.p3";
+  return matrix;
+}
+
 }  // namespace
 
 void initialise_llvm() {
@@ -106,6 +125,8 @@ emitter::Target target_of(const Device& device) {
   grid.calling_convention = llvm::CallingConv::PTX_Kernel;
   grid.global_space = 1;
   grid.shared_space = 3;
+  grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);
+  grid.matrix = matrix_of_16_by_8();
   target.grid = grid;
   return target;
 }

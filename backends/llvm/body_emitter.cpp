@@ -322,6 +322,7 @@ struct IndexArithmetic {
   llvm::Type* type;
   std::function<llvm::Value*(index::Expr)> operand;
   std::function<llvm::Value*(index::Symbol)> variable;
+  bool narrow_divisions = false;
 
   llvm::Value* number(int64_t value) { return llvm::ConstantInt::getSigned(type, value); }
 
@@ -346,14 +347,22 @@ struct IndexArithmetic {
     return builder.CreateBinaryIntrinsic(llvm::Intrinsic::smax, operand(a), operand(b));
   }
   bool plain(index::Expr a, index::Expr b) const { return pool.range(a).lo >= 0 && pool.range(b).lo > 0; }
+  /// Both of 32 bits, on machines whose registers have no more.
+  bool fits(index::Expr a, index::Expr b) const {
+    constexpr int64_t limit = int64_t{1} << 31;
+    return narrow_divisions && type->isIntegerTy(64) && pool.range(a).hi < limit && pool.range(b).hi < limit;
+  }
+  llvm::Value* half(llvm::Value* value) { return builder.CreateTrunc(value, builder.getInt32Ty()); }
   llvm::Value* floordiv(index::Expr a, index::Expr b) {
     auto *x = operand(a), *d = operand(b);
+    if (plain(a, b) && fits(a, b)) return builder.CreateZExt(builder.CreateUDiv(half(x), half(d)), type);
     if (plain(a, b)) return builder.CreateUDiv(x, d);
     auto* quotient = builder.CreateSDiv(x, d);
     return builder.CreateAdd(quotient, builder.CreateSExt(inexact(x, d), type));
   }
   llvm::Value* mod(index::Expr a, index::Expr b) {
     auto *x = operand(a), *d = operand(b);
+    if (plain(a, b) && fits(a, b)) return builder.CreateZExt(builder.CreateURem(half(x), half(d)), type);
     if (plain(a, b)) return builder.CreateURem(x, d);
     auto* rest = builder.CreateSRem(x, d);
     return builder.CreateSelect(inexact(x, d), builder.CreateAdd(rest, d), rest);
@@ -376,14 +385,18 @@ llvm::Value* BodyEmitter::scalar_index(index::Expr root) {
     return nullptr;
   };
   if (auto* value = known(root)) return value;
-  IndexArithmetic arithmetic{builder_, pool_, builder_.getInt64Ty(), known,
+  IndexArithmetic arithmetic{builder_,
+                             pool_,
+                             builder_.getInt64Ty(),
+                             known,
                              [&](index::Symbol symbol) -> llvm::Value* {
                                for (const auto& [name, value] : point_.symbols)
                                  if (name == symbol) return value;
                                for (const auto& [name, value] : indirect_)
                                  if (name == symbol) return value;
                                return nullptr;
-                             }};
+                             },
+                             context_.target.grid.has_value()};
   const index::Expr roots[] = {root};
   for (auto expr : pool_.post_order(roots))
     if (!known(expr)) scalar_cache_.emplace_back(expr, pool_.visit(expr, arithmetic));
@@ -402,14 +415,19 @@ llvm::Value* BodyEmitter::lane_index(index::Expr root, llvm::Type* integer) {
     return context_.splat(builder_.CreateTrunc(value, integer), point_.lanes);
   };
   IndexArithmetic arithmetic{
-      builder_, pool_, type, known, [&](index::Symbol symbol) -> llvm::Value* {
+      builder_,
+      pool_,
+      type,
+      known,
+      [&](index::Symbol symbol) -> llvm::Value* {
         for (const auto& [name, value] : indirect_)
           if (name == symbol)
             return value->getType()->isVectorTy() ? builder_.CreateTrunc(value, type) : uniform(value);
         auto* first = scalar_index(pool_.symbol(symbol));
         if (symbol != point_.vector) return uniform(first);
         return builder_.CreateAdd(uniform(first), context_.iota(integer, point_.lanes));
-      }};
+      },
+      false};
   const index::Expr roots[] = {root};
   for (auto expr : pool_.post_order(roots))
     cache.emplace_back(expr, varies(expr) ? pool_.visit(expr, arithmetic) : uniform(scalar_index(expr)));

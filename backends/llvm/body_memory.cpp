@@ -106,6 +106,16 @@ llvm::Value* BodyEmitter::emit_load(const loop::BodyOp& op, loop::OpId id) {
   return mask && other ? builder_.CreateSelect(spread(mask), loaded, spread(other)) : loaded;
 }
 
+llvm::Value* BodyEmitter::stored_lanes_of(loop::OpId id) {
+  const auto& op = statement_.ops[id];
+  const bool plain = op.code == FE_OP_LOAD && op.a == loop::none && !values_[id];
+  if (!plain || context_.kernel.buffers[op.buffer].elements() == 0) return narrow(lanes_of(id), op.dtype);
+  for (const auto binding : bindings_[id]) value(binding);
+  const auto place = address(load_address_[id]);
+  if (place.step == 0 || point_.lanes == 1) return spread(load_scalar(op.buffer, place.base, nullptr));
+  return load_lanes(op.buffer, place, nullptr, element_mask(nullptr));
+}
+
 llvm::Value* BodyEmitter::load_scalar(loop::BufferId buffer, llvm::Value* element, llvm::Value* condition) {
   auto* type = context_.storage_type(context_.kernel.buffers[buffer].dtype);
   auto* from = pointer(buffer, element);

@@ -174,11 +174,11 @@ void ContractFinish::emit_block(const ContractPlace& place, llvm::Value* row_end
   });
 }
 
-/// What follows the sums of one vector of columns.
 void ContractFinish::emit_vector(const ContractPlace& place, llvm::Value* sums, llvm::Value* mask) {
   auto point = point_at(place);
   point.vector = lane_;
   point.lanes = static_cast<unsigned>(plan_.lanes);
+  point.aligned = context_.target.grid.has_value();
   point.mask = mask;
   body_.start(point);
   body_.bind_reduced(0, sums);

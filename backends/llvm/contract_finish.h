@@ -35,6 +35,9 @@ class ContractFinish {
   void emit_block(const ContractPlace& place, llvm::Value* row_end, llvm::Value* column_end,
                   llvm::Value* sums, int64_t stride);
 
+  /// Of one vector of columns; a lone sum where the plan's lanes are one. `mask`: the lanes that exist, null for all.
+  void emit_vector(const ContractPlace& place, llvm::Value* sums, llvm::Value* mask);
+
   /// Asks for the lines that follow the sums of the rows up to `row_end`, so that they come while the sums are made.
   void prefetch(const ContractPlace& place, llvm::Value* row_end);
 
@@ -56,7 +59,6 @@ class ContractFinish {
   std::vector<loop::BufferId> buffers() const;
   llvm::FunctionType* kernel_type();
   Point point_at(const ContractPlace& place);
-  void emit_vector(const ContractPlace& place, llvm::Value* sums, llvm::Value* mask);
   llvm::Type* accumulator() { return context_.value_type(plan_.accumulator); }
 
   KernelContext& context_;

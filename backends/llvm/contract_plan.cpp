@@ -25,12 +25,21 @@ class Planner {
         assume_packed_(assume_packed),
         config_(config) {}
 
-  std::optional<ContractPlan> plan() {
-    auto merged = merge_statements(kernel_);
-    if (!merged) return std::nullopt;
-    plan_.statement = std::move(merged->statement);
-    plan_.forwards = std::move(merged->forwards);
-    return finish_plan();
+  std::optional<ContractPlan> plan() { return merge() ? finish_plan() : std::nullopt; }
+
+  /// Of a grid, whose blocks go over all rows and columns.
+  std::optional<ContractPlan> plan_of_grid() {
+    windows_ = false;
+    if (!merge() || !find_product() || !find_stores() || !classify()) return std::nullopt;
+    if (sides_[0].vars.empty() || sides_[1].vars.empty()) return std::nullopt;
+    plan_.depth = make_axis(pool_, depth_);
+    plan_.rows = make_axis(pool_, sides_[0].vars);
+    plan_.columns = make_axis(pool_, sides_[1].vars);
+    plan_.batch = make_axis(pool_, batch_);
+    plan_.row = sides_[0].operand;
+    plan_.column = sides_[1].operand;
+    flatten_buffers(kernel_);
+    return std::move(plan_);
   }
 
   /// Of one statement inside the loops that it shares with others.
@@ -45,6 +54,14 @@ class Planner {
   }
 
  private:
+  bool merge() {
+    auto merged = merge_statements(kernel_);
+    if (!merged) return false;
+    plan_.statement = std::move(merged->statement);
+    plan_.forwards = std::move(merged->forwards);
+    return true;
+  }
+
   std::optional<ContractPlan> finish_plan() {
     if (!find_product() || !find_stores() || !classify()) return std::nullopt;
     make_axes();
@@ -143,7 +160,7 @@ class Planner {
     if (sides_[0].vars.empty() && sides_[1].vars.empty()) return false;
     for (auto& side : sides_) sort_by_store(side.vars);
     if (shared_ > 0) return take_shared_rows();
-    if (find_channel()) return true;
+    if (windows_ && find_channel()) return true;
     if (!second_has_columns()) std::swap(sides_[0], sides_[1]);
     return true;
   }
@@ -494,6 +511,7 @@ class Planner {
   index::Pool& pool_;
   bool assume_packed_;
   const ContractConfig config_;
+  bool windows_ = true;        ///< rows may be windows
   std::ptrdiff_t shared_ = 0;  ///< loops that other statements share; 0: the kernel is this contraction
   ContractPlan plan_;
   Side sides_[2];  // rows, columns
@@ -510,6 +528,10 @@ std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& ke
 std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Kernel& kernel, size_t statement,
                                                  const ContractConfig& config) {
   return Planner(target, kernel, false, config).plan_inside(statement);
+}
+
+std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel) {
+  return Planner(target, kernel, false, {}).plan_of_grid();
 }
 
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns) {

@@ -141,6 +141,10 @@ std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& ke
 std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Kernel& kernel, size_t statement,
                                                  const ContractConfig& config = {});
 
+/// What of the plan does not depend on how a grid computes it: the statement, the axes, which of the factors has the rows, the type of the
+/// sums. Nothing where the kernel is no product of rows and columns. Turns the kernel's strided buffers into one-dimensional ones.
+std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel);
+
 /// Stored dims of a constant operand: [batch][panel][k][column] for columns, with matrix tiles [batch][panel][k / 2][column][k % 2];
 /// [batch][row][k] for rows.
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns);

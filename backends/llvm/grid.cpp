@@ -12,7 +12,9 @@
 #include "ferrite/emitter/body_emitter.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/error.hpp"
+#include "ferrite/loop_check.hpp"
 #include "grid_block.h"
+#include "grid_contract.h"
 #include "reduction_state.h"
 #include "statement_emitter.h"
 #include "statement_plan.h"
@@ -294,8 +296,6 @@ class GridEmitter {
 
 std::string grid_unsupported_reason(const Target& target, const loop::Kernel& kernel) {
   for (const auto& statement : kernel.statements)
-    if (statement.kind == FE_STATEMENT_CONTRACT) return "a contraction";
-  for (const auto& statement : kernel.statements)
     if (kernel.statements.size() > 1 && statement.kind == FE_STATEMENT_SCATTER)
       return "a scatter beside other statements";
   return unsupported_reason(target, kernel);
@@ -309,13 +309,30 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
   llvm::Triple triple(target.triple);
   result.module->setDataLayout(triple.computeDataLayout());
   result.module->setTargetTriple(triple);
-  const auto layout = layout_of(*target.grid, kernel);
+  std::optional<GridContractPlan> contract;
+  if (kernel.statements[0].kind == FE_STATEMENT_CONTRACT) contract = plan_grid_contract(target, kernel);
+  // What is left of contractions are sums of products.
+  for (auto& statement : kernel.statements)
+    if (!contract && statement.kind == FE_STATEMENT_CONTRACT) {
+      statement.contract_a = statement.contract_b = loop::none;
+      statement.contract_kind = FE_CONTRACT_GENERIC;
+      statement.kind = loop::derived_kind(kernel.pool, statement);
+    }
+  const auto layout = contract ? Layout() : layout_of(*target.grid, kernel);
   KernelContext context(*result.module, target, kernel, entry);
-  GridEmitter emitter(context, layout);
-  result.blocks = emitter.emit();
+  if (contract) {
+    GridBlock block(context);
+    emit_grid_contract(context, block, *contract);
+    result.blocks = contract->blocks();
+    result.threads = grid_contract_threads;
+    result.shared_bytes = block.shared_bytes();
+  } else {
+    GridEmitter emitter(context, layout);
+    result.blocks = emitter.emit();
+    result.threads = layout.threads;
+    result.shared_bytes = emitter.shared_bytes();
+  }
   context.builder.CreateRetVoid();
-  result.threads = layout.threads;
-  result.shared_bytes = emitter.shared_bytes();
   if (result.shared_bytes > target.grid->shared_bytes)
     decline("a block would need " + std::to_string(result.shared_bytes) + " bytes of shared memory");
   return result;

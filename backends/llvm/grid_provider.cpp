@@ -35,7 +35,8 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   target->vector_bytes = machine.vector_bytes;
   target->buffer_alignment = static_cast<uint32_t>(device.alignment);
   target->local_bytes = local_bytes;
-  for (const auto kind : {FE_STATEMENT_MAP, FE_STATEMENT_REDUCE, FE_STATEMENT_SCATTER, FE_STATEMENT_SERIAL})
+  for (const auto kind : {FE_STATEMENT_MAP, FE_STATEMENT_REDUCE, FE_STATEMENT_CONTRACT, FE_STATEMENT_SCATTER,
+                          FE_STATEMENT_SERIAL})
     target->statement_kinds |= uint64_t{1} << kind;
   auto& numbers = target->numbers;
   numbers.workers = device.multiprocessors * blocks_of_multiprocessor;

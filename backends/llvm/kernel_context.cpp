@@ -195,6 +195,10 @@ void KernelContext::when(llvm::Value* condition, const llvm::Twine& name, const 
 
 std::vector<llvm::Value*> KernelContext::coordinates(std::span<const loop::Var> vars, llvm::Value* flat) {
   std::vector<llvm::Value*> result(vars.size(), i64(0));
+  int64_t count = 1;
+  bool fits = true;
+  for (const auto& var : vars)
+    fits = fits && !__builtin_mul_overflow(count, var.extent, &count) && count < 1LL << 31;
   const auto is_single = [](const loop::Var& var) { return var.extent == 1; };
   for (size_t v = vars.size(); v-- > 0;) {
     if (is_single(vars[v])) continue;
@@ -202,10 +206,19 @@ std::vector<llvm::Value*> KernelContext::coordinates(std::span<const loop::Var> 
       result[v] = flat;
       break;
     }
-    result[v] = builder.CreateURem(flat, i64(vars[v].extent));
-    flat = builder.CreateUDiv(flat, i64(vars[v].extent));
+    result[v] = divide(flat, vars[v].extent, fits, true);
+    flat = divide(flat, vars[v].extent, fits, false);
   }
   return result;
+}
+
+llvm::Value* KernelContext::divide(llvm::Value* value, int64_t by, bool fits, bool rest) {
+  const auto make = [&](llvm::Value* a, llvm::Value* b) {
+    return rest ? builder.CreateURem(a, b) : builder.CreateUDiv(a, b);
+  };
+  if (!fits || !target.grid) return make(value, i64(by));
+  auto* narrow = builder.CreateTrunc(value, builder.getInt32Ty());
+  return builder.CreateZExt(make(narrow, builder.getInt32(static_cast<uint32_t>(by))), builder.getInt64Ty());
 }
 
 llvm::Value* KernelContext::lane_mask(llvm::Value* count, unsigned lanes) {

@@ -85,6 +85,8 @@ class BodyEmitter {
   /// The same as a vector of `lanes` (a scalar when lanes is 1).
   llvm::Value* lanes_of(loop::OpId op) { return spread(value(op)); }
   llvm::Value* spread(llvm::Value* value);
+  /// The same as memory of its dtype would hold it.
+  llvm::Value* stored_lanes_of(loop::OpId op);
 
   /// An index expression: all lanes' value when it does not vary, else a vector of i64.
   llvm::Value* index(index::Expr expr);

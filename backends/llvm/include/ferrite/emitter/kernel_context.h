@@ -70,6 +70,8 @@ class KernelContext {
   void when(llvm::Value* condition, const llvm::Twine& name, const std::function<void()>& body);
   /// The value of each of the variables by their flat coordinate, the last of which varies fastest.
   std::vector<llvm::Value*> coordinates(std::span<const loop::Var> vars, llvm::Value* flat);
+  /// Quotient or `rest` of an i64 that is not negative. `fits`: it is below 2^31, and so computed where registers have 32 bits.
+  llvm::Value* divide(llvm::Value* value, int64_t by, bool fits, bool rest);
   /// <lanes x i1>, lane k set where k < count (an i64).
   llvm::Value* lane_mask(llvm::Value* count, unsigned lanes);
   /// <0, 1, 2, ...> of an integer type.

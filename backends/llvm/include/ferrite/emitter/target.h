@@ -17,6 +17,30 @@ struct GridMachine {
     std::vector<uint32_t> operands = {};
     unsigned bits = 0;  ///< of the integer that it gives; 0: it gives none
   };
+  /// How a machine multiplies small matrices: each lane of a warp has some elements of each of them.
+  struct Matrix {
+    /// Of rows and columns `line` is the row or column and `depth` the depth; of sums, the row and the column.
+    struct Position {
+      int64_t line = 0, depth = 0;
+    };
+    /// Where the elements of a lane lie: those of lane 0 at `elements`, those of lane q * divisor + r by q times `quotient` and r times
+    /// `remainder` further on.
+    struct Fragment {
+      unsigned divisor = 1;
+      Position quotient, remainder;
+      std::vector<Position> elements;
+      unsigned together = 1;  ///< elements that are one operand of the instruction
+    };
+    unsigned rows = 0, columns = 0, depth = 0;
+    Fragment row, column, sums;  ///< sums together: they are one vector, else a value each
+    Function f16, bf16;          ///< their operands come behind the fragments
+    bool bf16_words = false;     ///< pairs of bf16 are given as 32-bit integers
+    /// Instructions that load one, two or four squares of 8 by 8 elements of 16 bits from shared memory: as they lie, and turned;
+    /// '#' in the names stands for the number. Empty: there are none.
+    std::string load, load_turned;
+  };
+  std::optional<Matrix> matrix;     ///< none: products are made one by one
+  unsigned multiprocessors = 1;     ///< that run blocks
   Function thread, block;           ///< numbers in the block and in the grid
   Function barrier;                 ///< all threads of the block wait, and see what the others wrote
   unsigned calling_convention = 0;  ///< of kernels
