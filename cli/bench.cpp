@@ -21,7 +21,7 @@ struct Options {
   CheckPassesOptions check;
   bool recompile = false;
   int64_t repeat = 20;
-  bool json = false;
+  bool json = false, on_device = false;
 };
 
 constexpr int warm_up_runs = 2;
@@ -32,6 +32,7 @@ Result<void> bench(const Options& options) {
   FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check,
                                  options.trace.empty() ? nullptr : &observation));
   opened.compile.recompile = options.recompile;
+  opened.compile.ports_on_device = options.on_device;
   FE_TRY(auto inputs, make_inputs(*opened.model, options.inputs));
   progress.update("compiling " + options.model);
   opened.compile.tune.progress = [&](std::string_view text) { progress.update(text); };
@@ -106,6 +107,8 @@ Run add_bench(CLI::App& command) {
       .add_option("--trace", options->trace,
                   "Write a timeline of the timed runs as trace events; Perfetto shows it")
       ->type_name("FILE");
+  command.add_flag("--on-device", options->on_device,
+                   "Inputs and outputs stay in the memory of the first device: no transfers are timed");
   command.add_flag("--json", options->json, "One line of JSON instead of text");
   options->inputs.add_to(command);
   options->device.add_to(command);

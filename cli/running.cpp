@@ -37,14 +37,42 @@ Result<Runner> Runner::make(OpenModel& opened, std::span<const Tensor> inputs) {
     FE_TRY(auto tensor, Tensor::make(port.dtype, port.dims));
     runner.outputs_.push_back(std::move(tensor));
   }
+  if (const auto& executable = runner.program_->compilation.executable;
+      executable && !executable->devices[executable->ports_device()]->host_memory) {
+    runner.memory_ = std::make_unique<DeviceMemory>(executable);
+    for (const auto& input : inputs) FE_CHECK(runner.memory_->add(input, true));
+    for (const auto& output : runner.outputs_) FE_CHECK(runner.memory_->add(output, false));
+  }
   return runner;
+}
+
+Runner::DeviceMemory::~DeviceMemory() {
+  for (void* data : all_) executable_->free(executable_->ports_device(), data);
+}
+
+Result<void> Runner::DeviceMemory::add(const Tensor& tensor, bool input) {
+  const auto bytes = static_cast<int64_t>(tensor.bytes().size());
+  const uint32_t device = executable_->ports_device();
+  FE_TRY(void* const data, executable_->alloc(device, bytes));
+  all_.push_back(data);
+  if (!input) {
+    out.push_back(data);
+    return {};
+  }
+  in.push_back(data);
+  return executable_->copy(device, FE_COPY_TO_DEVICE, data, tensor.data(), bytes);
 }
 
 Result<void> Runner::run(std::span<const Tensor> inputs, core::observe::Observation* observation) {
   std::vector<const void*> in;
   std::vector<void*> out;
-  for (const auto& input : inputs) in.push_back(input.data());
-  for (auto& output : outputs_) out.push_back(output.data());
+  if (memory_) {
+    in = memory_->in;
+    out = memory_->out;
+  } else {
+    for (const auto& input : inputs) in.push_back(input.data());
+    for (auto& output : outputs_) out.push_back(output.data());
+  }
   if (observation && context_) context_->keep_times();
   const auto start = core::observe::Clock::now();
   if (auto done = program_->run(context_.get(), in, out); !done)

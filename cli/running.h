@@ -46,6 +46,24 @@ class Runner {
   std::vector<core::run::PortInfo> ports_;
   std::vector<Tensor> outputs_;
   std::string device_;
+
+  /// Copies of inputs and outputs in the memory of a device, for programs whose ports lie there.
+  class DeviceMemory {
+   public:
+    explicit DeviceMemory(std::shared_ptr<const core::run::Executable> executable)
+        : executable_(std::move(executable)) {}
+    ~DeviceMemory();
+    DeviceMemory(const DeviceMemory&) = delete;
+    /// Of the next input, with its contents, or output.
+    Result<void> add(const Tensor& tensor, bool input);
+    std::vector<const void*> in;
+    std::vector<void*> out;
+
+   private:
+    std::shared_ptr<const core::run::Executable> executable_;
+    std::vector<void*> all_;
+  };
+  std::unique_ptr<DeviceMemory> memory_;
 };
 
 /// --recompile, for the commands that run packages.

@@ -414,6 +414,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
       &kernels,
       options.observation,
       options.load,
+      options.ports_on_device,
       &decisions,
       {op_by_op, options.threads > 0 ? options.threads : run::Pool::process().workers()}};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split

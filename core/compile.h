@@ -36,6 +36,7 @@ struct CompileOptions {
   std::string
       target;  ///< what the last device's providers compile for, as they describe targets; empty: what it is
   bool load = true;                      ///< else the program cannot run here; it goes into a package
+  bool ports_on_device = false;          ///< inputs and outputs lie in the first device's memory
   bool recompile = false;                ///< of a package: its graph, as if it were a model
   int64_t threads = 0;                   ///< workers; 0 = the machine's
   int64_t jobs = 0;                      ///< kernels that compile at a time; 0 = as many as there are workers

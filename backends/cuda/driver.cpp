@@ -68,6 +68,7 @@ Driver open_driver(const std::string& library) {
   find(handle, "cuModuleLoadDataEx", driver.module_load);
   find(handle, "cuModuleUnload", driver.module_unload);
   find(handle, "cuModuleGetFunction", driver.module_function);
+  find(handle, "cuFuncSetAttribute", driver.function_attribute);
   find(handle, "cuLaunchKernel", driver.launch);
   int version = 0;
   if (driver.version(&version) != success || version < least_version)

@@ -30,6 +30,7 @@ enum Attribute : int {
   attribute_major = 75,
   attribute_minor = 76,
 };
+enum FunctionAttribute : int { attribute_dynamic_shared = 8 };
 enum JitOption : int { jit_error_log = 5, jit_error_log_bytes = 6 };
 inline constexpr unsigned stream_beside_others = 1;
 
@@ -56,6 +57,7 @@ struct Driver {
   Result (*module_load)(ModuleHandle*, const void* image, unsigned options, JitOption*, void** values);
   Result (*module_unload)(ModuleHandle);
   Result (*module_function)(FunctionHandle*, ModuleHandle, const char* name);
+  Result (*function_attribute)(FunctionHandle, FunctionAttribute, int value);
   Result (*launch)(FunctionHandle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** arguments,
                    void** extra);

@@ -100,6 +100,11 @@ class CudaRuntime final : public emitter::GridRuntime {
     check(driver(), driver().free(pointer(data)), "giving memory back");
   }
 
+  void synchronise(uint32_t number) override {
+    const auto& device = enter(number);
+    check(driver(), driver().stream_synchronise(device.stream), "work on the device");
+  }
+
   void copy(const fe_copy_args& args) override {
     const auto& device = enter(args.device);
     const auto& api = driver();
@@ -137,6 +142,10 @@ class CudaRuntime final : public emitter::GridRuntime {
       api.module_unload(module);
       check(api, found, "finding a kernel");
     }
+    if (made.shared_bytes > 0)
+      check(api,
+            api.function_attribute(function, attribute_dynamic_shared, static_cast<int>(made.shared_bytes)),
+            "asking for shared memory");
     return {module, function};
   }
   void unload(uint32_t number, std::span<const emitter::LoadedCode> codes) override {
@@ -146,7 +155,7 @@ class CudaRuntime final : public emitter::GridRuntime {
     for (const auto& code : codes)
       check(api, api.module_unload(static_cast<ModuleHandle>(code.module)), "unloading a module");
   }
-  void start(uint32_t number, void* function, unsigned blocks, unsigned threads,
+  void start(uint32_t number, void* function, const emitter::DeviceCode& code,
              std::span<const void* const> arguments) override {
     const auto& device = enter(number);
     std::vector<const void*> values(arguments.begin(), arguments.end());
@@ -154,8 +163,8 @@ class CudaRuntime final : public emitter::GridRuntime {
     for (auto& value : values) places.push_back(&value);
     const auto& api = driver();
     check(api,
-          api.launch(static_cast<FunctionHandle>(function), blocks, 1, 1, threads, 1, 1, 0, device.stream,
-                     places.data(), nullptr),
+          api.launch(static_cast<FunctionHandle>(function), static_cast<unsigned>(code.blocks), 1, 1,
+                     code.threads, 1, 1, code.shared_bytes, device.stream, places.data(), nullptr),
           "launching a kernel");
   }
 

@@ -24,12 +24,14 @@ namespace {
 
 struct Architecture {
   std::string_view name, features;
+  int64_t shared_kilobytes;  // that a block can have
 };
 // The version of PTX is the first that knows the architecture, or that of CUDA 12.0.
 constexpr std::array architectures = {
-    Architecture{"sm_80", "+ptx80"},   Architecture{"sm_86", "+ptx80"},  Architecture{"sm_89", "+ptx80"},
-    Architecture{"sm_90", "+ptx80"},   Architecture{"sm_90a", "+ptx80"}, Architecture{"sm_100", "+ptx86"},
-    Architecture{"sm_100a", "+ptx86"}, Architecture{"sm_120", "+ptx87"},
+    Architecture{"sm_80", "+ptx80", 163},   Architecture{"sm_86", "+ptx80", 99},
+    Architecture{"sm_89", "+ptx80", 99},    Architecture{"sm_90", "+ptx80", 227},
+    Architecture{"sm_90a", "+ptx80", 227},  Architecture{"sm_100", "+ptx86", 227},
+    Architecture{"sm_100a", "+ptx86", 227}, Architecture{"sm_120", "+ptx87", 99},
 };
 
 const Architecture& architecture_of(std::string_view name) {
@@ -126,6 +128,8 @@ emitter::Target target_of(const Device& device) {
   grid.global_space = 1;
   grid.shared_space = 3;
   grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);
+  grid.lanes = {"llvm.nvvm.shfl.sync.bfly.i32", {0xffff'ffff}, {31}};
+  grid.shared_bytes = architecture_of(device.architecture).shared_kilobytes << 10;
   grid.matrix = matrix_of_16_by_8();
   target.grid = grid;
   return target;

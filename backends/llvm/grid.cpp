@@ -15,6 +15,8 @@
 #include "ferrite/loop_check.hpp"
 #include "grid_block.h"
 #include "grid_contract.h"
+#include "grid_reduce.h"
+#include "grid_rows.h"
 #include "reduction_state.h"
 #include "statement_emitter.h"
 #include "statement_plan.h"
@@ -92,7 +94,11 @@ Layout layout_of(const GridMachine& machine, loop::Kernel& kernel) {
 class GridEmitter {
  public:
   GridEmitter(KernelContext& context, const Layout& layout)
-      : context_(context), block_(context), layout_(layout), thread_(block_.thread()) {
+      : context_(context),
+        block_(context),
+        layout_(layout),
+        thread_(block_.thread()),
+        reduction_(context, block_, layout.threads) {
     for (size_t b = 0; b < context.kernel.buffers.size(); ++b) {
       const auto& buffer = context.kernel.buffers[b];
       if (buffer.kind != FE_BUFFER_LOCAL) continue;
@@ -101,7 +107,7 @@ class GridEmitter {
       context.move_base(static_cast<loop::BufferId>(b),
                         layout.by_points
                             ? context.slot(llvm::ArrayType::get(type, static_cast<uint64_t>(extent)), "local")
-                            : block_.shared(type, extent, "local"));
+                            : block_.shared(type, extent));
     }
   }
 
@@ -132,7 +138,7 @@ class GridEmitter {
     return (layout_.points + layout_.threads - 1) / layout_.threads;
   }
 
-  int64_t shared_bytes() const { return block_.shared_bytes(); }
+  GridBlock& block() { return block_; }
 
  private:
   std::span<const loop::Var> shared_vars(const loop::Statement& statement) const {
@@ -233,63 +239,18 @@ class GridEmitter {
       body.store(body.element_stores());
     });
     std::vector<llvm::Value*> results;
-    for (auto& state : states) results.push_back(state.result(combine_threads(state)));
+    for (auto& state : states) results.push_back(state.result(reduction_.combine(state, state.values())));
     body.start(point);
     for (size_t k = 0; k < results.size(); ++k) body.bind_reduced(k, results[k]);
     context_.when(builder.CreateICmpEQ(thread_, context_.i64(0)), "first",
                   [&] { body.store(body.finish_stores()); });
   }
 
-  /// The states of all threads as one, by halves, in an order that depends on nothing but their number.
-  ReductionState::Values combine_threads(ReductionState& state) {
-    auto& builder = context_.builder;
-    const auto own = state.values();
-    const auto place = [&](llvm::Value* exchange, llvm::Type* type, llvm::Value* thread) {
-      return builder.CreateInBoundsGEP(type, exchange, thread);
-    };
-    auto* values = exchange(own.value->getType(), 0);
-    auto* indices = own.index ? exchange(own.index->getType(), 1) : nullptr;
-    const auto write = [&](const ReductionState::Values& given) {
-      builder.CreateStore(given.value, place(values, given.value->getType(), thread_));
-      if (indices) builder.CreateStore(given.index, place(indices, given.index->getType(), thread_));
-    };
-    const auto read = [&](llvm::Value* thread) {
-      ReductionState::Values result;
-      result.value = builder.CreateLoad(own.value->getType(), place(values, own.value->getType(), thread));
-      if (indices)
-        result.index = builder.CreateLoad(own.index->getType(), place(indices, own.index->getType(), thread));
-      return result;
-    };
-    write(own);
-    for (int64_t half = layout_.threads / 2; half > 0; half /= 2) {
-      block_.barrier();
-      context_.when(builder.CreateICmpSLT(thread_, context_.i64(half)), "combine", [&] {
-        write(state.combine(read(thread_), read(builder.CreateNSWAdd(thread_, context_.i64(half)))));
-      });
-    }
-    block_.barrier();
-    const auto result = read(context_.i64(0));
-    block_.barrier();  // before the next ones write there
-    return result;
-  }
-  /// An element for each thread of the block; one memory for each `use` of a type.
-  llvm::Value* exchange(llvm::Type* type, unsigned use) {
-    for (const auto& known : exchanges_)
-      if (known.type == type && known.use == use) return known.memory;
-    exchanges_.push_back({type, use, block_.shared(type, layout_.threads, "exchange")});
-    return exchanges_.back().memory;
-  }
-
   KernelContext& context_;
   GridBlock block_;
   const Layout layout_;
   llvm::Value* thread_;
-  struct Exchange {
-    llvm::Type* type;
-    unsigned use;
-    llvm::Value* memory;
-  };
-  std::vector<Exchange> exchanges_;
+  BlockReduction reduction_;
 };
 
 }  // namespace
@@ -318,21 +279,29 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
       statement.contract_kind = FE_CONTRACT_GENERIC;
       statement.kind = loop::derived_kind(kernel.pool, statement);
     }
-  const auto layout = contract ? Layout() : layout_of(*target.grid, kernel);
+  const auto rows = contract ? std::nullopt : plan_grid_rows(target, kernel);
+  const auto layout = contract || rows ? Layout() : layout_of(*target.grid, kernel);
   KernelContext context(*result.module, target, kernel, entry);
+  const auto finish = [&](GridBlock& block, int64_t blocks, unsigned threads) {
+    context.builder.CreateRetVoid();
+    result.blocks = blocks;
+    result.threads = threads;
+    result.shared_bytes = block.shared_bytes();
+    result.dynamic_bytes = block.finish_shared();
+  };
   if (contract) {
     GridBlock block(context);
     emit_grid_contract(context, block, *contract);
-    result.blocks = contract->blocks();
-    result.threads = grid_contract_threads;
-    result.shared_bytes = block.shared_bytes();
+    finish(block, contract->blocks(), grid_contract_threads);
+  } else if (rows) {
+    GridBlock block(context);
+    emit_grid_rows(context, block, *rows);
+    finish(block, rows->points, rows->threads);
   } else {
     GridEmitter emitter(context, layout);
-    result.blocks = emitter.emit();
-    result.threads = layout.threads;
-    result.shared_bytes = emitter.shared_bytes();
+    const int64_t blocks = emitter.emit();
+    finish(emitter.block(), blocks, layout.threads);
   }
-  context.builder.CreateRetVoid();
   if (result.shared_bytes > target.grid->shared_bytes)
     decline("a block would need " + std::to_string(result.shared_bytes) + " bytes of shared memory");
   return result;

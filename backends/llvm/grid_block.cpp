@@ -2,7 +2,6 @@
 #include "grid_block.h"
 
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/GlobalVariable.h>
 
 #include <algorithm>
 #include <vector>
@@ -21,15 +20,34 @@ GridBlock::GridBlock(KernelContext& context)
       thread_(call(machine_.thread)),
       number_(call(machine_.block)) {}
 
-llvm::Value* GridBlock::shared(llvm::Type* element, int64_t count, const llvm::Twine& name) {
-  auto* type = llvm::ArrayType::get(element, static_cast<uint64_t>(std::max<int64_t>(1, count)));
+llvm::Value* GridBlock::shared(llvm::Type* element, int64_t count) {
+  auto& builder = context_.builder;
+  if (!memory_) {
+    memory_ = new llvm::GlobalVariable(context_.module, llvm::ArrayType::get(builder.getInt8Ty(), 0), false,
+                                       llvm::GlobalValue::ExternalLinkage, nullptr, "shared", nullptr,
+                                       llvm::GlobalValue::NotThreadLocal, machine_.shared_space);
+    memory_->setAlignment(llvm::Align(shared_alignment));
+  }
+  const uint64_t size = context_.module.getDataLayout().getTypeAllocSize(element).getFixedValue();
+  const uint64_t bytes = size * static_cast<uint64_t>(std::max<int64_t>(1, count));
+  auto* place =
+      builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), memory_, static_cast<uint64_t>(shared_bytes_));
+  shared_bytes_ += static_cast<int64_t>((bytes + shared_alignment - 1) / shared_alignment * shared_alignment);
+  return place;
+}
+
+int64_t GridBlock::finish_shared() {
+  if (!memory_) return 0;
+  if (shared_bytes_ > machine_.static_bytes) return shared_bytes_;
+  auto* type = llvm::ArrayType::get(context_.builder.getInt8Ty(), static_cast<uint64_t>(shared_bytes_));
   auto* variable = new llvm::GlobalVariable(context_.module, type, false, llvm::GlobalValue::InternalLinkage,
-                                            llvm::UndefValue::get(type), name, nullptr,
+                                            llvm::UndefValue::get(type), "shared", memory_,
                                             llvm::GlobalValue::NotThreadLocal, machine_.shared_space);
   variable->setAlignment(llvm::Align(shared_alignment));
-  const uint64_t bytes = context_.module.getDataLayout().getTypeAllocSize(type).getFixedValue();
-  shared_bytes_ += static_cast<int64_t>((bytes + shared_alignment - 1) / shared_alignment * shared_alignment);
-  return variable;
+  memory_->replaceAllUsesWith(variable);
+  memory_->eraseFromParent();
+  memory_ = variable;
+  return 0;
 }
 
 void GridBlock::divide(int64_t count, int64_t threads, const llvm::Twine& name,

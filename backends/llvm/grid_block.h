@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include <llvm/IR/GlobalVariable.h>
+
 #include "ferrite/emitter/kernel_context.h"
 
 namespace ferrite::emitter {
@@ -22,8 +24,11 @@ class GridBlock {
   /// All threads of the block wait, and see what the others wrote.
   void barrier() { call(machine_.barrier); }
   /// An array of the block; its elements are not initialised.
-  llvm::Value* shared(llvm::Type* element, int64_t count, const llvm::Twine& name);
+  llvm::Value* shared(llvm::Type* element, int64_t count);
   int64_t shared_bytes() const { return shared_bytes_; }
+  /// Makes a variable of what was asked for, behind the last shared(). The bytes that a launch has to ask for instead, where they are too
+  /// many for a variable.
+  int64_t finish_shared();
 
   /// `body(k)` for each k < count, one thread of `threads` each.
   void divide(int64_t count, int64_t threads, const llvm::Twine& name,
@@ -38,6 +43,7 @@ class GridBlock {
   KernelContext& context_;
   const GridMachine& machine_;
   llvm::Value *thread_, *number_;
+  llvm::GlobalVariable* memory_ = nullptr;  ///< of no size until finish_shared()
   int64_t shared_bytes_ = 0;
 };
 

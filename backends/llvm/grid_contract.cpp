@@ -554,9 +554,8 @@ class GridContract {
     else
       sums_ = std::make_unique<ScalarSums>(context, block, plan);
     // Where the pieces were, the sums go to the epilogue.
-    memory_ = block.shared(
-        builder_.getInt8Ty(),
-        std::max(rows_.bytes() + columns_.bytes(), sums_->rows_of_turn() * line() * sum_bytes()), "pieces");
+    memory_ = block.shared(builder_.getInt8Ty(), std::max(rows_.bytes() + columns_.bytes(),
+                                                          sums_->rows_of_turn() * line() * sum_bytes()));
     rows_.lie_at(memory_);
     columns_.lie_at(builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), memory_,
                                                         static_cast<uint64_t>(rows_.bytes())));
@@ -660,10 +659,12 @@ class GridContract {
 
 std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel) {
   constexpr int64_t least = 8;  // rows, columns and depth; fewer are done as sums of their own
-  auto contract = plan_contract_of_grid(target, kernel);
+  auto planned = kernel;        // what is no contraction of tiles stays as it is
+  auto contract = plan_contract_of_grid(target, planned);
   if (!contract || contract->rows.extent < least || contract->columns.extent < least ||
       contract->depth.extent < least || contract->batch.extent == 0)
     return std::nullopt;
+  kernel = std::move(planned);
   GridContractPlan plan;
   plan.contract = std::move(*contract);
   auto& made = plan.contract;

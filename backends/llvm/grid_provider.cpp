@@ -15,7 +15,6 @@ namespace ferrite::emitter {
 
 namespace {
 
-constexpr int64_t local_bytes = 32 << 10;  // of shared memory, which reductions use too
 // So many blocks are at work on a multiprocessor that programs are cut for.
 constexpr int64_t blocks_of_multiprocessor = 4;
 
@@ -34,7 +33,9 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   target->name = machine.cpu;
   target->vector_bytes = machine.vector_bytes;
   target->buffer_alignment = static_cast<uint32_t>(device.alignment);
-  target->local_bytes = local_bytes;
+  // Reductions use shared memory, too.
+  constexpr int64_t of_reductions = 2 << 10;
+  target->local_bytes = machine.grid->shared_bytes - of_reductions;
   for (const auto kind : {FE_STATEMENT_MAP, FE_STATEMENT_REDUCE, FE_STATEMENT_CONTRACT, FE_STATEMENT_SCATTER,
                           FE_STATEMENT_SERIAL})
     target->statement_kinds |= uint64_t{1} << kind;
@@ -84,6 +85,7 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   if (request.want_listing) result.listing += code.listing.empty() ? code.code : code.listing;
   made.blocks = emitted.blocks;
   made.threads = emitted.threads;
+  made.shared_bytes = static_cast<unsigned>(emitted.dynamic_bytes);
   made.code = std::move(code.code);
   result.blob = write_device_code(made);
   result.tasks = emitted.blocks;

@@ -73,8 +73,7 @@ void GridRuntime::launch(const fe_launch_args& args) {
          args.buffer_count);
   std::vector<const void*> arguments(args.buffers, args.buffers + args.buffer_count);
   arguments.push_back(args.error);
-  start(kernel.device, kernel.loaded.function, static_cast<unsigned>(kernel.code.blocks), kernel.code.threads,
-        arguments);
+  start(kernel.device, kernel.loaded.function, kernel.code, arguments);
 }
 
 }  // namespace ferrite::emitter

@@ -43,6 +43,7 @@ class Builder::Steps {
     Pool::process().grow(options_.threads);
     executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
     executable_->constants = program_.constants;
+    executable_->ports_on_device = options_.ports_on_device;
   }
 
   Result<void> select() {
@@ -191,9 +192,17 @@ class Builder::Steps {
     for (size_t g = 0; g < groups_.size(); ++g)
       for (BufferId b : groups_[g].arguments) memories[b].insert(reaches_home(g) ? home() : device_of(g));
     std::set<BufferId> leaving = brought_home();
+    const uint32_t ports =
+        devices_[executable_->ports_device()]->host_memory ? home() : executable_->ports_device();
     const auto lives_here = [&](BufferId b) {
-      if (d != home()) return !constants_.count(b) && program_.buffers[b].role != loop::Role::constant;
-      return lives_in_arena(b) && (memories[b].count(d) || memories[b].size() > 1 || leaving.count(b));
+      const bool port = is_port(b);
+      if (program_.buffers[b].role == loop::Role::constant || constants_.count(b) || (port && ports == d))
+        return false;
+      if (d != home()) return true;
+      // What crosses from one memory to another, and what lies here for its own sake.
+      const bool crosses = memories[b].size() > 1;
+      return port ? crosses || !memories[b].count(ports)
+                  : crosses || memories[b].count(d) || leaving.count(b);
     };
     std::set<BufferId> here;
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -341,6 +350,7 @@ class Builder::Steps {
     kernel.tasks = made.tasks;
     kernel.grain = made.grain;
     kernel.workspace_bytes = made.workspace_bytes;
+    kernel.checks_indices = kernel.library || checks_indices(units_[u].group.kernel);
     kernel.registers = made.registers;
     kernel.spills = made.spills;
     if (log::enabled("kernels"))
@@ -372,6 +382,14 @@ class Builder::Steps {
                    units_[u].entry, static_cast<double>(blobs_[u].size())});
     }
     return any;
+  }
+
+  static bool checks_indices(const loop::Kernel& kernel) {
+    return std::ranges::any_of(kernel.statements, [](const auto& statement) {
+      return std::ranges::any_of(statement.ops, [](const auto& op) {
+        return op.code == FE_OP_INDIRECT && (op.flags == FE_INDIRECT_CHECK || op.flags == FE_INDIRECT_WRAP);
+      });
+    });
   }
 
   void observe_kernel(size_t u, const cache::CompiledKernel& made) {
@@ -465,8 +483,9 @@ class Builder::Steps {
                      static_cast<double>(blobs_[u].size())});
   }
 
-  bool lives_in_arena(BufferId b) const {
-    return program_.buffers[b].role == loop::Role::temporary && !persistent_of_.count(b);
+  bool is_port(BufferId b) const {
+    const auto role = program_.buffers[b].role;
+    return role == loop::Role::input || role == loop::Role::output;
   }
 
   Place place_of(BufferId b) const {
@@ -474,6 +493,7 @@ class Builder::Steps {
     Place place;
     place.bytes = buffer.bytes();
     place.number = buffer.number;
+    if (is_port(b)) place.device = executable_->ports_device();
     switch (buffer.role) {
       case loop::Role::input: place.kind = Place::Kind::input; break;
       case loop::Role::output: place.kind = Place::Kind::output; break;

@@ -146,10 +146,10 @@ Executable::Context::Context(const Executable& executable, std::span<const Launc
   }
   for (uint32_t d = 0; d < executable.devices.size(); ++d) {
     arenas_.push_back(take(d, bytes_[d]));
-    const bool works = std::ranges::any_of(launches, [&](const Launch& launch) {
-      return launch.copy == no_copy && !launch.call.function && executable.kernels[launch.kernel].device == d;
+    const bool fails = std::ranges::any_of(launches, [&](const Launch& launch) {
+      return executable.may_fail(launch) && executable.kernels[launch.kernel].device == d;
     });
-    errors_.push_back(works && !executable.devices[d]->host_memory
+    errors_.push_back(fails && !executable.devices[d]->host_memory
                           ? take(d, static_cast<int64_t>(launches.size() * sizeof(ErrorWords)))
                           : nullptr);
   }
@@ -240,14 +240,17 @@ Result<void> Executable::load_code(std::span<const std::string> blobs) {
   return loaded;
 }
 
+bool Executable::may_fail(const Launch& launch) const {
+  return launch.copy == no_copy && !launch.call.function && kernels[launch.kernel].checks_indices;
+}
+
 bool Executable::host_reaches(const Place& place) const {
-  const bool of_device = place.kind == Place::Kind::persistent || place.kind == Place::Kind::arena;
-  return !of_device || devices[place.device]->host_memory;
+  return place.kind == Place::Kind::constant || devices[place.device]->host_memory;
 }
 
 bool Executable::device_reaches(uint32_t device, const Place& place) const {
-  const bool of_device = place.kind == Place::Kind::persistent || place.kind == Place::Kind::arena;
-  return (of_device && place.device == device) || (devices[device]->host_memory && host_reaches(place));
+  return (place.kind != Place::Kind::constant && place.device == device) ||
+         (devices[device]->host_memory && host_reaches(place));
 }
 
 Result<void> Executable::check(const Launch& launch) const {
@@ -294,7 +297,7 @@ Result<void> Executable::check_launches() const {
     for (const auto& launch : *list) FE_CHECK(check(launch));
   for (size_t k = 0; k < output_places.size(); ++k) {
     const auto& place = output_places[k];
-    if (!host_reaches(place) || place.bytes != outputs[k].bytes)
+    if ((!host_reaches(place) && place.device != ports_device()) || place.bytes != outputs[k].bytes)
       return at(outputs[k].name, error(FE_EINVALID, "FE-P67", "{} bytes are to go into an output of {}",
                                        place.bytes, outputs[k].bytes));
   }
@@ -392,10 +395,25 @@ Result<void> Executable::launch_all(std::span<const Launch> launches, const Buff
     }
     const auto start = std::chrono::steady_clock::now();
     FE_CHECK(launch(launches[k], k, buffers, context));
-    FE_CHECK(move_words(FE_COPY_TO_HOST));  // which waits for the launch
+    FE_CHECK(synchronise());
     context.times_->push_back({start, std::chrono::steady_clock::now()});
   }
-  return move_words(FE_COPY_TO_HOST);
+  FE_CHECK(move_words(FE_COPY_TO_HOST));
+  return synchronise();
+}
+
+Result<void> Executable::synchronise() const {
+  for (const auto& device : devices) {
+    const auto slots = abi::read(device->runtime);
+    if (device->host_memory || !slots.synchronise) continue;
+    abi::Call call;
+    auto args = abi::sized<fe_device_args>();
+    args.device = device->number;
+    auto out = abi::sized<fe_none>();
+    const int32_t status = plugin::invoke(*device->runtime, slots.synchronise, call, &args, &out);
+    FE_CHECK(call.check(status, "FE-D04", "work on the device failed"));
+  }
+  return {};
 }
 
 Result<void> Executable::launch(const Launch& step, size_t number, const Buffers& buffers,
@@ -458,8 +476,14 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
   for (size_t k = 0; k < output_places.size(); ++k) {
     const auto& place = output_places[k];
     if (place.kind == Place::Kind::output && place.number == k) continue;
-    if (place.bytes > 0)
-      std::memcpy(output_data[k], address(place, buffers, context), static_cast<size_t>(place.bytes));
+    const void* from = address(place, buffers, context);
+    if (!devices[ports_device()]->host_memory) {
+      FE_CHECK(copy(ports_device(), host_reaches(place) ? FE_COPY_TO_DEVICE : FE_COPY_ON_DEVICE,
+                    output_data[k], from, place.bytes));
+      FE_CHECK(synchronise());
+    } else if (place.bytes > 0) {
+      std::memcpy(output_data[k], from, static_cast<size_t>(place.bytes));
+    }
   }
   return {};
 }

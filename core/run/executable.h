@@ -20,7 +20,7 @@ namespace ferrite::core::run {
 struct Place {
   enum class Kind : uint8_t { input, output, constant, persistent, arena };
   Kind kind = Kind::arena;
-  uint32_t device = 0;  ///< persistent, arena: in whose memory
+  uint32_t device = 0;  ///< in whose memory; constants are in the host's
   uint32_t number = 0;  ///< input, output, constant, persistent: which one
   int64_t offset = 0;   ///< arena: bytes
   int64_t bytes = 0;
@@ -50,6 +50,7 @@ struct CompiledKernel {
   void* function = nullptr;           ///< the runtime's, or the library's exec
   int64_t tasks = 1, grain = 1, workspace_bytes = 0;
   int64_t registers = -1, spills = -1;
+  bool checks_indices = true;  ///< it may find one out of range, which it says in the words of errors
   std::vector<fe_argument_needs> arguments;  ///< what its code reaches, once loaded; empty: it does not say
 };
 
@@ -86,6 +87,8 @@ class Executable {
   Devices devices;                   ///< the last one's memory is the home of buffers
   std::vector<int64_t> arena_bytes;  ///< by device, with the workspaces that lie in them
   int64_t workers = 1;
+  bool ports_on_device =
+      false;  ///< inputs and outputs lie in the first device's memory, else in the last one's
   std::vector<std::string> code;  ///< by kernel, where it is to be loaded elsewhere
 
   /// Memory that lasts as long as this, in a device.
@@ -98,6 +101,8 @@ class Executable {
   /// Memory that lasts as long as this, before load(). The number.
   uint32_t add_persistent(uint32_t device, int64_t bytes);
   uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
+  /// In whose memory inputs and outputs lie.
+  uint32_t ports_device() const { return ports_on_device ? 0 : home(); }
 
   /// load_code(), then prepare(). FE-D codes, FE-P67.
   Result<void> load(std::span<const std::string> blobs);
@@ -106,6 +111,12 @@ class Executable {
   Result<void> load_code(std::span<const std::string> blobs);
   /// Allocates what persists and runs init once; behind load_code(). FE-P67 where the code reaches what the launches do not give it.
   Result<void> prepare();
+
+  /// Null for no bytes. FE-D03 no memory, without asking for more than the device has, FE-P66 memory that is not aligned as the device says.
+  Result<void*> alloc(uint32_t device, int64_t bytes) const;
+  void free(uint32_t device, void* data) const;
+  /// `direction`: FE_COPY_*. FE-D21.
+  Result<void> copy(uint32_t device, uint32_t direction, void* to, const void* from, int64_t bytes) const;
 
   /// Arenas of runs, and the workspaces behind them; one a thread.
   class Context {
@@ -136,7 +147,7 @@ class Executable {
     std::optional<std::vector<LaunchTime>> times_;
   };
 
-  /// `inputs` and `outputs`: contiguous elements in host memory that the device can reach, in the order of the ports.
+  /// `inputs` and `outputs`: contiguous elements in the memory of ports_device(), in the order of the ports. All is done when it returns.
   /// FE-X10 an index was out of range, with the kernel's nodes; FE-D the device's own errors.
   Result<void> run(Context& context, std::span<const void* const> input_data,
                    std::span<void* const> output_data) const;
@@ -151,7 +162,10 @@ class Executable {
   Result<void> launch_all(std::span<const Launch> launches, const Buffers& buffers, Context& context) const;
   Result<void> launch(const Launch& launch, size_t number, const Buffers& buffers,
                       const Context& context) const;
-  Result<void> copy(uint32_t device, uint32_t direction, void* to, const void* from, int64_t bytes) const;
+  /// Whether a launch says in the words of errors that an index is out of range.
+  bool may_fail(const Launch& launch) const;
+  /// Waits for all work that was given to the devices.
+  Result<void> synchronise() const;
   Result<void> launch_kernel(const Launch& launch, size_t number, std::span<void* const> pointers,
                              const Context& context) const;
   /// Where workspaces begin that do not lie in the arena of the device.
@@ -162,9 +176,6 @@ class Executable {
   bool device_reaches(uint32_t device, const Place& place) const;
   Result<void> check(const Launch& launch) const;
   Result<void> check_launches() const;
-  /// Null for no bytes. FE-D03 no memory, without asking for more than the device has, FE-P66 memory that is not aligned as the device says.
-  Result<void*> alloc(uint32_t device, int64_t bytes) const;
-  void free(uint32_t device, void* data) const;
   void unload_code();
   Result<void> load_modules(std::span<const std::string> blobs);
   Result<void> load_libraries(std::span<const std::string> blobs);

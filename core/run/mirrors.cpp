@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/run/mirrors.h"
 
+#include <algorithm>
+
 namespace ferrite::core::run {
 
 Mirrors::State& Mirrors::state_of(loop::BufferId buffer, const Place& home) {
@@ -10,11 +12,18 @@ Mirrors::State& Mirrors::state_of(loop::BufferId buffer, const Place& home) {
   return found->second;
 }
 
-void Mirrors::copy(uint32_t device, uint32_t direction, const Place& from, const Place& to,
-                   std::vector<Launch>& steps) {
+uint32_t Mirrors::memory_of(uint32_t device) const {
+  return executable_.devices[device]->host_memory ? executable_.home() : device;
+}
+uint32_t Mirrors::memory_of(const Place& place) const {
+  return place.kind == Place::Kind::constant ? executable_.home() : memory_of(place.device);
+}
+
+void Mirrors::copy(const Place& from, const Place& to, std::vector<Launch>& steps) {
+  const bool to_host = memory_of(to) == executable_.home();
   Launch launch;
-  launch.device = device;
-  launch.copy = direction;
+  launch.device = memory_of(to_host ? from : to);
+  launch.copy = to_host ? FE_COPY_TO_HOST : FE_COPY_TO_DEVICE;
   launch.arguments = {from, to};
   steps.push_back(std::move(launch));
   ++copies_;
@@ -23,50 +32,69 @@ void Mirrors::copy(uint32_t device, uint32_t direction, const Place& from, const
 void Mirrors::bring_home(loop::BufferId buffer, const Place& home, std::vector<Launch>& steps) {
   auto& state = state_of(buffer, home);
   if (state.home_valid) return;
-  for (const auto& [device, mirror] : state.mirrors) {
-    if (!mirror.second) continue;
-    copy(device, FE_COPY_TO_HOST, mirror.first, home, steps);
-    state.home_valid = true;
-    return;
+  const auto newest =
+      std::ranges::find_if(state.mirrors, [](const auto& mirror) { return mirror.second.second; });
+  if (newest == state.mirrors.end()) return;
+  const uint32_t host = executable_.home();
+  Place from = newest->second.first;
+  // Between two devices the way is through the host's memory.
+  if (memory_of(home) != host && newest->first != host) {
+    auto& [place, valid] =
+        state.mirrors.try_emplace(host, arena_place(host, buffer, home), false).first->second;
+    copy(from, place, steps);
+    valid = true;
+    from = place;
   }
+  copy(from, home, steps);
+  state.home_valid = true;
+}
+
+Place Mirrors::arena_place(uint32_t memory, loop::BufferId buffer, const Place& home) const {
+  Place place;
+  place.device = memory;
+  place.bytes = home.bytes;
+  place.offset = arenas_[memory].offsets().at(buffer);
+  return place;
 }
 
 Place Mirrors::reach(uint32_t device, loop::BufferId buffer, const Place& home, bool written,
                      std::vector<Launch>& steps) {
   auto& state = state_of(buffer, home);
-  if (executable_.devices[device]->host_memory) {
+  const uint32_t memory = memory_of(device), host = executable_.home();
+  const auto write = [&](bool at_home) {
+    if (!written) return;
+    state.home_valid = at_home;
+    for (auto& [other, mirror] : state.mirrors) mirror.second = !at_home && other == memory;
+  };
+  if (memory == memory_of(home)) {
     bring_home(buffer, home, steps);
-    if (written) {
-      state.home_valid = true;
-      for (auto& [other, mirror] : state.mirrors) mirror.second = false;
-    }
+    write(true);
     return home;
   }
-  auto [found, added] = state.mirrors.try_emplace(device);
-  auto& [place, valid] = found->second;
-  const bool lasting = home.kind == Place::Kind::constant || home.kind == Place::Kind::persistent;
-  if (added) {
-    place.device = device;
-    place.bytes = home.bytes;
-    if (lasting) {
+  if (auto found = state.mirrors.find(memory); found == state.mirrors.end()) {
+    if (home.kind == Place::Kind::constant || home.kind == Place::Kind::persistent) {
+      Place place;
       place.kind = Place::Kind::persistent;
-      place.number = executable_.add_persistent(device, home.bytes);
-      copy(device, FE_COPY_TO_DEVICE, home, place, executable_.init);
-      valid = true;
+      place.device = memory;
+      place.bytes = home.bytes;
+      place.number = executable_.add_persistent(memory, home.bytes);
+      copy(home, place, executable_.init);
+      state.mirrors.emplace(memory, std::pair(place, true));
     } else {
-      place.kind = Place::Kind::arena;
-      place.offset = arenas_[device].offsets().at(buffer);
+      state.mirrors.emplace(memory, std::pair(arena_place(memory, buffer, home), false));
     }
   }
+  auto& [place, valid] = state.mirrors.at(memory);
   if (!valid) {
     bring_home(buffer, home, steps);
-    if (state.home_valid) copy(device, FE_COPY_TO_DEVICE, home, place, steps);
+    if (state.home_valid) {
+      Place from = home;
+      if (memory_of(home) != host && memory != host) from = reach(host, buffer, home, false, steps);
+      copy(from, place, steps);
+    }
     valid = true;
   }
-  if (written) {
-    state.home_valid = false;
-    for (auto& [other, mirror] : state.mirrors) mirror.second = other == device;
-  }
+  write(false);
   return place;
 }
 

@@ -12,15 +12,14 @@
 namespace ferrite::core::run {
 
 /// Follows where each buffer's newest contents lie while launches are listed in their order. The home of a buffer is where the
-/// devices that reach the host's memory have it.
+/// devices that reach the host's memory have it; that of a port where the caller has it.
 class Mirrors {
  public:
   /// `arenas`: by device, where the buffers lie that its kernels touch.
   Mirrors(Executable& executable, std::span<const ArenaPlan> arenas)
       : executable_(executable), arenas_(arenas) {}
 
-  /// Where `device` finds the buffer at the next launch of `steps`, which gets the copies that must come before it. `home`: its
-  /// place in the host's memory. A buffer that is `written` is nowhere else valid after that launch.
+  /// Where `device` finds the buffer at the next launch of `steps`, which gets the copies that must come before it. A buffer that is `written` is nowhere else valid after that launch.
   Place reach(uint32_t device, loop::BufferId buffer, const Place& home, bool written,
               std::vector<Launch>& steps);
 
@@ -33,11 +32,16 @@ class Mirrors {
   struct State {
     bool home_valid = false;
     std::map<uint32_t, std::pair<Place, bool>>
-        mirrors;  ///< by device: where, and whether its contents are the newest
+        mirrors;  ///< by memory: where, and whether its contents are the newest
   };
   State& state_of(loop::BufferId buffer, const Place& home);
-  void copy(uint32_t device, uint32_t direction, const Place& from, const Place& to,
-            std::vector<Launch>& steps);
+  /// The device whose memory one uses: of those that reach the host's memory the last.
+  uint32_t memory_of(uint32_t device) const;
+  uint32_t memory_of(const Place& place) const;
+  /// Where a memory's arena has the buffer.
+  Place arena_place(uint32_t memory, loop::BufferId buffer, const Place& home) const;
+  /// One of the two is in the host's memory.
+  void copy(const Place& from, const Place& to, std::vector<Launch>& steps);
 
   Executable& executable_;
   const std::span<const ArenaPlan> arenas_;

@@ -154,7 +154,7 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   entry.id = entry.runtime->id();
   auto& table = entry.table;
   table = sized<fe_runtime>();
-  table.rev = 2;
+  table.rev = 3;
   table.thread_model = FE_THREADS_ANY;
   table.self = entry.runtime.get();
   table.id = to_abi(entry.id);
@@ -213,6 +213,9 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
           args->device, {reinterpret_cast<const char*>(target.data()), target.size()});
       if (!reason.empty()) decline(reason);
     });
+  };
+  table.synchronise = [](void* self, fe_call* call, const fe_device_args* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] { static_cast<Runtime*>(self)->synchronise(args->device); });
   };
   contributions_.push_back({FE_CONTRIBUTION_RUNTIME, 0, &table});
 }

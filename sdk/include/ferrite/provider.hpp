@@ -149,6 +149,8 @@ class Runtime {
   /// What launches of the function need; a failure where that is not what function() gave.
   virtual LaunchNeeds needs(void*, std::string_view) { return {}; }
   virtual void launch(const fe_launch_args& args) = 0;
+  /// Waits for all work that was given to the device. Not for runtimes whose work is done when its call returns.
+  virtual void synchronise(uint32_t) {}
   /// Why code that was compiled for this target, as open_target took it, does not run on the device; empty where it does.
   virtual std::string refusal(uint32_t device, std::string_view target) {
     return target == describe(device).description ? "" : "it was compiled for another device";

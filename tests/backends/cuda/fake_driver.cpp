@@ -153,6 +153,9 @@ Result cuModuleGetFunction(void** function, void* module, const char* name) {
   *function = &owner.functions.try_emplace(name, Function{name}).first->second;
   return success;
 }
+Result cuFuncSetAttribute(void*, int attribute, int value) {
+  return called("cuFuncSetAttribute", invalid_value, " %d %d", attribute, value);
+}
 Result cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                       unsigned block_y, unsigned block_z, unsigned shared, void*, void** arguments, void**) {
   if (!arguments || grid_x == 0 || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1)

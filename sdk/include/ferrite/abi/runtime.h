@@ -129,6 +129,10 @@ typedef struct fe_runtime {
   // FE_OK where code for the target runs on the device, FE_EUNSUPPORTED with the reason where it does not. A runtime without this
   // slot runs what was compiled for its own description alone.
   int32_t (*accept)(void* self, fe_call*, const fe_accept_args*, fe_none*);
+  // rev 3
+  // Waits until all copies and launches that were given to the device are done, and says what failed of them. Needed where launches and
+  // copies return before their work is done.
+  int32_t (*synchronise)(void* self, fe_call*, const fe_device_args*, fe_none*);
 } fe_runtime;
 
 #ifdef __cplusplus

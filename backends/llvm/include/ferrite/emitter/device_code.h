@@ -15,6 +15,7 @@ struct DeviceCode {
   std::string entry;
   int64_t blocks = 0;
   unsigned threads = 1;                      ///< of a block
+  unsigned shared_bytes = 0;                 ///< that a launch asks for
   std::vector<fe_argument_needs> arguments;  ///< one a buffer
   std::string code;
 };

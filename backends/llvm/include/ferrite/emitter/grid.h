@@ -19,7 +19,9 @@ struct GridResult {
   std::unique_ptr<llvm::Module> module;
   int64_t blocks = 0;        ///< of the grid; 0: there is nothing to do
   unsigned threads = 1;      ///< of a block
-  int64_t shared_bytes = 0;  ///< of a block, which the module holds as a variable
+  int64_t shared_bytes = 0;  ///< of a block
+  int64_t dynamic_bytes =
+      0;  ///< of these, that a launch has to ask for; the others are a variable of the module
 };
 
 /// Emits all statements of `kernel` for target.grid. Declines (throws Failure, FE_EUNSUPPORTED) what grid_unsupported_reason() names.

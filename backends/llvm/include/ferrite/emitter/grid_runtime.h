@@ -31,8 +31,8 @@ class GridRuntime : public Runtime {
   virtual LoadedCode load(uint32_t device, const DeviceCode& code) = 0;
   /// Behind all work that was given to the device.
   virtual void unload(uint32_t device, std::span<const LoadedCode> codes) = 0;
-  /// Gives the device `blocks` blocks of `threads` threads; an argument is a pointer.
-  virtual void start(uint32_t device, void* function, unsigned blocks, unsigned threads,
+  /// Gives the device the code's blocks to do; an argument is a pointer.
+  virtual void start(uint32_t device, void* function, const DeviceCode& code,
                      std::span<const void* const> arguments) = 0;
 
  private:

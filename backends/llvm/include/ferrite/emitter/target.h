@@ -39,6 +39,13 @@ struct GridMachine {
     /// '#' in the names stands for the number. Empty: there are none.
     std::string load, load_turned;
   };
+  /// An instruction by which the lane whose number differs in the bits of a distance gives a 32-bit word: it takes the constants
+  /// `before`, the word, the distance and the constants `after`. No name: there is none.
+  struct Lanes {
+    std::string name;
+    std::vector<uint32_t> before, after;
+  };
+  Lanes lanes;
   std::optional<Matrix> matrix;     ///< none: products are made one by one
   unsigned multiprocessors = 1;     ///< that run blocks
   Function thread, block;           ///< numbers in the block and in the grid
@@ -48,6 +55,7 @@ struct GridMachine {
   unsigned warp = 32;                           ///< threads that run together
   unsigned threads = 256;                       ///< of a block, at most; a power of two
   int64_t shared_bytes = 48 << 10;              ///< that a block can have
+  int64_t static_bytes = 48 << 10;  ///< of these, that variables can take; more are asked for at the launch
 };
 
 struct Target {
