@@ -43,6 +43,8 @@ struct GridMachine {
   unsigned multiprocessors = 1;     ///< that run blocks
   Function thread, block;           ///< numbers in the block and in the grid
   Function barrier;                 ///< all threads of the block wait, and see what the others wrote
+  /// Sync scope of the fences that a barrier needs around it for the latter; empty: it needs none.
+  std::string block_scope;
   unsigned calling_convention = 0;  ///< of kernels
   unsigned global_space = 0, shared_space = 0;  ///< address spaces
   unsigned warp = 32;                           ///< threads that run together
