@@ -30,11 +30,10 @@ class ScratchFolder {
   ScratchFolder() {
     std::error_code error;
     const auto parent = std::filesystem::temp_directory_path(error);
-    std::string name = ((error ? std::filesystem::path("/tmp") : parent) / "ferrite-hip-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      fail(error_code, "no folder for the linker's files can be made in ",
-           std::filesystem::path(name).parent_path().string(),
-           ": make that writable, or name another one in TMPDIR");
+    std::string name = (parent / "ferrite-hip-XXXXXX").string();
+    if (error || !mkdtemp(name.data()))
+      fail(error_code, "no folder can be made for the linker's files, ", name,
+           ": let TMPDIR name a folder that can be written to");
     path_ = name;
   }
   ~ScratchFolder() {

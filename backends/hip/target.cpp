@@ -81,6 +81,9 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.block = {"llvm.amdgcn.workgroup.id.x", {}, 32};
   grid.barrier = {"llvm.amdgcn.s.barrier", {}, 0};
   grid.block_scope = "workgroup";
+  grid.grid_scope = "agent";
+  // What is taken by hipMalloc is neither; the units of caches that do the additions do them in such memory only.
+  grid.memory_marks = {"amdgpu.no.fine.grained.memory", "amdgpu.no.remote.memory"};
   grid.calling_convention = llvm::CallingConv::AMDGPU_KERNEL;
   grid.global_space = 1;
   grid.shared_space = 3;
