@@ -49,7 +49,8 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-/// Runs the linker, which keeps its state in variables of its own.
+/// Runs the linker, which keeps its state in variables of its own. It also sets LLVM's command-line options, which are the process', back
+/// to what they are without any.
 void run_linker(const std::vector<const char*>& words) {
   static std::mutex mutex;
   static bool broken = false;

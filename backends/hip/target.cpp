@@ -89,6 +89,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.shared_space = 3;
   grid.warp = architecture.wave;
   grid.shared_bytes = 64 << 10;
+  grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);
   target.grid = grid;
   return target;
 }

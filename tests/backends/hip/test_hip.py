@@ -145,7 +145,7 @@ class HipTest(GridTests, ProgramTest):
                     barriers += 1
                 elif name.startswith("ds_"):
                     on_its_way = True
-                elif name.startswith(("s_waitcnt", "s_wait_dscnt")):
+                elif name == "s_waitcnt" or (name.startswith("s_wait_") and name.endswith("dscnt")):
                     on_its_way = False
             self.assertGreaterEqual(barriers, 8)
 
