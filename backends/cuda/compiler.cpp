@@ -13,18 +13,15 @@ class Compiler final : public emitter::GridProvider {
   std::string id() const override { return "cuda"; }
 
  protected:
-  emitter::Target machine_of(std::string_view description, emitter::GridNumbers& numbers) const override {
+  emitter::GridDevice parse(std::string_view description) const override { return parse_device(description); }
+  emitter::Target target_of(const emitter::GridDevice& device) const override {
     initialise_llvm();
-    const auto device = parse_device(description);
-    numbers.multiprocessors = device.multiprocessors;
-    numbers.bytes_a_second = device.gigabytes_a_second * 1'000'000'000;
-    return target_of(device);
+    return cuda::target_of(device);
   }
   void mark_entry(llvm::Function& entry, unsigned threads) const override {
     entry.addFnAttr("nvvm.maxntid", std::to_string(threads));
   }
-  emitter::GridCode generate(emitter::Machine& machine, llvm::Module& module,
-                             const emitter::Target&) const override {
+  emitter::GridCode generate(emitter::Machine& machine, llvm::Module& module, bool) const override {
     emitter::GridCode code;
     code.code = machine.assembly(module);
     return code;

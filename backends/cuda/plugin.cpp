@@ -2,7 +2,6 @@
 #include "ferrite/plugin.hpp"
 
 #include "compiler.h"
-#include "driver.h"
 #include "runtime.h"
 
 FERRITE_PLUGIN("ferrite.cuda", "0.1.0",

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime.h"
 
-#include <array>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <utility>
-#include <vector>
 
-#include "driver.h"
-#include "ferrite/emitter/grid_runtime.h"
-#include "ferrite/error.hpp"
+#include "ferrite/emitter/driver_runtime.h"
 #include "target.h"
 
 namespace ferrite::cuda {
@@ -18,67 +11,18 @@ namespace ferrite::cuda {
 namespace {
 
 constexpr int32_t dlpack_cuda = 2;
-constexpr uint64_t allocation_alignment = 256;
+constexpr int least_version = 12000;  // whose compiler takes the PTX that is made here
+constexpr int error_no_device = 100;
 
-/// A device with what lasts as long as the process: its context and the stream that everything here runs on, in order.
-struct Opened {
-  Ordinal ordinal = 0;
-  Context context = nullptr;
-  Stream stream = nullptr;
-};
+enum Attribute : int { attribute_major = 75, attribute_minor = 76 };
+constexpr emitter::DriverAttributes attributes{
+    .multiprocessors = 16, .clock_khz = 13, .memory_clock_khz = 36, .bus_bits = 37, .l2_bytes = 38};
 
-DevicePointer pointer(const void* data) { return reinterpret_cast<DevicePointer>(data); }
-
-class CudaRuntime final : public emitter::GridRuntime {
+class CudaRuntime final : public emitter::DriverRuntime {
  public:
   explicit CudaRuntime(std::string library) : library_(std::move(library)) {}
 
   std::string id() const override { return "cuda"; }
-
-  uint32_t device_count() override {
-    int count = 0;
-    const auto& api = driver();
-    const auto result = api.device_count(&count);
-    if (result == error_no_device) return 0;
-    check(api, result, "counting the devices");
-    return static_cast<uint32_t>(count);
-  }
-
-  DeviceDescription describe(uint32_t number) override {
-    const auto& api = driver();
-    Ordinal ordinal = 0;
-    check(api, api.device_get(&ordinal, static_cast<int>(number)), "opening the device");
-    const auto attribute = [&](Attribute which) {
-      int value = 0;
-      check(api, api.device_attribute(&value, which, ordinal), "asking the device what it has");
-      return static_cast<int64_t>(value);
-    };
-    std::array<char, 256> name{};
-    check(api, api.device_name(name.data(), static_cast<int>(name.size()) - 1, ordinal),
-          "asking for the device's name");
-    size_t bytes = 0;
-    check(api, api.device_memory(&bytes, ordinal), "asking for the device's memory");
-    Device device;
-    const auto major = attribute(attribute_major), minor = attribute(attribute_minor);
-    device.architecture = "sm_" + std::to_string(major * 10 + minor);
-    // Instructions of one architecture only, which no later one has: those of the ninth and tenth generations.
-    if (major == 9 || major == 10) device.architecture += "a";
-    device.multiprocessors = attribute(attribute_multiprocessors);
-    device.clock_khz = attribute(attribute_clock_khz);
-    device.l2_bytes = std::max<int64_t>(1, attribute(attribute_l2_bytes));
-    // Twice a clock, in kHz, of so many bits.
-    if (const auto rate = attribute(attribute_memory_clock_khz) * attribute(attribute_bus_bits) / 4'000'000;
-        rate > 0)
-      device.gigabytes_a_second = rate;
-    DeviceDescription result;
-    result.description = cuda::describe(device);
-    result.name = name.data();
-    result.dlpack_device = dlpack_cuda;
-    result.host_memory = false;
-    result.alignment = allocation_alignment;
-    result.capacity = bytes;
-    return result;
-  }
 
   std::string refusal(uint32_t number, std::string_view target) override {
     const auto made = parse_device(target).architecture;
@@ -88,113 +32,75 @@ class CudaRuntime final : public emitter::GridRuntime {
     return "it is code for " + made + ", the device is an " + here;
   }
 
-  void* alloc(uint32_t number, uint64_t bytes) override {
-    enter(number);
-    DevicePointer data = 0;
-    check(driver(), driver().alloc(&data, bytes), "taking memory");
-    return reinterpret_cast<void*>(data);
-  }
-  void free(uint32_t number, void* data) override {
-    const auto& device = enter(number);
-    check(driver(), driver().stream_synchronise(device.stream), "waiting for the device");
-    check(driver(), driver().free(pointer(data)), "giving memory back");
-  }
-
-  void synchronise(uint32_t number) override {
-    const auto& device = enter(number);
-    check(driver(), driver().stream_synchronise(device.stream), "work on the device");
-  }
-
-  void copy(const fe_copy_args& args) override {
-    const auto& device = enter(args.device);
-    const auto& api = driver();
-    if (args.bytes == 0) return;
-    switch (args.kind) {
-      case FE_COPY_TO_DEVICE:
-        return check(api, api.copy_to_device(pointer(args.to), args.from, args.bytes, device.stream),
-                     "a copy to the device");
-      case FE_COPY_TO_HOST:
-        check(api, api.copy_to_host(args.to, pointer(args.from), args.bytes, device.stream),
-              "a copy from the device");
-        return check(api, api.stream_synchronise(device.stream), "work on the device");
-      default:
-        return check(api, api.copy_on_device(pointer(args.to), pointer(args.from), args.bytes, device.stream),
-                     "a copy on the device");
-    }
-  }
-
  protected:
-  emitter::LoadedCode load(uint32_t number, const emitter::DeviceCode& made) override {
-    enter(number);
-    const auto& api = driver();
-    std::array<char, 4096> log{};
-    std::array options = {jit_error_log, jit_error_log_bytes};
-    std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
-    ModuleHandle module = nullptr;
-    const auto result = api.module_load(&module, made.code.c_str(), static_cast<unsigned>(options.size()),
-                                        options.data(), values.data());
-    if (result != success)
-      throw Failure(
-          FE_EDEVICE, "ferrite.cuda/link",
-          "the driver does not take " + made.entry + ": " + text_of(api, result) + "\n" + log.data());
-    FunctionHandle function = nullptr;
-    if (const auto found = api.module_function(&function, module, made.entry.c_str()); found != success) {
-      api.module_unload(module);
-      check(api, found, "finding a kernel");
-    }
-    if (made.shared_bytes > 0)
-      check(api,
-            api.function_attribute(function, attribute_dynamic_shared, static_cast<int>(made.shared_bytes)),
-            "asking for shared memory");
-    return {module, function};
+  emitter::Driver open() override {
+    const emitter::DriverLibrary library(
+        {&library_, 1}, code("driver"),
+        "install NVIDIA's driver for CUDA 12.0 or later, or name another device");
+    emitter::Driver driver{};
+    Result (*init)(unsigned flags) = nullptr;
+    Result (*version)(int* version) = nullptr;
+    library.find("cuInit", init);
+    library.find("cuDriverGetVersion", version);
+    library.find("cuGetErrorName", error_name_);
+    library.find("cuGetErrorString", error_text_);
+    library.find("cuDeviceGetCount", driver.device_count);
+    library.find("cuDeviceGet", driver.device_get);
+    library.find("cuDeviceGetName", driver.device_name);
+    library.find("cuDeviceGetAttribute", driver.device_attribute);
+    library.find("cuDeviceTotalMem_v2", driver.device_memory);
+    library.find("cuDevicePrimaryCtxRetain", context_retain_);
+    library.find("cuCtxSetCurrent", context_set_);
+    library.find("cuMemAlloc_v2", driver.alloc);
+    library.find("cuMemFree_v2", driver.free);
+    library.find("cuMemcpyHtoDAsync_v2", driver.copy_to_device);
+    library.find("cuMemcpyDtoHAsync_v2", driver.copy_to_host);
+    library.find("cuMemcpyDtoDAsync_v2", driver.copy_on_device);
+    library.find("cuStreamCreate", driver.stream_create);
+    library.find("cuStreamSynchronize", driver.stream_synchronise);
+    library.find("cuModuleLoadDataEx", driver.module_load);
+    library.find("cuModuleUnload", driver.module_unload);
+    library.find("cuModuleGetFunction", driver.module_function);
+    library.find("cuFuncSetAttribute", driver.function_attribute);
+    library.find("cuLaunchKernel", driver.launch);
+    driver.attributes = attributes;
+    int number = 0;
+    if (version(&number) != 0 || number < least_version)
+      library.unavailable("the driver is for CUDA " + std::to_string(number / 1000) + "." +
+                          std::to_string(number % 1000 / 10) + ", which is too old");
+    if (const auto result = init(0); result != 0 && result != error_no_device)
+      library.unavailable("the driver does not start: " + text_of(result));
+    return driver;
   }
-  void unload(uint32_t number, std::span<const emitter::LoadedCode> codes) override {
-    const auto& api = driver();
-    const auto& device = enter(number);
-    api.stream_synchronise(device.stream);  // what it says was said to who waited for the work
-    for (const auto& code : codes)
-      check(api, api.module_unload(static_cast<ModuleHandle>(code.module)), "unloading a module");
+
+  std::string text_of(Result result) const override {
+    const char *name = nullptr, *text = nullptr;
+    error_name_(result, &name);
+    error_text_(result, &text);
+    return std::string(name ? name : "an unknown error") + " (" + std::to_string(result) + ")" +
+           (text ? std::string(": ") + text : "");
   }
-  void start(uint32_t number, void* function, const emitter::DeviceCode& code,
-             std::span<const void* const> arguments) override {
-    const auto& device = enter(number);
-    std::vector<const void*> values(arguments.begin(), arguments.end());
-    std::vector<void*> places;
-    for (auto& value : values) places.push_back(&value);
-    const auto& api = driver();
-    check(api,
-          api.launch(static_cast<FunctionHandle>(function), static_cast<unsigned>(code.blocks), 1, 1,
-                     code.threads, 1, 1, code.shared_bytes, device.stream, places.data(), nullptr),
-          "launching a kernel");
+
+  std::string architecture_of(int device) override {
+    const int major = attribute(device, attribute_major), minor = attribute(device, attribute_minor);
+    // Instructions of one architecture only, which no later one has: those of the ninth and tenth generations.
+    return "sm_" + std::to_string(major * 10 + minor) + (major == 9 || major == 10 ? "a" : "");
+  }
+  int64_t transfers_a_clock(std::string_view) const override { return 2; }
+
+  int32_t dlpack_device() const override { return dlpack_cuda; }
+
+  void enter(int device, Handle& context) override {
+    if (!context) check(context_retain_(&context, device), "opening the device's context");
+    check(context_set_(context), "entering the device's context");
   }
 
  private:
-  const Driver& driver() {
-    std::lock_guard lock(mutex_);
-    if (!driver_) driver_ = open_driver(library_);
-    return *driver_;
-  }
-
-  /// Makes the device's context the thread's own.
-  const Opened& enter(uint32_t number) {
-    const auto& api = driver();
-    std::lock_guard lock(mutex_);
-    auto [found, added] = devices_.try_emplace(number);
-    auto& device = found->second;
-    if (!device.context) {
-      check(api, api.device_get(&device.ordinal, static_cast<int>(number)), "opening the device");
-      check(api, api.context_retain(&device.context, device.ordinal), "opening the device's context");
-    }
-    check(api, api.context_set(device.context), "entering the device's context");
-    if (!device.stream)
-      check(api, api.stream_create(&device.stream, stream_beside_others), "making a stream");
-    return device;
-  }
-
   const std::string library_;
-  std::mutex mutex_;
-  std::optional<Driver> driver_;
-  std::map<uint32_t, Opened> devices_;  ///< addresses stay
+  Result (*error_name_)(Result, const char** name) = nullptr;
+  Result (*error_text_)(Result, const char** text) = nullptr;
+  Result (*context_retain_)(Handle*, int device) = nullptr;
+  Result (*context_set_)(Handle) = nullptr;
 };
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 namespace ferrite::cuda {
 
+inline constexpr const char* driver_library = "libcuda.so.1";
+
 /// Devices of NVIDIA's driver, which is opened when the devices are first asked for.
 std::unique_ptr<Runtime> make_runtime(std::string driver_library);
 

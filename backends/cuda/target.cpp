@@ -8,7 +8,6 @@
 #include <charconv>
 #include <mutex>
 
-#include "ferrite/emitter/description.h"
 #include "ferrite/error.hpp"
 
 extern "C" {
@@ -74,31 +73,10 @@ void initialise_llvm() {
   });
 }
 
-std::string describe(const Device& device) {
-  return device.architecture + " multiprocessors=" + std::to_string(device.multiprocessors) +
-         " clock=" + std::to_string(device.clock_khz) +
-         " bandwidth=" + std::to_string(device.gigabytes_a_second) + " l2=" + std::to_string(device.l2_bytes);
-}
-
-Device parse_device(std::string_view description) {
-  Device device;
-  const emitter::Description words(description, "ferrite.cuda/target");
-  for (const auto& word : words.words()) {
-    if (word.key.empty())
-      device.architecture = architecture_of(word.value).name;
-    else if (word.key == "multiprocessors")
-      device.multiprocessors = words.positive(word);
-    else if (word.key == "clock")
-      device.clock_khz = words.positive(word);
-    else if (word.key == "bandwidth")
-      device.gigabytes_a_second = words.positive(word);
-    else if (word.key == "l2")
-      device.l2_bytes = words.positive(word);
-    else
-      words.refuse(word, "multiprocessors, clock, bandwidth, l2, and an architecture's name alone");
-  }
-  if (device.architecture.empty())
-    fail("ferrite.cuda/target", "the target description names no architecture; write one, as in 'sm_90a'");
+emitter::GridDevice parse_device(std::string_view description) {
+  const emitter::GridDevice usual{"sm_90a", 108, 1'400'000, 1500, 40 << 20};
+  auto device = emitter::parse_grid_device(description, usual, "ferrite.cuda/target");
+  architecture_of(device.architecture);
   return device;
 }
 
@@ -109,7 +87,7 @@ int number_of(std::string_view architecture) {
   return result;
 }
 
-emitter::Target target_of(const Device& device) {
+emitter::Target target_of(const emitter::GridDevice& device) {
   emitter::Target target;
   target.triple = "nvptx64-nvidia-cuda";
   target.cpu = device.architecture;

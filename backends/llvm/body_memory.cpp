@@ -335,8 +335,13 @@ void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, 
                          : store.mode == FE_STORE_MIN ? (sign ? Rmw::Min : Rmw::UMin)
                          : is_float(dtype)            ? Rmw::FAdd
                                                       : Rmw::Add;
-  builder_.CreateAtomicRMW(operation, pointer(store.buffer, element), narrow(given, dtype),
-                           llvm::Align(KernelContext::storage_bytes(dtype)), llvm::AtomicOrdering::Monotonic);
+  auto& llvm_context = context_.module.getContext();
+  const auto& grid = *context_.target.grid;
+  auto* done = builder_.CreateAtomicRMW(operation, pointer(store.buffer, element), narrow(given, dtype),
+                                        llvm::Align(KernelContext::storage_bytes(dtype)),
+                                        llvm::AtomicOrdering::Monotonic,
+                                        llvm_context.getOrInsertSyncScopeID(grid.grid_scope));
+  for (const auto& mark : grid.memory_marks) done->setMetadata(mark, llvm::MDNode::get(llvm_context, {}));
 }
 
 void BodyEmitter::store(const std::vector<size_t>& numbers) {

@@ -20,6 +20,17 @@ GridBlock::GridBlock(KernelContext& context)
       thread_(call(machine_.thread)),
       number_(call(machine_.block)) {}
 
+void GridBlock::barrier() {
+  const auto fence = [&](llvm::AtomicOrdering ordering) {
+    if (!machine_.block_scope.empty())
+      context_.builder.CreateFence(ordering,
+                                   context_.module.getContext().getOrInsertSyncScopeID(machine_.block_scope));
+  };
+  fence(llvm::AtomicOrdering::Release);
+  call(machine_.barrier);
+  fence(llvm::AtomicOrdering::Acquire);
+}
+
 llvm::Value* GridBlock::shared(llvm::Type* element, int64_t count) {
   auto& builder = context_.builder;
   if (!memory_) {

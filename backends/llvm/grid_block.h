@@ -22,7 +22,7 @@ class GridBlock {
   const GridMachine& machine() const { return machine_; }
 
   /// All threads of the block wait, and see what the others wrote.
-  void barrier() { call(machine_.barrier); }
+  void barrier();
   /// An array of the block; its elements are not initialised.
   llvm::Value* shared(llvm::Type* element, int64_t count);
   int64_t shared_bytes() const { return shared_bytes_; }

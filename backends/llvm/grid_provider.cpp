@@ -26,13 +26,13 @@ struct GridTarget : ferrite::Target {
 
 std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   auto target = std::make_unique<GridTarget>();
-  GridNumbers device;
-  target->machine =
-      machine_of({reinterpret_cast<const char*>(description.data()), description.size()}, device);
+  const auto device = parse({reinterpret_cast<const char*>(description.data()), description.size()});
+  target->machine = target_of(device);
   const auto& machine = target->machine;
+  const auto known = numbers_of(device);
   target->name = machine.cpu;
   target->vector_bytes = machine.vector_bytes;
-  target->buffer_alignment = static_cast<uint32_t>(device.alignment);
+  target->buffer_alignment = static_cast<uint32_t>(known.alignment);
   // Reductions use shared memory, too.
   constexpr int64_t of_reductions = 2 << 10;
   target->local_bytes = machine.grid->shared_bytes - of_reductions;
@@ -41,14 +41,14 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
     target->statement_kinds |= uint64_t{1} << kind;
   auto& numbers = target->numbers;
   numbers.workers = device.multiprocessors * blocks_of_multiprocessor;
-  numbers.line_bytes = device.line_bytes;
+  numbers.line_bytes = known.line_bytes;
   numbers.page_bytes = 2 << 20;
   numbers.uncoalesced = 16;
-  numbers.launch_ns = device.launch_ns;
+  numbers.launch_ns = known.launch_ns;
   numbers.join_ns = 1;
-  numbers.bandwidth = device.bytes_a_second / numbers.workers;
+  numbers.bandwidth = device.gigabytes_a_second * 1'000'000'000 / numbers.workers;
   numbers.operations =
-      static_cast<int64_t>(machine.cycles_per_second) * device.operations_a_cycle / blocks_of_multiprocessor;
+      static_cast<int64_t>(machine.cycles_per_second) * known.operations_a_cycle / blocks_of_multiprocessor;
   return target;
 }
 
@@ -81,7 +81,7 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   CompileResult result;
   if (request.want_listing)
     result.listing = comment(request.provenance, comment_mark()) + listing_of(module) + "\n";
-  auto code = generate(machine, module, opened.machine);
+  auto code = generate(machine, module, request.want_listing);
   if (request.want_listing) result.listing += code.listing.empty() ? code.code : code.listing;
   made.blocks = emitted.blocks;
   made.threads = emitted.threads;

@@ -9,16 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include "ferrite/emitter/grid_device.h"
 #include "ferrite/emitter/machine.h"
 #include "ferrite/emitter/target.h"
 #include "ferrite/provider.hpp"
 
 namespace ferrite::emitter {
 
-/// What is known of a device beside what the emitter asks.
+/// What is known of a device beside what its description says and what the emitter asks.
 struct GridNumbers {
-  int64_t multiprocessors = 1;       ///< that run blocks
-  int64_t bytes_a_second = 1;        ///< of its memory
   int64_t operations_a_cycle = 128;  ///< of one multiprocessor
   int64_t alignment = 256;           ///< bytes, of allocations
   int64_t line_bytes = 128;
@@ -42,11 +41,15 @@ class GridProvider : public Provider {
   std::string fingerprint() final;
 
  protected:
-  /// The machine that a description names, and its numbers. Throws Failure where it names none.
-  virtual Target machine_of(std::string_view description, GridNumbers& numbers) const = 0;
+  /// The device that a description names. Throws Failure where it names none.
+  virtual GridDevice parse(std::string_view description) const = 0;
+  /// The code generator is initialised by then.
+  virtual Target target_of(const GridDevice& device) const = 0;
+  virtual GridNumbers numbers_of(const GridDevice&) const { return {}; }
   /// Adds to the entry what the code generator wants to know of its blocks.
   virtual void mark_entry(llvm::Function& entry, unsigned threads) const = 0;
-  virtual GridCode generate(Machine& machine, llvm::Module& module, const Target& target) const = 0;
+  /// `want_listing`: of code that is no text, one is made.
+  virtual GridCode generate(Machine& machine, llvm::Module& module, bool want_listing) const = 0;
   /// What starts a line of comment in its listings.
   virtual std::string_view comment_mark() const { return "//"; }
 };

@@ -35,7 +35,7 @@ class GridRuntime : public Runtime {
   virtual void start(uint32_t device, void* function, const DeviceCode& code,
                      std::span<const void* const> arguments) = 0;
 
- private:
+  /// An error code of the plugin's.
   std::string code(const char* what) const { return "ferrite." + id() + "/" + what; }
 };
 

@@ -46,11 +46,16 @@ struct GridMachine {
     std::vector<uint32_t> before, after;
   };
   Lanes lanes;
-  std::optional<Matrix> matrix;     ///< none: products are made one by one
-  unsigned multiprocessors = 1;     ///< that run blocks
-  Function thread, block;           ///< numbers in the block and in the grid
-  Function barrier;                 ///< all threads of the block wait, and see what the others wrote
-  unsigned calling_convention = 0;  ///< of kernels
+  std::optional<Matrix> matrix;  ///< none: products are made one by one
+  unsigned multiprocessors = 1;  ///< that run blocks
+  Function thread, block;        ///< numbers in the block and in the grid
+  Function barrier;              ///< all threads of the block wait, and see what the others wrote
+  /// Sync scope of the fences that a barrier needs around it for the latter; empty: it needs none.
+  std::string block_scope;
+  /// Of atomic operations on global memory: the sync scope of the grid's threads, and metadata that says what that memory is not.
+  std::string grid_scope;
+  std::vector<std::string> memory_marks = {};
+  unsigned calling_convention = 0;              ///< of kernels
   unsigned global_space = 0, shared_space = 0;  ///< address spaces
   unsigned warp = 32;                           ///< threads that run together
   unsigned threads = 256;                       ///< of a block, at most; a power of two

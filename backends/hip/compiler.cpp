@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler.h"
+
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <utility>
+
+#include "code_object.h"
+#include "ferrite/emitter/grid_provider.h"
+#include "target.h"
+
+namespace ferrite::hip {
+
+namespace {
+
+constexpr uint32_t code_object_version = 500;
+// What a kernel does not read has no place in its arguments and no register.
+constexpr const char* not_read[] = {
+    "amdgpu-no-dispatch-id",       "amdgpu-no-dispatch-ptr",  "amdgpu-no-implicitarg-ptr",
+    "amdgpu-no-lds-kernel-id",     "amdgpu-no-queue-ptr",     "amdgpu-no-workgroup-id-y",
+    "amdgpu-no-workgroup-id-z",    "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z",
+    "amdgpu-no-flat-scratch-init",
+};
+
+class Compiler final : public emitter::GridProvider {
+ public:
+  std::string id() const override { return "hip"; }
+
+ protected:
+  emitter::GridDevice parse(std::string_view description) const override { return parse_device(description); }
+  emitter::Target target_of(const emitter::GridDevice& device) const override {
+    initialise_llvm();
+    return hip::target_of(device);
+  }
+  void mark_entry(llvm::Function& entry, unsigned threads) const override {
+    entry.getParent()->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", code_object_version);
+    const auto count = std::to_string(threads);
+    entry.addFnAttr("amdgpu-flat-work-group-size", count + "," + count);
+    entry.addFnAttr("uniform-work-group-size", "true");
+    for (const auto* name : not_read) entry.addFnAttr(name);
+  }
+  emitter::GridCode generate(emitter::Machine& machine, llvm::Module& module,
+                             bool want_listing) const override {
+    emitter::GridCode code;
+    if (want_listing) {
+      const auto copy = llvm::CloneModule(module);  // generating code changes it
+      code.listing = machine.assembly(*copy);
+    }
+    code.code = link_code_object(machine.object(module));
+    const auto numbers = numbers_of_code_object(code.code);
+    code.registers = numbers.vector_registers;
+    code.spills = numbers.spills;
+    return code;
+  }
+  std::string_view comment_mark() const override { return ";"; }
+};
+
+}  // namespace
+
+std::unique_ptr<Provider> make_compiler() { return std::make_unique<Compiler>(); }
+
+}  // namespace ferrite::hip

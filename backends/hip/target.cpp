@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "target.h"
+
+#include <llvm/IR/CallingConv.h>
+#include <llvm/Support/TargetSelect.h>
+
+#include <array>
+#include <mutex>
+
+#include "ferrite/error.hpp"
+
+extern "C" {
+void LLVMInitializeAMDGPUTargetInfo();
+void LLVMInitializeAMDGPUTarget();
+void LLVMInitializeAMDGPUTargetMC();
+void LLVMInitializeAMDGPUAsmPrinter();
+}
+
+namespace ferrite::hip {
+
+namespace {
+
+struct Architecture {
+  std::string_view name, features;
+  unsigned wave;      ///< threads that run together
+  int64_t transfers;  ///< bits that a pin of its memory moves in a clock: of HBM2e 2, of HBM3 4, of GDDR6 16
+};
+// Waves of 64 threads are the only ones of the first three; the others take two cycles for one.
+constexpr std::array architectures = {
+    Architecture{"gfx90a", "+wavefrontsize64", 64, 2},   Architecture{"gfx942", "+wavefrontsize64", 64, 4},
+    Architecture{"gfx950", "+wavefrontsize64", 64, 4},   Architecture{"gfx1030", "+wavefrontsize32", 32, 16},
+    Architecture{"gfx1100", "+wavefrontsize32", 32, 16}, Architecture{"gfx1101", "+wavefrontsize32", 32, 16},
+    Architecture{"gfx1102", "+wavefrontsize32", 32, 16}, Architecture{"gfx1200", "+wavefrontsize32", 32, 16},
+    Architecture{"gfx1201", "+wavefrontsize32", 32, 16},
+};
+
+const Architecture& architecture_of(std::string_view name) {
+  std::string known;
+  for (const auto& architecture : architectures) {
+    if (architecture.name == name) return architecture;
+    known += (known.empty() ? "" : ", ") + std::string(architecture.name);
+  }
+  fail("ferrite.hip/target", "'", name, "' is no architecture that code can be made for; there are ", known);
+}
+
+}  // namespace
+
+void initialise_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeAMDGPUTargetInfo();
+    LLVMInitializeAMDGPUTarget();
+    LLVMInitializeAMDGPUTargetMC();
+    LLVMInitializeAMDGPUAsmPrinter();
+  });
+}
+
+emitter::GridDevice parse_device(std::string_view description) {
+  const emitter::GridDevice usual{"gfx942", 304, 2'100'000, 5300, 4 << 20};
+  auto device = emitter::parse_grid_device(description, usual, "ferrite.hip/target");
+  architecture_of(device.architecture);
+  return device;
+}
+
+int64_t transfers_a_clock(std::string_view architecture) { return architecture_of(architecture).transfers; }
+
+emitter::Target target_of(const emitter::GridDevice& device) {
+  const auto& architecture = architecture_of(device.architecture);
+  emitter::Target target;
+  target.triple = "amdgcn-amd-amdhsa";
+  target.cpu = device.architecture;
+  target.features = architecture.features;
+  target.vector_bytes = 16;
+  target.vector_registers = 256;
+  target.fused_multiply_add = target.rounding = target.half_conversion = true;
+  target.cycles_per_second = static_cast<double>(device.clock_khz) * 1e3;
+  target.l2_bytes = device.l2_bytes;
+  target.last_level_bytes = device.l2_bytes;
+  emitter::GridMachine grid;
+  grid.thread = {"llvm.amdgcn.workitem.id.x", {}, 32};
+  grid.block = {"llvm.amdgcn.workgroup.id.x", {}, 32};
+  grid.barrier = {"llvm.amdgcn.s.barrier", {}, 0};
+  grid.block_scope = "workgroup";
+  grid.grid_scope = "agent";
+  // What is taken by hipMalloc is neither; the units of caches that do the additions do them in such memory only.
+  grid.memory_marks = {"amdgpu.no.fine.grained.memory", "amdgpu.no.remote.memory"};
+  grid.calling_convention = llvm::CallingConv::AMDGPU_KERNEL;
+  grid.global_space = 1;
+  grid.shared_space = 3;
+  grid.warp = architecture.wave;
+  grid.shared_bytes = grid.static_bytes = 64 << 10;
+  grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);
+  target.grid = grid;
+  return target;
+}
+
+}  // namespace ferrite::hip

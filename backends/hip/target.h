@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// AMD's devices as the emitter sees them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "ferrite/emitter/grid_device.h"
+#include "ferrite/emitter/target.h"
+
+namespace ferrite::hip {
+
+/// Initialises LLVM's code generator once; any-thread.
+void initialise_llvm();
+
+/// Throws Failure ferrite.hip/target on unknown keys and architectures.
+emitter::GridDevice parse_device(std::string_view description);
+
+/// Bits that a pin of the memory moves in a clock.
+int64_t transfers_a_clock(std::string_view architecture);
+
+emitter::Target target_of(const emitter::GridDevice& device);
+
+}  // namespace ferrite::hip

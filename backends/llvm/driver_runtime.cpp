@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ferrite/emitter/driver_runtime.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <utility>
+
+#include "ferrite/error.hpp"
+
+namespace ferrite::emitter {
+
+namespace {
+
+// Numbers on which the drivers agree.
+constexpr Driver::Result success = 0, error_no_device = 100;
+constexpr int jit_error_log = 5, jit_error_log_bytes = 6;
+constexpr int attribute_dynamic_shared = 8;
+constexpr unsigned stream_beside_others = 1;
+
+constexpr uint64_t allocation_alignment = 256;
+
+}  // namespace
+
+DriverLibrary::DriverLibrary(std::span<const std::string> files, std::string code, std::string advice)
+    : code_(std::move(code)), advice_(std::move(advice)) {
+  std::string reasons;
+  for (const auto& file : files) {
+    handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_) return;
+    const char* reason = dlerror();
+    reasons += (reasons.empty() ? "" : "; ") + (reason ? std::string(reason) : file + " cannot be opened");
+  }
+  unavailable(reasons);
+}
+
+void* DriverLibrary::symbol(const char* name) const { return dlsym(handle_, name); }
+
+void DriverLibrary::unavailable(const std::string& what) const {
+  throw Failure(FE_EDEVICE, code_, what + "; " + advice_);
+}
+
+void DriverRuntime::check(Result result, const char* what) const {
+  if (result != success)
+    throw Failure(FE_EDEVICE, code("device"), std::string(what) + " failed: " + text_of(result));
+}
+
+int DriverRuntime::attribute(int device, int which) {
+  int value = 0;
+  check(driver().device_attribute(&value, which, device), "asking the device what it has");
+  return value;
+}
+
+uint32_t DriverRuntime::device_count() {
+  int count = 0;
+  const auto result = driver().device_count(&count);
+  if (result == error_no_device) return 0;
+  check(result, "counting the devices");
+  return static_cast<uint32_t>(count);
+}
+
+DeviceDescription DriverRuntime::describe(uint32_t number) {
+  const auto& api = driver();
+  int device = 0;
+  check(api.device_get(&device, static_cast<int>(number)), "opening the device");
+  std::array<char, 256> name{};
+  check(api.device_name(name.data(), static_cast<int>(name.size()) - 1, device),
+        "asking for the device's name");
+  size_t bytes = 0;
+  check(api.device_memory(&bytes, device), "asking for the device's memory");
+  DeviceDescription result;
+  result.description = emitter::describe(device_of(device));
+  result.name = name.data();
+  result.dlpack_device = dlpack_device();
+  result.host_memory = false;
+  result.alignment = allocation_alignment;
+  result.capacity = bytes;
+  return result;
+}
+
+GridDevice DriverRuntime::device_of(int device) {
+  const auto& which = driver().attributes;
+  GridDevice result;
+  result.architecture = architecture_of(device);
+  result.multiprocessors = attribute(device, which.multiprocessors);
+  result.clock_khz = attribute(device, which.clock_khz);
+  result.l2_bytes = attribute(device, which.l2_bytes);
+  constexpr int64_t kilobits_of_gigabyte = 8'000'000;
+  result.gigabytes_a_second = int64_t{attribute(device, which.memory_clock_khz)} *
+                              attribute(device, which.bus_bits) * transfers_a_clock(result.architecture) /
+                              kilobits_of_gigabyte;
+  return result;
+}
+
+void* DriverRuntime::alloc(uint32_t number, uint64_t bytes) {
+  enter(number);
+  void* data = nullptr;
+  check(driver().alloc(&data, bytes), "taking memory");
+  return data;
+}
+
+void DriverRuntime::free(uint32_t number, void* data) {
+  const auto& device = enter(number);
+  check(driver().stream_synchronise(device.stream), "waiting for the device");
+  check(driver().free(data), "giving memory back");
+}
+
+void DriverRuntime::synchronise(uint32_t number) {
+  const auto& device = enter(number);
+  check(driver().stream_synchronise(device.stream), "work on the device");
+}
+
+void DriverRuntime::copy(const fe_copy_args& args) {
+  const auto& device = enter(args.device);
+  const auto& api = driver();
+  if (args.bytes == 0) return;
+  switch (args.kind) {
+    case FE_COPY_TO_DEVICE:
+      return check(api.copy_to_device(args.to, args.from, args.bytes, device.stream), "a copy to the device");
+    case FE_COPY_TO_HOST:
+      check(api.copy_to_host(args.to, args.from, args.bytes, device.stream), "a copy from the device");
+      return check(api.stream_synchronise(device.stream), "work on the device");
+    default:
+      return check(api.copy_on_device(args.to, args.from, args.bytes, device.stream), "a copy on the device");
+  }
+}
+
+LoadedCode DriverRuntime::load(uint32_t number, const DeviceCode& made) {
+  enter(number);
+  const auto& api = driver();
+  std::array<char, 4096> log{};
+  std::array options = {jit_error_log, jit_error_log_bytes};
+  std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
+  Handle module = nullptr;
+  const auto result = api.module_load(&module, made.code.c_str(), static_cast<unsigned>(options.size()),
+                                      options.data(), values.data());
+  if (result != success)
+    throw Failure(FE_EDEVICE, code("link"),
+                  "the driver does not take " + made.entry + ": " + text_of(result) +
+                      (log[0] ? std::string("\n") + log.data() : ""));
+  Handle function = nullptr;
+  if (const auto found = api.module_function(&function, module, made.entry.c_str()); found != success) {
+    api.module_unload(module);
+    check(found, "finding a kernel");
+  }
+  if (made.shared_bytes > 0)
+    check(api.function_attribute(function, attribute_dynamic_shared, static_cast<int>(made.shared_bytes)),
+          "asking for shared memory");
+  return {module, function};
+}
+
+void DriverRuntime::unload(uint32_t number, std::span<const LoadedCode> codes) {
+  const auto& api = driver();
+  const auto& device = enter(number);
+  api.stream_synchronise(device.stream);  // what it says was said to who waited for the work
+  for (const auto& code : codes) check(api.module_unload(code.module), "unloading a module");
+}
+
+void DriverRuntime::start(uint32_t number, void* function, const DeviceCode& code,
+                          std::span<const void* const> arguments) {
+  const auto& device = enter(number);
+  std::vector<const void*> values(arguments.begin(), arguments.end());
+  std::vector<void*> places;
+  for (auto& value : values) places.push_back(&value);
+  check(driver().launch(function, static_cast<unsigned>(code.blocks), 1, 1, code.threads, 1, 1,
+                        code.shared_bytes, device.stream, places.data(), nullptr),
+        "launching a kernel");
+}
+
+const Driver& DriverRuntime::driver() {
+  std::lock_guard lock(mutex_);
+  if (!driver_) driver_ = open();
+  return *driver_;
+}
+
+/// The device, which is the thread's own from here on.
+const DriverRuntime::Opened& DriverRuntime::enter(uint32_t number) {
+  const auto& api = driver();
+  std::lock_guard lock(mutex_);
+  auto& opened = devices_[number];
+  check(api.device_get(&opened.device, static_cast<int>(number)), "opening the device");
+  enter(opened.device, opened.context);
+  if (!opened.stream) check(api.stream_create(&opened.stream, stream_beside_others), "making a stream");
+  return opened;
+}
+
+}  // namespace ferrite::emitter

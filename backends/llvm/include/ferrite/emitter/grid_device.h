@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Descriptions of devices that run grids: "ARCHITECTURE multiprocessors=132 clock=1980000 bandwidth=4800 l2=52428800".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ferrite::emitter {
+
+struct GridDevice {
+  std::string architecture;
+  int64_t multiprocessors = 0, clock_khz = 0, gigabytes_a_second = 0, l2_bytes = 0;
+};
+
+/// Leaves out numbers that are not positive.
+std::string describe(const GridDevice& device);
+/// What the description leaves out is as in `usual`, but for the architecture, which is an example there. Throws Failure `code` on
+/// unknown keys and where no architecture is named.
+GridDevice parse_grid_device(std::string_view description, const GridDevice& usual, std::string_view code);
+
+}  // namespace ferrite::emitter

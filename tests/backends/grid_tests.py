@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is the same for all plugins of devices that run grids, without a device: what they ask of a driver that records its calls, and what
+they say where it fails.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from program import DEVICE, OK, Settings  # noqa: E402
+
+MODEL = """ferrite graph 0
+graph @g(%x: f32[64,256], %y: f32[64,256]) -> (%r "r", %s "s") {
+  %a = add(%x, %y) from "the_sum"
+  %r = exp(%a) from "the_exp"
+  %s = reduce_sum(%r) {axes = [1]} from "rows"
+}
+"""
+GATHER = """ferrite graph 0
+graph @g(%x: f32[8,4], %i: i64[3]) -> (%r "r") {
+  %r = gather(%x, %i) {axis = 0}
+}
+"""
+# Vectors of which some do not exist, as all their elements lie outside.
+PAD = """ferrite graph 0
+graph @g(%x: f32[8,64]) -> (%r "r") {
+  %v = literal f32[] {2}
+  %r = pad(%x, %v) {low = [1, 0], high = [1, 0], mode = "constant"}
+}
+"""
+# A kernel of each kind: by vectors, by points, by blocks with a reduction of several states, serial, scatters with and without order.
+KINDS = """ferrite graph 0
+graph @g(%x: f32[32,1000], %h: f16[32,1000], %b: bf16[7,33], %i: i64[4,1000], %u: f32[4,1000], %w: bf16[2,33], %j: i64[2,33], %n: i64[5])
+    -> (%soft "soft", %arg "arg", %total "total", %sum "sum", %most "most", %columns "columns", %shifted "shifted", %p "p") {
+  %soft = softmax(%x) {axis = 1}
+  %arg = argmax(%h) {axis = 1, keepdims = false}
+  %total = cumsum(%x) {axis = 0}
+  %sum = scatter_elements(%x, %i, %u) {axis = 0, reduction = "add"}
+  %most = scatter_elements(%b, %j, %w) {axis = 0, reduction = "max"}
+  %columns = reduce_sum(%x) {axes = [0]}
+  %shifted = shift_left(%n, %n)
+  %x2 = transpose(%x) {perm = [1, 0]}
+  %p = matmul(%x, %x2)
+}
+"""
+
+
+def types(numbers):
+    """A graph with arithmetic, casts, reductions, products, gathers and scatters of each of the types, and of bool."""
+    inputs = ["%c: bool[8,300]", "%i: i64[8,300]", "%k: i64[5]"]
+    nodes = {"any": "reduce_any(%c) {axes = [1]}", "xor": "logical_xor(%c, %c)", "taken": "gather(%c, %k) {axis = 0}"}
+    for t in numbers:
+        inputs += [f"%x_{t}: {t}[8,300]", f"%y_{t}: {t}[8,300]", f"%z_{t}: {t}[300,8]"]
+        x, y = f"%x_{t}", f"%y_{t}"
+        nodes |= {f"{op}_{t}": f"{op}({x}, {y})" for op in ("add", "mul", "div", "mod", "pow", "maximum", "eq")}
+        nodes |= {f"to_{to}_{t}": f"cast({x}) {{dtype = {to}}}" for to in (*numbers, "bool", "f16", "bf16") if to != t}
+        nodes |= {f"{op}_{t}": f"{op}({x}) {{{axis}}}" for op, axis in (("reduce_sum", "axes = [1]"), ("reduce_max", "axes = [0]"),
+                                                                        ("argmin", "axis = 1"), ("cumsum", "axis = 1"))}  # fmt: skip
+        nodes |= {f"{how}_{t}": f'scatter_elements({x}, %i, {y}) {{axis = 0, reduction = "{how}"}}' for how in ("add", "min", "mul")}
+        nodes |= {f"where_{t}": f"where(%c, {x}, {y})", f"gather_{t}": f"gather({x}, %k) {{axis = 1}}", f"matmul_{t}": f"matmul({x}, %z_{t})"}
+    lines = "".join(f"  %{name} = {node}\n" for name, node in nodes.items())
+    results = ", ".join(f'%{name} "{name}"' for name in nodes)
+    return f"ferrite graph 0\ngraph @g({', '.join(inputs)}) -> ({results}) {{\n{lines}}}\n"
+
+
+class GridTests:
+    """Tests for a class beside ProgramTest, which says what is the plugin's own."""
+
+    kind = ""  # of the device; the plugin's id is "ferrite." and this
+    functions = {}  # the driver's names of load, unload, alloc, free, to_device, to_host, launch and init
+    errors = {}  # its names of out_of_memory, fault and image
+    library = ""  # the pattern of what is said where there is none
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.folder / "calls"
+        self.manifest(Settings.driver)
+        self.write("g.fe", MODEL)
+
+    def manifest(self, library):
+        self.write("manifest.toml", f"""schema = 0
+enable = ["ferrite.{self.kind}"]
+[pipeline]
+device = "{self.kind}:0"
+[plugin."ferrite.{self.kind}"]
+config = {{ library = "{library}" }}
+""")
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+
+    def run_on(self, model="g.fe", *options, **environment):
+        self.log.unlink(missing_ok=True)
+        return self.call("run", model, "--manifest", "manifest.toml", *options,
+                         environment={"FAKE_DRIVER_LOG": str(self.log)} | environment)  # fmt: skip
+
+    def modules_of(self, name, text, **environment):
+        """Paths of the code of all the graph's kernels, none of which is compiled for another device."""
+        folder = self.folder / f"modules-{name}"
+        folder.mkdir()
+        self.write(f"{name}.fe", text)
+        done = self.run_on(f"{name}.fe", FAKE_DRIVER_MODULES=str(folder), **environment)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        modules = sorted(folder.iterdir())
+        self.assertEqual(len(modules), int(re.search(r"(\d+) kernels", done.stdout).group(1)))
+        return modules
+
+    def calls(self, function):
+        name = self.functions[function]
+        return [line.split()[1:] for line in self.log.read_text().splitlines() if line.split()[0] == name]
+
+    def assertRefusedHere(self, done, name, pattern, status=DEVICE):
+        self.assertRefused(done, f"ferrite.{self.kind}/{name}", pattern, status)
+
+    def test_the_whole_way(self):
+        done = self.run_on()
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertEqual(len(self.calls("load")), len(self.calls("unload")))
+        self.assertEqual(len(self.calls("alloc")), len(self.calls("free")))
+        launches = self.calls("launch")
+        self.assertEqual(len(launches), 1)
+        entry, _, grid, _, block, _, shared = launches[0]
+        self.assertRegex(entry, "^k_[0-9a-f]{32}$")
+        self.assertEqual((int(grid), int(shared)), (64, 0))  # a block a row, whose shared memory is the module's
+        self.assertIn(int(block), (32, 64, 128, 256))
+        # The two inputs, and both results; no index can be wrong.
+        self.assertEqual(sorted(int(c[0]) for c in self.calls("to_device")), [65536, 65536])
+        self.assertEqual(sorted(int(c[0]) for c in self.calls("to_host")), [256, 65536])
+
+    def test_errors_are_read_once_a_run(self):
+        self.write("k.fe", KINDS)
+        self.assertEqual(self.run_on("k.fe").returncode, OK)
+        self.assertGreater(len(self.calls("launch")), 8)
+        outputs = 8
+        self.assertEqual(len(self.calls("to_host")), outputs + 1)
+
+    def test_what_is_needed_no_more_makes_room(self):
+        square, steps = 4 * 256 * 256, 6
+        body = "".join(f"  %m{k + 1} = matmul(%m{k}, %m{k})\n" for k in range(steps))
+        self.write("chain.fe", f"ferrite graph 0\ngraph @g(%m0: f32[256,256]) -> (%m{steps} \"r\") {{\n{body}}}\n")
+        self.assertEqual(self.run_on("chain.fe").returncode, OK)
+        # Two at a time; the rest is words of what indices were wrong.
+        self.assertEqual(max(int(c[0]) for c in self.calls("alloc")), 2 * square)
+
+    def test_no_driver(self):
+        self.manifest("libno-such-driver.so.1")
+        self.assertRefusedHere(self.run_on(), "driver", f"libno-such-driver.so.1.*{self.library}")
+        targets = self.call("targets", "--manifest", "manifest.toml")
+        self.assertEqual(targets.returncode, OK)
+        self.assertIn("libno-such-driver.so.1", targets.stdout)
+
+    def test_a_driver_without_a_function(self):
+        self.manifest("libm.so.6")
+        self.assertRefusedHere(self.run_on(), "driver", f"has no function '{self.functions['init']}'.*{self.library}")
+
+    def test_a_driver_that_does_not_start(self):
+        done = self.run_on(FAKE_DRIVER_FAIL=self.functions["init"] + ":1")
+        self.assertRefusedHere(done, "driver", "does not start")
+
+    def test_no_device(self):
+        self.assertRefused(self.run_on(FAKE_DRIVER_DEVICES="0"), "FE-D01", f"'{self.kind}' has no device here", 2)
+        self.assertRefused(self.run_on("g.fe", "--device", f"{self.kind}:1"), "FE-D01", "one device, number 0", 2)
+
+    def test_out_of_memory(self):
+        done = self.run_on(FAKE_DRIVER_FAIL=self.functions["alloc"] + ":1")
+        self.assertRefused(done, "FE-D03", f"{self.kind}:0: no memory for", DEVICE)
+        self.assertRefused(self.run_on(FAKE_DRIVER_MEMORY="1000"), "FE-D03", f"{self.kind}:0: no memory for", DEVICE)
+
+    def test_faults_name_the_node(self):
+        done = self.run_on(FAKE_DRIVER_FAIL=self.functions["launch"] + ":1")
+        self.assertRefusedHere(done, "device", f"the_sum, the_exp, rows: .*{self.errors['fault']}")
+        done = self.run_on(FAKE_DRIVER_FAIL=self.functions["to_host"] + ":1")
+        self.assertRefusedHere(done, "device", "a copy from the device failed")
+
+    def test_code_that_the_driver_does_not_take(self):
+        done = self.run_on(FAKE_DRIVER_FAIL=self.functions["load"] + ":1")
+        self.assertRefusedHere(done, "link", f"does not take k_[0-9a-f]{{32}}: {self.errors['image']}")
