@@ -95,6 +95,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   target.vector_bytes = 16;
   target.vector_registers = 255;
   target.fused_multiply_add = target.rounding = target.half_conversion = true;
+  target.bf16_conversion = true;
   target.cycles_per_second = static_cast<double>(device.clock_khz) * 1e3;
   target.l2_bytes = device.l2_bytes;
   target.last_level_bytes = device.l2_bytes;

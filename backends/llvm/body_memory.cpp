@@ -55,7 +55,7 @@ llvm::Value* BodyEmitter::widen(llvm::Value* stored, DType dtype) {
 llvm::Value* BodyEmitter::narrow(llvm::Value* value, DType dtype) {
   if (dtype == boolean)
     return builder_.CreateZExt(value, value->getType()->getWithNewType(builder_.getInt8Ty()));
-  if (dtype == bf16) return context_.math.narrow_bf16(value);
+  if (dtype == bf16) return context_.narrow_bf16(value);
   if (dtype == f16) return context_.narrow_half(value);
   return value;
 }

@@ -17,6 +17,7 @@
 #include "grid_contract.h"
 #include "grid_reduce.h"
 #include "grid_rows.h"
+#include "grid_tiles.h"
 #include "reduction_state.h"
 #include "statement_emitter.h"
 #include "statement_plan.h"
@@ -280,7 +281,8 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
       statement.kind = loop::derived_kind(kernel.pool, statement);
     }
   const auto rows = contract ? std::nullopt : plan_grid_rows(target, kernel);
-  const auto layout = contract || rows ? Layout() : layout_of(*target.grid, kernel);
+  const auto tiles = contract || rows ? std::nullopt : plan_grid_tiles(kernel);
+  const auto layout = contract || rows || tiles ? Layout() : layout_of(*target.grid, kernel);
   KernelContext context(*result.module, target, kernel, entry);
   const auto finish = [&](GridBlock& block, int64_t blocks, unsigned threads) {
     context.builder.CreateRetVoid();
@@ -297,6 +299,10 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
     GridBlock block(context);
     emit_grid_rows(context, block, *rows);
     finish(block, rows->points, rows->threads);
+  } else if (tiles) {
+    GridBlock block(context);
+    emit_grid_tiles(context, block, *tiles);
+    finish(block, tiles->blocks, grid_tiles_threads);
   } else {
     GridEmitter emitter(context, layout);
     const int64_t blocks = emitter.emit();

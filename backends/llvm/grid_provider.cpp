@@ -46,6 +46,7 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   numbers.uncoalesced = 16;
   numbers.launch_ns = known.launch_ns;
   numbers.join_ns = 1;
+  numbers.products = FE_PRODUCTS_APART;  // a block makes a tile of one
   numbers.bandwidth = device.gigabytes_a_second * 1'000'000'000 / numbers.workers;
   numbers.operations =
       static_cast<int64_t>(machine.cycles_per_second) * known.operations_a_cycle / blocks_of_multiprocessor;

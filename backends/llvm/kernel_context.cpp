@@ -320,6 +320,14 @@ llvm::Value* KernelContext::narrow_half(llvm::Value* value) {
   return builder.CreateBitCast(narrow, value->getType()->getWithNewType(builder.getHalfTy()));
 }
 
+llvm::Value* KernelContext::narrow_bf16(llvm::Value* value) {
+  if (!target.bf16_conversion || value->getType()->getScalarType()->isDoubleTy())
+    return math.narrow_bf16(value);
+  auto* type = value->getType();
+  return builder.CreateBitCast(builder.CreateFPTrunc(value, type->getWithNewType(builder.getBFloatTy())),
+                               type->getWithNewType(builder.getInt16Ty()));
+}
+
 llvm::Value* KernelContext::splat(llvm::Value* value, unsigned lanes) {
   if (lanes == 1 || value->getType()->isVectorTy()) return value;
   return builder.CreateVectorSplat(lanes, value);

@@ -41,6 +41,9 @@ Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated) {
     result.values.activations = Activations::channels_last;
     result.activations = Source::stated;
   }
+  if (stated.products > FE_PRODUCTS_APART)
+    return error(FE_EINTERNAL, "FE-P69", "products is {}, which says nothing of them", stated.products);
+  if (stated.products == FE_PRODUCTS_APART) result.values.products_apart = true;
   // An access that no inner loop walks moves a line for an element.
   if (stated.line_bytes != 0 && stated.uncoalesced == 0)
     result.values.uncoalesced = std::clamp<int64_t>(stated.line_bytes / 4, 1, 1 << 12);
@@ -77,6 +80,7 @@ fe_target_numbers abi_numbers(const TargetNumbers& numbers) {
   for (const auto& number : number_table) result.*number.stated = numbers.*number.value;
   result.activations =
       numbers.activations == Activations::channels_last ? FE_ACTIVATIONS_CHANNELS_LAST : FE_ACTIVATIONS_ANY;
+  result.products = numbers.products_apart ? FE_PRODUCTS_APART : FE_PRODUCTS_ANY;
   return result;
 }
 

@@ -447,7 +447,9 @@ class Fuser {
 
   /// Whether a kernel of both groups makes and takes rows of products.
   RowProducts::Answer rows_of_products(const Edge& edge, uint32_t a, uint32_t b) const {
-    if (!does(Feature::rows_of_products) || edge.reads || edge.buffer == none) return {};
+    if (!does(Feature::rows_of_products) || limits_.target.products_apart || edge.reads ||
+        edge.buffer == none)
+      return {};
     return row_products_.ask(members(groups_[a], groups_[b]), shared_loops(groups_[a], groups_[b]));
   }
 

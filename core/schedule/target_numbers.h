@@ -25,6 +25,7 @@ struct TargetNumbers {
   int64_t bandwidth = 32'000'000'000;   ///< bytes a second
   int64_t operations = 16'000'000'000;  ///< scalar primitives a second
   Activations activations = Activations::any;
+  bool products_apart = false;  ///< contractions share loops with maps behind them only
 
   /// Points of a loop that reads an f32 at each, that one worker goes through in so long.
   int64_t points_in(int64_t nanoseconds) const {

@@ -14,6 +14,10 @@ extern "C" {
 #define FE_ACTIVATIONS_ANY 0u  // none: each buffer stays as the graph has it
 #define FE_ACTIVATIONS_CHANNELS_LAST 1u
 
+// What contractions of a target may share loops with, beside the maps behind them.
+#define FE_PRODUCTS_ANY 0u    // with others and with reductions, row by row
+#define FE_PRODUCTS_APART 1u  // with nothing: each has a kernel of its own
+
 // Of a provider, 0 is: not stated. What was measured on the device counts for more than what is stated, and what is neither has a
 // default. Rates are those of one worker: what a device has of its own that takes tasks, a core or a multiprocessor.
 typedef struct fe_target_numbers {
@@ -31,7 +35,7 @@ typedef struct fe_target_numbers {
   int64_t bandwidth;     // bytes a second from memory
   int64_t operations;    // scalar primitives a second
   uint32_t activations;  // FE_ACTIVATIONS_*
-  uint32_t reserved;
+  uint32_t products;     // FE_PRODUCTS_*
 } fe_target_numbers;
 
 #ifdef __cplusplus

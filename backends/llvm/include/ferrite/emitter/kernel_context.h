@@ -79,6 +79,8 @@ class KernelContext {
   /// f16 <-> f32 where the machine has no instruction for it, too.
   llvm::Value* widen_half(llvm::Value* half);
   llvm::Value* narrow_half(llvm::Value* value);
+  /// f32 -> the bits of bf16, with the machine's instruction where it has one.
+  llvm::Value* narrow_bf16(llvm::Value* value);
   /// Memory that may be read in place of elements that do not exist: four vectors of zeros, of a grid in global memory.
   llvm::Value* nowhere();
   /// The same for one element of a buffer that has any.

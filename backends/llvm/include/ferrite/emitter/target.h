@@ -75,6 +75,7 @@ struct Target {
   bool fused_multiply_add = false;
   bool rounding = false;         ///< vectors to integers of the same type
   bool half_conversion = false;  ///< f16 <-> f32 in hardware
+  bool bf16_conversion = false;  ///< f32 -> bf16 in hardware
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
   bool matrix_tiles = false;     ///< registers of 16 rows of 64 bytes, and their bf16 products (AMX)
 
