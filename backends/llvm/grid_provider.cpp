@@ -38,6 +38,13 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   for (const auto kind : {FE_STATEMENT_MAP, FE_STATEMENT_REDUCE, FE_STATEMENT_CONTRACT, FE_STATEMENT_SCATTER,
                           FE_STATEMENT_SERIAL})
     target->statement_kinds |= uint64_t{1} << kind;
+  if (!machine.f64) {
+    const uint64_t others = ~(uint64_t{1} << static_cast<unsigned>(f64));
+    for (uint32_t kind = FE_STATEMENT_MAP; kind < FE_STATEMENT_CALL; ++kind)
+      target->capabilities.push_back({kind, 0, others});
+    for (const auto& prim : prim_table)
+      target->capabilities.push_back({0, static_cast<uint32_t>(prim.prim), others});
+  }
   auto& numbers = target->numbers;
   numbers.workers = device.multiprocessors * blocks_of_multiprocessor;
   numbers.line_bytes = device.line_bytes;

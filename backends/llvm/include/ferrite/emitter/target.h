@@ -16,6 +16,7 @@ struct GridMachine {
     std::string name;
     std::vector<uint32_t> operands = {};
     unsigned bits = 0;  ///< of the integer that it gives; 0: it gives none
+    unsigned calling_convention = 0;
   };
   /// How a machine multiplies small matrices: each lane of a warp has some elements of each of them.
   struct Matrix {
@@ -62,6 +63,8 @@ struct Target {
   bool fused_multiply_add = false;
   bool rounding = false;         ///< vectors to integers of the same type
   bool half_conversion = false;  ///< f16 <-> f32 in hardware
+  bool f64 = true;               ///< there is double precision
+  bool uneven_vectors = true;    ///< of any number of lanes; else of a power of two
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
   bool matrix_tiles = false;     ///< registers of 16 rows of 64 bytes, and their bf16 products (AMX)
 
