@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler.h"
 
+#include <llvm/CodeGen/MachineFunction.h>
+#include <llvm/CodeGen/MachineFunctionPass.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Metadata.h>
+
+#include <mutex>
 
 #include "ferrite/emitter/grid_provider.h"
 #include "ferrite/emitter/provide.h"
@@ -12,6 +16,23 @@
 namespace ferrite::level_zero {
 
 namespace {
+
+/// LLVM's code generator for SPIR-V remembers what it numbered, in static variables, by the address of a function and the number of a
+/// block, and forgets nothing: another function may come to lie where one was. So no number is used again.
+class NewBlockNumbers final : public llvm::MachineFunctionPass {
+ public:
+  explicit NewBlockNumbers(unsigned& next) : MachineFunctionPass(id), next_(next) {}
+  bool runOnMachineFunction(llvm::MachineFunction& function) override {
+    while (function.getNumBlockIDs() < next_) function.addToMBBNumbering(nullptr);
+    for (auto& block : function) block.setNumber(static_cast<int>(function.addToMBBNumbering(&block)));
+    next_ = function.getNumBlockIDs();
+    return true;
+  }
+
+ private:
+  static inline char id = 0;  // its address counts
+  unsigned& next_;
+};
 
 class Compiler final : public emitter::GridProvider {
  public:
@@ -44,7 +65,10 @@ class Compiler final : public emitter::GridProvider {
     emitter::GridCode code;
     // The words are no text: what they are made of stands for them.
     code.listing = "; as the code generator takes it\n" + emitter::listing_of(module);
-    code.code = machine.object(module);
+    static std::mutex one_at_a_time;
+    static unsigned next_block = 0;
+    const std::lock_guard lock(one_at_a_time);
+    code.code = machine.object(module, std::make_unique<NewBlockNumbers>(next_block));
     return code;
   }
   std::string_view comment_mark() const override { return ";"; }

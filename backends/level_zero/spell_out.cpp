@@ -55,8 +55,19 @@ class Speller {
       case llvm::Intrinsic::masked_scatter:
         store(call.getArgOperand(0), call.getArgOperand(1), call.getArgOperand(2), call.getParamAlign(1));
         return &call;
-      default: return nullptr;
+      default: return math(call);
     }
+  }
+
+  /// Functions of halves are not found everywhere; in f32 they are as good.
+  Value* math(llvm::IntrinsicInst& call) {
+    const auto is_half = [](const Value* value) { return value->getType()->getScalarType()->isHalfTy(); };
+    if (!is_half(&call) || !llvm::all_of(call.args(), is_half)) return nullptr;
+    auto* type = call.getType()->getWithNewType(builder_.getFloatTy());
+    std::vector<Value*> operands;
+    for (auto& operand : call.args()) operands.push_back(convert(llvm::Instruction::FPExt, operand, type));
+    auto* result = builder_.CreateIntrinsic(call.getIntrinsicID(), {type}, operands);
+    return convert(llvm::Instruction::FPTrunc, result, call.getType());
   }
 
   /// The functions that these would become forget a NaN.
@@ -83,17 +94,18 @@ class Speller {
   Value* conversion(llvm::CastInst& cast) {
     auto *from = cast.getSrcTy(), *to = cast.getDestTy();
     const bool halves = from->getScalarType()->isHalfTy() || to->getScalarType()->isHalfTy();
-    if (halves && to->isVectorTy() && !llvm::isa<llvm::BitCastInst>(cast)) {
-      Value* result = llvm::PoisonValue::get(to);
-      for (unsigned k = 0; k < lanes_of(&cast); ++k)
-        result = builder_.CreateInsertElement(
-            result, builder_.CreateCast(cast.getOpcode(), lane(cast.getOperand(0), k), to->getScalarType()),
-            uint64_t{k});
-      return result;
-    }
-    if (!llvm::isa<llvm::BitCastInst>(cast)) return nullptr;
+    if (!llvm::isa<llvm::BitCastInst>(cast))
+      return halves && to->isVectorTy() ? convert(cast.getOpcode(), cast.getOperand(0), to) : nullptr;
     if (from->isVectorTy() && from->getScalarType()->isIntegerTy(1)) return number_of_mask(cast.getOperand(0), to);
     return nullptr;
+  }
+  Value* convert(llvm::Instruction::CastOps operation, Value* value, llvm::Type* type) {
+    if (!type->isVectorTy()) return builder_.CreateCast(operation, value, type);
+    Value* result = llvm::PoisonValue::get(type);
+    for (unsigned k = 0; k < lanes_of(value); ++k)
+      result = builder_.CreateInsertElement(
+          result, builder_.CreateCast(operation, lane(value, k), type->getScalarType()), uint64_t{k});
+    return result;
   }
   Value* number_of_mask(Value* mask, llvm::Type* type) {
     Value* result = llvm::Constant::getNullValue(type);
@@ -211,9 +223,10 @@ void spell_out(llvm::Module& module) {
         instruction->replaceAllUsesWith(other);
       replaced.emplace_back(instruction);
     }
-    // With what only these used: vectors of pointers.
-    for (auto& instruction : replaced) {
-      auto* old = llvm::cast<llvm::Instruction>(instruction);
+    // With what only these used, which may be others of them: vectors of pointers.
+    for (const auto& handle : replaced) {
+      auto* old = llvm::cast_or_null<llvm::Instruction>(handle);
+      if (!old) continue;
       const std::vector<llvm::WeakTrackingVH> operands(old->op_begin(), old->op_end());
       old->eraseFromParent();
       for (const auto& operand : operands)

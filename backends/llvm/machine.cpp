@@ -158,7 +158,8 @@ void Machine::optimise(llvm::Module& module) {
   }
 }
 
-std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) {
+std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type,
+                              std::unique_ptr<llvm::Pass> last) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   constexpr unsigned long_code = 300;  // instructions
@@ -182,6 +183,7 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) 
   if (!declined) {
     config->addMachinePasses();
     config->setInitialized();
+    if (last) passes.add(last.release());
     declined = machine_->addAsmPrinter(passes, stream, nullptr, type, information->getMMI().getContext());
   }
   if (declined) fail("FE-K41", "the code generator cannot write this kind of file");
@@ -196,11 +198,11 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) 
   return {bytes.begin(), bytes.end()};
 }
 
-std::string Machine::object(llvm::Module& module) {
-  return generate(module, llvm::CodeGenFileType::ObjectFile);
+std::string Machine::object(llvm::Module& module, std::unique_ptr<llvm::Pass> last) {
+  return generate(module, llvm::CodeGenFileType::ObjectFile, std::move(last));
 }
 std::string Machine::assembly(llvm::Module& module) {
-  return generate(module, llvm::CodeGenFileType::AssemblyFile);
+  return generate(module, llvm::CodeGenFileType::AssemblyFile, nullptr);
 }
 
 std::string listing_of(const llvm::Module& module) {

@@ -9,6 +9,8 @@
 //   POCL_DRIVER_DEVICES=0|1      the number of devices
 //   POCL_DRIVER_MEMORY=BYTES     the device's memory; allocations beyond it fail
 //   POCL_DRIVER_LATE=1           immediate lists work only when the host waits: whoever forgets to wait sees it
+//   POCL_DRIVER_MODULES=FOLDER   gets each module that is created, as NUMBER.spv
+//   POCL_DRIVER_FLAGS=NUMBER     what modules may have, ze_device_module_flags_t, instead of all
 //   POCL_DRIVER_TRANSLATOR=PATH  instead of llvm-spirv-15
 //
 // Needs libze-dev and ocl-icd-opencl-dev; at run time libze1, pocl-opencl-icd and llvm-spirv-15.
@@ -482,6 +484,14 @@ std::string to_bitcode(const Words& words, std::string& log) {
   return bitcode;
 }
 
+void keep(const Words& words) {
+  const char* folder = std::getenv("POCL_DRIVER_MODULES");
+  if (!folder) return;
+  const auto name = std::to_string(state().calls["zeModuleCreate"]) + ".spv";
+  std::ofstream(fs::path(folder) / name, std::ios::binary)
+      .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+}
+
 /// Errors: ZE_RESULT_ERROR_MODULE_BUILD_FAILURE, with the reason in the log.
 void build(Module& module, std::span<const uint32_t> words, std::string& log) {
   log = "the words are not those of a SPIR-V module";
@@ -665,8 +675,9 @@ FE_TABLE(zeGetDeviceProcAddrTable, ze_device_dditable_t) {
         check_device(device);
         clear(properties);
         properties->spirvVersionSupported = ZE_MAKE_VERSION(1, 2);
-        properties->flags =
-            ZE_DEVICE_MODULE_FLAG_FP16 | ZE_DEVICE_MODULE_FLAG_FP64 | ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS;
+        properties->flags = static_cast<ze_device_module_flags_t>(
+            setting("POCL_DRIVER_FLAGS", ZE_DEVICE_MODULE_FLAG_FP16 | ZE_DEVICE_MODULE_FLAG_FP64 |
+                                             ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS));
         properties->fp16flags = properties->fp32flags = properties->fp64flags =
             ZE_DEVICE_FP_FLAG_DENORM | ZE_DEVICE_FP_FLAG_INF_NAN | ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST |
             ZE_DEVICE_FP_FLAG_FMA;
@@ -754,6 +765,7 @@ FE_TABLE(zeGetModuleProcAddrTable, ze_module_dditable_t) {
         Words words(description->inputSize / 4);
         std::memcpy(words.data(), description->pInputModule, words.size() * 4);
         if (description->inputSize % 4 != 0) words.clear();
+        keep(words);
         build(*made, words, text->text);
         for (const auto& [name, entry] : made->spirv.entries) add(line, "%s", name.c_str());
         hand_out(module, std::move(made));
