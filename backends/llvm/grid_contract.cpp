@@ -660,7 +660,8 @@ class GridContract {
 
 std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel) {
   constexpr int64_t least = 8;  // rows, columns and depth; fewer are done as sums of their own
-  auto contract = plan_contract_of_grid(target, kernel);
+  auto flat = kernel;  // where it is planned
+  auto contract = plan_contract_of_grid(target, flat);
   if (!contract || contract->rows.extent < least || contract->columns.extent < least ||
       contract->depth.extent < least || contract->batch.extent == 0)
     return std::nullopt;
@@ -668,8 +669,8 @@ std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::K
   plan.contract = std::move(*contract);
   auto& made = plan.contract;
   if (made.columns.extent % made.lanes != 0) made.lanes = 1;
-  plan.row = side_of(kernel, made, made.row, made.rows);
-  plan.column = side_of(kernel, made, made.column, made.columns);
+  plan.row = side_of(flat, made, made.row, made.rows);
+  plan.column = side_of(flat, made, made.column, made.columns);
   plan.matrix = target.grid->matrix && made.accumulator == f32 && plan.row.dtype == plan.column.dtype &&
                 (plan.row.dtype == f16 || plan.row.dtype == bf16);
   choose_tile(*target.grid, plan);
@@ -679,6 +680,7 @@ std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::K
   };
   narrow(plan.row, plan.tile_rows);
   narrow(plan.column, plan.tile_columns);
+  kernel = std::move(flat);
   return plan;
 }
 
