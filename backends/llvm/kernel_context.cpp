@@ -3,6 +3,7 @@
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/GlobalVariable.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
@@ -240,16 +241,23 @@ llvm::Constant* KernelContext::iota(llvm::Type* integer, unsigned lanes, int64_t
 }
 
 llvm::Value* KernelContext::nowhere() {
-  if (!nowhere_) {
-    constexpr unsigned vectors = 4;
-    auto* vector = llvm::FixedVectorType::get(builder.getInt8Ty(), std::max(16u, target.vector_bytes));
-    nowhere_ = slot(llvm::ArrayType::get(vector, vectors), "nowhere");
-    llvm::IRBuilder<> after(nowhere_->getNextNode());
-    for (unsigned k = 0; k < vectors; ++k)
-      after.CreateStore(llvm::Constant::getNullValue(vector),
-                        after.CreateConstInBoundsGEP1_64(vector, nowhere_, k));
+  if (nowhere_) return nowhere_;
+  constexpr unsigned vectors = 4;
+  auto* vector = llvm::FixedVectorType::get(builder.getInt8Ty(), std::max(16u, target.vector_bytes));
+  auto* type = llvm::ArrayType::get(vector, vectors);
+  if (target.grid) {
+    auto* variable = new llvm::GlobalVariable(module, type, true, llvm::GlobalValue::InternalLinkage,
+                                              llvm::Constant::getNullValue(type), "nowhere", nullptr,
+                                              llvm::GlobalValue::NotThreadLocal, target.grid->global_space);
+    variable->setAlignment(llvm::Align(std::max(16u, target.vector_bytes)));
+    return nowhere_ = variable;
   }
-  return nowhere_;
+  auto* memory = slot(type, "nowhere");
+  llvm::IRBuilder<> after(memory->getNextNode());
+  for (unsigned k = 0; k < vectors; ++k)
+    after.CreateStore(llvm::Constant::getNullValue(vector),
+                      after.CreateConstInBoundsGEP1_64(vector, memory, k));
+  return nowhere_ = memory;
 }
 
 llvm::Value* KernelContext::nowhere(loop::BufferId buffer) { return target.grid ? base(buffer) : nowhere(); }

@@ -79,7 +79,7 @@ class KernelContext {
   /// f16 <-> f32 where the machine has no instruction for it, too.
   llvm::Value* widen_half(llvm::Value* half);
   llvm::Value* narrow_half(llvm::Value* value);
-  /// Memory that may be read in place of elements that do not exist: four vectors of zeros.
+  /// Memory that may be read in place of elements that do not exist: four vectors of zeros, of a grid in global memory.
   llvm::Value* nowhere();
   /// The same for one element of a buffer that has any.
   llvm::Value* nowhere(loop::BufferId buffer);
@@ -93,7 +93,7 @@ class KernelContext {
   void begin_range(std::string_view entry);
   void begin_grid(std::string_view entry);
 
-  llvm::AllocaInst* nowhere_ = nullptr;
+  llvm::Value* nowhere_ = nullptr;
   std::vector<llvm::Value*> bases_;
   std::vector<llvm::MDNode*> scope_, others_;  // alias scopes by buffer
 };
