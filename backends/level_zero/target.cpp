@@ -88,6 +88,7 @@ emitter::Target target_of(const Device& device) {
   target.fused_multiply_add = target.rounding = target.half_conversion = true;
   target.f64 = device.f64;
   target.uneven_vectors = false;
+  target.optimised_later = true;
   target.cycles_per_second = static_cast<double>(device.clock_khz) * 1e3;
   target.l2_bytes = target.last_level_bytes = device.l2_bytes;
   emitter::GridMachine grid;

@@ -121,7 +121,8 @@ class SpillCounter final : public llvm::DiagnosticHandler {
 
 }  // namespace
 
-Machine::Machine(const Target& target) : fused_multiply_add_(target.fused_multiply_add) {
+Machine::Machine(const Target& target)
+    : fused_multiply_add_(target.fused_multiply_add), optimised_later_(target.optimised_later) {
   std::string error;
   llvm::Triple triple(target.triple);
   const auto* found = llvm::TargetRegistry::lookupTarget(triple, error);
@@ -169,7 +170,9 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type,
   WithoutStrengthReduction without;
   auto& usual = module.getContext().getOptPassGate();
   if (fast) module.getContext().setOptPassGate(without);
-  machine_->setOptLevel(fast ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Default);
+  machine_->setOptLevel(optimised_later_ ? llvm::CodeGenOptLevel::None
+                        : fast           ? llvm::CodeGenOptLevel::Less
+                                         : llvm::CodeGenOptLevel::Default);
   llvm::legacy::PassManager passes;
   // As addPassesToEmitFile does, but for the scheduler: it takes what stands side by side apart again in favour of few registers.
   // Without a multiply-add of three operands those are what is scarce.

@@ -38,7 +38,7 @@ class Machine {
   std::string generate(llvm::Module& module, llvm::CodeGenFileType type, std::unique_ptr<llvm::Pass> last);
   std::unique_ptr<llvm::TargetMachine> machine_;
   bool fast_ = false;
-  bool fused_multiply_add_;
+  bool fused_multiply_add_, optimised_later_;
   int64_t spills_ = 0;
 };
 

@@ -65,6 +65,7 @@ struct Target {
   bool half_conversion = false;  ///< f16 <-> f32 in hardware
   bool f64 = true;               ///< there is double precision
   bool uneven_vectors = true;    ///< of any number of lanes; else of a power of two
+  bool optimised_later = false;  ///< who takes the code does it, and wants it as it is
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
   bool matrix_tiles = false;     ///< registers of 16 rows of 64 bytes, and their bf16 products (AMX)
 
