@@ -192,7 +192,9 @@ class Builder::Steps {
       for (BufferId b : groups_[g].arguments) memories[b].insert(reaches_home(g) ? home() : device_of(g));
     std::set<BufferId> leaving = brought_home();
     const auto lives_here = [&](BufferId b) {
-      if (d != home()) return !constants_.count(b) && program_.buffers[b].role != loop::Role::constant;
+      // Alone, a device of other memory is the last one, too.
+      if (d != home() || !devices_[d]->host_memory)
+        return !constants_.count(b) && program_.buffers[b].role != loop::Role::constant;
       return lives_in_arena(b) && (memories[b].count(d) || memories[b].size() > 1 || leaving.count(b));
     };
     std::set<BufferId> here;
