@@ -52,8 +52,7 @@ class Compiler final : public emitter::GridProvider {
   void mark_entry(llvm::Function& entry, unsigned threads) const override {
     auto& context = entry.getContext();
     const auto number = [&](unsigned value) -> llvm::Metadata* {
-      return llvm::ConstantAsMetadata::get(
-          llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value));
+      return llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value));
     };
     entry.setMetadata("reqd_work_group_size",
                       llvm::MDNode::get(context, {number(threads), number(1), number(1)}));

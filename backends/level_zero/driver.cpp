@@ -24,7 +24,8 @@ constexpr std::array errors = {
     Error{error_out_of_device_memory, "the device has too little memory"},
     Error{0x70000004, "the code is not taken"},
     Error{0x70000006, "the device is to be reset"},
-    Error{0x70010000, "the user may not use the device: add it to the group of /dev/dri/renderD*, 'render' mostly"},
+    Error{0x70010000,
+          "the user may not use the device: add it to the group of /dev/dri/renderD*, 'render' mostly"},
     Error{0x70010001, "the device is in use"},
     Error{0x70020000, "a library that the driver needs is missing: install the driver's compiler, too"},
     Error{error_uninitialised, "there is no driver, or it does not start"},
@@ -67,8 +68,9 @@ Driver open_driver(const std::string& library) {
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* reason = dlerror();
-    unavailable(std::string(reason ? reason : library + " cannot be opened") +
-                "; there is no Level Zero here: install its loader and Intel's driver, or name another device");
+    unavailable(
+        std::string(reason ? reason : library + " cannot be opened") +
+        "; there is no Level Zero here: install its loader and Intel's driver, or name another device");
   }
   Driver driver;
   find(handle, "zeInit", driver.init);
@@ -100,8 +102,9 @@ Driver open_driver(const std::string& library) {
   find(handle, "zeKernelSetGroupSize", driver.kernel_group_size);
   find(handle, "zeKernelSetArgumentValue", driver.kernel_argument);
   if (const auto result = driver.init(0); result == error_uninitialised)
-    unavailable("Level Zero's loader finds no driver that starts (0x78000001); install Intel's driver for compute, "
-                "or name another device");
+    unavailable(
+        "Level Zero's loader finds no driver that starts (0x78000001); install Intel's driver for compute, "
+        "or name another device");
   else if (result != success)
     unavailable("Level Zero does not start: " + text_of(result));
   return driver;

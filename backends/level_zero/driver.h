@@ -27,14 +27,11 @@ inline constexpr Result success = 0, error_device_lost = 0x70000001, error_out_o
                         error_out_of_device_memory = 0x70000003, error_uninitialised = 0x78000001,
                         error_unsupported_feature = 0x78000003, error_unsupported_size = 0x78000009;
 
-/// How every structure begins: its number, and another one that extends it.
-template <uint32_t number>
-struct Structure {
-  uint32_t type = number;
-  const void* next = nullptr;
-};
+// Every structure begins with its number, and another one that extends it.
 
-struct DeviceProperties : Structure<0x3> {
+struct DeviceProperties {
+  uint32_t type = 0x3;
+  const void* next = nullptr;
   uint32_t kind;  // device_kind_gpu
   uint32_t vendor, device, flags, subdevice;
   uint32_t core_clock_mhz;
@@ -48,7 +45,9 @@ struct DeviceProperties : Structure<0x3> {
 };
 inline constexpr uint32_t device_kind_gpu = 1;
 
-struct ComputeProperties : Structure<0x4> {
+struct ComputeProperties {
+  uint32_t type = 0x4;
+  const void* next = nullptr;
   uint32_t group_size, group_size_x, group_size_y, group_size_z;
   uint32_t groups_x, groups_y, groups_z;
   uint32_t local_bytes;
@@ -56,7 +55,9 @@ struct ComputeProperties : Structure<0x4> {
   std::array<uint32_t, 8> subgroup_size;
 };
 
-struct ModuleProperties : Structure<0x5> {
+struct ModuleProperties {
+  uint32_t type = 0x5;
+  const void* next = nullptr;
   uint32_t spirv_version;  // major * 65536 + minor
   uint32_t flags;
   uint32_t f16_flags, f32_flags, f64_flags;
@@ -65,52 +66,70 @@ struct ModuleProperties : Structure<0x5> {
 };
 inline constexpr uint32_t module_has_f16 = 1, module_has_f64 = 2, module_has_atomics_64 = 4;
 
-struct QueueGroupProperties : Structure<0x6> {
+struct QueueGroupProperties {
+  uint32_t type = 0x6;
+  const void* next = nullptr;
   uint32_t flags;
   size_t fill_pattern_bytes;
   uint32_t queues;
 };
 inline constexpr uint32_t queue_group_computes = 1;
 
-struct MemoryProperties : Structure<0x7> {
+struct MemoryProperties {
+  uint32_t type = 0x7;
+  const void* next = nullptr;
   uint32_t flags;
   uint32_t clock_mhz, bus_bits;
   uint64_t bytes;
   std::array<char, 256> name;
 };
 
-struct CacheProperties : Structure<0x9> {
+struct CacheProperties {
+  uint32_t type = 0x9;
+  const void* next = nullptr;
   uint32_t flags;
   size_t bytes;
 };
 
-struct ContextDescription : Structure<0xd> {
+struct ContextDescription {
+  uint32_t type = 0xd;
+  const void* next = nullptr;
   uint32_t flags = 0;
 };
 
-struct QueueDescription : Structure<0xe> {
+struct QueueDescription {
+  uint32_t type = 0xe;
+  const void* next = nullptr;
   uint32_t ordinal = 0, index = 0, flags = 0;
   uint32_t mode = 0;
   uint32_t priority = 0;
 };
 inline constexpr uint32_t queue_is_asynchronous = 2;
 
-struct EventPoolDescription : Structure<0x10> {
+struct EventPoolDescription {
+  uint32_t type = 0x10;
+  const void* next = nullptr;
   uint32_t flags = 0, count = 1;
 };
 inline constexpr uint32_t events_are_seen_by_host = 1;
 
-struct EventDescription : Structure<0x11> {
+struct EventDescription {
+  uint32_t type = 0x11;
+  const void* next = nullptr;
   uint32_t index = 0;
   uint32_t signal_scope = 0, wait_scope = 0;
 };
 inline constexpr uint32_t scope_of_host = 4;
 
-struct AllocationDescription : Structure<0x15> {
+struct AllocationDescription {
+  uint32_t type = 0x15;
+  const void* next = nullptr;
   uint32_t flags = 0, ordinal = 0;
 };
 
-struct ModuleDescription : Structure<0x1b> {
+struct ModuleDescription {
+  uint32_t type = 0x1b;
+  const void* next = nullptr;
   uint32_t format = 0;  // SPIR-V
   size_t bytes = 0;
   const void* code = nullptr;
@@ -118,7 +137,9 @@ struct ModuleDescription : Structure<0x1b> {
   const void* constants = nullptr;
 };
 
-struct KernelDescription : Structure<0x1d> {
+struct KernelDescription {
+  uint32_t type = 0x1d;
+  const void* next = nullptr;
   uint32_t flags = 0;
   const char* name = nullptr;
 };
@@ -143,11 +164,13 @@ struct Driver {
   Result (*append_barrier)(List, Event signal, uint32_t waits, Event*);
   Result (*append_copy)(List, void* to, const void* from, size_t bytes, Event signal, uint32_t waits, Event*);
   Result (*append_launch)(List, Kernel, const GroupCount*, Event signal, uint32_t waits, Event*);
-  Result (*event_pool_create)(Context, const EventPoolDescription*, uint32_t devices, DeviceHandle*, EventPool*);
+  Result (*event_pool_create)(Context, const EventPoolDescription*, uint32_t devices, DeviceHandle*,
+                              EventPool*);
   Result (*event_create)(EventPool, const EventDescription*, Event*);
   Result (*event_wait)(Event, uint64_t nanoseconds);
   Result (*event_reset)(Event);
-  Result (*alloc)(Context, const AllocationDescription*, size_t bytes, size_t alignment, DeviceHandle, void**);
+  Result (*alloc)(Context, const AllocationDescription*, size_t bytes, size_t alignment, DeviceHandle,
+                  void**);
   Result (*free)(Context, void*);
   Result (*module_create)(Context, DeviceHandle, const ModuleDescription*, ModuleHandle*, BuildLog*);
   Result (*module_destroy)(ModuleHandle);

@@ -55,11 +55,13 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     ModuleProperties module{};
     check(api_.module_properties(handle, &module), "asking what code the device takes");
     constexpr auto needed = module_has_f16 | module_has_atomics_64;
-    if (module.spirv_version < least_spirv || (module.flags & needed) != needed || compute.group_size < least_group)
-      throw Failure(FE_EDEVICE, "ferrite.level_zero/device",
-                    "'" + name +
-                        "' does not do: needed are SPIR-V 1.2, half precision, atomic operations of 64 bits and groups "
-                        "of 256 threads; install a newer driver, or name another device");
+    if (module.spirv_version < least_spirv || (module.flags & needed) != needed ||
+        compute.group_size < least_group)
+      throw Failure(
+          FE_EDEVICE, "ferrite.level_zero/device",
+          "'" + name +
+              "' does not do: needed are SPIR-V 1.2, half precision, atomic operations of 64 bits and groups "
+              "of 256 threads; install a newer driver, or name another device");
     Device device;
     const auto set = [](int64_t& place, uint64_t value) {
       if (value > 0) place = static_cast<int64_t>(value);
@@ -68,7 +70,8 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     set(device.lanes, uint64_t{properties.eus_per_subslice} * properties.eu_lanes);
     set(device.clock_khz, uint64_t{properties.core_clock_mhz} * 1000);
     set(device.local_bytes, compute.local_bytes);
-    const auto memories = listed<MemoryProperties>(api_.memory_properties, handle, "asking for the device's memory");
+    const auto memories =
+        listed<MemoryProperties>(api_.memory_properties, handle, "asking for the device's memory");
     uint64_t bytes = 0;
     for (const auto& memory : memories) {
       bytes += memory.bytes;
@@ -76,7 +79,8 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
       set(device.gigabytes_a_second, uint64_t{memory.clock_mhz} * memory.bus_bits / 4000);
     }
     uint64_t cache = 0;
-    for (const auto& level : listed<CacheProperties>(api_.cache_properties, handle, "asking for the device's caches"))
+    for (const auto& level :
+         listed<CacheProperties>(api_.cache_properties, handle, "asking for the device's caches"))
       cache = std::max<uint64_t>(cache, level.bytes);
     set(device.l2_bytes, cache);
     device.f64 = (module.flags & module_has_f64) != 0;
@@ -95,8 +99,8 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     const auto here = parse_device(describe(number).description);
     if (made.f64 && !here.f64) return "it is code for a device with f64, this one has none";
     if (made.local_bytes > here.local_bytes)
-      return "it is code for groups of " + std::to_string(made.local_bytes) + " bytes of local memory, the device has " +
-             std::to_string(here.local_bytes);
+      return "it is code for groups of " + std::to_string(made.local_bytes) +
+             " bytes of local memory, the device has " + std::to_string(here.local_bytes);
     return "";
   }
 
@@ -104,7 +108,8 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     const auto [device, lock] = enter(number);
     void* data = nullptr;
     const AllocationDescription description;
-    check(api_.alloc(device.context, &description, bytes, allocation_alignment, device.device, &data), "taking memory");
+    check(api_.alloc(device.context, &description, bytes, allocation_alignment, device.device, &data),
+          "taking memory");
     return data;
   }
   void free(uint32_t number, void* data) override {
@@ -120,9 +125,8 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
                        : args.kind == FE_COPY_TO_HOST ? "a copy from the device"
                                                       : "a copy on the device";
     check(api_.append_copy(device.list, args.to, args.from, args.bytes, nullptr, 0, nullptr), what);
-    order(device);
     // Memory of the host is the caller's again when this returns.
-    if (args.kind != FE_COPY_ON_DEVICE) wait(device);
+    args.kind == FE_COPY_ON_DEVICE ? order(device) : wait(device);
   }
 
  protected:
@@ -211,19 +215,22 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     std::unique_lock lock(device.mutex);
     if (!device.context) {
       const ContextDescription description;
-      check(api_.context_create(device.driver, &description, &device.context), "opening the device's context");
+      check(api_.context_create(device.driver, &description, &device.context),
+            "opening the device's context");
     }
     if (!device.list) {
       QueueDescription description;
       description.ordinal = computing_queues(device.device);
       description.mode = queue_is_asynchronous;
-      check(api_.list_create(device.context, device.device, &description, &device.list), "making a list of commands");
+      check(api_.list_create(device.context, device.device, &description, &device.list),
+            "making a list of commands");
     }
     if (!device.done) {
       EventPoolDescription pool_description;
       pool_description.flags = events_are_seen_by_host;
       EventPool pool = nullptr;
-      check(api_.event_pool_create(device.context, &pool_description, 1, &device.device, &pool), "making events");
+      check(api_.event_pool_create(device.context, &pool_description, 1, &device.device, &pool),
+            "making events");
       EventDescription description;
       description.signal_scope = description.wait_scope = scope_of_host;
       check(api_.event_create(pool, &description, &device.done), "making an event");
@@ -232,7 +239,8 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
   }
 
   uint32_t computing_queues(DeviceHandle device) {
-    const auto groups = listed<QueueGroupProperties>(api_.queue_group_properties, device, "asking for the device's queues");
+    const auto groups =
+        listed<QueueGroupProperties>(api_.queue_group_properties, device, "asking for the device's queues");
     for (uint32_t k = 0; k < groups.size(); ++k)
       if ((groups[k].flags & queue_group_computes) != 0) return k;
     throw Failure(FE_EDEVICE, "ferrite.level_zero/device",
@@ -247,16 +255,18 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
 
   /// Waits until all work is done.
   Result append_wait(const Opened& device) {
-    if (const auto result = api_.append_barrier(device.list, device.done, 0, nullptr); result != success) return result;
-    if (const auto result = api_.event_wait(device.done, std::numeric_limits<uint64_t>::max()); result != success)
+    if (const auto result = api_.append_barrier(device.list, device.done, 0, nullptr); result != success)
+      return result;
+    if (const auto result = api_.event_wait(device.done, std::numeric_limits<uint64_t>::max());
+        result != success)
       return result;
     return api_.event_reset(device.done);
   }
   void wait(const Opened& device) { check(append_wait(device), "work on the device"); }
 
   template <class Properties>
-  std::vector<Properties> listed(Result (*function)(DeviceHandle, uint32_t*, Properties*), DeviceHandle device,
-                                 const char* what) {
+  std::vector<Properties> listed(Result (*function)(DeviceHandle, uint32_t*, Properties*),
+                                 DeviceHandle device, const char* what) {
     uint32_t count = 0;
     const auto result = function(device, &count, nullptr);
     if (result == error_unsupported_feature) return {};  // not all drivers tell

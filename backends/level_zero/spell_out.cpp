@@ -50,7 +50,8 @@ class Speller {
       }
       case llvm::Intrinsic::masked_load:
       case llvm::Intrinsic::masked_gather:
-        return load(call.getArgOperand(0), call.getArgOperand(1), call.getArgOperand(2), call.getParamAlign(0));
+        return load(call.getArgOperand(0), call.getArgOperand(1), call.getArgOperand(2),
+                    call.getParamAlign(0));
       case llvm::Intrinsic::masked_store:
       case llvm::Intrinsic::masked_scatter:
         store(call.getArgOperand(0), call.getArgOperand(1), call.getArgOperand(2), call.getParamAlign(1));
@@ -96,7 +97,8 @@ class Speller {
     const bool halves = from->getScalarType()->isHalfTy() || to->getScalarType()->isHalfTy();
     if (!llvm::isa<llvm::BitCastInst>(cast))
       return halves && to->isVectorTy() ? convert(cast.getOpcode(), cast.getOperand(0), to) : nullptr;
-    if (from->isVectorTy() && from->getScalarType()->isIntegerTy(1)) return number_of_mask(cast.getOperand(0), to);
+    if (from->isVectorTy() && from->getScalarType()->isIntegerTy(1))
+      return number_of_mask(cast.getOperand(0), to);
     return nullptr;
   }
   Value* convert(llvm::Instruction::CastOps operation, Value* value, llvm::Type* type) {
@@ -114,7 +116,9 @@ class Speller {
     return result;
   }
 
-  Value* lane(Value* vector, unsigned number) { return builder_.CreateExtractElement(vector, uint64_t{number}); }
+  Value* lane(Value* vector, unsigned number) {
+    return builder_.CreateExtractElement(vector, uint64_t{number});
+  }
 
   /// The pointer of a lane: of a vector of pointers, which only exist as addresses of one object, or to neighbours.
   Value* pointer(Value* pointers, llvm::Type* element, unsigned number) {
@@ -180,14 +184,15 @@ class Speller {
 
 /// Of additions of floats there is no atomic operation: what was there is exchanged until nobody came between.
 void exchange_floats(llvm::AtomicRMWInst& operation) {
-  const auto compare_and_exchange = [](llvm::IRBuilderBase& builder, Value* address, Value* expected, Value* wanted,
-                                       llvm::Align align, llvm::AtomicOrdering ordering, llvm::SyncScope::ID scope,
-                                       Value*& done, Value*& loaded, llvm::Instruction*) {
+  const auto compare_and_exchange = [](llvm::IRBuilderBase& builder, Value* address, Value* expected,
+                                       Value* wanted, llvm::Align align, llvm::AtomicOrdering ordering,
+                                       llvm::SyncScope::ID scope, Value*& done, Value*& loaded,
+                                       llvm::Instruction*) {
     auto* type = expected->getType();
     auto* bits = builder.getIntNTy(type->getScalarSizeInBits());
-    auto* pair = builder.CreateAtomicCmpXchg(address, builder.CreateBitCast(expected, bits),
-                                             builder.CreateBitCast(wanted, bits), align, ordering,
-                                             llvm::AtomicCmpXchgInst::getStrongestFailureOrdering(ordering), scope);
+    auto* pair = builder.CreateAtomicCmpXchg(
+        address, builder.CreateBitCast(expected, bits), builder.CreateBitCast(wanted, bits), align, ordering,
+        llvm::AtomicCmpXchgInst::getStrongestFailureOrdering(ordering), scope);
     done = builder.CreateExtractValue(pair, 1);
     loaded = builder.CreateBitCast(builder.CreateExtractValue(pair, 0), type);
   };
@@ -219,8 +224,7 @@ void spell_out(llvm::Module& module) {
       }
       auto* other = Speller(*instruction).other_terms();
       if (!other) continue;
-      if (other != instruction)
-        instruction->replaceAllUsesWith(other);
+      if (other != instruction) instruction->replaceAllUsesWith(other);
       replaced.emplace_back(instruction);
     }
     // With what only these used, which may be others of them: vectors of pointers.

@@ -28,12 +28,9 @@ struct Number {
   int64_t Device::* place;
 };
 constexpr std::array numbers = {
-    Number{"units", &Device::units},
-    Number{"lanes", &Device::lanes},
-    Number{"clock", &Device::clock_khz},
-    Number{"bandwidth", &Device::gigabytes_a_second},
-    Number{"l2", &Device::l2_bytes},
-    Number{"local", &Device::local_bytes},
+    Number{"units", &Device::units},     Number{"lanes", &Device::lanes},
+    Number{"clock", &Device::clock_khz}, Number{"bandwidth", &Device::gigabytes_a_second},
+    Number{"l2", &Device::l2_bytes},     Number{"local", &Device::local_bytes},
 };
 
 }  // namespace
@@ -64,8 +61,8 @@ Device parse_device(std::string_view description) {
     if (word.key.empty() && word.value == architecture)
       named = true;
     else if (word.key.empty())
-      fail("ferrite.level_zero/target", "'", word.value, "' is no architecture that code can be made for; there is ",
-           architecture);
+      fail("ferrite.level_zero/target", "'", word.value,
+           "' is no architecture that code can be made for; there is ", architecture);
     else if (number != numbers.end())
       device.*number->place = words.positive(word);
     else if (word.key == "f64" && (word.value == "0" || word.value == "1"))

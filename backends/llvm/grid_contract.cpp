@@ -660,7 +660,7 @@ class GridContract {
 
 std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel) {
   constexpr int64_t least = 8;  // rows, columns and depth; fewer are done as sums of their own
-  auto flat = kernel;  // where it is planned
+  auto flat = kernel;           // where it is planned
   auto contract = plan_contract_of_grid(target, flat);
   if (!contract || contract->rows.extent < least || contract->columns.extent < least ||
       contract->depth.extent < least || contract->batch.extent == 0)
