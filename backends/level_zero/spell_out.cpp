@@ -15,6 +15,8 @@
 #include <functional>
 #include <vector>
 
+#include "ferrite/error.hpp"
+
 namespace ferrite::level_zero {
 
 namespace {
@@ -133,26 +135,47 @@ class Speller {
       for (auto& index : place->indices()) indices.push_back(one(index));
       return builder_.CreateGEP(place->getSourceElementType(), one(place->getPointerOperand()), indices);
     }
-    return llvm::getSplatValue(pointers);
+    auto* same = llvm::getSplatValue(pointers);
+    if (!same)
+      throw Failure(FE_EINTERNAL, "ferrite.level_zero/emit",
+                    "a vector of pointers that are no addresses of one object");
+    return same;
   }
 
-  /// Where a lane is not asked for, the start of what the others lie in is read: memory that is there.
   Value* load(Value* pointers, Value* mask, Value* other, llvm::MaybeAlign align) {
     auto* type = other->getType()->getScalarType();
+    const auto alignment = lane_alignment(pointers, align, type);
     Value* result = llvm::PoisonValue::get(other->getType());
     for (unsigned k = 0; k < lanes_of(other); ++k) {
-      auto* place = pointer(pointers, type, k);
       auto* wanted = lane(mask, k);
-      if (const auto* known = llvm::dyn_cast<llvm::Constant>(wanted); known && known->isNullValue()) {
-        result = builder_.CreateInsertElement(result, lane(other, k), uint64_t{k});
-        continue;
-      }
-      auto* from = builder_.CreateSelect(wanted, place, llvm::getUnderlyingObject(place));
-      Value* loaded = builder_.CreateAlignedLoad(type, from, lane_alignment(pointers, align, type));
-      if (!llvm::isa<llvm::UndefValue>(other)) loaded = builder_.CreateSelect(wanted, loaded, lane(other, k));
-      result = builder_.CreateInsertElement(result, loaded, uint64_t{k});
+      const auto* known = llvm::dyn_cast<llvm::Constant>(wanted);
+      auto* value = known && known->isNullValue()
+                        ? lane(other, k)
+                        : load_if(wanted, pointer(pointers, type, k), lane(other, k), alignment);
+      result = builder_.CreateInsertElement(result, value, uint64_t{k});
     }
     return result;
+  }
+  /// Where it is not wanted, the start of what it would lie in is read: memory that is there, as far as is known.
+  Value* load_if(Value* wanted, Value* place, Value* other, llvm::Align align) {
+    auto* type = other->getType();
+    constexpr unsigned without_limit = 0;
+    auto* object = llvm::getUnderlyingObject(place, without_limit);
+    if (llvm::isa<llvm::Constant>(wanted) ||
+        llvm::isa<llvm::Argument, llvm::AllocaInst, llvm::GlobalVariable>(object)) {
+      auto* from = builder_.CreateSelect(wanted, place, object);
+      auto* loaded = builder_.CreateAlignedLoad(type, from, align);
+      return llvm::isa<llvm::UndefValue>(other) ? loaded : builder_.CreateSelect(wanted, loaded, other);
+    }
+    auto* before = builder_.GetInsertBlock();
+    auto* end = llvm::SplitBlockAndInsertIfThen(wanted, &instruction_, false);
+    builder_.SetInsertPoint(end);
+    auto* loaded = builder_.CreateAlignedLoad(type, place, align);
+    builder_.SetInsertPoint(&instruction_);
+    auto* either = builder_.CreatePHI(type, 2);
+    either->addIncoming(loaded, end->getParent());
+    either->addIncoming(other, before);
+    return either;
   }
 
   void store(Value* values, Value* pointers, Value* mask, llvm::MaybeAlign align) {

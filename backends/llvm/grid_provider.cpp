@@ -31,7 +31,7 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   target->machine =
       machine_of({reinterpret_cast<const char*>(description.data()), description.size()}, device);
   const auto& machine = target->machine;
-  target->name = machine.cpu;
+  target->name = machine.cpu.empty() ? id() : machine.cpu;
   target->vector_bytes = machine.vector_bytes;
   target->buffer_alignment = static_cast<uint32_t>(device.alignment);
   target->local_bytes = local_bytes;
@@ -100,6 +100,6 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   return result;
 }
 
-std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 1"; }
+std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 2"; }
 
 }  // namespace ferrite::emitter
