@@ -38,7 +38,7 @@ Result<Runner> Runner::make(OpenModel& opened, std::span<const Tensor> inputs) {
     runner.outputs_.push_back(std::move(tensor));
   }
   if (const auto& executable = runner.program_->compilation.executable;
-      executable && !executable->devices[executable->ports_device()]->host_memory) {
+      executable && executable->memory_of_ports() != core::run::Executable::host) {
     runner.memory_ = std::make_unique<DeviceMemory>(executable);
     for (const auto& input : inputs) FE_CHECK(runner.memory_->add(input, true));
     for (const auto& output : runner.outputs_) FE_CHECK(runner.memory_->add(output, false));

@@ -13,10 +13,11 @@ class Compiler final : public emitter::GridProvider {
   std::string id() const override { return "cuda"; }
 
  protected:
-  emitter::GridDevice parse(std::string_view description) const override { return parse_device(description); }
-  emitter::Target target_of(const emitter::GridDevice& device) const override {
+  emitter::Target machine_of(std::string_view description, emitter::GridNumbers& numbers) const override {
     initialise_llvm();
-    return cuda::target_of(device);
+    const auto device = parse_device(description);
+    numbers.bytes_a_second = device.gigabytes_a_second * 1'000'000'000;
+    return target_of(device);
   }
   void mark_entry(llvm::Function& entry, unsigned threads) const override {
     entry.addFnAttr("nvvm.maxntid", std::to_string(threads));

@@ -104,6 +104,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.block = {"llvm.nvvm.read.ptx.sreg.ctaid.x", {}, 32};
   grid.barrier = {"llvm.nvvm.barrier.cta.sync.aligned.all", {0}, 0};
   grid.calling_convention = llvm::CallingConv::PTX_Kernel;
+  grid.row_threads = 512;
   grid.global_space = 1;
   grid.shared_space = 3;
   grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);

@@ -27,10 +27,11 @@ class Compiler final : public emitter::GridProvider {
   std::string id() const override { return "hip"; }
 
  protected:
-  emitter::GridDevice parse(std::string_view description) const override { return parse_device(description); }
-  emitter::Target target_of(const emitter::GridDevice& device) const override {
+  emitter::Target machine_of(std::string_view description, emitter::GridNumbers& numbers) const override {
     initialise_llvm();
-    return hip::target_of(device);
+    const auto device = parse_device(description);
+    numbers.bytes_a_second = device.gigabytes_a_second * 1'000'000'000;
+    return target_of(device);
   }
   void mark_entry(llvm::Function& entry, unsigned threads) const override {
     entry.getParent()->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", code_object_version);

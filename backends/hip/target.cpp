@@ -85,6 +85,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   // What is taken by hipMalloc is neither; the units of caches that do the additions do them in such memory only.
   grid.memory_marks = {"amdgpu.no.fine.grained.memory", "amdgpu.no.remote.memory"};
   grid.calling_convention = llvm::CallingConv::AMDGPU_KERNEL;
+  grid.row_threads = 512;
   grid.global_space = 1;
   grid.shared_space = 3;
   grid.warp = architecture.wave;

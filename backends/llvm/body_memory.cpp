@@ -253,7 +253,9 @@ llvm::Value* BodyEmitter::load_lanes(loop::BufferId buffer, const Address& place
     context_.mark(gathered, buffer);
     return gathered;
   };
-  if (vectors_of_window(place.offsets) == 0) return gather();
+  const unsigned vectors = vectors_of_window(place.offsets);
+  // One vector is as wide as what is read of it.
+  if (vectors == 0 || (vectors == 1 && !target.uneven_vectors)) return gather();
   const bool masked_loads = target.masks || (target.vector_bytes >= 32 && bytes >= 4);
   if (!mask || masked_loads || llvm::isa<llvm::Constant>(mask))
     return load_window(buffer, place, condition, mask);

@@ -2,6 +2,7 @@
 #include "grid_block.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
 
 #include <algorithm>
 #include <vector>
@@ -70,9 +71,19 @@ llvm::Value* GridBlock::call(const GridMachine::Function& function) {
   auto& builder = context_.builder;
   std::vector<llvm::Value*> operands;
   for (const uint32_t operand : function.operands) operands.push_back(builder.getInt32(operand));
-  if (function.bits == 0) return call(function.name, builder.getVoidTy(), operands);
-  return builder.CreateZExtOrTrunc(call(function.name, builder.getIntNTy(function.bits), operands),
-                                   builder.getInt64Ty());
+  auto* type = function.bits == 0 ? builder.getVoidTy() : builder.getIntNTy(function.bits);
+  auto* made = llvm::cast<llvm::CallInst>(call(function.name, type, operands));
+  if (auto* callee = made->getCalledFunction(); !callee->isIntrinsic()) {
+    // What LLVM knows of an intrinsic: that threads come to it together, or that it is a number of the thread.
+    made->setCallingConv(function.calling_convention);
+    callee->setCallingConv(function.calling_convention);
+    callee->setDoesNotThrow();
+    if (function.bits == 0)
+      callee->setConvergent();
+    else
+      callee->setDoesNotAccessMemory(), callee->addFnAttr(llvm::Attribute::WillReturn);
+  }
+  return function.bits == 0 ? made : builder.CreateZExtOrTrunc(made, builder.getInt64Ty());
 }
 
 llvm::Value* GridBlock::call(const std::string& name, llvm::Type* result,

@@ -26,11 +26,11 @@ struct GridTarget : ferrite::Target {
 
 std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   auto target = std::make_unique<GridTarget>();
-  const auto device = parse({reinterpret_cast<const char*>(description.data()), description.size()});
-  target->machine = target_of(device);
+  GridNumbers known;
+  target->machine =
+      machine_of({reinterpret_cast<const char*>(description.data()), description.size()}, known);
   const auto& machine = target->machine;
-  const auto known = numbers_of(device);
-  target->name = machine.cpu;
+  target->name = machine.cpu.empty() ? id() : machine.cpu;
   target->vector_bytes = machine.vector_bytes;
   target->buffer_alignment = static_cast<uint32_t>(known.alignment);
   // Reductions use shared memory, too.
@@ -39,15 +39,22 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   for (const auto kind : {FE_STATEMENT_MAP, FE_STATEMENT_REDUCE, FE_STATEMENT_CONTRACT, FE_STATEMENT_SCATTER,
                           FE_STATEMENT_SERIAL})
     target->statement_kinds |= uint64_t{1} << kind;
+  if (!machine.f64) {
+    const uint64_t others = ~(uint64_t{1} << static_cast<unsigned>(f64));
+    for (uint32_t kind = FE_STATEMENT_MAP; kind < FE_STATEMENT_CALL; ++kind)
+      target->capabilities.push_back({kind, 0, others});
+    for (const auto& prim : prim_table)
+      target->capabilities.push_back({0, static_cast<uint32_t>(prim.prim), others});
+  }
   auto& numbers = target->numbers;
-  numbers.workers = device.multiprocessors * blocks_of_multiprocessor;
+  numbers.workers = machine.grid->multiprocessors * blocks_of_multiprocessor;
   numbers.line_bytes = known.line_bytes;
   numbers.page_bytes = 2 << 20;
   numbers.uncoalesced = 16;
   numbers.launch_ns = known.launch_ns;
   numbers.join_ns = 1;
   numbers.products = FE_PRODUCTS_APART;  // a block makes a tile of one
-  numbers.bandwidth = device.gigabytes_a_second * 1'000'000'000 / numbers.workers;
+  numbers.bandwidth = known.bytes_a_second / numbers.workers;
   numbers.operations =
       static_cast<int64_t>(machine.cycles_per_second) * known.operations_a_cycle / blocks_of_multiprocessor;
   return target;
@@ -96,6 +103,6 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   return result;
 }
 
-std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 1"; }
+std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 2"; }
 
 }  // namespace ferrite::emitter

@@ -44,7 +44,7 @@ class RowsPlanner {
     plan_.threads = static_cast<unsigned>(std::clamp<int64_t>(
         static_cast<int64_t>(
             std::bit_ceil(static_cast<uint64_t>((chunks + wanted_chunks - 1) / wanted_chunks))),
-        machine_.warp, int64_t{2} * machine_.threads));
+        machine_.warp, machine_.row_threads));
     plan_.chunks = (chunks + plan_.threads - 1) / plan_.threads;
     int64_t words = 0;
     for (const auto& [buffer, address] : rows_)

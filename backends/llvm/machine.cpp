@@ -121,7 +121,8 @@ class SpillCounter final : public llvm::DiagnosticHandler {
 
 }  // namespace
 
-Machine::Machine(const Target& target) : fused_multiply_add_(target.fused_multiply_add) {
+Machine::Machine(const Target& target)
+    : fused_multiply_add_(target.fused_multiply_add), optimised_later_(target.optimised_later) {
   std::string error;
   llvm::Triple triple(target.triple);
   const auto* found = llvm::TargetRegistry::lookupTarget(triple, error);
@@ -158,7 +159,8 @@ void Machine::optimise(llvm::Module& module) {
   }
 }
 
-std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) {
+std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type,
+                              std::unique_ptr<llvm::Pass> last) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   constexpr unsigned long_code = 300;  // instructions
@@ -168,7 +170,9 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) 
   WithoutStrengthReduction without;
   auto& usual = module.getContext().getOptPassGate();
   if (fast) module.getContext().setOptPassGate(without);
-  machine_->setOptLevel(fast ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Default);
+  machine_->setOptLevel(optimised_later_ ? llvm::CodeGenOptLevel::None
+                        : fast           ? llvm::CodeGenOptLevel::Less
+                                         : llvm::CodeGenOptLevel::Default);
   llvm::legacy::PassManager passes;
   // As addPassesToEmitFile does, but for the scheduler: it takes what stands side by side apart again in favour of few registers.
   // Without a multiply-add of three operands those are what is scarce.
@@ -182,6 +186,7 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) 
   if (!declined) {
     config->addMachinePasses();
     config->setInitialized();
+    if (last) passes.add(last.release());
     declined = machine_->addAsmPrinter(passes, stream, nullptr, type, information->getMMI().getContext());
   }
   if (declined) fail("FE-K41", "the code generator cannot write this kind of file");
@@ -196,11 +201,11 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type) 
   return {bytes.begin(), bytes.end()};
 }
 
-std::string Machine::object(llvm::Module& module) {
-  return generate(module, llvm::CodeGenFileType::ObjectFile);
+std::string Machine::object(llvm::Module& module, std::unique_ptr<llvm::Pass> last) {
+  return generate(module, llvm::CodeGenFileType::ObjectFile, std::move(last));
 }
 std::string Machine::assembly(llvm::Module& module) {
-  return generate(module, llvm::CodeGenFileType::AssemblyFile);
+  return generate(module, llvm::CodeGenFileType::AssemblyFile, nullptr);
 }
 
 std::string listing_of(const llvm::Module& module) {

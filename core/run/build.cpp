@@ -178,7 +178,6 @@ class Builder::Steps {
     const auto* call = region_call(g);
     return call ? regions_[call->region].device : home();
   }
-  bool reaches_home(size_t g) const { return devices_[device_of(g)]->host_memory; }
 
   /// What lies in the arena of a device during a run. The arena of the last one is that of all which reach the host's memory; a buffer
   /// that other devices need there, too, lives in it while any needs it.
@@ -187,22 +186,21 @@ class Builder::Steps {
     needs.workers = workers();
     needs.workspaces = planned_workspaces(d);
     if (d != home() && devices_[d]->host_memory) return needs;
-    std::map<BufferId, std::set<uint32_t>>
-        memories;  // by number of device, home() for all that reach the host's
+    std::map<BufferId, std::set<uint32_t>> memories;  // that its groups use
     for (size_t g = 0; g < groups_.size(); ++g)
-      for (BufferId b : groups_[g].arguments) memories[b].insert(reaches_home(g) ? home() : device_of(g));
-    std::set<BufferId> leaving = brought_home();
-    const uint32_t ports =
-        devices_[executable_->ports_device()]->host_memory ? home() : executable_->ports_device();
+      for (BufferId b : groups_[g].arguments) memories[b].insert(executable_->memory_of(device_of(g)));
+    const std::set<BufferId> leaving = brought_home();
+    const uint32_t ports = executable_->memory_of_ports();
     const auto lives_here = [&](BufferId b) {
       const bool port = is_port(b);
-      if (program_.buffers[b].role == loop::Role::constant || constants_.count(b) || (port && ports == d))
+      if (program_.buffers[b].role == loop::Role::constant || constants_.count(b) ||
+          (port && ports == executable_->memory_of(d)))
         return false;
-      if (d != home()) return true;
+      if (!devices_[d]->host_memory) return true;
       // What crosses from one memory to another, and what lies here for its own sake.
       const bool crosses = memories[b].size() > 1;
       return port ? crosses || !memories[b].count(ports)
-                  : crosses || memories[b].count(d) || leaving.count(b);
+                  : crosses || memories[b].count(Executable::host) || leaving.count(b);
     };
     std::set<BufferId> here;
     for (size_t g = 0; g < groups_.size(); ++g) {

@@ -244,13 +244,19 @@ bool Executable::may_fail(const Launch& launch) const {
   return launch.copy == no_copy && !launch.call.function && kernels[launch.kernel].checks_indices;
 }
 
-bool Executable::host_reaches(const Place& place) const {
-  return place.kind == Place::Kind::constant || devices[place.device]->host_memory;
+uint32_t Executable::memory_of(const Place& place) const {
+  switch (place.kind) {
+    case Place::Kind::constant: return host;
+    case Place::Kind::input:
+    case Place::Kind::output: return memory_of_ports();
+    default: return memory_of(place.device);
+  }
 }
 
+bool Executable::host_reaches(const Place& place) const { return memory_of(place) == host; }
+
 bool Executable::device_reaches(uint32_t device, const Place& place) const {
-  return (place.kind != Place::Kind::constant && place.device == device) ||
-         (devices[device]->host_memory && host_reaches(place));
+  return memory_of(place) == memory_of(device);
 }
 
 Result<void> Executable::check(const Launch& launch) const {
@@ -297,7 +303,7 @@ Result<void> Executable::check_launches() const {
     for (const auto& launch : *list) FE_CHECK(check(launch));
   for (size_t k = 0; k < output_places.size(); ++k) {
     const auto& place = output_places[k];
-    if ((!host_reaches(place) && place.device != ports_device()) || place.bytes != outputs[k].bytes)
+    if ((!host_reaches(place) && memory_of(place) != memory_of_ports()) || place.bytes != outputs[k].bytes)
       return at(outputs[k].name, error(FE_EINVALID, "FE-P67", "{} bytes are to go into an output of {}",
                                        place.bytes, outputs[k].bytes));
   }
@@ -373,6 +379,7 @@ Result<void> Executable::copy(uint32_t device, uint32_t direction, void* to, con
 
 Result<void> Executable::launch_all(std::span<const Launch> launches, const Buffers& buffers,
                                     Context& context) const {
+  if (launches.empty()) return {};
   std::vector<ErrorWords> words;  // of what runs where the host does not reach them
   const auto bytes = static_cast<int64_t>(launches.size() * sizeof(ErrorWords));
   const auto move_words = [&](uint32_t direction) -> Result<void> {
@@ -455,8 +462,10 @@ Result<void> Executable::launch_kernel(const Launch& launch, size_t number, std:
         static_cast<char*>(context.arenas_[d]) + (launch.workspace < 0 ? behind_arena(d) : launch.workspace);
   args.workspace_bytes = kernel.workspace_bytes;
   args.workers = workers;
-  args.error =
-      context.errors_[d] ? static_cast<ErrorWords*>(context.errors_[d])[number].data() : error_words.data();
+  if (context.errors_[d])
+    args.error = static_cast<ErrorWords*>(context.errors_[d])[number].data();
+  else if (devices[d]->host_memory)
+    args.error = error_words.data();
   const auto* library = kernel.library;
   const auto& runtime = *devices[d]->runtime;
   const int32_t status = library
@@ -477,7 +486,7 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
     const auto& place = output_places[k];
     if (place.kind == Place::Kind::output && place.number == k) continue;
     const void* from = address(place, buffers, context);
-    if (!devices[ports_device()]->host_memory) {
+    if (memory_of_ports() != host) {
       FE_CHECK(copy(ports_device(), host_reaches(place) ? FE_COPY_TO_DEVICE : FE_COPY_ON_DEVICE,
                     output_data[k], from, place.bytes));
       FE_CHECK(synchronise());

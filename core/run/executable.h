@@ -101,6 +101,11 @@ class Executable {
   /// Memory that lasts as long as this, before load(). The number.
   uint32_t add_persistent(uint32_t device, int64_t bytes);
   uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
+  /// Memories: the host's, and each device's own, by its number.
+  static constexpr uint32_t host = UINT32_MAX;
+  uint32_t memory_of(uint32_t device) const { return devices[device]->host_memory ? host : device; }
+  uint32_t memory_of(const Place& place) const;
+  uint32_t memory_of_ports() const { return ports_on_device ? memory_of(0) : host; }
   /// In whose memory inputs and outputs lie.
   uint32_t ports_device() const { return ports_on_device ? 0 : home(); }
 

@@ -12,17 +12,10 @@ Mirrors::State& Mirrors::state_of(loop::BufferId buffer, const Place& home) {
   return found->second;
 }
 
-uint32_t Mirrors::memory_of(uint32_t device) const {
-  return executable_.devices[device]->host_memory ? executable_.home() : device;
-}
-uint32_t Mirrors::memory_of(const Place& place) const {
-  return place.kind == Place::Kind::constant ? executable_.home() : memory_of(place.device);
-}
-
 void Mirrors::copy(const Place& from, const Place& to, std::vector<Launch>& steps) {
-  const bool to_host = memory_of(to) == executable_.home();
+  const bool to_host = executable_.memory_of(to) == Executable::host;
   Launch launch;
-  launch.device = memory_of(to_host ? from : to);
+  launch.device = executable_.memory_of(to_host ? from : to);
   launch.copy = to_host ? FE_COPY_TO_HOST : FE_COPY_TO_DEVICE;
   launch.arguments = {from, to};
   steps.push_back(std::move(launch));
@@ -35,10 +28,10 @@ void Mirrors::bring_home(loop::BufferId buffer, const Place& home, std::vector<L
   const auto newest =
       std::ranges::find_if(state.mirrors, [](const auto& mirror) { return mirror.second.second; });
   if (newest == state.mirrors.end()) return;
-  const uint32_t host = executable_.home();
+  constexpr uint32_t host = Executable::host;
   Place from = newest->second.first;
   // Between two devices the way is through the host's memory.
-  if (memory_of(home) != host && newest->first != host) {
+  if (executable_.memory_of(home) != host && newest->first != host) {
     auto& [place, valid] =
         state.mirrors.try_emplace(host, arena_place(host, buffer, home), false).first->second;
     copy(from, place, steps);
@@ -51,22 +44,23 @@ void Mirrors::bring_home(loop::BufferId buffer, const Place& home, std::vector<L
 
 Place Mirrors::arena_place(uint32_t memory, loop::BufferId buffer, const Place& home) const {
   Place place;
-  place.device = memory;
+  place.device = memory == Executable::host ? executable_.home() : memory;
   place.bytes = home.bytes;
-  place.offset = arenas_[memory].offsets().at(buffer);
+  place.offset = arenas_[place.device].offsets().at(buffer);
   return place;
 }
 
 Place Mirrors::reach(uint32_t device, loop::BufferId buffer, const Place& home, bool written,
                      std::vector<Launch>& steps) {
   auto& state = state_of(buffer, home);
-  const uint32_t memory = memory_of(device), host = executable_.home();
+  constexpr uint32_t host = Executable::host;
+  const uint32_t memory = executable_.memory_of(device);
   const auto write = [&](bool at_home) {
     if (!written) return;
     state.home_valid = at_home;
     for (auto& [other, mirror] : state.mirrors) mirror.second = !at_home && other == memory;
   };
-  if (memory == memory_of(home)) {
+  if (memory == executable_.memory_of(home)) {
     bring_home(buffer, home, steps);
     write(true);
     return home;
@@ -89,7 +83,8 @@ Place Mirrors::reach(uint32_t device, loop::BufferId buffer, const Place& home, 
     bring_home(buffer, home, steps);
     if (state.home_valid) {
       Place from = home;
-      if (memory_of(home) != host && memory != host) from = reach(host, buffer, home, false, steps);
+      if (executable_.memory_of(home) != host && memory != host)
+        from = reach(executable_.home(), buffer, home, false, steps);
       copy(from, place, steps);
     }
     valid = true;

@@ -35,9 +35,6 @@ class Mirrors {
         mirrors;  ///< by memory: where, and whether its contents are the newest
   };
   State& state_of(loop::BufferId buffer, const Place& home);
-  /// The device whose memory one uses: of those that reach the host's memory the last.
-  uint32_t memory_of(uint32_t device) const;
-  uint32_t memory_of(const Place& place) const;
   /// Where a memory's arena has the buffer.
   Place arena_place(uint32_t memory, loop::BufferId buffer, const Place& home) const;
   /// One of the two is in the host's memory.

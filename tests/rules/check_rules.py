@@ -57,7 +57,8 @@ VENDORS = [
      ("backends/intel/", "backends/level_zero/", "backends/spirv/")),
     ({"onednn", "dnnl", "mkl", "openblas", "blis", "sleef", "libmvec"}, ("plugins/onednn/", "plugins/blas/")),
 ]  # fmt: skip
-VENDOR_FREE_TO_USE = ("tests/", "bench/", "docs/", "README.md", "backends/CMakeLists.txt", "plugins/CMakeLists.txt")
+VENDOR_FREE_TO_USE = ("tests/", "bench/", "docs/", "README.md", "dev", "backends/CMakeLists.txt",
+                      "plugins/CMakeLists.txt")  # fmt: skip
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*")
 
 PUBLIC_HOSTS = (

@@ -88,7 +88,8 @@ typedef struct fe_function_out {
   fe_array arguments;  // of fe_argument_needs, lives as long as the module. Empty: nothing is said of them
 } fe_function_out;
 // buffers: one pointer for each non-local buffer of the kernel, in its order. error: two words {kernel, code} set by checked
-// indices, in memory that the device can write. workspace: workers x workspace_bytes, aligned as allocations are.
+// indices, in memory that the device can write; null may stand for them where the kernel checks none. workspace: workers x
+// workspace_bytes, aligned as allocations are.
 typedef struct fe_launch_args {
   uint64_t size;
   void* function;

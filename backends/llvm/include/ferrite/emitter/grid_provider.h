@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "ferrite/emitter/grid_device.h"
 #include "ferrite/emitter/machine.h"
 #include "ferrite/emitter/target.h"
 #include "ferrite/provider.hpp"
@@ -18,6 +17,7 @@ namespace ferrite::emitter {
 
 /// What is known of a device beside what its description says and what the emitter asks.
 struct GridNumbers {
+  int64_t bytes_a_second = 1;        ///< of its memory
   int64_t operations_a_cycle = 128;  ///< of one multiprocessor
   int64_t alignment = 256;           ///< bytes, of allocations
   int64_t line_bytes = 128;
@@ -41,11 +41,9 @@ class GridProvider : public Provider {
   std::string fingerprint() final;
 
  protected:
-  /// The device that a description names. Throws Failure where it names none.
-  virtual GridDevice parse(std::string_view description) const = 0;
-  /// The code generator is initialised by then.
-  virtual Target target_of(const GridDevice& device) const = 0;
-  virtual GridNumbers numbers_of(const GridDevice&) const { return {}; }
+  /// The machine that a description names, whose code generator is initialised by then, and its numbers. Throws Failure where it names
+  /// none.
+  virtual Target machine_of(std::string_view description, GridNumbers& numbers) const = 0;
   /// Adds to the entry what the code generator wants to know of its blocks.
   virtual void mark_entry(llvm::Function& entry, unsigned threads) const = 0;
   /// `want_listing`: of code that is no text, one is made.

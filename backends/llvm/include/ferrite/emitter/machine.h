@@ -3,6 +3,7 @@
 #pragma once
 
 #include <llvm/IR/Module.h>
+#include <llvm/Pass.h>
 #include <llvm/Target/TargetMachine.h>
 
 #include <cstdint>
@@ -26,18 +27,18 @@ class Machine {
 
   /// Runs the short pipeline: what explicit-vector IR gains from, in a few milliseconds.
   void optimise(llvm::Module& module);
-  /// Relocatable ELF.
-  std::string object(llvm::Module& module);
+  /// Relocatable ELF, or what the machine has in its place. `last` is run behind the code generator's own passes, if it is given.
+  std::string object(llvm::Module& module, std::unique_ptr<llvm::Pass> last = nullptr);
   std::string assembly(llvm::Module& module);
   /// Values that the last module made by object() or assembly() puts onto the stack because no register is left for them: the
   /// instructions that do, counted once each, whatever loop they are in.
   int64_t spills() const { return spills_; }
 
  private:
-  std::string generate(llvm::Module& module, llvm::CodeGenFileType type);
+  std::string generate(llvm::Module& module, llvm::CodeGenFileType type, std::unique_ptr<llvm::Pass> last);
   std::unique_ptr<llvm::TargetMachine> machine_;
   bool fast_ = false;
-  bool fused_multiply_add_;
+  bool fused_multiply_add_, optimised_later_;
   int64_t spills_ = 0;
 };
 

@@ -16,6 +16,7 @@ struct GridMachine {
     std::string name;
     std::vector<uint32_t> operands = {};
     unsigned bits = 0;  ///< of the integer that it gives; 0: it gives none
+    unsigned calling_convention = 0;
   };
   /// How a machine multiplies small matrices: each lane of a warp has some elements of each of them.
   struct Matrix {
@@ -59,6 +60,7 @@ struct GridMachine {
   unsigned global_space = 0, shared_space = 0;  ///< address spaces
   unsigned warp = 32;                           ///< threads that run together
   unsigned threads = 256;                       ///< of a block, at most; a power of two
+  unsigned row_threads = 256;                   ///< the same of blocks that keep a long row in registers
   int64_t shared_bytes = 48 << 10;              ///< that a block can have
   int64_t static_bytes = 48 << 10;  ///< of these, that variables can take; more are asked for at the launch
 };
@@ -76,6 +78,9 @@ struct Target {
   bool rounding = false;         ///< vectors to integers of the same type
   bool half_conversion = false;  ///< f16 <-> f32 in hardware
   bool bf16_conversion = false;  ///< f32 -> bf16 in hardware
+  bool f64 = true;               ///< there is double precision
+  bool uneven_vectors = true;    ///< of any number of lanes; else of a power of two
+  bool optimised_later = false;  ///< who takes the code does it, and wants it as it is
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
   bool matrix_tiles = false;     ///< registers of 16 rows of 64 bytes, and their bf16 products (AMX)
 

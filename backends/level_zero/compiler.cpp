@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler.h"
+
+#include <llvm/CodeGen/MachineFunction.h>
+#include <llvm/CodeGen/MachineFunctionPass.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Metadata.h>
+
+#include <mutex>
+
+#include "ferrite/emitter/grid_provider.h"
+#include "ferrite/emitter/provide.h"
+#include "spell_out.h"
+#include "target.h"
+
+namespace ferrite::level_zero {
+
+namespace {
+
+/// LLVM's code generator for SPIR-V remembers what it numbered, in static variables, by the address of a function and the number of a
+/// block, and forgets nothing: another function may come to lie where one was. So no number is used again.
+class NewBlockNumbers final : public llvm::MachineFunctionPass {
+ public:
+  explicit NewBlockNumbers(unsigned& next) : MachineFunctionPass(id), next_(next) {}
+  bool runOnMachineFunction(llvm::MachineFunction& function) override {
+    while (function.getNumBlockIDs() < next_) function.addToMBBNumbering(nullptr);
+    for (auto& block : function) block.setNumber(static_cast<int>(function.addToMBBNumbering(&block)));
+    next_ = function.getNumBlockIDs();
+    return true;
+  }
+
+ private:
+  static inline char id = 0;  // its address counts
+  unsigned& next_;
+};
+
+class Compiler final : public emitter::GridProvider {
+ public:
+  std::string id() const override { return "level_zero"; }
+
+ protected:
+  emitter::Target machine_of(std::string_view description, emitter::GridNumbers& numbers) const override {
+    initialise_llvm();
+    const auto device = parse_device(description);
+    numbers.bytes_a_second = device.gigabytes_a_second * 1'000'000'000;
+    numbers.operations_a_cycle = device.lanes;
+    numbers.line_bytes = 64;
+    numbers.launch_ns = 5000;
+    return target_of(device);
+  }
+  void mark_entry(llvm::Function& entry, unsigned threads) const override {
+    auto& context = entry.getContext();
+    const auto number = [&](unsigned value) -> llvm::Metadata* {
+      return llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value));
+    };
+    entry.setMetadata("reqd_work_group_size",
+                      llvm::MDNode::get(context, {number(threads), number(1), number(1)}));
+  }
+  emitter::GridCode generate(emitter::Machine& machine, llvm::Module& module,
+                             bool want_listing) const override {
+    spell_out(module);
+    emitter::verify_module(module, "ferrite.level_zero/emit");
+    emitter::GridCode code;
+    // The words are no text: what they are made of stands for them.
+    if (want_listing) code.listing = "; as the code generator takes it\n" + emitter::listing_of(module);
+    static std::mutex one_at_a_time;
+    static unsigned next_block = 0;
+    const std::lock_guard lock(one_at_a_time);
+    code.code = machine.object(module, std::make_unique<NewBlockNumbers>(next_block));
+    return code;
+  }
+  std::string_view comment_mark() const override { return ";"; }
+};
+
+}  // namespace
+
+std::unique_ptr<Provider> make_compiler() { return std::make_unique<Compiler>(); }
+
+}  // namespace ferrite::level_zero

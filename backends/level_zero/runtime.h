@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ferrite/provider.hpp"
+
+namespace ferrite::level_zero {
+
+/// The graphics processors of all drivers that Level Zero's loader finds; it is opened when the devices are first asked for.
+std::unique_ptr<Runtime> make_runtime(std::string loader_library);
+
+}  // namespace ferrite::level_zero

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The Level Zero plugin with a driver that computes on the CPU, by PoCL: results beside the interpreter's, what the driver is asked, what is
+said where it fails, and the code, which spirv-val takes.
+
+Usage: test_level_zero.py [--ferrite FILE] [--driver FILE] [--models FOLDER] [unittest options]
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from program import BAD_INPUT, BUILD, DEVICE, OK, ROOT, UNSUPPORTED, ProgramTest, Settings, main  # noqa: E402
+
+MODEL = """ferrite graph 0
+graph @g(%x: f32[64,256], %y: f32[64,256]) -> (%r "r", %s "s") {
+  %a = add(%x, %y) from "the_sum"
+  %r = exp(%a) from "the_exp"
+  %s = reduce_sum(%r) {axes = [1]} from "rows"
+}
+"""
+GATHER = """ferrite graph 0
+graph @g(%x: f32[8,4], %i: i64[3]) -> (%r "r") {
+  %r = gather(%x, %i) {axis = 0} from "the_gather"
+}
+"""
+DOUBLE = """ferrite graph 0
+graph @g(%x: f64[8,4]) -> (%r "r") {
+  %r = exp(%x)
+}
+"""
+# A kernel of each kind: by vectors, by points, by blocks with a reduction of several states, serial, scatters with and without order.
+KINDS = """ferrite graph 0
+graph @g(%x: f32[32,1000], %h: f16[32,1000], %b: bf16[7,33], %i: i64[4,1000], %u: f32[4,1000], %w: bf16[2,33], %j: i64[2,33], %n: i64[5])
+    -> (%soft "soft", %arg "arg", %total "total", %sum "sum", %most "most", %columns "columns", %shifted "shifted", %p "p") {
+  %soft = softmax(%x) {axis = 1}
+  %arg = argmax(%h) {axis = 1, keepdims = false}
+  %total = cumsum(%x) {axis = 0}
+  %sum = scatter_elements(%x, %i, %u) {axis = 0, reduction = "add"}
+  %most = scatter_elements(%b, %j, %w) {axis = 0, reduction = "max"}
+  %columns = reduce_sum(%x) {axes = [0]}
+  %shifted = shift_left(%n, %n)
+  %x2 = transpose(%x) {perm = [1, 0]}
+  %p = matmul(%x, %x2)
+}
+"""
+# Elements of each type, in vectors and under masks, some of which have no memory behind them.
+TYPES = """ferrite graph 0
+graph @g(%x: f32[7,64], %h: f16[7,64], %b: bf16[7,64], %n: i8[7,64], %l: i64[7,64], %c: bool[7,64])
+    -> (%most "most", %math "math", %halves "halves", %brains "brains", %bytes "bytes", %longs "longs", %chosen "chosen",
+        %padded "padded", %turned "turned", %any "any", %wide "wide") {
+  %t = tanh(%x)
+  %most = maximum(%x, %t)
+  %e = erf(%x)
+  %s = sin(%e)
+  %math = pow(%s, %t)
+  %h1 = mul(%h, %h)
+  %halves = floor(%h1)
+  %brains = add(%b, %b)
+  %bytes = add(%n, %n)
+  %l1 = add(%l, %l)
+  %longs = mul(%l1, %l)
+  %chosen = where(%c, %x, %t)
+  %v = literal f32[] {2}
+  %padded = pad(%x, %v) {low = [1, 3], high = [2, 0], mode = "constant"}
+  %turned = transpose(%h) {perm = [1, 0]}
+  %any = reduce_any(%c) {axes = [1]}
+  %wide = cast(%n) {dtype = f32}
+}
+"""
+# Rows, depth and columns: whole tiles, parts of them, and too few for any.
+PRODUCTS = [(64, 64, 64), (130, 70, 50), (9, 33, 9), (33, 7, 3), (1, 40, 17)]
+
+
+def products():
+    graph = "\n".join(f'  %r{k} = matmul(%x{k}, %y{k})' for k in range(len(PRODUCTS)))
+    inputs = ", ".join(f"%x{k}: f32[{m},{d}], %y{k}: f32[{d},{n}]" for k, (m, d, n) in enumerate(PRODUCTS))
+    return (f"ferrite graph 0\ngraph @g({inputs}, %b: bf16[40,32], %c: bf16[32,24]) -> "
+            + "(" + ", ".join(f'%r{k} "r{k}"' for k in range(len(PRODUCTS))) + ', %s "s") {\n' + graph
+            + "\n  %s = matmul(%b, %c)\n}\n")  # fmt: skip
+
+
+# How far results may be off, to the largest of them.
+RESULTS = {"f64": 1e-12, "f32": 1e-4, "f16": 1e-2, "bf16": 1e-2}
+
+
+class LevelZeroTest(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        kept = tempfile.TemporaryDirectory(prefix="ferrite-pocl-")
+        cls.addClassCleanup(kept.cleanup)
+        cls.environment = {"ZE_ENABLE_ALT_DRIVERS": str(Settings.driver), "POCL_CACHE_DIR": kept.name}
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.folder / "calls"
+        self.write("manifest.toml", 'schema = 0\nenable = ["ferrite.level_zero"]\n[pipeline]\ndevice = "level_zero:0"\n')
+        self.write("g.fe", MODEL)
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+
+    def run_on(self, model="g.fe", *options, **environment):
+        self.log.unlink(missing_ok=True)
+        return self.call("run", model, "--manifest", "manifest.toml", *options,
+                         environment=self.environment | {"POCL_DRIVER_LOG": str(self.log)} | environment)  # fmt: skip
+
+    def calls(self, name):
+        return [line.split()[1:] for line in self.log.read_text().splitlines() if line.split()[0] == name]
+
+    def assertSameResults(self, model, *options, reference="interpreter", **environment):
+        """What the device computes, beside what another one does; its modules are SPIR-V."""
+        modules = Path(tempfile.mkdtemp(dir=self.folder))
+        done = self.run_on(model, *options, "-o", modules / "device", POCL_DRIVER_MODULES=str(modules), **environment)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        expected = self.call("run", model, *options, "--device", reference, "-o", modules / "expected")
+        self.assertEqual(expected.returncode, OK, expected.stderr)
+        results = sorted((modules / "expected").glob("*.npy"))
+        self.assertTrue(results)
+        types = re.findall(r"^output \d+ '.*?' (\w+)\[", done.stdout, re.M)
+        for dtype, path in zip(types, sorted(results, key=lambda p: int(p.stem.split("_")[1])), strict=True):
+            a, b = np.load(modules / "device" / path.name), np.load(path)
+            if dtype == "bf16":
+                a, b = ((x.astype(np.uint32) << 16).view(np.float32) for x in (a, b))
+            if dtype in RESULTS:
+                a, b = a.astype(np.float64), b.astype(np.float64)
+                np.testing.assert_array_equal(np.isnan(a), np.isnan(b), f"{model} {path.stem}")
+                most = np.nanmax(np.abs(b), initial=1)
+                worst = np.nanmax(np.abs(a - b), initial=0)
+                self.assertLessEqual(worst, RESULTS[dtype] * most, f"{model} {path.stem}")
+            else:
+                np.testing.assert_array_equal(a, b, f"{model} {path.stem}")
+        made = sorted(modules.glob("*.spv"))
+        self.assertTrue(made, "everything went to another device")
+        for module in made:
+            done = subprocess.run(["spirv-val", "--target-env", "spv1.2", module], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_whole_way(self):
+        self.assertSameResults("g.fe")
+        names = [line.split()[0] for line in self.log.read_text().splitlines()]
+        for made, ended in [("zeModuleCreate", "zeModuleDestroy"), ("zeKernelCreate", "zeKernelDestroy"),
+                            ("zeMemAllocDevice", "zeMemFree")]:  # fmt: skip
+            self.assertEqual(names.count(made), names.count(ended))
+        launches = self.calls("zeCommandListAppendLaunchKernel")
+        self.assertEqual(len(launches), 1)
+        self.assertRegex(launches[0][0], "^k_[0-9a-f]{32}$")
+        self.assertEqual(launches[0][1:5], ["64", "1", "1", "of"])  # a group a row
+        copies = sorted((bytes_, to) for bytes_, _, to in self.calls("zeCommandListAppendMemoryCopy"))
+        self.assertEqual(copies, [("256", "unknown"), ("65536", "device"), ("65536", "device"), ("65536", "unknown")])
+
+    def test_a_kernel_of_each_kind(self):
+        self.write("k.fe", KINDS)
+        self.assertSameResults("k.fe")
+
+    def test_types(self):
+        self.write("t.fe", TYPES)
+        self.assertSameResults("t.fe")
+
+    def test_products(self):
+        self.write("p.fe", products())
+        self.assertSameResults("p.fe")
+
+    def test_magika(self):
+        model = Settings.models / "magika/model.onnx"
+        self.assertTrue(model.is_file(), "fetch it: ./dev setup")
+        self.assertSameResults(model, "--dim", "unk__214=2", reference="cpu")
+
+    def test_work_that_is_done_late_is_waited_for(self):
+        self.write("k.fe", KINDS)
+        self.assertSameResults("k.fe", POCL_DRIVER_LATE="1")
+
+    def test_a_wrong_index_is_reported(self):
+        self.write("gather.fe", GATHER)
+        np.save(self.folder / "i.npy", np.array([1, 9, 2], np.int64))
+        self.assertRefused(self.run_on("gather.fe", "-i", "i=i.npy"), "FE-X10", "the_gather", BAD_INPUT)
+        np.save(self.folder / "i.npy", np.array([1, 7, -8], np.int64))
+        self.assertEqual(self.run_on("gather.fe", "-i", "i=i.npy").returncode, OK)
+
+    def test_no_loader_and_no_driver(self):
+        with (self.folder / "manifest.toml").open("a") as manifest:
+            manifest.write('[plugin."ferrite.level_zero"]\nconfig = { library = "libno-such-loader.so.1" }\n')
+        self.assertRefused(self.run_on(), "ferrite.level_zero/driver", "libno-such-loader.so.1.*no Level Zero here", DEVICE)
+        self.setUp()
+        for fault, pattern in [
+            ({"ZE_ENABLE_ALT_DRIVERS": "libno-such-driver.so"}, "no driver that starts"),
+            ({"POCL_DRIVER_FAIL": "zeInit:1"}, "Level Zero does not start: the device is lost"),
+        ]:
+            self.assertRefused(self.run_on(**fault), "ferrite.level_zero/driver", pattern, DEVICE)
+
+    def test_no_device(self):
+        self.assertRefused(self.run_on(POCL_DRIVER_DEVICES="0"), "FE-D01", "'level_zero' has no device here", 2)
+
+    def test_a_device_that_does_not_do(self):
+        done = self.run_on(POCL_DRIVER_FLAGS="2")
+        self.assertRefused(done, "ferrite.level_zero/device", "does not do: needed are SPIR-V 1.2", DEVICE)
+
+    def test_without_double_precision_the_host_takes_it(self):
+        self.write("d.fe", DOUBLE)
+        self.assertSameResults("d.fe")
+        done = self.run_on("d.fe", POCL_DRIVER_FLAGS="5")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertEqual(self.calls("zeModuleCreate"), [])
+        made = self.call("compile", "d.fe", "--manifest", "manifest.toml", "-o", "d.fepkg", environment=self.environment)
+        self.assertEqual(made.returncode, OK, made.stderr)
+        done = self.run_on("d.fepkg", POCL_DRIVER_FLAGS="5")
+        self.assertRefused(done, "FE-K5[0-9]", "code for a device with f64, this one has none", UNSUPPORTED)
+
+    def test_out_of_memory(self):
+        for fault in ({"POCL_DRIVER_FAIL": "zeMemAllocDevice:1"}, {"POCL_DRIVER_MEMORY": "1000"}):
+            self.assertRefused(self.run_on(**fault), "FE-D03", "level_zero:0: no memory for", DEVICE)
+
+    def test_faults_say_what_failed(self):
+        for function, pattern in [
+            ("zeCommandListAppendLaunchKernel:1", "the_sum, the_exp, rows: .*launching a kernel failed: the device is lost"),
+            ("zeKernelSetArgumentValue:2", "the_sum, the_exp, rows: .*giving a kernel its arguments failed"),
+            ("zeCommandListAppendMemoryCopy:1", "a copy to the device failed: the device is lost"),
+            ("zeEventHostSynchronize:2", "work on the device failed: the device is lost"),
+            ("zeContextCreate:1", "opening the device's context failed"),
+            ("zeDeviceGet:1", "counting the devices failed"),
+        ]:
+            with self.subTest(function):
+                self.assertRefused(self.run_on(POCL_DRIVER_FAIL=function), "ferrite.level_zero/device", pattern, DEVICE)
+
+    def test_code_that_the_driver_does_not_take(self):
+        for fault, pattern in [
+            ({"POCL_DRIVER_FAIL": "zeModuleCreate:1"}, "does not take k_[0-9a-f]{32}: the device is lost"),
+            ({"POCL_DRIVER_FAIL": "zeKernelCreate:1"}, "does not take k_[0-9a-f]{32}: the device is lost"),
+            ({"POCL_DRIVER_TRANSLATOR": "false"}, "the code is not taken.*\n.*llvm-spirv-15 does not take the module"),
+        ]:
+            self.assertRefused(self.run_on(**fault), "ferrite.level_zero/link", pattern, DEVICE)
+
+    def test_targets(self):
+        for target, pattern in [
+            ("spirv64 unit=3", "unknown key 'unit'.*known: units, lanes"),
+            ("gen9", "'gen9' is no architecture.*there is spirv64"),
+            ("l2=10", "names no architecture; write 'spirv64'"),
+        ]:
+            done = self.call("compile", "g.fe", "--manifest", "manifest.toml", "--target", target, "-o", "g.fepkg",
+                             environment=self.environment)  # fmt: skip
+            self.assertRefused(done, "ferrite.level_zero/target", pattern)
+
+
+if __name__ == "__main__":
+    main(__doc__, driver=BUILD / "lib/ferrite/test_drivers/libpocl_driver.so", models=ROOT / "build/models")
