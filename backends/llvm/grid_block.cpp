@@ -11,7 +11,7 @@ namespace ferrite::emitter {
 
 namespace {
 
-constexpr uint64_t shared_alignment = 16;  // of the widest access of a thread
+constexpr uint64_t shared_alignment = bytes_of_access;
 
 }  // namespace
 

@@ -12,6 +12,9 @@
 
 namespace ferrite::emitter {
 
+/// The widest access that a thread makes; shared arrays begin at multiples of it.
+inline constexpr int64_t bytes_of_access = 16;
+
 class GridBlock {
  public:
   /// Keeps references; the builder stands in the kernel's entry.

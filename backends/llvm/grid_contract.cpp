@@ -21,7 +21,6 @@ namespace {
 
 using loop::none;
 
-constexpr int64_t bytes_of_access = 16;  // the widest that a thread makes
 constexpr int64_t threads = grid_contract_threads;
 constexpr int64_t square =
     16;  // threads lie so many by so many over a tile, where no matrix instruction is used
@@ -55,11 +54,11 @@ loop::Statement value_statement(const ContractPlan& plan, index::Pool& pool, loo
 }
 
 /// How far the largest buffer that the value is made of moves by one step of the axis' last variable; nothing where unevenly.
-std::optional<int64_t> step_along(const loop::Kernel& kernel, const ContractPlan& plan, loop::OpId value,
+std::optional<int64_t> step_along(loop::Kernel& kernel, const ContractPlan& plan, loop::OpId value,
                                   const Axis& axis) {
   const auto& statement = plan.statement;
   const std::array roots{value};
-  const auto needed = needed_operations(statement, const_cast<index::Pool&>(kernel.pool), roots);
+  const auto needed = needed_operations(statement, kernel.pool, roots);
   const loop::BodyOp* largest = nullptr;
   for (size_t k = 0; k < statement.ops.size(); ++k) {
     const auto& op = statement.ops[k];
@@ -68,13 +67,12 @@ std::optional<int64_t> step_along(const loop::Kernel& kernel, const ContractPlan
       largest = &op;
   }
   if (!largest || axis.vars.empty()) return std::nullopt;
-  return const_cast<index::Pool&>(kernel.pool).coefficient(largest->index[0], axis.vars.back().symbol);
+  return kernel.pool.coefficient(largest->index[0], axis.vars.back().symbol);
 }
 
 /// Whether all that the value is made of can be read as vectors of `lanes` along the flat coordinate.
-bool is_even(const loop::Kernel& kernel, const loop::Statement& statement, loop::OpId value,
-             index::Symbol along) {
-  auto& pool = const_cast<index::Pool&>(kernel.pool);
+bool is_even(loop::Kernel& kernel, const loop::Statement& statement, loop::OpId value, index::Symbol along) {
+  auto& pool = kernel.pool;
   const std::array roots{value};
   const auto needed = needed_operations(statement, pool, roots);
   for (size_t k = 0; k < statement.ops.size(); ++k) {
@@ -89,7 +87,7 @@ bool is_even(const loop::Kernel& kernel, const loop::Statement& statement, loop:
   return true;
 }
 
-GridContractPlan::Side side_of(const loop::Kernel& kernel, const ContractPlan& plan, const Operand& operand,
+GridContractPlan::Side side_of(loop::Kernel& kernel, const ContractPlan& plan, const Operand& operand,
                                const Axis& across) {
   GridContractPlan::Side side;
   side.value = before_widening(plan.statement, operand.value);
@@ -98,7 +96,7 @@ GridContractPlan::Side side_of(const loop::Kernel& kernel, const ContractPlan& p
                       step_along(kernel, plan, side.value, across) != 1;
   const auto& inner = side.depth_inside ? plan.depth : across;
   const int64_t lanes = bytes_of_access * 8 / bits_of(side.dtype);
-  const auto statement = value_statement(plan, const_cast<index::Pool&>(kernel.pool), side.value);
+  const auto statement = value_statement(plan, kernel.pool, side.value);
   if (inner.extent % lanes == 0 && is_even(kernel, statement, side.value, inner.symbol)) side.lanes = lanes;
   return side;
 }
@@ -441,11 +439,8 @@ class MatrixSums final : public Sums {
   }
 
   llvm::Type* operand_type(const Fragment& fragment) const {
-    auto* element = plan_.row.dtype == bf16 && machine_.bf16_words
-                        ? static_cast<llvm::Type*>(builder_.getInt32Ty())
-                        : llvm::FixedVectorType::get(context_.storage_type(plan_.row.dtype),
-                                                     static_cast<unsigned>(fragment.together));
-    return element;
+    if (plan_.row.dtype == bf16 && machine_.bf16_words) return builder_.getInt32Ty();
+    return llvm::FixedVectorType::get(context_.storage_type(plan_.row.dtype), fragment.together);
   }
 
   /// The operands of the instruction for the lines from `first` on and the depth from `k` on.

@@ -17,10 +17,9 @@ namespace {
 
 using loop::VarKind;
 
-constexpr int64_t bytes_of_access = 16;  // the widest that a thread makes
-constexpr int64_t most_chunks = 16;      // that are written out one by one
-constexpr int64_t wanted_chunks = 4;     // reads on their way at once
-constexpr int64_t most_words = 128;      // of what a thread keeps between statements
+constexpr int64_t most_chunks = 16;   // that are written out one by one
+constexpr int64_t wanted_chunks = 4;  // reads on their way at once
+constexpr int64_t most_words = 128;   // of what a thread keeps between statements
 
 /// The loop that is the statement's own; null where it has none.
 const loop::Var* own_loop(const loop::Kernel& kernel, const loop::Statement& statement) {

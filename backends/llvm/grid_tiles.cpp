@@ -11,8 +11,7 @@ namespace ferrite::emitter {
 
 namespace {
 
-constexpr int64_t bytes_of_access = 16;  // the widest that a thread makes
-constexpr int64_t side = 64;             // of the square
+constexpr int64_t side = 64;        // of the square
 constexpr int64_t line = side + 1;  // of its elements in shared memory: columns lie in different banks, too
 constexpr int64_t threads = grid_tiles_threads;
 
