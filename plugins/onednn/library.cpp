@@ -90,7 +90,8 @@ class OneDnn final : public LibraryProvider {
   }
   std::string fingerprint() override { return "onednn 1 library " + library_->text; }
 
-  void* exec_create(Target&, Bytes blob, std::string_view) override {
+  void* exec_create(Target&, const ExecRequest& request) override {
+    const Bytes blob = request.blob;
     Blob made;
     if (blob.size() == sizeof(Blob)) std::memcpy(&made, blob.data(), sizeof(Blob));
     if (blob.size() != sizeof(Blob) || !is_sound(made.problem))

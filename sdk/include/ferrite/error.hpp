@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <sstream>
 #include <string>
@@ -111,6 +112,16 @@ void call_host(const Table& table, Slot slot, const Args& args, Out& out) {
 template <class T>
 T sized() {
   T value{};
+  value.size = sizeof(T);
+  return value;
+}
+
+/// Arguments that the host may have filled at a smaller size, as it does where it is older: the rest is zero.
+template <class T>
+T at_own_size(const T* given) {
+  auto value = sized<T>();
+  const uint64_t size = given->size < sizeof(T) ? given->size : sizeof(T);
+  std::memcpy(&value, given, size);
   value.size = sizeof(T);
   return value;
 }

@@ -136,6 +136,7 @@ class PluginBuilder {
   std::deque<SinkTable> sinks_;
   static void add_exec(fe_provider& table);
   static void add_claim(fe_provider& table);
+  static void add_streams(fe_runtime& table);
 
   std::vector<fe_contribution> contributions_;
 };

@@ -21,6 +21,10 @@ void put_needs(Out& out, const LaunchNeeds& needs) {
   out.workspace_bytes = needs.workspace_bytes;
   out.arguments = to_array(needs.arguments.data(), needs.arguments.size());
 }
+/// Of a runtime table's `self`.
+inline StreamRuntime& streams_of(void* self) {
+  return *static_cast<StreamRuntime*>(static_cast<Runtime*>(self));
+}
 }  // namespace detail
 
 inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
@@ -112,14 +116,18 @@ inline void PluginBuilder::add_exec(fe_provider& table) {
   table.exec_create = [](void* self, fe_call* call, const fe_exec_args* args, fe_exec_out* out) -> int32_t {
     return detail::guarded(call, [&] {
       auto& library = *dynamic_cast<LibraryProvider*>(static_cast<Provider*>(self));
-      out->exec = library.exec_create(*static_cast<Target*>(args->target), bytes_from(args->blob),
-                                      from_abi(args->entry));
+      const auto given = at_own_size(args);
+      out->exec = library.exec_create(
+          *static_cast<Target*>(given.target),
+          {bytes_from(given.blob), from_abi(given.entry), given.device, given.native_context});
       detail::put_needs(*out, library.exec_needs(out->exec));
+      if (out->size >= sizeof *out) out->flags = library.exec_recordable(out->exec) ? FE_EXEC_RECORDABLE : 0;
     });
   };
   table.exec_launch = [](void* self, fe_call* call, const fe_launch_args* args, fe_none*) -> int32_t {
-    return detail::guarded(
-        call, [&] { dynamic_cast<LibraryProvider*>(static_cast<Provider*>(self))->exec_launch(*args); });
+    return detail::guarded(call, [&] {
+      dynamic_cast<LibraryProvider*>(static_cast<Provider*>(self))->exec_launch(at_own_size(args));
+    });
   };
   table.exec_destroy = [](void* self, fe_call* call, const fe_exec_out* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] {
@@ -154,7 +162,7 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   entry.id = entry.runtime->id();
   auto& table = entry.table;
   table = sized<fe_runtime>();
-  table.rev = 3;
+  table.rev = 4;
   table.thread_model = FE_THREADS_ANY;
   table.self = entry.runtime.get();
   table.id = to_abi(entry.id);
@@ -181,7 +189,7 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
     return detail::guarded(call, [&] { static_cast<Runtime*>(self)->free(args->device, args->data); });
   };
   table.copy = [](void* self, fe_call* call, const fe_copy_args* args, fe_none*) -> int32_t {
-    return detail::guarded(call, [&] { static_cast<Runtime*>(self)->copy(*args); });
+    return detail::guarded(call, [&] { static_cast<Runtime*>(self)->copy(at_own_size(args)); });
   };
   table.module_load = [](void* self, fe_call* call, const fe_module_args* args,
                          fe_module_out* out) -> int32_t {
@@ -201,10 +209,15 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
       auto& runtime = *static_cast<Runtime*>(self);
       out->function = runtime.function(args->module, from_abi(args->entry));
       detail::put_needs(*out, runtime.needs(args->module, from_abi(args->entry)));
+      if (out->size < sizeof *out) return;
+      const auto numbers = runtime.numbers(args->module, from_abi(args->entry));
+      out->registers = numbers.registers;
+      out->spills = numbers.spills;
+      out->shared_bytes = numbers.shared_bytes;
     });
   };
   table.launch = [](void* self, fe_call* call, const fe_launch_args* args, fe_none*) -> int32_t {
-    return detail::guarded(call, [&] { static_cast<Runtime*>(self)->launch(*args); });
+    return detail::guarded(call, [&] { static_cast<Runtime*>(self)->launch(at_own_size(args)); });
   };
   table.accept = [](void* self, fe_call* call, const fe_accept_args* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] {
@@ -217,7 +230,76 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   table.synchronise = [](void* self, fe_call* call, const fe_device_args* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] { static_cast<Runtime*>(self)->synchronise(args->device); });
   };
+  if (dynamic_cast<StreamRuntime*>(entry.runtime.get())) add_streams(table);
   contributions_.push_back({FE_CONTRIBUTION_RUNTIME, 0, &table});
+}
+
+inline void PluginBuilder::add_streams(fe_runtime& table) {
+  table.alloc = [](void* self, fe_call* call, const fe_alloc_args* args, fe_alloc_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      const auto given = at_own_size(args);
+      out->data = detail::streams_of(self).stream_alloc(given.device, given.bytes, given.stream);
+    });
+  };
+  table.free = [](void* self, fe_call* call, const fe_free_args* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] {
+      const auto given = at_own_size(args);
+      detail::streams_of(self).stream_free(given.device, given.data, given.stream);
+    });
+  };
+  table.synchronise = [](void* self, fe_call* call, const fe_device_args* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] {
+      const auto given = at_own_size(args);
+      detail::streams_of(self).stream_synchronise(given.device, given.stream);
+    });
+  };
+  table.stream_open = [](void* self, fe_call* call, const fe_stream_args* args,
+                         fe_stream_out* out) -> int32_t {
+    return detail::guarded(
+        call, [&] { out->stream = detail::streams_of(self).stream_open(args->device, args->native); });
+  };
+  table.stream_close = [](void* self, fe_call* call, const fe_device_args* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] { detail::streams_of(self).stream_close(args->device, args->stream); });
+  };
+  table.native_handle = [](void* self, fe_call* call, const fe_native_args* args,
+                           fe_native_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      out->handle = detail::streams_of(self).native_handle(args->device, args->stream, args->kind);
+    });
+  };
+  table.record_begin = [](void* self, fe_call* call, const fe_device_args* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] { detail::streams_of(self).record_begin(args->device, args->stream); });
+  };
+  table.record_end = [](void* self, fe_call* call, const fe_device_args* args, fe_graph_out* out) -> int32_t {
+    return detail::guarded(
+        call, [&] { out->graph = detail::streams_of(self).record_end(args->device, args->stream); });
+  };
+  table.replay = [](void* self, fe_call* call, const fe_replay_args* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] {
+      std::vector<fe_rebinding> rebindings;
+      for (size_t k = 0; k < args->rebindings.count; ++k)
+        rebindings.push_back(element<fe_rebinding>(args->rebindings, k));
+      detail::streams_of(self).replay(args->graph, args->stream, rebindings);
+    });
+  };
+  table.graph_free = [](void* self, fe_call* call, const fe_graph_out* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] { detail::streams_of(self).graph_free(args->graph); });
+  };
+  table.host_alloc = [](void* self, fe_call* call, const fe_alloc_args* args, fe_alloc_out* out) -> int32_t {
+    return detail::guarded(
+        call, [&] { out->data = detail::streams_of(self).host_alloc(args->device, args->bytes); });
+  };
+  table.host_free = [](void* self, fe_call* call, const fe_free_args* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] { detail::streams_of(self).host_free(args->device, args->data); });
+  };
+  table.device_status = [](void* self, fe_call* call, const fe_device_args* args,
+                           fe_device_status_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      const auto status = detail::streams_of(self).status(args->device);
+      out->status = status.status;
+      write(out->text, status.text);
+    });
+  };
 }
 
 inline void PluginBuilder::add(std::unique_ptr<FusionPolicy> policy) {

@@ -77,6 +77,21 @@ struct LaunchNeeds {
       arguments;  ///< they live as long as the code; empty: nothing is said of them
 };
 
+/// What loaded code takes; -1: unknown.
+struct CodeNumbers {
+  int64_t registers = -1;     ///< of a thread
+  int64_t spills = -1;        ///< bytes of a thread's, for what has no register
+  int64_t shared_bytes = -1;  ///< of a block
+};
+
+/// What is to be made ready for launches.
+struct ExecRequest {
+  Bytes blob;
+  std::string_view entry;
+  uint32_t device = 0;             ///< where launches are
+  void* native_context = nullptr;  ///< its driver's; null: it has none
+};
+
 /// Turns kernels into blobs. compile() is called from several threads at once.
 class Provider {
  public:
@@ -96,9 +111,11 @@ class Provider {
 /// context.
 class LibraryProvider : public Provider {
  public:
-  virtual void* exec_create(Target& target, Bytes blob, std::string_view entry) = 0;
+  virtual void* exec_create(Target& target, const ExecRequest& request) = 0;
   /// What launches of the exec need.
   virtual LaunchNeeds exec_needs(const void*) { return {}; }
+  /// Whether launches of the exec only give work to args.native_stream and never wait, so that they can be recorded and replayed.
+  virtual bool exec_recordable(const void*) { return false; }
   virtual void exec_launch(const fe_launch_args& args) = 0;  ///< args.function: what exec_create gave
   virtual void exec_destroy(void* exec) = 0;
 };
@@ -148,6 +165,8 @@ class Runtime {
   virtual void* function(void* module, std::string_view entry) = 0;
   /// What launches of the function need; a failure where that is not what function() gave.
   virtual LaunchNeeds needs(void*, std::string_view) { return {}; }
+  /// What the loaded code of the function takes.
+  virtual CodeNumbers numbers(void*, std::string_view) { return {}; }
   virtual void launch(const fe_launch_args& args) = 0;
   /// Waits for all work that was given to the device. Not for runtimes whose work is done when its call returns.
   virtual void synchronise(uint32_t) {}
@@ -155,6 +174,49 @@ class Runtime {
   virtual std::string refusal(uint32_t device, std::string_view target) {
     return target == describe(device).description ? "" : "it was compiled for another device";
   }
+};
+
+struct DeviceStatus {
+  uint32_t status = FE_DEVICE_OK;
+  std::string text;  ///< what the driver says of a fault or a loss
+};
+
+/// A runtime whose devices work beside the host: they have streams, queues whose work is done in order, and record what a stream is
+/// given in order to replay it. A null stream is the one that each device has of its own. What a driver does not have is declined,
+/// which is what the functions do that are not pure. Any-thread; a stream is given work by one thread at a time.
+class StreamRuntime : public Runtime {
+ public:
+  /// `native`: null: a new stream; else one of the driver's that the caller owns and keeps until the stream is closed.
+  virtual void* stream_open(uint32_t device, void* native) = 0;
+  /// Waits for the stream's work.
+  virtual void stream_close(uint32_t device, void* stream) = 0;
+  /// The driver's own handle of FE_NATIVE_*.
+  virtual void* native_handle(uint32_t device, void* stream, uint32_t kind) = 0;
+  /// Memory that the stream's work may use at once; null: all work that is given to the device from here on.
+  virtual void* stream_alloc(uint32_t device, uint64_t bytes, void* stream) = 0;
+  /// Behind the stream's work; null: behind all that the device was given.
+  virtual void stream_free(uint32_t device, void* data, void* stream) = 0;
+  /// Waits for the stream's work; null: for all streams of the device.
+  virtual void stream_synchronise(uint32_t device, void* stream) = 0;
+
+  /// From here to record_end(), by the same thread, what the stream is given is kept instead of done.
+  virtual void record_begin(uint32_t, void* /*stream*/) { decline("the driver records nothing"); }
+  /// Called in any case; throws where something cannot be kept, and the stream is as it was before record_begin().
+  virtual void* record_end(uint32_t, void* /*stream*/) { decline("the driver records nothing"); }
+  /// Gives the stream all that was recorded, with these pointers from here on.
+  virtual void replay(void* /*graph*/, void* /*stream*/, std::span<const fe_rebinding>) {
+    decline("the driver records nothing");
+  }
+  virtual void graph_free(void* /*graph*/) {}
+
+  /// Memory of the host that the device copies from and to by itself.
+  virtual void* host_alloc(uint32_t, uint64_t /*bytes*/) { decline("the driver has no memory of the host"); }
+  virtual void host_free(uint32_t, void* /*data*/) {}
+  virtual DeviceStatus status(uint32_t) { return {}; }
+
+  void* alloc(uint32_t device, uint64_t bytes) final { return stream_alloc(device, bytes, nullptr); }
+  void free(uint32_t device, void* data) final { stream_free(device, data, nullptr); }
+  void synchronise(uint32_t device) final { stream_synchronise(device, nullptr); }
 };
 
 struct Port {

@@ -241,10 +241,10 @@ class Library final : public LibraryProvider {
   }
   std::string fingerprint() override { return "acme.gemm 1"; }
 
-  void* exec_create(Target&, Bytes blob, std::string_view) override {
-    if (blob.size() != sizeof(Product)) fail("acme.gemm/blob", "this is no product");
+  void* exec_create(Target&, const ExecRequest& request) override {
+    if (request.blob.size() != sizeof(Product)) fail("acme.gemm/blob", "this is no product");
     auto product = std::make_unique<Product>();
-    std::memcpy(product.get(), blob.data(), sizeof(Product));
+    std::memcpy(product.get(), request.blob.data(), sizeof(Product));
     return product.release();
   }
   void exec_destroy(void* exec) override { delete static_cast<Product*>(exec); }

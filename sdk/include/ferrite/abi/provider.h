@@ -106,7 +106,13 @@ typedef struct fe_exec_args {
   void* target;
   fe_array blob;  // bytes
   fe_string entry;
+  // The device whose memory and streams launches are for, and its driver's context, as native_handle gives it; null: it has none.
+  uint32_t device;
+  uint32_t reserved;
+  void* native_context;
 } fe_exec_args;
+// Its launches only give work to native_stream and never wait, so that they can be recorded once and replayed.
+#define FE_EXEC_RECORDABLE 1u
 // As of fe_function_out, the numbers are what the exec itself needs; tasks of -1 say nothing.
 typedef struct fe_exec_out {
   uint64_t size;
@@ -115,6 +121,7 @@ typedef struct fe_exec_out {
   int64_t grain;
   int64_t workspace_bytes;
   fe_array arguments;  // of fe_argument_needs, lives as long as the exec. Empty: nothing is said of them
+  uint64_t flags;      // FE_EXEC_*
 } fe_exec_out;
 
 // Regions of a graph that a provider takes as a whole. `graph` is the flat form of the graph (content FE_FLAT_GRAPH); nodes and

@@ -9,10 +9,13 @@
 extern "C" {
 #endif
 
+// A stream is a queue of a device's: what it is given is done in order, and beside what other streams are given. It is an object of
+// the runtime's, made by stream_open; null, here and in all other arguments, is the stream that each device has of its own.
 typedef struct fe_device_args {
   uint64_t size;
   uint32_t device;
   uint32_t reserved;
+  void* stream;  // only where a slot says so
 } fe_device_args;
 typedef struct fe_device_count_out {
   uint64_t size;
@@ -33,6 +36,8 @@ typedef struct fe_alloc_args {
   uint32_t device;
   uint32_t reserved;
   uint64_t bytes;
+  void*
+      stream;  // whose work may use the memory at once; null: all work that is given to the device behind the call
 } fe_alloc_args;
 typedef struct fe_alloc_out {
   uint64_t size;
@@ -43,10 +48,14 @@ typedef struct fe_free_args {
   uint32_t device;
   uint32_t reserved;
   void* data;
+  void* stream;  // behind whose work the memory is free; null: behind all work that the device was given
 } fe_free_args;
 #define FE_COPY_TO_DEVICE 0u
 #define FE_COPY_TO_HOST 1u
 #define FE_COPY_ON_DEVICE 2u
+#define FE_COPY_PEER 3u  // from the memory of `peer`, whose work on what is copied is done, to the device's
+// A copy from or to memory of the host may use it when the call has returned, unless it is memory of host_alloc: then only until the
+// stream was waited for.
 typedef struct fe_copy_args {
   uint64_t size;
   uint32_t device;
@@ -54,6 +63,9 @@ typedef struct fe_copy_args {
   void* to;
   const void* from;
   uint64_t bytes;
+  void* stream;
+  uint32_t peer;  // of FE_COPY_PEER: a device of the same runtime
+  uint32_t reserved;
 } fe_copy_args;
 typedef struct fe_module_args {
   uint64_t size;
@@ -86,6 +98,11 @@ typedef struct fe_function_out {
   int64_t grain;
   int64_t workspace_bytes;  // per worker
   fe_array arguments;  // of fe_argument_needs, lives as long as the module. Empty: nothing is said of them
+  // What the loaded code takes, which the host sets to -1, unknown: of each thread the registers and the bytes of memory that stand for
+  // those which it does not have; of each block its shared memory.
+  int64_t registers;
+  int64_t spills;
+  int64_t shared_bytes;
 } fe_function_out;
 // buffers: one pointer for each non-local buffer of the kernel, in its order. error: two words {kernel, code} set by checked
 // indices, in memory that the device can write; null may stand for them where the kernel checks none. workspace: workers x
@@ -101,7 +118,65 @@ typedef struct fe_launch_args {
   int64_t workspace_bytes;
   int64_t workers;  // at most this many host threads; 0 = all
   int64_t* error;
+  void* stream;
+  void*
+      native_stream;  // for library providers: the stream as native_handle gives it; null: the runtime has no such handles
 } fe_launch_args;
+
+// stream_open. native: null: a new stream; else a stream of the driver's that the caller goes on to own, and keeps until it is closed.
+typedef struct fe_stream_args {
+  uint64_t size;
+  uint32_t device;
+  uint32_t reserved;
+  void* native;
+} fe_stream_args;
+typedef struct fe_stream_out {
+  uint64_t size;
+  void* stream;
+} fe_stream_out;
+
+// The driver's own handles, for libraries that are written against it.
+#define FE_NATIVE_DEVICE 0u   // a number as a pointer
+#define FE_NATIVE_CONTEXT 1u  // null where the driver has no contexts
+#define FE_NATIVE_STREAM 2u
+typedef struct fe_native_args {
+  uint64_t size;
+  uint32_t device;
+  uint32_t kind;  // FE_NATIVE_*
+  void* stream;
+} fe_native_args;
+typedef struct fe_native_out {
+  uint64_t size;
+  void* handle;
+} fe_native_out;
+
+// A recorded sequence of launches and copies.
+typedef struct fe_graph_out {
+  uint64_t size;
+  void* graph;
+} fe_graph_out;
+// Another pointer for one argument of a launch that was recorded; it stays so in later replays.
+typedef struct fe_rebinding {
+  uint32_t launch;    // by the order in which the runtime's launch was called
+  uint32_t argument;  // into buffers
+  void* data;
+} fe_rebinding;
+typedef struct fe_replay_args {
+  uint64_t size;
+  void* graph;
+  void* stream;         // of the device that recorded it; it is replayed on one stream at a time
+  fe_array rebindings;  // of fe_rebinding
+} fe_replay_args;
+
+#define FE_DEVICE_OK 0u
+#define FE_DEVICE_FAULT 1u  // work failed since the last time that it was asked for; what comes later is done
+#define FE_DEVICE_LOST 2u   // nothing is done on it any more in this process
+typedef struct fe_device_status_out {
+  uint64_t size;
+  uint32_t status;  // FE_DEVICE_*
+  uint32_t reserved;
+  fe_sink text;  // what the driver says
+} fe_device_status_out;
 
 // The target that code was compiled for, as open_target took it.
 typedef struct fe_accept_args {
@@ -131,9 +206,28 @@ typedef struct fe_runtime {
   // slot runs what was compiled for its own description alone.
   int32_t (*accept)(void* self, fe_call*, const fe_accept_args*, fe_none*);
   // rev 3
-  // Waits until all copies and launches that were given to the device are done, and says what failed of them. Needed where launches and
-  // copies return before their work is done.
+  // Waits until all copies and launches that were given to the stream are done, where it is null those of all streams of the device,
+  // and says what failed of them. Needed where launches and copies return before their work is done.
   int32_t (*synchronise)(void* self, fe_call*, const fe_device_args*, fe_none*);
+  // rev 4
+  // Streams, all three or none. A stream is closed when its work is done; closing waits for it.
+  int32_t (*stream_open)(void* self, fe_call*, const fe_stream_args*, fe_stream_out*);
+  int32_t (*stream_close)(void* self, fe_call*, const fe_device_args*, fe_none*);
+  int32_t (*native_handle)(void* self, fe_call*, const fe_native_args*, fe_native_out*);
+  // Launch graphs, all four or none. Between record_begin and record_end what the stream is given is kept instead of done, by whomever
+  // it comes; the same thread calls both, and waits for nothing between. record_end is called in any case, and fails where something
+  // cannot be kept: the stream then is as it was before record_begin.
+  int32_t (*record_begin)(void* self, fe_call*, const fe_device_args*, fe_none*);
+  int32_t (*record_end)(void* self, fe_call*, const fe_device_args*, fe_graph_out*);
+  // Gives the stream all that was recorded.
+  int32_t (*replay)(void* self, fe_call*, const fe_replay_args*, fe_none*);
+  // When what was replayed is done.
+  int32_t (*graph_free)(void* self, fe_call*, const fe_graph_out*, fe_none*);
+  // Memory of the host that the device copies from and to by itself.
+  int32_t (*host_alloc)(void* self, fe_call*, const fe_alloc_args*, fe_alloc_out*);
+  int32_t (*host_free)(void* self, fe_call*, const fe_free_args*, fe_none*);
+  // Whether the device still does what it is given. Asked for behind a failure.
+  int32_t (*device_status)(void* self, fe_call*, const fe_device_args*, fe_device_status_out*);
 } fe_runtime;
 
 #ifdef __cplusplus
