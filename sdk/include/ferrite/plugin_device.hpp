@@ -21,10 +21,8 @@ void put_needs(Out& out, const LaunchNeeds& needs) {
   out.workspace_bytes = needs.workspace_bytes;
   out.arguments = to_array(needs.arguments.data(), needs.arguments.size());
 }
-/// Of a runtime table's `self`.
-inline StreamRuntime& streams_of(void* self) {
-  return *static_cast<StreamRuntime*>(static_cast<Runtime*>(self));
-}
+/// Of the `self` of a runtime that has them.
+inline Streams& streams_of(void* self) { return *dynamic_cast<Streams*>(static_cast<Runtime*>(self)); }
 }  // namespace detail
 
 inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
@@ -230,7 +228,7 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   table.synchronise = [](void* self, fe_call* call, const fe_device_args* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] { static_cast<Runtime*>(self)->synchronise(args->device); });
   };
-  if (dynamic_cast<StreamRuntime*>(entry.runtime.get())) add_streams(table);
+  if (dynamic_cast<Streams*>(entry.runtime.get())) add_streams(table);
   contributions_.push_back({FE_CONTRIBUTION_RUNTIME, 0, &table});
 }
 

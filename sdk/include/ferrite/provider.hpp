@@ -181,22 +181,24 @@ struct DeviceStatus {
   std::string text;  ///< what the driver says of a fault or a loss
 };
 
-/// A runtime whose devices work beside the host: they have streams, queues whose work is done in order, and record what a stream is
-/// given in order to replay it. A null stream is the one that each device has of its own. What a driver does not have is declined,
-/// which is what the functions do that are not pure. Any-thread; a stream is given work by one thread at a time.
-class StreamRuntime : public Runtime {
+/// What a runtime's class has beside Runtime where its devices work beside the host: streams, queues whose work is done in order, and
+/// recordings of what a stream is given, in order to replay it. A null stream is the one that each device has of its own; Runtime's
+/// alloc(), free() and synchronise() are not called then. What a driver does not have is declined, as the functions do that are not
+/// pure. Any-thread; a stream is given work by one thread at a time.
+class Streams {
  public:
+  virtual ~Streams() = default;
   /// `native`: null: a new stream; else one of the driver's that the caller owns and keeps until the stream is closed.
   virtual void* stream_open(uint32_t device, void* native) = 0;
   /// Waits for the stream's work.
   virtual void stream_close(uint32_t device, void* stream) = 0;
   /// The driver's own handle of FE_NATIVE_*.
   virtual void* native_handle(uint32_t device, void* stream, uint32_t kind) = 0;
-  /// Memory that the stream's work may use at once; null: all work that is given to the device from here on.
+  /// Memory that the stream's work may use at once; null: whatever is given to the device from here on.
   virtual void* stream_alloc(uint32_t device, uint64_t bytes, void* stream) = 0;
-  /// Behind the stream's work; null: behind all that the device was given.
+  /// Behind the stream's work.
   virtual void stream_free(uint32_t device, void* data, void* stream) = 0;
-  /// Waits for the stream's work; null: for all streams of the device.
+  /// Waits for the stream's work.
   virtual void stream_synchronise(uint32_t device, void* stream) = 0;
 
   /// From here to record_end(), by the same thread, what the stream is given is kept instead of done.
@@ -213,10 +215,6 @@ class StreamRuntime : public Runtime {
   virtual void* host_alloc(uint32_t, uint64_t /*bytes*/) { decline("the driver has no memory of the host"); }
   virtual void host_free(uint32_t, void* /*data*/) {}
   virtual DeviceStatus status(uint32_t) { return {}; }
-
-  void* alloc(uint32_t device, uint64_t bytes) final { return stream_alloc(device, bytes, nullptr); }
-  void free(uint32_t device, void* data) final { stream_free(device, data, nullptr); }
-  void synchronise(uint32_t device) final { stream_synchronise(device, nullptr); }
 };
 
 struct Port {

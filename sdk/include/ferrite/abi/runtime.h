@@ -15,7 +15,7 @@ typedef struct fe_device_args {
   uint64_t size;
   uint32_t device;
   uint32_t reserved;
-  void* stream;  // only where a slot says so
+  void* stream;  // where a slot speaks of one
 } fe_device_args;
 typedef struct fe_device_count_out {
   uint64_t size;
@@ -36,8 +36,7 @@ typedef struct fe_alloc_args {
   uint32_t device;
   uint32_t reserved;
   uint64_t bytes;
-  void*
-      stream;  // whose work may use the memory at once; null: all work that is given to the device behind the call
+  void* stream;  // whose work may use it at once; null: whatever is given to the device behind the call
 } fe_alloc_args;
 typedef struct fe_alloc_out {
   uint64_t size;
@@ -48,7 +47,7 @@ typedef struct fe_free_args {
   uint32_t device;
   uint32_t reserved;
   void* data;
-  void* stream;  // behind whose work the memory is free; null: behind all work that the device was given
+  void* stream;  // behind whose work the memory is free
 } fe_free_args;
 #define FE_COPY_TO_DEVICE 0u
 #define FE_COPY_TO_HOST 1u
@@ -119,8 +118,7 @@ typedef struct fe_launch_args {
   int64_t workers;  // at most this many host threads; 0 = all
   int64_t* error;
   void* stream;
-  void*
-      native_stream;  // for library providers: the stream as native_handle gives it; null: the runtime has no such handles
+  void* native_stream;  // for library providers, as native_handle gives it; null: there are no such handles
 } fe_launch_args;
 
 // stream_open. native: null: a new stream; else a stream of the driver's that the caller goes on to own, and keeps until it is closed.
@@ -206,8 +204,8 @@ typedef struct fe_runtime {
   // slot runs what was compiled for its own description alone.
   int32_t (*accept)(void* self, fe_call*, const fe_accept_args*, fe_none*);
   // rev 3
-  // Waits until all copies and launches that were given to the stream are done, where it is null those of all streams of the device,
-  // and says what failed of them. Needed where launches and copies return before their work is done.
+  // Waits until all copies and launches that were given to the stream are done, and says what failed of them. Needed where launches and
+  // copies return before their work is done.
   int32_t (*synchronise)(void* self, fe_call*, const fe_device_args*, fe_none*);
   // rev 4
   // Streams, all three or none. A stream is closed when its work is done; closing waits for it.
