@@ -29,7 +29,8 @@ constexpr int warm_up_runs = 2;
 Result<void> bench(const Options& options) {
   Progress progress("loading " + options.model);
   core::observe::Observation observation;
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check,
+  const auto pipeline = pipeline_for(options.pipeline, options.model, options.recompile);
+  FE_TRY(auto opened, open_model(pipeline, options.device, options.model, options.check,
                                  options.trace.empty() ? nullptr : &observation));
   opened.compile.recompile = options.recompile;
   opened.compile.ports_on_device = options.on_device;

@@ -15,7 +15,9 @@
 namespace ferrite::cli {
 
 int exit_status(const Error& error) {
-  if (error.code.starts_with("FE-C0") || error.code == "FE-D01" || error.code == "FE-R40") return exit_usage;
+  for (const std::string_view usage : {"FE-D01", "FE-D24", "FE-R40"})
+    if (error.code == usage) return exit_usage;
+  if (error.code.starts_with("FE-C0")) return exit_usage;
   for (const char* wrong : {"FE-R30", "FE-R31", "FE-R32"})  // a rule or a pass that changes results
     if (error.code == wrong) return exit_wrong;
   switch (error.status) {
@@ -84,9 +86,9 @@ Result<void> PipelineOptions::enable_log() const {
   return {};
 }
 
-Result<core::plugin::Pipeline> PipelineOptions::read() const {
+Result<core::plugin::Pipeline> PipelineOptions::read(const std::string& devices) const {
   FE_CHECK(enable_log());
-  FE_TRY(auto pipeline, core::plugin::read_pipeline(request()));
+  FE_TRY(auto pipeline, core::plugin::read_pipeline(request(devices)));
   using core::plugin::Trust;
   if (!trust.empty())
     pipeline.trust = trust == "off" ? Trust::off : trust == "on" ? Trust::on : Trust::strict;
@@ -180,6 +182,7 @@ core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline
   core::CompileOptions options;
   options.device = !device.empty() ? device : pipeline.device.value_or(options.device);
   if (device.empty()) options.device_where = pipeline.device_where;
+  options.device_chosen = !device.empty() || pipeline.device_chosen;
   options.threads = threads ? *threads : pipeline.threads.value_or(0);
   options.jobs = compile_jobs;
   options.without = pipeline.without;

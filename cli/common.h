@@ -29,7 +29,7 @@ inline constexpr int exit_unsupported = 4;
 inline constexpr int exit_device = 5;
 inline constexpr int exit_internal = 70;
 
-/// The first codes of the command line, FE-C0x, and a device or rule that is not there are usage errors; others go by their
+/// The first codes of the command line, FE-C0x, and a device, target or rule that is not there are usage errors; others go by their
 /// class.
 int exit_status(const Error& error);
 /// Writes "ferrite: FE-X04 where: text" to standard error and gives the exit status.
@@ -49,11 +49,15 @@ struct PipelineOptions {
   std::string profile;
   bool safe_mode = false;
   std::string log, trust;
+  std::vector<std::string> targets, kinds;  ///< as PipelineRequest has them; no options of their own
 
   void add_to(CLI::App& command);
-  core::plugin::PipelineRequest request() const { return {manifest, plugins, profile, safe_mode}; }
+  core::plugin::PipelineRequest request(const std::string& devices = {}) const {
+    return {manifest, plugins, profile, devices, safe_mode, true, targets, kinds};
+  }
   Result<void> enable_log() const;
-  Result<core::plugin::Pipeline> read() const;
+  /// `devices`: PipelineRequest::devices.
+  Result<core::plugin::Pipeline> read(const std::string& devices = {}) const;
 };
 
 /// --check-passes, for every command that compiles a model.

@@ -3,12 +3,14 @@
 #include "cli/inputs.h"
 #include "cli/running.h"
 #include "core/package/package.h"
+#include "core/run/target.h"
 
 namespace ferrite::cli {
 namespace {
 
 struct Options {
-  std::string model, output, target;
+  std::string model, output;
+  std::vector<std::string> targets;
   PipelineOptions pipeline;
   DeviceOptions device;
   InputOptions inputs;
@@ -23,16 +25,28 @@ std::string package_name(const std::string& value) {
 
 Result<void> compile(const Options& options) {
   Progress progress("loading " + options.model);
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check));
+  std::vector<core::TargetName> targets;
+  for (const auto& given : options.targets)
+    for (auto& name : core::run::target_names(given)) {
+      auto where = name.empty() ? std::string("--target") : "--target " + name;
+      targets.push_back({std::move(name), std::move(where)});
+    }
+  PipelineOptions pipeline = options.pipeline;
+  for (const auto& target : targets) pipeline.targets.push_back(target.text);
+  FE_TRY(auto opened, open_model(pipeline, options.device, options.model, options.check));
   FE_TRY(const auto dims, resolve_dims(*opened.model, options.inputs));
-  opened.compile.target = options.target;
-  if (!options.target.empty()) opened.compile.device_where = "--target " + options.target;
   progress.update("compiling " + options.model);
   opened.compile.tune.progress = [&](std::string_view text) { progress.update(text); };
-  FE_TRY(const auto saved, opened.model->save(dims, opened.compile, options.output));
+  FE_TRY(const auto saved, opened.model->save(dims, opened.compile, targets, options.output));
   progress.update("");
   report(opened.check.get());
-  fmt::print("{}: {}, {}\n", options.output, stats_text(saved.stats), size_text(saved.bytes));
+  if (saved.programs.size() == 1) {
+    fmt::print("{}: {}, {}\n", options.output, stats_text(saved.programs[0].stats), size_text(saved.bytes));
+    return {};
+  }
+  for (const auto& program : saved.programs)
+    fmt::print("{}: {}\n", program.devices, stats_text(program.stats));
+  fmt::print("{}: {} targets, {}\n", options.output, saved.programs.size(), size_text(saved.bytes));
   return {};
 }
 
@@ -48,10 +62,12 @@ Run add_compile(CLI::App& command) {
       ->type_name("FILE")
       ->check(package_name);
   command
-      .add_option("--target", options->target,
-                  "What to compile for, as the device's backend describes it; without it, this machine")
-      ->type_name("TARGET")
-      ->check(not_empty);
+      .add_option("--target", options->targets,
+                  "What to compile for: names of targets with commas between, as sm_90a,x86-64-v4, or one as "
+                  "its backend describes it; may be repeated. Without it, this machine")
+      ->type_name("TARGET,...")
+      ->check(not_empty)
+      ->allow_extra_args(false);
   options->inputs.add_to(command);
   options->device.add_to(command);
   options->pipeline.add_to(command);

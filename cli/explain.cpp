@@ -16,7 +16,7 @@ struct Options {
   std::string model;
   std::vector<std::string> why_not;  // two nodes, or nothing
   std::string rule;                  // of --near-misses; "" = all
-  bool near_misses = false, applied = false, layouts = false, json = false;
+  bool near_misses = false, applied = false, layouts = false, placement = false, json = false;
   size_t limit = 20;
   PipelineOptions pipeline;
   DeviceOptions device;
@@ -51,7 +51,10 @@ std::string line_of(const core::LedgerRecord& record) {
   if (!record.subject.empty()) text += "  " + record.subject;
   if (!record.object.empty()) text += (record.kind == "inline" ? "  into  " : "  <-  ") + record.object;
   if (!record.text.empty()) text += ": " + record.text;
-  if (record.score != 0) text += fmt::format("  [{:.6g}]", record.score);
+  if (record.kind == "transfer")
+    text += fmt::format("  {} bytes", static_cast<uint64_t>(record.score));
+  else if (record.score != 0)
+    text += fmt::format("  [{:.6g}]", record.score);
   return text;
 }
 
@@ -144,6 +147,43 @@ void print_records(const std::vector<core::LedgerRecord>& records, std::string_v
   }
 }
 
+/// Of the ledger what says where things run in the end, and what is copied for that.
+bool is_of_placement(const core::LedgerRecord& record) {
+  return (record.kind == "placement" && record.outcome == "runs") || record.kind == "transfer" ||
+         record.kind == "claim";
+}
+
+void print_placement(const std::vector<core::LedgerRecord>& records, const core::Compilation& compilation) {
+  if (!compilation.executable) {
+    fmt::print("placement: all runs in the interpreter\n");
+    return;
+  }
+  const auto& devices = compilation.executable->devices;
+  if (devices.size() == 1) {
+    fmt::print("placement: all runs on {}:{}, the only device\n", devices[0]->kind, devices[0]->number);
+    return print_records(records, "claim");
+  }
+  std::vector<std::string> parts;
+  for (const auto& device : devices) {
+    const auto name = fmt::format("{}:{}", device->kind, device->number);
+    const auto groups = std::ranges::count_if(
+        records, [&](const auto& record) { return record.kind == "placement" && record.object == name; });
+    parts.push_back(fmt::format("{} on {}", groups, name));
+  }
+  for (const std::string_view when : {"", "at load"}) {
+    size_t copies = 0;
+    uint64_t bytes = 0;
+    for (const auto& record : records)
+      if (record.kind == "transfer" && record.category == when) {
+        ++copies;
+        bytes += static_cast<uint64_t>(record.score);
+      }
+    parts.push_back(fmt::format("{} copies of {} bytes {}", copies, bytes, when.empty() ? "in a run" : when));
+  }
+  fmt::print("kernels: {}\n", fmt::join(parts, ", "));
+  print_records(records);
+}
+
 /// What the rules did, or nearly did.
 Result<void> explain_rules(const Options& options, OpenModel& opened,
                            std::span<const std::vector<int64_t>> dims) {
@@ -183,6 +223,8 @@ Result<void> explain(const Options& options) {
       FE_TRY(records, records_of_pair(records, options.why_not));
     } else if (options.layouts) {
       std::erase_if(records, [](const auto& record) { return record.kind != "layout"; });
+    } else if (options.placement) {
+      std::erase_if(records, [](const auto& record) { return !is_of_placement(record); });
     }
     fmt::print("{}\n", core::ledger_json(records));
     return {};
@@ -193,6 +235,11 @@ Result<void> explain(const Options& options) {
     print_records(records, "layout");
     if (std::ranges::none_of(records, [](const auto& record) { return record.kind == "layout"; }))
       fmt::print("layout: every buffer has its dims in the order of the graph\n");
+    return {};
+  }
+  if (options.placement) {
+    std::erase_if(records, [](const auto& record) { return !is_of_placement(record); });
+    print_placement(records, program->compilation);
     return {};
   }
   print_records(records);
@@ -227,9 +274,13 @@ Run add_explain(CLI::App& command) {
                                    "The buffers whose dims are stored in another order or whose rows are "
                                    "padded, and where values change from one "
                                    "order to the other");
-  why_not->excludes(applied)->excludes(near_misses)->excludes(layouts);
-  applied->excludes(near_misses)->excludes(layouts);
-  layouts->excludes(near_misses);
+  auto* placement = command.add_flag("--placement", options->placement,
+                                     "Which device each kernel runs on and why, and what is copied between "
+                                     "the devices' memories");
+  why_not->excludes(applied)->excludes(near_misses)->excludes(layouts)->excludes(placement);
+  applied->excludes(near_misses)->excludes(layouts)->excludes(placement);
+  layouts->excludes(near_misses)->excludes(placement);
+  placement->excludes(near_misses);
   command
       .add_option("--limit", options->limit, "At most so many near misses, or applications of each rule; 20")
       ->type_name("N")

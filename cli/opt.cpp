@@ -77,7 +77,7 @@ Result<void> check_passes(const core::plugin::Registry& registry, const std::vec
 }
 
 Result<void> opt(const Options& options) {
-  FE_TRY(auto pipeline, options.pipeline.read());
+  FE_TRY(auto pipeline, options.pipeline.read(options.device.device));
   auto compile = options.device.compile_options(pipeline);
   FE_TRY(auto session, core::Session::open(pipeline));
   // Stages before `fuse` need no device, but a name that was given must be one.

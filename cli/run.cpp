@@ -65,7 +65,8 @@ Result<void> write_outputs(const std::string& folder, const Runner& runner,
 Result<void> run(const Options& options) {
   Progress progress("loading " + options.model);
   core::observe::Observation observation;
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check,
+  const auto pipeline = pipeline_for(options.pipeline, options.model, options.recompile);
+  FE_TRY(auto opened, open_model(pipeline, options.device, options.model, options.check,
                                  options.trace.empty() ? nullptr : &observation));
   opened.compile.recompile = options.recompile;
   FE_TRY(auto inputs, make_inputs(*opened.model, options.inputs));

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cli/running.h"
 
+#include "core/package/package.h"
 #include "core/run/device.h"
 
 namespace ferrite::cli {
+PipelineOptions pipeline_for(PipelineOptions pipeline, const std::string& path, bool recompile) {
+  if (!recompile && path.ends_with(core::package::suffix)) pipeline.kinds = core::package::kinds_of(path);
+  return pipeline;
+}
 
 Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
                              const std::string& path, const CheckPassesOptions& check,
                              core::observe::Observation* observation) {
   OpenModel opened;
   const auto start = core::observe::Clock::now();
-  FE_TRY(auto read, pipeline.read());
+  FE_TRY(auto read, pipeline.read(device.device));
   opened.compile = device.compile_options(read);
   opened.compile.observation = observation;
   FE_TRY(opened.session, core::Session::open(read));
@@ -110,7 +115,9 @@ std::string kernels_text(const core::CompileStats& stats) {
 std::string stats_text(const core::CompileStats& stats) {
   std::string text = fmt::format("{} nodes, {} statements, {} {}", stats.nodes, stats.statements,
                                  stats.kernels, kernels_text(stats));
-  if (stats.packaged) return text + fmt::format(", nothing compiled, loaded in {:.1f} ms", stats.load_ms);
+  if (stats.packaged)
+    return text + fmt::format(", nothing compiled, {}loaded in {:.1f} ms",
+                              stats.target.empty() ? "" : "for " + stats.target + ", ", stats.load_ms);
   if (stats.cache.hits > 0) text += fmt::format(", {} from the cache", stats.cache.hits);
   return text + fmt::format(", compiled in {:.1f} ms", stats.compile_ms);
 }

@@ -25,6 +25,10 @@ Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOption
                              const std::string& path, const CheckPassesOptions& check = {},
                              core::observe::Observation* observation = nullptr);
 
+/// Options by which the built-in plugins are enabled, too, that have the devices which a package's own programs need; those that they are
+/// where the model is none, or its graph is compiled anew.
+PipelineOptions pipeline_for(PipelineOptions pipeline, const std::string& path, bool recompile);
+
 /// A program with what one run of it needs: a context and memory for the outputs.
 class Runner {
  public:

@@ -101,7 +101,8 @@ void print_devices(const fe_runtime& runtime, const core::plugin::Registry& regi
 }
 
 Result<void> targets(const Options& options) {
-  FE_TRY(auto pipeline, options.pipeline.read());
+  FE_TRY(auto pipeline, options.pipeline.read(options.measure ? options.device.device
+                                                              : std::string(core::plugin::every_device)));
   FE_TRY(auto session, core::Session::open(pipeline));
   if (options.measure) return measure(options, pipeline, *session);
   fmt::print("devices:\n");

@@ -278,7 +278,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (enters("post_grad")) FE_CHECK(hook("post_grad"));
   if (enters("post_grad_post")) FE_CHECK(hook("post_grad_post"));
   const auto open_devices = [&]() -> Result<run::Devices> {
-    auto opened = run::open_devices(options.device, registry, options.target);
+    auto opened = run::open_devices(options.device, registry, options.targets);
     if (!opened) return plugin::named_at(options.device_where, std::move(opened.error()));
     return opened;
   };
@@ -415,6 +415,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
       options.observation,
       options.load,
       options.ports_on_device,
+      options.allocator,
+      does(Feature::record),
       &decisions,
       {op_by_op, options.threads > 0 ? options.threads : run::Pool::process().workers()}};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split

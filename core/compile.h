@@ -33,12 +33,15 @@ struct CompileOptions {
   std::string device;  ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
   std::string
       device_where;  ///< file:line:col where a manifest names it, or the option that says its target; empty: neither
-  std::string
-      target;  ///< what the last device's providers compile for, as they describe targets; empty: what it is
-  bool load = true;                      ///< else the program cannot run here; it goes into a package
-  bool ports_on_device = false;          ///< inputs and outputs lie in the first device's memory
-  bool recompile = false;                ///< of a package: its graph, as if it were a model
-  int64_t threads = 0;                   ///< workers; 0 = the machine's
+  bool device_chosen =
+      false;  ///< somebody asked for that device; else a package runs on whichever of its targets is here
+  std::vector<run::Target>
+      targets;       ///< of the devices of these kinds, and of one behind them, what is compiled for instead
+  bool load = true;  ///< else the program cannot run here; it goes into a package
+  bool ports_on_device = false;               ///< inputs and outputs lie in the first device's memory
+  std::shared_ptr<run::Allocator> allocator;  ///< of devices' memory; null: their runtimes
+  bool recompile = false;                     ///< of a package: its graph, as if it were a model
+  int64_t threads = 0;                        ///< workers; 0 = the machine's
   int64_t jobs = 0;                      ///< kernels that compile at a time; 0 = as many as there are workers
   schedule::Features without;            ///< features of the scheduler that are switched off
   std::vector<std::string> only_passes;  ///< not empty: run these passes only
@@ -67,6 +70,7 @@ struct CompileStats {
   double init_ms = 0;          ///< preparing constants at load, in neither of the others
   cache::Counts cache;
   bool packaged = false;  ///< the program came compiled
+  std::string target{};   ///< of a package with several: which of them it is
 
   /// Of a program that was linked.
   void count(const run::Executable& executable);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/cache/folder.h"
+#include "core/compile_for.h"
 #include "core/graph/api.h"
 #include "core/graph/parse.h"
 #include "core/loop/eval.h"
@@ -28,6 +29,7 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
   FE_TRY(session->metrics_, observe::Metrics::from_environment());
   session->host_ = plugin::make_host();
   session->registry_ = std::make_unique<plugin::Registry>(*session->host_);
+  session->registry_->set_device_kinds(pipeline.device_kinds);
   FE_CHECK(session->registry_->add_core_op(place::region_op_def()));
   for (const auto& request : pipeline.plugins) {
     auto loaded = session->registry_->load(request);
@@ -248,15 +250,15 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
 namespace {
 
 /// What a package's program is beside those that were compiled here.
-Compilation packaged(const package::Package& package, std::shared_ptr<run::Executable> executable,
-                     double load_ms) {
+Compilation packaged(package::Loaded loaded, double load_ms) {
   Compilation c;
-  c.stats.nodes = package.figures().nodes;
-  c.stats.statements = package.figures().statements;
-  c.stats.count(*executable);
+  c.stats.nodes = loaded.figures.nodes;
+  c.stats.statements = loaded.figures.statements;
+  c.stats.count(*loaded.executable);
   c.stats.load_ms = load_ms - c.stats.init_ms;
   c.stats.packaged = true;
-  c.executable = std::move(executable);
+  c.stats.target = std::move(loaded.target);
+  c.executable = std::move(loaded.executable);
   return c;
 }
 
@@ -264,8 +266,8 @@ Compilation packaged(const package::Package& package, std::shared_ptr<run::Execu
 
 Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int64_t>> input_dims,
                                                 const CompileOptions& options) {
-  std::string key =
-      fmt::format("{}/{}/{}/{}", options.device, options.threads, options.without.text(), options.recompile);
+  std::string key = fmt::format("{}/{}/{}/{}/{}", options.device, options.threads, options.without.text(),
+                                options.recompile, options.ports_on_device);
   for (const auto& dims : input_dims) key += fmt::format(";{}", fmt::join(dims, ","));
   std::shared_ptr<Entry> entry;
   {
@@ -287,9 +289,11 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
                       "a package is compiled already, and nothing is decided anew: add --recompile, or leave "
                       "out --tune SECONDS, --decisions and --lock-decisions"));
     FE_CHECK(check_dims(input_dims));
-    auto loaded = state_->package->program(options.device, session_.registry(), options.threads);
+    const bool anywhere = !options.device_chosen && options.device != run::interpreter_name;
+    auto loaded = state_->package->program(anywhere ? std::string() : options.device, session_.registry(),
+                                           options.threads, options.allocator);
     if (!loaded) return at(path_, std::move(loaded.error()));
-    program->compilation = packaged(*state_->package, std::move(*loaded), milliseconds_since(start));
+    program->compilation = packaged(std::move(*loaded), milliseconds_since(start));
     entry->program = program;
     return program;
   }
@@ -316,26 +320,19 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
 }
 
 Result<Saved> Model::save(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options,
-                          const std::string& path) const {
-  FE_TRY(auto imported, graph(input_dims));
-  // Passes change the one; the package keeps the other, and its weights are there until it is written.
-  const graph::Graph original = imported;
-  CompileOptions elsewhere = options;
-  elsewhere.load = false;
-  Ledger ledger;
-  auto compiled = compile(std::move(imported), session_.registry(), elsewhere, ledger);
-  if (!compiled) return at(path_, std::move(compiled.error()));
-  if (!compiled->executable)
-    return at(
-        path_,
-        error(FE_EUNSUPPORTED, "FE-K54",
-              "device '{}' has no code to keep; compile for one that `ferrite targets` lists as compiled for",
-              options.device));
-  const auto& stats = compiled->stats;
-  FE_TRY(const uint64_t bytes,
-         package::save(
-             path, {original, *compiled->executable, {stats.nodes, stats.statements}, session_.registry()}));
-  return Saved{stats, bytes};
+                          std::span<const TargetName> targets, const std::string& path) const {
+  FE_TRY(const auto imported, graph(input_dims));
+  auto made = compile_for(imported, session_.registry(), options, targets);
+  if (!made) return at(path_, std::move(made.error()));
+  Saved saved;
+  std::vector<package::Made> programs;
+  for (const auto& compilation : *made) {
+    const auto& [executable, stats] = std::tie(*compilation.executable, compilation.stats);
+    programs.push_back({executable, {stats.nodes, stats.statements}});
+    saved.programs.push_back({run::text_of(run::targets_of(executable.devices)), stats});
+  }
+  FE_TRY(saved.bytes, package::save(path, {imported, programs, session_.registry()}));
+  return saved;
 }
 
 std::vector<run::PortInfo> Program::inputs() const {

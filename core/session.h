@@ -57,9 +57,18 @@ struct Program {
                    std::span<void* const> outputs) const;
 };
 
+/// A name of a target, or a description of one, and where it was given.
+struct TargetName {
+  std::string text, where;
+};
+
 /// A package that was written.
 struct Saved {
-  CompileStats stats;
+  struct Program {
+    std::string devices;  ///< "npu (v2), cpu (x86-64-v4)": what it runs on
+    CompileStats stats;
+  };
+  std::vector<Program> programs;  ///< the best first
   uint64_t bytes = 0;
 };
 
@@ -80,9 +89,11 @@ class Model {
   /// FE-K53 where that was compiled for other devices.
   Result<std::shared_ptr<Program>> program(std::span<const std::vector<int64_t>> input_dims,
                                            const CompileOptions& options);
-  /// Compiles for these input dims, loads nothing, and writes a package. FE-K54, FE-K55 and all that compiling says.
+  /// Compiles for these input dims and each of the targets, or for this machine where none is named; loads nothing, and writes a
+  /// package. Targets whose devices do not reach the host's memory get the one behind them of which the package runs slowest of those
+  /// that do, as it runs on most machines. FE-K54, FE-K55, FE-D24 and all that compiling says.
   Result<Saved> save(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options,
-                     const std::string& path) const;
+                     std::span<const TargetName> targets, const std::string& path) const;
 
  private:
   explicit Model(const Session& session);

@@ -104,6 +104,12 @@ long last_cache_bytes() {
   return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : 0;
 }
 
+/// Of the machine here, unless a level of x86-64 is for another one.
+std::string triple_for(std::string_view cpu) {
+  const auto here = llvm::sys::getDefaultTargetTriple();
+  return cpu.starts_with("x86-64") && !llvm::Triple(here).isX86() ? "x86_64-unknown-linux-gnu" : here;
+}
+
 /// What the emitter asks, from the features that LLVM derives of cpu and feature list.
 void derive(emitter::Target& target) {
   const llvm::Triple triple(target.triple);
@@ -191,7 +197,7 @@ emitter::Target parse_target(std::string_view description) {
     else
       words.refuse(word, "triple, cpu, features, l1, l2, l3, last, clock, and a cpu's name alone");
   }
-  if (target.triple.empty()) target.triple = llvm::sys::getDefaultTargetTriple();
+  if (target.triple.empty()) target.triple = triple_for(target.cpu);
   derive(target);
   return target;
 }

@@ -10,5 +10,5 @@ FERRITE_PLUGIN("ferrite.cuda", "0.1.0",
                  const std::string library(config.has("library") ? config.string("library")
                                                                  : ferrite::cuda::driver_library);
                  builder.add(ferrite::cuda::make_compiler());
-                 builder.add(ferrite::cuda::make_runtime(library));
+                 builder.add(ferrite::cuda::make_runtime(context.host, library));
                })

@@ -18,9 +18,19 @@ enum Attribute : int { attribute_major = 75, attribute_minor = 76 };
 constexpr emitter::DriverAttributes attributes{
     .multiprocessors = 16, .clock_khz = 13, .memory_clock_khz = 36, .bus_bits = 37, .l2_bytes = 38};
 
+/// CUDA_KERNEL_NODE_PARAMS_v2.
+struct KernelNode {
+  void* function;
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  void** arguments;
+  void** extra;
+  void* kernel;
+  void* context;
+};
+
 class CudaRuntime final : public emitter::DriverRuntime {
  public:
-  explicit CudaRuntime(std::string library) : library_(std::move(library)) {}
+  CudaRuntime(Host host, std::string library) : DriverRuntime(host), library_(std::move(library)) {}
 
   std::string id() const override { return "cuda"; }
 
@@ -42,6 +52,10 @@ class CudaRuntime final : public emitter::DriverRuntime {
     Result (*version)(int* version) = nullptr;
     library.find("cuInit", init);
     library.find("cuDriverGetVersion", version);
+    int number = 0;
+    if (version(&number) != 0 || number < least_version)
+      library.unavailable("the driver is for CUDA " + std::to_string(number / 1000) + "." +
+                          std::to_string(number % 1000 / 10) + ", which is too old");
     library.find("cuGetErrorName", error_name_);
     library.find("cuGetErrorString", error_text_);
     library.find("cuDeviceGetCount", driver.device_count);
@@ -51,24 +65,45 @@ class CudaRuntime final : public emitter::DriverRuntime {
     library.find("cuDeviceTotalMem_v2", driver.device_memory);
     library.find("cuDevicePrimaryCtxRetain", context_retain_);
     library.find("cuCtxSetCurrent", context_set_);
+    library.find("cuCtxEnablePeerAccess", peer_enable_);
+    library.find("cuMemcpyPeerAsync", copy_peer_);
     library.find("cuMemAlloc_v2", driver.alloc);
     library.find("cuMemFree_v2", driver.free);
     library.find("cuMemcpyHtoDAsync_v2", driver.copy_to_device);
     library.find("cuMemcpyDtoHAsync_v2", driver.copy_to_host);
     library.find("cuMemcpyDtoDAsync_v2", driver.copy_on_device);
     library.find("cuStreamCreate", driver.stream_create);
+    library.find("cuStreamDestroy_v2", driver.stream_destroy);
+    library.find("cuStreamQuery", driver.stream_query);
     library.find("cuStreamSynchronize", driver.stream_synchronise);
     library.find("cuModuleLoadDataEx", driver.module_load);
     library.find("cuModuleUnload", driver.module_unload);
     library.find("cuModuleGetFunction", driver.module_function);
-    library.find("cuFuncSetAttribute", driver.function_attribute);
+    library.find("cuFuncSetAttribute", driver.set_function_attribute);
+    library.find("cuFuncGetAttribute", driver.function_attribute);
     library.find("cuLaunchKernel", driver.launch);
+    library.find("cuMemHostAlloc", driver.host_alloc);
+    library.find("cuMemFreeHost", driver.host_free);
+    library.find("cuDeviceCanAccessPeer", driver.reaches_peer);
+    library.find("cuMemPoolCreate", driver.pools.create);
+    library.find("cuMemPoolSetAttribute", driver.pools.set_attribute);
+    library.find("cuMemPoolSetAccess", driver.pools.set_access);
+    library.find("cuMemPoolTrimTo", driver.pools.trim);
+    library.find("cuMemAllocFromPoolAsync", driver.pools.alloc);
+    library.find("cuMemFreeAsync", driver.pools.free);
+    library.find("cuStreamBeginCapture_v2", driver.recordings.begin);
+    library.find("cuStreamEndCapture", driver.recordings.end);
+    library.find("cuStreamGetCaptureInfo_v2", driver.recordings.state);
+    library.find("cuGraphInstantiateWithFlags", driver.recordings.instantiate);
+    library.find("cuGraphExecKernelNodeSetParams_v2", driver.recordings.set_launch);
+    library.find("cuGraphLaunch", driver.recordings.launch);
+    library.find("cuGraphExecDestroy", driver.recordings.free_instance);
+    library.find("cuGraphDestroy", driver.recordings.free);
     driver.attributes = attributes;
-    int number = 0;
-    if (version(&number) != 0 || number < least_version)
-      library.unavailable("the driver is for CUDA " + std::to_string(number / 1000) + "." +
-                          std::to_string(number % 1000 / 10) + ", which is too old");
-    if (const auto result = init(0); result != 0 && result != error_no_device)
+    const auto result = init(0);
+    // Then it does not even count devices.
+    if (result == error_no_device) driver.device_count = [](int*) -> Result { return error_no_device; };
+    if (result != 0 && result != error_no_device)
       library.unavailable("the driver does not start: " + text_of(result));
     return driver;
   }
@@ -94,6 +129,16 @@ class CudaRuntime final : public emitter::DriverRuntime {
     if (!context) check(context_retain_(&context, device), "opening the device's context");
     check(context_set_(context), "entering the device's context");
   }
+  Result reach_peer(const Place& peer) override { return peer_enable_(peer.context, 0); }
+  Result copy_peer(void* to, const Place& place, const void* from, const Place& peer, size_t bytes,
+                   Handle stream) override {
+    return copy_peer_(to, place.context, from, peer.context, bytes, stream);
+  }
+  Result set_launch(Handle instance, Handle node, const Launch& launch) override {
+    const KernelNode made{launch.function,     launch.blocks,    1,       1,       launch.threads, 1, 1,
+                          launch.shared_bytes, launch.arguments, nullptr, nullptr, nullptr};
+    return driver().recordings.set_launch(instance, node, &made);
+  }
 
  private:
   const std::string library_;
@@ -101,12 +146,15 @@ class CudaRuntime final : public emitter::DriverRuntime {
   Result (*error_text_)(Result, const char** text) = nullptr;
   Result (*context_retain_)(Handle*, int device) = nullptr;
   Result (*context_set_)(Handle) = nullptr;
+  Result (*peer_enable_)(Handle peer, unsigned flags) = nullptr;
+  Result (*copy_peer_)(void* to, Handle context, const void* from, Handle peer, size_t bytes,
+                       Handle stream) = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Runtime> make_runtime(std::string driver_library) {
-  return std::make_unique<CudaRuntime>(std::move(driver_library));
+std::unique_ptr<Runtime> make_runtime(Host host, std::string driver_library) {
+  return std::make_unique<CudaRuntime>(host, std::move(driver_library));
 }
 
 }  // namespace ferrite::cuda

@@ -11,6 +11,6 @@ namespace ferrite::cuda {
 inline constexpr const char* driver_library = "libcuda.so.1";
 
 /// Devices of NVIDIA's driver, which is opened when the devices are first asked for.
-std::unique_ptr<Runtime> make_runtime(std::string driver_library);
+std::unique_ptr<Runtime> make_runtime(Host host, std::string driver_library);
 
 }  // namespace ferrite::cuda

@@ -43,19 +43,22 @@ const Architecture& architecture_of(std::string_view name) {
 }
 
 /// mma.m16n8k16 of f16 and bf16, by the tables of the PTX manual.
-emitter::GridMachine::Matrix matrix_of_16_by_8() {
+emitter::GridMachine::Matrix matrix_of_16_by_8(DType operand) {
   emitter::GridMachine::Matrix matrix;
+  matrix.operand = operand;
+  matrix.sum = f32;
   matrix.rows = 16;
   matrix.columns = 8;
   matrix.depth = 16;
+  matrix.products = 1280;
   constexpr unsigned lanes_of_line = 4;
   matrix.row = {
       lanes_of_line, {1, 0}, {0, 2}, {{0, 0}, {0, 1}, {8, 0}, {8, 1}, {0, 8}, {0, 9}, {8, 8}, {8, 9}}, 2};
   matrix.column = {lanes_of_line, {1, 0}, {0, 2}, {{0, 0}, {0, 1}, {0, 8}, {0, 9}}, 2};
   matrix.sums = {lanes_of_line, {1, 0}, {0, 2}, {{0, 0}, {0, 1}, {8, 0}, {8, 1}}, 1};
-  matrix.f16.name = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32";
-  matrix.bf16.name = "llvm.nvvm.mma.m16n8k16.row.col.bf16";
-  matrix.bf16_words = true;
+  matrix.function.name =
+      operand == f16 ? "llvm.nvvm.mma.m16n8k16.row.col.f32.f32" : "llvm.nvvm.mma.m16n8k16.row.col.bf16";
+  matrix.words = operand == bf16;
   matrix.load = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x#.b16.p3";
   matrix.load_turned = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x#.trans.b16.p3";
   return matrix;
@@ -110,7 +113,24 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);
   grid.lanes = {"llvm.nvvm.shfl.sync.bfly.i32", {0xffff'ffff}, {31}};
   grid.shared_bytes = architecture_of(device.architecture).shared_kilobytes << 10;
-  grid.matrix = matrix_of_16_by_8();
+  grid.matrices = {matrix_of_16_by_8(f16), matrix_of_16_by_8(bf16)};
+  grid.resident_attribute = "nvvm.minctasm";
+  // Of 16 bytes past the first-level cache.
+  grid.copies.widths = {{16, "llvm.nvvm.cp.async.cg.shared.global.16.s"},
+                        {8, "llvm.nvvm.cp.async.ca.shared.global.8.s"},
+                        {4, "llvm.nvvm.cp.async.ca.shared.global.4.s"}};
+  grid.copies.close = {"llvm.nvvm.cp.async.commit.group"};
+  grid.copies.wait = "llvm.nvvm.cp.async.wait.group";
+  grid.exp2 = "llvm.nvvm.ex2.approx.ftz.f32";
+  constexpr int first_of_clusters = 90;
+  if (number_of(device.architecture) >= first_of_clusters) {
+    grid.cluster.most = 8;
+    grid.cluster.attribute = "nvvm.cluster_dim";
+    grid.cluster.arrive = {"llvm.nvvm.barrier.cluster.arrive.aligned"};
+    grid.cluster.wait = {"llvm.nvvm.barrier.cluster.wait.aligned"};
+    grid.cluster.map = "llvm.nvvm.mapa.shared.cluster";
+    grid.cluster.space = 7;
+  }
   target.grid = grid;
   return target;
 }

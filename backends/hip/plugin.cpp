@@ -12,5 +12,5 @@ FERRITE_PLUGIN("ferrite.hip", "0.1.0",
                  if (config.has("library") && !config.string("library").empty())
                    libraries = {std::string(config.string("library"))};
                  builder.add(ferrite::hip::make_compiler());
-                 builder.add(ferrite::hip::make_runtime(std::move(libraries)));
+                 builder.add(ferrite::hip::make_runtime(context.host, std::move(libraries)));
                })

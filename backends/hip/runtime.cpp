@@ -29,9 +29,20 @@ constexpr std::array properties_by_version = {Properties{"hipGetDeviceProperties
                                               Properties{"hipGetDeviceProperties", 396}};
 constexpr size_t properties_bytes = 16384;  // more than any layout has: 1,472 as yet
 
+/// hipKernelNodeParams.
+struct KernelNode {
+  unsigned block_x, block_y, block_z;
+  void** extra;
+  void* function;
+  unsigned grid_x, grid_y, grid_z;
+  void** arguments;
+  unsigned shared_bytes;
+};
+
 class HipRuntime final : public emitter::DriverRuntime {
  public:
-  explicit HipRuntime(std::vector<std::string> libraries) : libraries_(std::move(libraries)) {}
+  HipRuntime(Host host, std::vector<std::string> libraries)
+      : DriverRuntime(host), libraries_(std::move(libraries)) {}
 
   std::string id() const override { return "hip"; }
 
@@ -64,12 +75,21 @@ class HipRuntime final : public emitter::DriverRuntime {
     library.find("hipMemcpyDtoHAsync", driver.copy_to_host);
     library.find("hipMemcpyDtoDAsync", driver.copy_on_device);
     library.find("hipStreamCreateWithFlags", driver.stream_create);
+    library.find("hipStreamDestroy", driver.stream_destroy);
+    library.find("hipStreamQuery", driver.stream_query);
     library.find("hipStreamSynchronize", driver.stream_synchronise);
     library.find("hipModuleLoadDataEx", driver.module_load);
     library.find("hipModuleUnload", driver.module_unload);
     library.find("hipModuleGetFunction", driver.module_function);
-    library.find("hipFuncSetAttribute", driver.function_attribute);
+    library.find("hipFuncSetAttribute", driver.set_function_attribute);
+    library.find("hipFuncGetAttribute", driver.function_attribute);
     library.find("hipModuleLaunchKernel", driver.launch);
+    library.find("hipHostMalloc", driver.host_alloc);
+    library.find("hipHostFree", driver.host_free);
+    library.find("hipDeviceCanAccessPeer", driver.reaches_peer);
+    library.find("hipDeviceEnablePeerAccess", peer_enable_);
+    library.find("hipMemcpyPeerAsync", copy_peer_);
+    find_what_5_0_lacks(library, driver);
     for (const auto& known : properties_by_version)
       if (!properties_ && library.symbol(known.function)) {
         library.find(known.function, properties_);
@@ -85,6 +105,27 @@ class HipRuntime final : public emitter::DriverRuntime {
       library.unavailable("the HIP runtime has version " + std::to_string(number / 10'000'000) + "." +
                           std::to_string(number / 100'000 % 100) + ", which is too old");
     return driver;
+  }
+
+  /// Pools and recordings came in versions behind 5.0.
+  static void find_what_5_0_lacks(const emitter::DriverLibrary& library, emitter::Driver& driver) {
+    bool pools = true, recordings = true;
+    library.find("hipMemPoolCreate", driver.pools.create, pools);
+    library.find("hipMemPoolSetAttribute", driver.pools.set_attribute, pools);
+    library.find("hipMemPoolSetAccess", driver.pools.set_access, pools);
+    library.find("hipMemPoolTrimTo", driver.pools.trim, pools);
+    library.find("hipMallocFromPoolAsync", driver.pools.alloc, pools);
+    library.find("hipFreeAsync", driver.pools.free, pools);
+    if (!pools) driver.pools = {};
+    library.find("hipStreamBeginCapture", driver.recordings.begin, recordings);
+    library.find("hipStreamEndCapture", driver.recordings.end, recordings);
+    library.find("hipStreamGetCaptureInfo_v2", driver.recordings.state, recordings);
+    library.find("hipGraphInstantiateWithFlags", driver.recordings.instantiate, recordings);
+    library.find("hipGraphExecKernelNodeSetParams", driver.recordings.set_launch, recordings);
+    library.find("hipGraphLaunch", driver.recordings.launch, recordings);
+    library.find("hipGraphExecDestroy", driver.recordings.free_instance, recordings);
+    library.find("hipGraphDestroy", driver.recordings.free, recordings);
+    if (!recordings) driver.recordings = {};
   }
 
   std::string text_of(Result result) const override {
@@ -109,6 +150,16 @@ class HipRuntime final : public emitter::DriverRuntime {
   int32_t dlpack_device() const override { return dlpack_rocm; }
 
   void enter(int device, Handle&) override { check(device_set_(device), "choosing the device"); }
+  Result reach_peer(const Place& peer) override { return peer_enable_(peer.device, 0); }
+  Result copy_peer(void* to, const Place& place, const void* from, const Place& peer, size_t bytes,
+                   Handle stream) override {
+    return copy_peer_(to, place.device, from, peer.device, bytes, stream);
+  }
+  Result set_launch(Handle instance, Handle node, const Launch& launch) override {
+    const KernelNode made{launch.threads, 1, 1, nullptr,          launch.function,
+                          launch.blocks,  1, 1, launch.arguments, launch.shared_bytes};
+    return driver().recordings.set_launch(instance, node, &made);
+  }
 
  private:
   const std::vector<std::string> libraries_;
@@ -117,12 +168,15 @@ class HipRuntime final : public emitter::DriverRuntime {
   Result (*properties_)(void* properties, int device) = nullptr;
   size_t architecture_at_ = 0;
   Result (*device_set_)(int device) = nullptr;
+  Result (*peer_enable_)(int peer, unsigned flags) = nullptr;
+  Result (*copy_peer_)(void* to, int device, const void* from, int peer, size_t bytes,
+                       Handle stream) = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Runtime> make_runtime(std::vector<std::string> libraries) {
-  return std::make_unique<HipRuntime>(std::move(libraries));
+std::unique_ptr<Runtime> make_runtime(Host host, std::vector<std::string> libraries) {
+  return std::make_unique<HipRuntime>(host, std::move(libraries));
 }
 
 }  // namespace ferrite::hip

@@ -10,6 +10,6 @@
 namespace ferrite::hip {
 
 /// Devices of AMD's HIP runtime. The first of the libraries that there is is opened when the devices are first asked for.
-std::unique_ptr<Runtime> make_runtime(std::vector<std::string> libraries);
+std::unique_ptr<Runtime> make_runtime(Host host, std::vector<std::string> libraries);
 
 }  // namespace ferrite::hip

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "ferrite/error.hpp"
+#include "matrix.h"
 
 extern "C" {
 void LLVMInitializeAMDGPUTargetInfo();
@@ -89,6 +90,9 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.global_space = 1;
   grid.shared_space = 3;
   grid.warp = architecture.wave;
+  grid.lanes.name = "llvm.amdgcn.ds.bpermute";
+  grid.lanes.by_place = true;
+  grid.matrices = matrices_of(architecture.name);
   grid.shared_bytes = grid.static_bytes = 64 << 10;
   grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);
   target.grid = grid;

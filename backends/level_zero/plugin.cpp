@@ -11,5 +11,5 @@ FERRITE_PLUGIN("ferrite.level_zero", "0.1.0",
                  const std::string library(config.has("library") ? config.string("library")
                                                                  : ferrite::level_zero::loader_library);
                  builder.add(ferrite::level_zero::make_compiler());
-                 builder.add(ferrite::level_zero::make_runtime(library));
+                 builder.add(ferrite::level_zero::make_runtime(context.host, library));
                })

@@ -35,7 +35,7 @@ struct Opened {
 
 class LevelZeroRuntime final : public emitter::GridRuntime {
  public:
-  explicit LevelZeroRuntime(std::string library) : library_(std::move(library)) {}
+  LevelZeroRuntime(Host host, std::string library) : GridRuntime(host), library_(std::move(library)) {}
 
   std::string id() const override { return "level_zero"; }
 
@@ -57,11 +57,10 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     constexpr auto needed = module_has_f16 | module_has_atomics_64;
     if (module.spirv_version < least_spirv || (module.flags & needed) != needed ||
         compute.group_size < least_group)
-      throw Failure(
-          FE_EDEVICE, "ferrite.level_zero/device",
-          "'" + name +
-              "' does not do: needed are SPIR-V 1.2, half precision, atomic operations of 64 bits and groups "
-              "of 256 threads; install a newer driver, or name another device");
+      throw Failure(FE_EDEVICE, "ferrite.level_zero/device",
+                    "'" + name +
+                        "' does not do: needed are SPIR-V 1.2, half precision, atomic operations of 64 bits "
+                        "and groups of 256 threads; install a newer driver, or name another device");
     Device device;
     const auto set = [](int64_t& place, uint64_t value) {
       if (value > 0) place = static_cast<int64_t>(value);
@@ -155,7 +154,7 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
       api_.module_destroy(module);
       refuse(made.entry, text_of(made_kernel));
     }
-    return {module, kernel};
+    return {module, kernel, {}};
   }
   void unload(uint32_t number, std::span<const emitter::LoadedCode> codes) override {
     if (codes.empty()) return;
@@ -167,8 +166,9 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
       check(api_.module_destroy(static_cast<ModuleHandle>(code.module)), "unloading a module");
     }
   }
-  void start(uint32_t number, void* function, const emitter::DeviceCode& code,
+  void start(uint32_t number, void*, void* function, const emitter::DeviceCode& code,
              std::span<const void* const> arguments) override {
+    if (code.blocks == 0) return;
     const auto [device, lock] = enter(number);
     auto* const kernel = static_cast<Kernel>(function);
     for (uint32_t k = 0; k < arguments.size(); ++k)
@@ -306,8 +306,8 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
 
 }  // namespace
 
-std::unique_ptr<Runtime> make_runtime(std::string loader) {
-  return std::make_unique<LevelZeroRuntime>(std::move(loader));
+std::unique_ptr<Runtime> make_runtime(Host host, std::string loader) {
+  return std::make_unique<LevelZeroRuntime>(host, std::move(loader));
 }
 
 }  // namespace ferrite::level_zero

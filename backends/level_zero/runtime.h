@@ -9,6 +9,6 @@
 namespace ferrite::level_zero {
 
 /// The graphics processors of all drivers that Level Zero's loader finds; it is opened when the devices are first asked for.
-std::unique_ptr<Runtime> make_runtime(std::string loader_library);
+std::unique_ptr<Runtime> make_runtime(Host host, std::string loader_library);
 
 }  // namespace ferrite::level_zero

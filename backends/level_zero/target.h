@@ -19,7 +19,7 @@ struct Device {
   int64_t gigabytes_a_second = 500;  ///< of memory
   int64_t l2_bytes = 16 << 20;
   int64_t local_bytes = 64 << 10;  ///< that a group shares
-  bool f64 = true;
+  bool f64 = false;                ///< what says nothing runs on devices without it, too
 };
 
 /// Initialises LLVM's code generator once; any-thread.

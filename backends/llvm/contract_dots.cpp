@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "contract_micro.h"
+#include "ferrite/emitter/kernel_context.h"
 
 namespace ferrite::emitter {
 namespace {
@@ -67,9 +68,10 @@ class DotEmitter {
   void step(llvm::Value* columns, llvm::Value* k, int64_t count, llvm::Constant* mask, Values& sums) {
     Values column;
     for (int64_t c = 0; c < count; ++c)
-      column.push_back(load(shape_.column_type, columns, c * shape_.column_stride, k, mask));
+      column.push_back(
+          load(shape_.column_type, columns, c * shape_.column_stride, k, mask, mask ? 0 : shape_.ahead));
     for (int64_t r = 0; r < shape_.rows; ++r) {
-      auto* row = load(shape_.row_type, function_->getArg(0), r * shape_.row_stride, k, mask);
+      auto* row = load(shape_.row_type, function_->getArg(0), r * shape_.row_stride, k, mask, 0);
       for (int64_t c = 0; c < count; ++c) {
         auto*& sum = sums[static_cast<size_t>(r * count + c)];
         sum = multiply_add(b_, shape_, row, column[static_cast<size_t>(c)], sum);
@@ -77,10 +79,15 @@ class DotEmitter {
     }
   }
 
+  /// `ahead` > 0: what lies so many elements further on is asked for, though it may be nothing.
   llvm::Value* load(llvm::Type* element, llvm::Value* base, int64_t offset, llvm::Value* k,
-                    llvm::Constant* mask) {
+                    llvm::Constant* mask, int64_t ahead) {
     auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(shape_.lanes));
     auto* place = at(element, at(element, base, number(offset)), k);
+    if (ahead > 0) {
+      auto* later = b_.CreateConstGEP1_64(element, place, static_cast<uint64_t>(ahead));
+      KernelContext::prefetch(b_, later, false, KernelContext::Level::second);
+    }
     llvm::Value* value =
         mask ? b_.CreateMaskedLoad(type, place, align_of(element), mask, llvm::Constant::getNullValue(type))
              : static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, place, align_of(element)));

@@ -33,6 +33,63 @@ class ContractEmitter {
     context_.loop(context_.begin, context_.end, 1, "task", [&](llvm::Value* task) { emit_task(task); });
   }
 
+  /// InnerContract::emit of some columns.
+  void emit_columns(llvm::Value* batch, llvm::Value* from, llvm::Value* to, llvm::Value* column_from,
+                    llvm::Value* column_to, llvm::Value* new_rows) {
+    take_rows(batch, from, to);
+    column_from_ = column_from;
+    column_to_ = column_to;
+    emit_tile(builder_.getTrue(), new_rows);
+  }
+
+  /// The sums of a batch entry's rows [from, to) and all columns begin with zeros, grow with each pass, and are finished.
+  void begin_sums(llvm::Value* batch, llvm::Value* from, llvm::Value* to) {
+    take_rows(batch, from, to);
+    begin_sums();
+  }
+  void add_pass(llvm::Value* from) {
+    depth_from_ = from;
+    depth_count_ =
+        smaller(context_.i64(plan_.depth_tile), builder_.CreateSub(context_.i64(plan_.depth.extent), from));
+    if (column_block_) pack_columns();
+    auto *tile_from = row_from_, *tile_to = row_to_;
+    context_.loop(tile_from, tile_to, plan_.rows_at_once(), "near", [&](llvm::Value* row_from) {
+      row_from_ = row_from;
+      row_to_ = smaller(builder_.CreateAdd(row_from, context_.i64(plan_.rows_at_once())), tile_to);
+      if (row_block_) pack_rows();
+      if (plan_.whole_runs) return add_run();
+      each_block([&](llvm::Value* row, llvm::Value*, llvm::Value* column) {
+        add_products(row, column, sums_at(row, column));
+      });
+    });
+    row_from_ = tile_from;
+    row_to_ = tile_to;
+  }
+  void finish_sums() {
+    each_block([&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
+      auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
+      finish_block(row, row_end, column, sums_at(row, column));
+    });
+  }
+  llvm::Value* sums_of(llvm::Value* row) { return sums_at(row, column_from_); }
+
+  void ask_ahead(llvm::Value* batch, llvm::Value* number, bool by_depth) {
+    const auto& operand = plan_.column;
+    const int64_t inside = by_depth ? operand.stride : operand.step,
+                  across = by_depth ? operand.step : operand.stride;
+    if (operand.load == loop::none || inside != 1 || across == 0) return;
+    constexpr int64_t cache_line = 64;
+    auto* zero = context_.i64(0);
+    depth_from_ = zero;
+    auto* first = builder_.CreateGEP(context_.storage_type(load_dtype(operand)),
+                                     direct_pointer(operand, batch, zero, zero), times(number, across));
+    const int64_t bytes = (by_depth ? plan_.columns : plan_.depth).extent * bits_of(load_dtype(operand)) / 8;
+    for (int64_t byte = 0; byte < bytes; byte += cache_line)
+      KernelContext::prefetch(
+          builder_, builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, static_cast<uint64_t>(byte)),
+          false, KernelContext::Level::second);
+  }
+
   /// InnerContract::emit, with `batches` entries of the batch at each point, each of which packs its columns again.
   void emit(llvm::Value* point, int64_t batches, llvm::Value* from, llvm::Value* to, llvm::Value* fresh) {
     if (batches == 1) return emit_rows(point, from, to, fresh);
@@ -139,7 +196,7 @@ class ContractEmitter {
       shape.dots = plan_.dots;
       shape.column_stride = plan_.column.stride;
     }
-    if (plan_.in_runs) shape.ahead = plan_.depth_tile;
+    shape.ahead = plan_.ahead;
     const auto attributes = llvm::AttributeList::get(
         context_.module.getContext(), llvm::AttributeList::FunctionIndex,
         llvm::AttrBuilder(context_.module.getContext(), context_.function->getAttributes().getFnAttrs()));
@@ -176,9 +233,10 @@ class ContractEmitter {
                                       attributes);
           continue;
         }
-        const auto emit = plan_.matrix_tiles ? emit_tile_kernel
-                          : plan_.dots > 0   ? emit_dot_kernel
-                                             : emit_micro_kernel;
+        const auto emit = plan_.matrix_tiles                  ? emit_tile_kernel
+                          : plan_.dots > 0                    ? emit_dot_kernel
+                          : plan_.whole_runs && !last_columns ? emit_run_kernel
+                                                              : emit_micro_kernel;
         micro = emit(context_.module, name.str(), shape, attributes);
       }
   }
@@ -214,12 +272,15 @@ class ContractEmitter {
 
   /// All columns of the rows [from, to) of a batch entry.
   void emit_rows(llvm::Value* batch, llvm::Value* from, llvm::Value* to, llvm::Value* fresh) {
+    take_rows(batch, from, to);
+    emit_tile(fresh, builder_.getTrue());
+  }
+  void take_rows(llvm::Value* batch, llvm::Value* from, llvm::Value* to) {
     batch_ = batch;
     row_from_ = from;
     row_to_ = to;
     column_from_ = context_.i64(0);
     column_to_ = context_.i64(plan_.columns.extent);
-    emit_tile(fresh, builder_.getTrue());
   }
 
   void emit_task(llvm::Value* task) {
@@ -266,28 +327,14 @@ class ContractEmitter {
 
   /// The sums of the whole tile grow with each pass over the depth; what follows them comes after the last.
   void emit_passes() {
-    auto* depth = context_.i64(plan_.depth.extent);
+    begin_sums();
+    context_.loop(context_.i64(0), context_.i64(plan_.depth.extent), plan_.depth_tile, "pass",
+                  [&](llvm::Value* from) { add_pass(from); });
+    finish_sums();
+  }
+  void begin_sums() {
+    tile_row_from_ = row_from_;
     store_zeros(context_, accumulator(), plan_.lanes, tile_, context_.i64(plan_.tile_rows * tile_stride_));
-    auto *tile_from = tile_row_from_ = row_from_, *tile_to = row_to_;
-    context_.loop(context_.i64(0), depth, plan_.depth_tile, "pass", [&](llvm::Value* from) {
-      depth_from_ = from;
-      depth_count_ = smaller(context_.i64(plan_.depth_tile), builder_.CreateSub(depth, from));
-      if (column_block_) pack_columns();
-      context_.loop(tile_from, tile_to, plan_.rows_at_once(), "near", [&](llvm::Value* row_from) {
-        row_from_ = row_from;
-        row_to_ = smaller(builder_.CreateAdd(row_from, context_.i64(plan_.rows_at_once())), tile_to);
-        if (row_block_) pack_rows();
-        each_block([&](llvm::Value* row, llvm::Value*, llvm::Value* column) {
-          add_products(row, column, sums_at(row, column));
-        });
-      });
-    });
-    row_from_ = tile_from;
-    row_to_ = tile_to;
-    each_block([&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
-      auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
-      finish_block(row, row_end, column, sums_at(row, column));
-    });
   }
 
   llvm::Value* sums_at(llvm::Value* row, llvm::Value* column) {
@@ -389,8 +436,9 @@ class ContractEmitter {
   DType load_dtype(const Operand& operand) const { return plan_.statement.ops[operand.load].dtype; }
 
   /// The element at (row, column) and the first step of the pass of an operand with even strides.
-  llvm::Value* direct_pointer(const Operand& operand, llvm::Value* row, llvm::Value* column) {
-    finish_.start({batch_, row, column});
+  llvm::Value* direct_pointer(const Operand& operand, llvm::Value* batch, llvm::Value* row,
+                              llvm::Value* column) {
+    finish_.start({batch, row, column});
     auto* element = finish_.body().index(operand.address);
     const int64_t offset = context_.kernel.buffers[buffer_of(operand)].offset;
     // Not `at`: the base of rows that a block keeps lies before them.
@@ -408,7 +456,7 @@ class ContractEmitter {
     const auto& operand = plan_.column;
     auto* zero = context_.i64(0);
     switch (operand.access) {
-      case Access::direct: return direct_pointer(operand, zero, column);
+      case Access::direct: return direct_pointer(operand, batch_, zero, column);
       case Access::window: break;  // of rows alone
       case Access::block: return panel_at(column);
       case Access::constant: break;
@@ -437,7 +485,7 @@ class ContractEmitter {
     const auto& operand = plan_.row;
     auto* zero = context_.i64(0);
     switch (operand.access) {
-      case Access::direct: return direct_pointer(operand, row, zero);
+      case Access::direct: return direct_pointer(operand, batch_, row, zero);
       case Access::block:
         return at(accumulator(), row_block_,
                   times(builder_.CreateSub(row, row_from_), operand.depth_inside ? row_row_ : 1));
@@ -497,6 +545,22 @@ class ContractEmitter {
                         arguments);
   }
 
+  /// Adds the products of the pass to the sums of all rows, which are one block, and the columns of the tile.
+  void add_run() {
+    auto* width = context_.i64(plan_.block_columns());
+    auto* count = builder_.CreateUDiv(builder_.CreateSub(column_to_, column_from_), width);
+    auto* rest = builder_.CreateAdd(column_from_, builder_.CreateMul(count, width));
+    if (plan_.columns.extent >= plan_.block_columns())
+      context_.when(builder_.CreateICmpNE(count, context_.i64(0)), "run", [&] {
+        const auto start = start_at(row_from_, column_from_);
+        builder_.CreateCall(micro_type(builder_.getContext(), true), micro_at(row_from_, column_from_),
+                            {start.rows, start.columns, sums_at(row_from_, column_from_), count});
+      });
+    if (plan_.columns.extent % plan_.block_columns() != 0)
+      context_.when(builder_.CreateICmpNE(rest, column_to_), "run.rest",
+                    [&] { add_products(row_from_, rest, sums_at(row_from_, rest)); });
+  }
+
   /// What follows the sums of the block at (row, column).
   void finish_block(llvm::Value* row, llvm::Value* row_end, llvm::Value* column, llvm::Value* block) {
     auto* column_end = smaller(builder_.CreateAdd(column, context_.i64(plan_.block_columns())), column_to_);
@@ -524,14 +588,20 @@ class ContractEmitter {
   llvm::Value* tile_row_from_ = nullptr;  // of the whole tile, where passes take some of its rows at a time
 };
 
-InnerContract::InnerContract(KernelContext& context, const ContractPlan& plan)
-    : emitter_(std::make_unique<ContractEmitter>(context, plan)) {
-  emitter_->prepare();
+int64_t own_batches(const ContractPlan& plan, uint32_t shared) {
+  int64_t batches = 1;
   for (const auto& var : plan.batch.vars) {
     const auto& vars = plan.statement.vars;
     const auto place = std::ranges::find(vars, var.symbol, &loop::Var::symbol) - vars.begin();
-    if (place >= static_cast<std::ptrdiff_t>(context.kernel.shared)) batches_ *= var.extent;
+    if (place >= static_cast<std::ptrdiff_t>(shared)) batches *= var.extent;
   }
+  return batches;
+}
+
+InnerContract::InnerContract(KernelContext& context, const ContractPlan& plan)
+    : emitter_(std::make_unique<ContractEmitter>(context, plan)),
+      batches_(own_batches(plan, context.kernel.shared)) {
+  emitter_->prepare();
 }
 InnerContract::~InnerContract() = default;
 InnerContract::InnerContract(InnerContract&&) noexcept = default;
@@ -539,6 +609,19 @@ InnerContract::InnerContract(InnerContract&&) noexcept = default;
 void InnerContract::emit(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to, llvm::Value* fresh) {
   emitter_->emit(point, batches_, row_from, row_to, fresh);
 }
+void InnerContract::emit_columns(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to,
+                                 llvm::Value* column_from, llvm::Value* column_to, llvm::Value* new_rows) {
+  emitter_->emit_columns(point, row_from, row_to, column_from, column_to, new_rows);
+}
+void InnerContract::begin_sums(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to) {
+  emitter_->begin_sums(point, row_from, row_to);
+}
+void InnerContract::ask_ahead(llvm::Value* point, llvm::Value* number, bool by_depth) {
+  emitter_->ask_ahead(point, number, by_depth);
+}
+void InnerContract::add_pass(llvm::Value* depth_from) { emitter_->add_pass(depth_from); }
+llvm::Value* InnerContract::sums_of(llvm::Value* row) { return emitter_->sums_of(row); }
+void InnerContract::finish_sums() { emitter_->finish_sums(); }
 
 bool can_emit_contract(const Target& target, const loop::Kernel& kernel, const ContractConfig& config) {
   auto copy = kernel;

@@ -35,8 +35,9 @@ struct MicroShape {
   int64_t column_step = 0;    ///< from k to k + 1; columns of one k are contiguous
   int64_t column_stride = 1;  ///< from column to column; of dot products alone more than 1
   int dots = 1;               ///< columns that a dot kernel takes at once
-  int64_t ahead = 0;          ///< > 0: the columns so many k later are asked for
-  int64_t tile_stride = 0;    ///< from row to row of the tile, in accumulators
+  /// > 0: what is asked for lies so many steps of k later; of dot products, that many elements along k.
+  int64_t ahead = 0;
+  int64_t tile_stride = 0;  ///< from row to row of the tile, in accumulators
 };
 
 /// A loaded scalar or vector as `accumulator`, f32 or f64, without loss. i16 holds bf16.
@@ -72,7 +73,12 @@ llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, co
 llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                   const llvm::AttributeList& attributes);
 
-/// The same with vectors along k, where rows and columns are contiguous along it: one vector of columns, each a dot product.
+/// `void (ptr rows, ptr columns, ptr tile, i64 turns)`: one register block after the other, so many, each shape.vectors further to the
+/// right than the one before; the elements of the rows, rows * depth, stay in registers. Adds to the sums of the tile.
+llvm::Function* emit_run_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
+                                const llvm::AttributeList& attributes);
+
+/// The same as a micro-kernel with vectors along k, where rows and columns are contiguous along it: one vector of columns, each a dot product.
 llvm::Function* emit_dot_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                 const llvm::AttributeList& attributes);
 

@@ -463,6 +463,11 @@ class Planner {
     const int64_t sums = target_.vector_registers / 2;
     plan_.dots = static_cast<int>(std::bit_floor(
         static_cast<uint64_t>(std::clamp<int64_t>(sums / plan_.block_rows, 1, std::min(most_dots, lanes)))));
+    // What is read once, and from memory, is asked for: by one row a few lines ahead, by several about as far as a page has more of.
+    constexpr int64_t bytes_ahead = 1024, bytes_ahead_of_several = 4096;
+    const int64_t bytes = bits_of(column.dtype) / 8;
+    if (plan_.depth.extent * plan_.columns.extent * bytes > target_.l2_bytes / 2)
+      plan_.ahead = (plan_.block_rows > 1 ? bytes_ahead_of_several : bytes_ahead) / bytes;
     // A multiply-add and its load, and the sum over the lanes at the end.
     const auto products = static_cast<double>(plan_.batch.extent * rows * plan_.columns.extent);
     plan_.cycles = products * (static_cast<double>(ceil_div(plan_.depth.extent, lanes)) + 8.0);

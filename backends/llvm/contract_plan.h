@@ -92,6 +92,10 @@ struct ContractPlan {
   bool far_columns = false;      ///< read in place, each step of the depth a page or so from the one before
   bool in_runs =
       false;  ///< far columns are read in the order of memory, some steps side by side, not panel by panel
+  /// Of these: a run is taken in one go, with the elements of the rows in registers.
+  bool whole_runs = false;
+  int64_t ahead =
+      0;  ///< steps of the depth (dot products: elements along it) from what is multiplied to what is asked for; 0: nothing is
   /// Columns that one dot product after the other is made of at once, with vectors along the depth; 0: vectors lie along the columns.
   int dots = 0;
   bool channelwise = false;  ///< rows depend on the columns too: a vector of them takes a vector of rows

@@ -16,7 +16,9 @@ class Sizes {
   bool choose() {
     plan_.in_runs = plan_.far_columns && !shared_ && !plan_.window;
     if (!plan_.matrix_tiles && plan_.dots == 0) {
-      if (config_.rows == 0)
+      if (config_.rows == 0 && plan_.in_runs && plan_.rows.extent == 1)
+        choose_whole_runs();
+      else if (config_.rows == 0)
         choose_block();
       else if (!take_block())
         return false;
@@ -27,6 +29,15 @@ class Sizes {
   }
 
  private:
+  /// One row, whose elements of some steps of the depth stay in registers. Of four rows this takes as long as blocks do, or longer.
+  void choose_whole_runs() {
+    plan_.whole_runs = true;
+    plan_.block_rows = 1;
+    plan_.block_vectors = static_cast<int>(std::min<int64_t>(2, ceil_div(plan_.columns.extent, plan_.lanes)));
+    plan_.cycles = static_cast<double>(plan_.batch.extent * ceil_div(plan_.columns.extent, plan_.lanes) *
+                                       plan_.depth.extent);
+  }
+
   /// The register block that the configuration asks for; false where it cannot be.
   bool take_block() {
     const int64_t r = config_.rows, v = config_.vectors;
@@ -124,7 +135,10 @@ class Sizes {
     plan_.depth_tile = plan_.depth.extent;
     if (plan_.in_runs) {
       // As many streams as a processor's prefetchers follow; a pass of several rows has more sums to bring and take away.
-      plan_.depth_tile = std::min<int64_t>(plan_.rows.extent > 1 ? 16 : 8, plan_.depth.extent);
+      constexpr int64_t of_one = 8, of_several = 16;
+      plan_.ahead = plan_.depth_tile = plan_.rows.extent > 1 ? of_several : of_one;
+      plan_.depth_tile = std::min(plan_.depth_tile, plan_.depth.extent);
+      plan_.whole_runs = plan_.whole_runs && plan_.deep();
       return;
     }
     if (plan_.window || plan_.matrix_tiles || plan_.dots > 0 || plan_.rows.extent <= 2 * plan_.block_rows)

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -15,7 +16,8 @@ namespace {
 // Numbers on which the drivers agree.
 constexpr Driver::Result success = 0, error_no_device = 100;
 constexpr int jit_error_log = 5, jit_error_log_bytes = 6;
-constexpr int attribute_dynamic_shared = 8;
+constexpr int attribute_shared = 1, attribute_local = 3, attribute_registers = 4,
+              attribute_dynamic_shared = 8;
 constexpr unsigned stream_beside_others = 1;
 
 constexpr uint64_t allocation_alignment = 256;
@@ -92,39 +94,6 @@ GridDevice DriverRuntime::device_of(int device) {
   return result;
 }
 
-void* DriverRuntime::alloc(uint32_t number, uint64_t bytes) {
-  enter(number);
-  void* data = nullptr;
-  check(driver().alloc(&data, bytes), "taking memory");
-  return data;
-}
-
-void DriverRuntime::free(uint32_t number, void* data) {
-  const auto& device = enter(number);
-  check(driver().stream_synchronise(device.stream), "waiting for the device");
-  check(driver().free(data), "giving memory back");
-}
-
-void DriverRuntime::synchronise(uint32_t number) {
-  const auto& device = enter(number);
-  check(driver().stream_synchronise(device.stream), "work on the device");
-}
-
-void DriverRuntime::copy(const fe_copy_args& args) {
-  const auto& device = enter(args.device);
-  const auto& api = driver();
-  if (args.bytes == 0) return;
-  switch (args.kind) {
-    case FE_COPY_TO_DEVICE:
-      return check(api.copy_to_device(args.to, args.from, args.bytes, device.stream), "a copy to the device");
-    case FE_COPY_TO_HOST:
-      check(api.copy_to_host(args.to, args.from, args.bytes, device.stream), "a copy from the device");
-      return check(api.stream_synchronise(device.stream), "work on the device");
-    default:
-      return check(api.copy_on_device(args.to, args.from, args.bytes, device.stream), "a copy on the device");
-  }
-}
-
 LoadedCode DriverRuntime::load(uint32_t number, const DeviceCode& made) {
   enter(number);
   const auto& api = driver();
@@ -144,27 +113,39 @@ LoadedCode DriverRuntime::load(uint32_t number, const DeviceCode& made) {
     check(found, "finding a kernel");
   }
   if (made.shared_bytes > 0)
-    check(api.function_attribute(function, attribute_dynamic_shared, static_cast<int>(made.shared_bytes)),
+    check(api.set_function_attribute(function, attribute_dynamic_shared, static_cast<int>(made.shared_bytes)),
           "asking for shared memory");
-  return {module, function};
+  const auto number_of = [&](int which) -> int64_t {
+    int value = 0;
+    return api.function_attribute(&value, which, function) == success ? value : -1;
+  };
+  CodeNumbers numbers{number_of(attribute_registers), number_of(attribute_local),
+                      number_of(attribute_shared)};
+  if (numbers.shared_bytes >= 0) numbers.shared_bytes += made.shared_bytes;
+  return {module, function, numbers};
 }
 
 void DriverRuntime::unload(uint32_t number, std::span<const LoadedCode> codes) {
   const auto& api = driver();
   const auto& device = enter(number);
-  api.stream_synchronise(device.stream);  // what it says was said to who waited for the work
-  for (const auto& code : codes) check(api.module_unload(code.module), "unloading a module");
+  api.stream_synchronise(device.stream.native);  // what it says was said to who waited for the work
+  Result result = success;
+  for (const auto& code : codes) result = std::max(result, api.module_unload(code.module));
+  check(result, "unloading a module");
 }
 
-void DriverRuntime::start(uint32_t number, void* function, const DeviceCode& code,
+void DriverRuntime::start(uint32_t number, void* stream, void* function, const DeviceCode& code,
                           std::span<const void* const> arguments) {
-  const auto& device = enter(number);
+  auto& on = stream_of(enter(number), stream);
   std::vector<const void*> values(arguments.begin(), arguments.end());
-  std::vector<void*> places;
-  for (auto& value : values) places.push_back(&value);
-  check(driver().launch(function, static_cast<unsigned>(code.blocks), 1, 1, code.threads, 1, 1,
-                        code.shared_bytes, device.stream, places.data(), nullptr),
-        "launching a kernel");
+  if (code.blocks > 0) {
+    std::vector<void*> places;
+    for (auto& value : values) places.push_back(&value);
+    check(driver().launch(function, static_cast<unsigned>(code.blocks), 1, 1, code.threads, 1, 1,
+                          code.shared_bytes, on.native, places.data(), nullptr),
+          "launching a kernel");
+  }
+  if (on.recording) keep_launch(on, function, code, std::move(values));
 }
 
 const Driver& DriverRuntime::driver() {
@@ -174,13 +155,14 @@ const Driver& DriverRuntime::driver() {
 }
 
 /// The device, which is the thread's own from here on.
-const DriverRuntime::Opened& DriverRuntime::enter(uint32_t number) {
+DriverRuntime::Opened& DriverRuntime::enter(uint32_t number) {
   const auto& api = driver();
   std::lock_guard lock(mutex_);
   auto& opened = devices_[number];
-  check(api.device_get(&opened.device, static_cast<int>(number)), "opening the device");
-  enter(opened.device, opened.context);
-  if (!opened.stream) check(api.stream_create(&opened.stream, stream_beside_others), "making a stream");
+  auto& stream = opened.stream.native;
+  if (!stream) check(api.device_get(&opened.place.device, static_cast<int>(number)), "opening the device");
+  enter(opened.place.device, opened.place.context);
+  if (!stream) check(api.stream_create(&stream, stream_beside_others), "making a stream");
   return opened;
 }
 

@@ -17,6 +17,8 @@
 #include "grid_contract.h"
 #include "grid_reduce.h"
 #include "grid_rows.h"
+#include "grid_scan.h"
+#include "grid_softmax.h"
 #include "grid_tiles.h"
 #include "reduction_state.h"
 #include "statement_emitter.h"
@@ -32,7 +34,9 @@ using loop::VarKind;
 constexpr int64_t few_elements = 32;
 /// Threads that are worth having even where each then goes over much.
 constexpr int64_t many_threads = 4096;
-constexpr int64_t most_registers = 8;  // elements of a local buffer of one thread
+constexpr int64_t most_reads_at_once = 8;  // of a thread that reduces
+constexpr size_t short_body = 64;          // operations that are worth writing out for each of them
+constexpr int64_t most_registers = 8;      // elements of a local buffer of one thread
 
 int64_t product(std::span<const loop::Var> vars) {
   int64_t count = 1;
@@ -63,6 +67,17 @@ bool walks_side_by_side(loop::Kernel& kernel, const loop::Statement& statement, 
 /// Points that may store to one element, one after the other where no atomic operation does it.
 bool needs_order(const loop::Kernel& kernel, const loop::Statement& statement) {
   return statement.kind == FE_STATEMENT_SCATTER && !stores_at_once(kernel, statement);
+}
+
+/// A scan by blocks, where rows are long and there are not so many of them that a thread each goes over neighbours side by side.
+std::optional<GridScanPlan> scan_of(const Target& target, loop::Kernel& kernel) {
+  auto plan = plan_grid_scan(target, kernel);
+  if (!plan || plan->extent <= few_elements) return std::nullopt;
+  const auto& statement = kernel.statements[0];
+  const size_t parallel = statement.parallel_count();
+  if (plan->points >= many_threads && walks_side_by_side(kernel, statement, statement.vars[parallel - 1]))
+    return std::nullopt;
+  return plan;
 }
 
 Layout layout_of(const GridMachine& machine, loop::Kernel& kernel) {
@@ -150,8 +165,17 @@ class GridEmitter {
     for (size_t k = 0; k < values.size(); ++k) point.set(statement.vars[k].symbol, values[k]);
     return point;
   }
+  /// Rounds or steps of a reduction whose reads are on their way at once. What is written between reads would keep them in order.
+  int64_t reads_at_once(const loop::Statement& statement) const {
+    auto& pool = context_.kernel.pool;
+    const auto element = element_part(pool, statement);
+    const bool writes = std::ranges::any_of(statement.stores, [&](const loop::Store& store) {
+      return stores_elements(pool, statement, store, element);
+    });
+    return writes || statement.ops.size() > short_body ? 1 : most_reads_at_once;
+  }
   /// All loops beyond the first `fixed` one by one.
-  static StatementPlan plan_of(const loop::Statement& statement, size_t fixed) {
+  StatementPlan plan_of(const loop::Statement& statement, size_t fixed) const {
     StatementPlan plan;
     plan.statement = statement;
     plan.fixed = fixed;
@@ -159,6 +183,7 @@ class GridEmitter {
       if (k >= fixed && statement.vars[k].kind == VarKind::parallel) plan.outer.push_back(k);
       if (statement.vars[k].kind == VarKind::reduction) plan.reductions.push_back(k);
     }
+    if (!plan.reductions.empty()) plan.steps_at_once = reads_at_once(statement);
     return plan;
   }
 
@@ -231,14 +256,22 @@ class GridEmitter {
       states.back().reset();
     }
     const auto vars = std::span(statement.vars).subspan(statement.parallel_count());
-    divide(product(vars), "elements", [&](llvm::Value* flat) {
+    const auto take = [&](llvm::Value* flat) {
       auto at = point;
       const auto coordinates = context_.coordinates(vars, flat);
       for (size_t k = 0; k < vars.size(); ++k) at.set(vars[k].symbol, coordinates[k]);
       body.start(at);
       for (auto& state : states) state.take(nullptr);
       body.store(body.element_stores());
-    });
+    };
+    const int64_t count = product(vars), round = layout_.threads, rounds = reads_at_once(statement);
+    const int64_t together = rounds == 1 ? 0 : count / (round * rounds) * (round * rounds);
+    if (together > 0)
+      context_.loop(thread_, context_.i64(together), round * rounds, "rounds", [&](llvm::Value* flat) {
+        for (int64_t k = 0; k < rounds; ++k) take(builder.CreateNSWAdd(flat, context_.i64(k * round)));
+      });
+    context_.loop(builder.CreateNSWAdd(thread_, context_.i64(together)), context_.i64(count), round,
+                  "elements", take);
     std::vector<llvm::Value*> results;
     for (auto& state : states) results.push_back(state.result(reduction_.combine(state, state.values())));
     body.start(point);
@@ -263,8 +296,16 @@ std::string grid_unsupported_reason(const Target& target, const loop::Kernel& ke
   return unsupported_reason(target, kernel);
 }
 
+std::vector<GridOption> grid_options(const Target& target, const loop::Kernel& kernel) {
+  if (kernel.statements[0].kind != FE_STATEMENT_CONTRACT) return {};
+  auto planned = kernel;
+  if (const auto softmax = plan_grid_softmax(target, planned))
+    return {{0, "", grid_softmax_seconds(target, *softmax)}};
+  return grid_contract_options(target, kernel);
+}
+
 GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,
-                            std::string_view entry) {
+                            std::string_view entry, uint64_t option) {
   if (auto reason = grid_unsupported_reason(target, kernel); !reason.empty()) decline(reason);
   GridResult result;
   result.module = std::make_unique<llvm::Module>(llvm::StringRef(entry.data(), entry.size()), llvm_context);
@@ -272,17 +313,21 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
   result.module->setDataLayout(triple.computeDataLayout());
   result.module->setTargetTriple(triple);
   std::optional<GridContractPlan> contract;
-  if (kernel.statements[0].kind == FE_STATEMENT_CONTRACT) contract = plan_grid_contract(target, kernel);
+  const auto softmax = plan_grid_softmax(target, kernel);
+  if (!softmax && kernel.statements[0].kind == FE_STATEMENT_CONTRACT)
+    contract = plan_grid_contract(target, kernel, option);
   // What is left of contractions are sums of products.
   for (auto& statement : kernel.statements)
-    if (!contract && statement.kind == FE_STATEMENT_CONTRACT) {
+    if (!softmax && !contract && statement.kind == FE_STATEMENT_CONTRACT) {
       statement.contract_a = statement.contract_b = loop::none;
       statement.contract_kind = FE_CONTRACT_GENERIC;
       statement.kind = loop::derived_kind(kernel.pool, statement);
     }
-  const auto rows = contract ? std::nullopt : plan_grid_rows(target, kernel);
-  const auto tiles = contract || rows ? std::nullopt : plan_grid_tiles(kernel);
-  const auto layout = contract || rows || tiles ? Layout() : layout_of(*target.grid, kernel);
+  const auto rows = softmax || contract ? std::nullopt : plan_grid_rows(target, kernel);
+  const auto tiles = softmax || contract || rows ? std::nullopt : plan_grid_tiles(kernel);
+  const auto scan = softmax || contract || rows || tiles ? std::nullopt : scan_of(target, kernel);
+  const auto layout =
+      softmax || contract || rows || tiles || scan ? Layout() : layout_of(*target.grid, kernel);
   KernelContext context(*result.module, target, kernel, entry);
   const auto finish = [&](GridBlock& block, int64_t blocks, unsigned threads) {
     context.builder.CreateRetVoid();
@@ -291,10 +336,14 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
     result.shared_bytes = block.shared_bytes();
     result.dynamic_bytes = block.finish_shared();
   };
-  if (contract) {
+  if (softmax) {
+    GridBlock block(context);
+    emit_grid_softmax(context, block, *softmax);
+    finish(block, softmax->blocks(), softmax->threads(*target.grid));
+  } else if (contract) {
     GridBlock block(context);
     emit_grid_contract(context, block, *contract);
-    finish(block, contract->blocks(), grid_contract_threads);
+    finish(block, contract->blocks(), contract->threads);
   } else if (rows) {
     GridBlock block(context);
     emit_grid_rows(context, block, *rows);
@@ -303,6 +352,10 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
     GridBlock block(context);
     emit_grid_tiles(context, block, *tiles);
     finish(block, tiles->blocks, grid_tiles_threads);
+  } else if (scan) {
+    GridBlock block(context);
+    emit_grid_scan(context, block, *scan);
+    finish(block, scan->points, scan->threads);
   } else {
     GridEmitter emitter(context, layout);
     const int64_t blocks = emitter.emit();

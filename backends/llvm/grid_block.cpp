@@ -5,6 +5,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 namespace ferrite::emitter {
@@ -62,9 +63,80 @@ int64_t GridBlock::finish_shared() {
   return 0;
 }
 
+const GridMachine::Copy* GridBlock::copy_of(int64_t bytes) const {
+  const auto found = std::ranges::find(machine_.copies.widths, bytes, &GridMachine::Copy::bytes);
+  return found == machine_.copies.widths.end() ? nullptr : &*found;
+}
+
+void GridBlock::copy(const GridMachine::Copy& copy, llvm::Value* to, llvm::Value* from, llvm::Value* exists) {
+  auto& builder = context_.builder;
+  llvm::Value* bytes = builder.getInt32(static_cast<uint32_t>(copy.bytes));
+  if (exists) bytes = builder.CreateSelect(exists, bytes, builder.getInt32(0));
+  const std::array operands{to, from, bytes};
+  call(copy.name, builder.getVoidTy(), operands);
+}
+
+void GridBlock::wait_for_copies(int64_t under_way) {
+  const std::array<llvm::Value*, 1> operands{context_.builder.getInt32(static_cast<uint32_t>(under_way))};
+  call(machine_.copies.wait, context_.builder.getVoidTy(), operands);
+}
+
+void GridBlock::make_resident(int64_t blocks) {
+  if (!machine_.resident_attribute.empty())
+    context_.function->addFnAttr(machine_.resident_attribute, std::to_string(blocks));
+}
+
+void GridBlock::make_cluster(int64_t blocks) {
+  context_.function->addFnAttr(machine_.cluster.attribute, std::to_string(blocks));
+}
+
+void GridBlock::cluster_barrier() {
+  call(machine_.cluster.arrive);
+  call(machine_.cluster.wait);
+}
+
+llvm::Value* GridBlock::in_block(llvm::Value* place, llvm::Value* number) {
+  auto& builder = context_.builder;
+  const std::array operands{place, builder.CreateTrunc(number, builder.getInt32Ty())};
+  return call(machine_.cluster.map, builder.getPtrTy(machine_.cluster.space), operands);
+}
+
 void GridBlock::divide(int64_t count, int64_t threads, const llvm::Twine& name,
                        const std::function<void(llvm::Value*)>& body) {
   context_.loop(thread_, context_.i64(count), threads, name, body);
+}
+
+llvm::Value* GridBlock::from_lane(llvm::Value* value, unsigned distance) {
+  auto& builder = context_.builder;
+  const auto& lanes = machine_.lanes;
+  auto* type = value->getType();
+  const unsigned bits = type->getScalarSizeInBits(), word_bits = 32;
+  auto* word = builder.getInt32Ty();
+  llvm::Value* place = nullptr;
+  if (lanes.by_place) {
+    constexpr uint32_t bytes = word_bits / 8;
+    auto* lane = builder.CreateURem(builder.CreateTrunc(thread_, word), builder.getInt32(machine_.warp));
+    place = builder.CreateMul(builder.CreateXor(lane, builder.getInt32(distance)), builder.getInt32(bytes));
+  }
+  const auto exchanged = [&](llvm::Value* given) {
+    std::vector<llvm::Value*> operands;
+    for (const uint32_t operand : lanes.before) operands.push_back(builder.getInt32(operand));
+    if (place) operands.push_back(place);
+    operands.push_back(given);
+    if (!place) operands.push_back(builder.getInt32(distance));
+    for (const uint32_t operand : lanes.after) operands.push_back(builder.getInt32(operand));
+    return call(lanes.name, word, operands);
+  };
+  auto* whole = builder.getIntNTy(bits);
+  llvm::Value* raw = builder.CreateBitCast(value, whole);
+  if (bits <= word_bits)
+    return builder.CreateBitCast(builder.CreateTrunc(exchanged(builder.CreateZExt(raw, word)), whole), type);
+  llvm::Value* result = llvm::ConstantInt::get(whole, 0);
+  for (unsigned at = 0; at < bits; at += word_bits) {
+    auto* part = exchanged(builder.CreateTrunc(builder.CreateLShr(raw, at), word));
+    result = builder.CreateOr(result, builder.CreateShl(builder.CreateZExt(part, whole), at));
+  }
+  return builder.CreateBitCast(result, type);
 }
 
 llvm::Value* GridBlock::call(const GridMachine::Function& function) {

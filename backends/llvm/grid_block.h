@@ -33,6 +33,29 @@ class GridBlock {
   /// many for a variable.
   int64_t finish_shared();
 
+  /// The machine's copy of so many bytes, beside the threads' work; null where there is none.
+  const GridMachine::Copy* copy_of(int64_t bytes) const;
+  /// Writes what is at `from` in global memory, or zeros where `exists` (null: it does) does not hold, to `to` in shared memory.
+  void copy(const GridMachine::Copy& copy, llvm::Value* to, llvm::Value* from, llvm::Value* exists);
+  /// Makes one group of the copies that the thread asked for since the last one.
+  void close_copies() { call(machine_.copies.close); }
+  /// The thread waits until at most so many of its groups are under way. The other threads see what was copied behind a barrier.
+  void wait_for_copies(int64_t under_way);
+
+  /// The code generator leaves registers for so many blocks on a multiprocessor.
+  void make_resident(int64_t blocks);
+  /// As many consecutive blocks as the number says are a cluster.
+  void make_cluster(int64_t blocks);
+  /// All threads of the cluster wait, and see what the others wrote.
+  void cluster_barrier();
+  /// The same place in the shared memory of a block of the cluster, by its number there (i64).
+  llvm::Value* in_block(llvm::Value* place, llvm::Value* number);
+
+  /// Whether the lanes of a warp can give each other values.
+  bool has_lanes() const { return !machine_.lanes.name.empty(); }
+  /// The value of the lane whose number differs in the bits of `distance`. All lanes of the warp are here.
+  llvm::Value* from_lane(llvm::Value* value, unsigned distance);
+
   /// `body(k)` for each k < count, one thread of `threads` each.
   void divide(int64_t count, int64_t threads, const llvm::Twine& name,
               const std::function<void(llvm::Value*)>& body);

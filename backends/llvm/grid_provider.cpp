@@ -3,13 +3,16 @@
 
 #include <llvm/Config/llvm-config.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "ferrite/abi/products.h"
 #include "ferrite/emitter/device_code.h"
 #include "ferrite/emitter/grid.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/provide.h"
 #include "ferrite/error.hpp"
+#include "grid_softmax.h"
 
 namespace ferrite::emitter {
 
@@ -20,7 +23,24 @@ constexpr int64_t blocks_of_multiprocessor = 4;
 
 struct GridTarget : ferrite::Target {
   emitter::Target machine;
+  double bytes_a_second = 0;
 };
+
+/// Of a kernel that has no tiles: what it moves, or what it computes, whichever takes longer.
+double seconds_of(const GridTarget& target, const loop::Kernel& kernel) {
+  // Share of the bandwidth that is reached; a worker is a quarter of a multiprocessor, 32 lanes, where the estimate is of vectors.
+  constexpr double of_bandwidth = 0.87, of_launch = 2e-6, lanes = 32;
+  double bytes = 0;
+  for (const auto& buffer : kernel.buffers)
+    if (buffer.kind != FE_BUFFER_LOCAL) bytes += static_cast<double>(buffer.bytes());
+  const bool sums = std::ranges::any_of(
+      kernel.statements, [](const auto& statement) { return statement.kind == FE_STATEMENT_CONTRACT; });
+  // Lanes wait for each other where products are summed.
+  const double times = lanes / (target.machine.vector_bytes / 4.0) / (sums ? 4 : 1);
+  const double computed =
+      estimate_seconds(target.machine, kernel) / (static_cast<double>(target.numbers.workers) * times);
+  return of_launch + std::max(computed, bytes / (target.bytes_a_second * of_bandwidth));
+}
 
 }  // namespace
 
@@ -53,8 +73,11 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   numbers.uncoalesced = 16;
   numbers.launch_ns = known.launch_ns;
   numbers.join_ns = 1;
-  numbers.products = FE_PRODUCTS_APART;  // a block makes a tile of one
+  numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;  // vectors along the depth of windows
+  // A block makes a tile of one, or goes over the columns of two with a softmax between them.
+  numbers.products = has_grid_softmax(*machine.grid) ? FE_PRODUCTS_SOFTMAX : FE_PRODUCTS_APART;
   numbers.bandwidth = known.bytes_a_second / numbers.workers;
+  target->bytes_a_second = static_cast<double>(known.bytes_a_second);
   numbers.operations =
       static_cast<int64_t>(machine.cycles_per_second) * known.operations_a_cycle / blocks_of_multiprocessor;
   return target;
@@ -64,10 +87,19 @@ std::vector<Candidate> GridProvider::propose(ferrite::Target& target, Bytes byte
   const auto& opened = static_cast<GridTarget&>(target);
   const auto kernel = read_kernel_bytes(bytes, "ferrite." + id() + "/kernel");
   if (auto reason = grid_unsupported_reason(opened.machine, kernel); !reason.empty()) decline(reason);
-  Candidate candidate;
-  candidate.name = "grid";
-  candidate.cost = estimate_seconds(opened.machine, kernel) / static_cast<double>(opened.numbers.workers);
-  return {candidate};
+  std::vector<Candidate> candidates;
+  const auto add = [&](uint64_t id, std::string name, double cost) {
+    auto& candidate = candidates.emplace_back();
+    candidate.id = id;
+    candidate.name = std::move(name);
+    candidate.cost = cost;
+  };
+  // What the emitter holds best comes first; the others are there to be measured.
+  const auto options = grid_options(opened.machine, kernel);
+  add(0, "grid", options.empty() ? seconds_of(opened, kernel) : options[0].seconds);
+  for (size_t k = 1; k < options.size(); ++k)
+    add(options[k].id, "grid." + options[k].name, options[k].seconds);
+  return candidates;
 }
 
 CompileResult GridProvider::compile(ferrite::Target& target, const CompileRequest& request) {
@@ -79,7 +111,8 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   made.format = id();
   made.entry = request.entry;
   made.arguments = arguments_of(kernel);
-  auto emitted = emit_grid_kernel(context, opened.machine, std::move(kernel), request.entry);
+  auto emitted =
+      emit_grid_kernel(context, opened.machine, std::move(kernel), request.entry, request.candidate);
   auto& module = *emitted.module;
   mark_entry(*module.getFunction(llvm::StringRef(request.entry.data(), request.entry.size())),
              emitted.threads);
@@ -103,6 +136,6 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   return result;
 }
 
-std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 2"; }
+std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 3"; }
 
 }  // namespace ferrite::emitter

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "grid_reduce.h"
 
-#include <llvm/IR/DerivedTypes.h>
-
 #include <algorithm>
 
 namespace ferrite::emitter {
@@ -16,7 +14,7 @@ ReductionState::Values BlockReduction::combine(ReductionState& state, const Redu
   auto values = own;
   // Lanes exchange their values where the machine can; then a value is one of a warp.
   int64_t count = threads_;
-  if (!block_.machine().lanes.name.empty()) {
+  if (block_.has_lanes()) {
     const int64_t warp = std::min<int64_t>(block_.machine().warp, threads_);
     for (int64_t half = warp / 2; half > 0; half /= 2)
       values = state.combine(values, from_lane(values, static_cast<unsigned>(half)));
@@ -63,33 +61,7 @@ ReductionState::Values BlockReduction::combine(ReductionState& state, const Redu
 }
 
 ReductionState::Values BlockReduction::from_lane(const ReductionState::Values& own, unsigned distance) {
-  return {from_lane(own.value, distance), own.index ? from_lane(own.index, distance) : nullptr};
-}
-
-llvm::Value* BlockReduction::from_lane(llvm::Value* value, unsigned distance) {
-  auto& builder = context_.builder;
-  const auto& lanes = block_.machine().lanes;
-  auto* type = value->getType();
-  const unsigned bits = type->getScalarSizeInBits(), word_bits = 32;
-  auto* word = builder.getInt32Ty();
-  const auto exchanged = [&](llvm::Value* given) {
-    std::vector<llvm::Value*> operands;
-    for (const uint32_t operand : lanes.before) operands.push_back(builder.getInt32(operand));
-    operands.push_back(given);
-    operands.push_back(builder.getInt32(distance));
-    for (const uint32_t operand : lanes.after) operands.push_back(builder.getInt32(operand));
-    return block_.call(lanes.name, word, operands);
-  };
-  auto* whole = builder.getIntNTy(bits);
-  llvm::Value* raw = builder.CreateBitCast(value, whole);
-  if (bits <= word_bits)
-    return builder.CreateBitCast(builder.CreateTrunc(exchanged(builder.CreateZExt(raw, word)), whole), type);
-  llvm::Value* result = llvm::ConstantInt::get(whole, 0);
-  for (unsigned at = 0; at < bits; at += word_bits) {
-    auto* part = exchanged(builder.CreateTrunc(builder.CreateLShr(raw, at), word));
-    result = builder.CreateOr(result, builder.CreateShl(builder.CreateZExt(part, whole), at));
-  }
-  return builder.CreateBitCast(result, type);
+  return {block_.from_lane(own.value, distance), own.index ? block_.from_lane(own.index, distance) : nullptr};
 }
 
 llvm::Value* BlockReduction::exchange(llvm::Type* type, unsigned use, int64_t count) {

@@ -21,7 +21,6 @@ class BlockReduction {
 
  private:
   ReductionState::Values from_lane(const ReductionState::Values& own, unsigned distance);
-  llvm::Value* from_lane(llvm::Value* value, unsigned distance);
   /// An element for each of `count` threads; one memory for each `use` of a type.
   llvm::Value* exchange(llvm::Type* type, unsigned use, int64_t count);
 

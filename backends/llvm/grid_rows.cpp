@@ -37,9 +37,9 @@ class RowsPlanner {
       if (!take(statement)) return std::nullopt;
     if (plan_.extent == 0) return std::nullopt;
     plan_.lanes = static_cast<unsigned>(bytes_of_access / narrowest_);
-    while (plan_.extent % plan_.lanes != 0) plan_.lanes /= 2;
+    while (plan_.lanes > 1 && plan_.extent % plan_.lanes != 0 && !begin_at_vectors()) plan_.lanes /= 2;
     if (plan_.lanes == 1) return std::nullopt;
-    const int64_t chunks = plan_.extent / plan_.lanes;
+    const int64_t chunks = (plan_.extent + plan_.lanes - 1) / plan_.lanes;
     plan_.threads = static_cast<unsigned>(std::clamp<int64_t>(
         static_cast<int64_t>(
             std::bit_ceil(static_cast<uint64_t>((chunks + wanted_chunks - 1) / wanted_chunks))),
@@ -74,6 +74,12 @@ class RowsPlanner {
     return true;
   }
 
+  /// Whether rows in memory lie so that vectors are at multiples of their size, though the last one is not whole.
+  bool begin_at_vectors() const {
+    return std::ranges::all_of(starts_,
+                               [&](index::Expr start) { return pool_.divisor(start) % plan_.lanes == 0; });
+  }
+
   bool access(loop::BufferId id, const std::vector<index::Expr>& index, const loop::Var* own, bool store) {
     const auto& buffer = kernel_.buffers[id];
     // What one thread has written the others would have to wait for.
@@ -86,12 +92,14 @@ class RowsPlanner {
     if (!step || (*step != 0 && *step != 1)) return false;
     if (*step == 1 && buffer.kind != FE_BUFFER_LOCAL)
       narrowest_ = std::min<int64_t>(narrowest_, KernelContext::storage_bytes(buffer.dtype));
-    if (buffer.kind != FE_BUFFER_LOCAL) return true;
-    // A local buffer is a row, each thread having its own elements, or one value, which each thread has.
     if (*step == 1) {
       const std::pair<index::Symbol, index::Expr> start{own->symbol, pool_.constant(0)};
       address = pool_.substitute(address, {&start, 1});
-    } else if (store && own && own->kind == VarKind::parallel) {
+      if (buffer.kind != FE_BUFFER_LOCAL) starts_.push_back(address);
+    }
+    if (buffer.kind != FE_BUFFER_LOCAL) return true;
+    // A local buffer is a row, each thread having its own elements, or one value, which each thread has.
+    if (*step != 1 && store && own && own->kind == VarKind::parallel) {
       return false;
     }
     auto& known = *step == 1 ? rows_ : values_;
@@ -106,6 +114,7 @@ class RowsPlanner {
   int64_t narrowest_ = 8;
   std::map<loop::BufferId, index::Expr> rows_, values_;
   std::map<loop::BufferId, bool> written_;
+  std::vector<index::Expr> starts_;  ///< of rows in memory
 };
 
 class RowsEmitter {
@@ -145,8 +154,10 @@ class RowsEmitter {
         at.vector = own->symbol;
         at.lanes = plan_.lanes;
         at.aligned = true;
+        if (chunk + 1 == plan_.chunks && plan_.extent % plan_.lanes != 0)
+          at.mask = context_.lane_mask(builder_.CreateNSWSub(context_.i64(plan_.extent), first), plan_.lanes);
         start(body, statement, at, chunk);
-        for (auto& state : states) state.take(nullptr);
+        for (auto& state : states) state.take(at.mask);
         store(body, statement, reduces ? body.element_stores() : body.finish_stores(), chunk, false);
       };
       if (plan_.even() || chunk + 1 < plan_.chunks)

@@ -10,6 +10,7 @@
 #include "ferrite/error.hpp"
 #include "row_blocks.h"
 #include "rows.h"
+#include "running_rows.h"
 #include "statement_emitter.h"
 #include "statement_memory.h"
 
@@ -169,8 +170,11 @@ std::optional<double> contract_cycles(const Target& target, const loop::Kernel& 
 
 double estimate_seconds(const Target& target, loop::Kernel kernel) {
   if (const auto cycles = contract_cycles(target, kernel)) return *cycles / target.cycles_per_second;
-  if (auto blocked = kernel; const auto plan = plan_row_blocks(target, blocked))
+  if (auto blocked = kernel; const auto plan = plan_row_blocks(target, blocked)) {
+    if (const auto running = plan_running_rows(target, kernel, *plan))
+      return running->cycles / target.cycles_per_second;
     return row_block_cycles(target, blocked, *plan) / target.cycles_per_second;
+  }
   double cycles = 0;
   for (const auto& statement : kernel.statements) {
     auto plan = plan_statement(target, kernel, statement, 0);
@@ -189,13 +193,19 @@ EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, lo
   result.module->setTargetTriple(triple);
   const bool contract = can_emit_contract(target, kernel, config);
   std::optional<RowBlocks> blocks;
-  if (auto blocked = kernel; !contract && (blocks = plan_row_blocks(target, blocked)))
-    kernel = std::move(blocked);
+  std::optional<RunningRows> running;
+  if (auto blocked = kernel; !contract && (blocks = plan_row_blocks(target, blocked))) {
+    auto tiled = kernel;
+    running = plan_running_rows(target, tiled, *blocks);
+    kernel = std::move(running ? tiled : blocked);
+  }
   KernelContext context(*result.module, target, kernel, entry);
   if (contract) {
     auto shape = emit_contract(context, config);
     result.tasks = shape.tasks;
     result.grain = shape.grain;
+  } else if (running) {
+    emit_running_rows(context, *running, result);
   } else if (blocks) {
     emit_row_blocks(context, *blocks, result);
   } else {

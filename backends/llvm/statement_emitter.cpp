@@ -185,9 +185,15 @@ void StatementEmitter::walk_reductions(const std::vector<Point>& points, size_t 
   };
   if (plan_.unroll_reduction) {
     for (int64_t k = 0; k < var.extent; ++k) step(context_.i64(k));
-  } else {
-    context_.loop(context_.i64(0), context_.i64(var.extent), 1, "reduce", step);
+    return;
   }
+  const int64_t together = level + 1 == plan_.reductions.size() ? plan_.steps_at_once : 1;
+  const int64_t rest = together == 1 ? 0 : var.extent / together * together;
+  if (rest > 0)
+    context_.loop(context_.i64(0), context_.i64(rest), together, "reduce.together", [&](llvm::Value* first) {
+      for (int64_t k = 0; k < together; ++k) step(context_.builder.CreateNSWAdd(first, context_.i64(k)));
+    });
+  if (rest < var.extent) context_.loop(context_.i64(rest), context_.i64(var.extent), 1, "reduce", step);
 }
 
 /// Lanes along a parallel variable (or one point): one state for each vector, kept in registers over the reduction.

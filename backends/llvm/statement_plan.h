@@ -23,6 +23,7 @@ struct StatementPlan {
   int64_t strip =
       0;  ///< values of the vector variable whose states are kept over all rows of a reduction; 0: a few
   std::vector<size_t> reductions;  ///< reduction variables walked one by one, outermost first
+  int64_t steps_at_once = 1;       ///< of the innermost one of them, whose reads are on their way together
   unsigned lanes = 1;
   unsigned unroll = 1;        ///< vectors at a time along the vector variable
   std::vector<bool> streams;  ///< by store: its vectors go past the caches, where memory is aligned to them

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "core/check/streams.h"
 #include "core/check/subject.h"
 #include "core/place/capability.h"
 #include "core/place/place.h"
@@ -292,8 +293,8 @@ void check_backends(const CheckOptions& options, const Subject& subject, Runner&
     if (!device) continue;
     if (backend.own_runtime) {
       runner.run(prefix + "memory", [&] { return check_memory(**device); });
-      runner.run(prefix + "events",
-                 [] { return Verdict::skipped("this version of the runtime's table has no events"); });
+      runner.run(prefix + "streams", [&] { return check_streams(**device); });
+      runner.run(prefix + "launch graphs", [&] { return check_recordings(**device); });
     }
     check_kernels(backend, prefix, *device, options, subject, runner);
   }

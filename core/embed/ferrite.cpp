@@ -9,6 +9,8 @@
 #include <mutex>
 #include <new>
 
+#include "core/embed/allocator.h"
+#include "core/embed/staging.h"
 #include "core/embed/tensors.h"
 #include "core/session.h"
 #include "core/support/elapsed.h"
@@ -17,7 +19,7 @@ using namespace ferrite::core;
 
 namespace {
 
-using Contexts = std::vector<std::unique_ptr<run::Executable::Context>>;
+using Stagings = std::vector<std::unique_ptr<embed::Staging>>;
 
 /// Names and dims of a port where C can see them.
 struct PortText {
@@ -64,9 +66,29 @@ void give(T* out, const T& value) {
 }  // namespace
 
 struct ferrite_session {
-  std::unique_ptr<Session> session;
+  std::shared_ptr<Session> session;  // shared with tensors in a device's memory
   CompileOptions options;
+
+  /// Opened when first asked for. What opening a device says.
+  Result<embed::TensorDevice> device();
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::optional<embed::TensorDevice> device_;
 };
+
+Result<embed::TensorDevice> ferrite_session::device() {
+  std::lock_guard lock(mutex_);
+  if (!device_) {
+    if (options.device == run::interpreter_name) {
+      device_.emplace().name = options.device;
+    } else {
+      FE_TRY(const auto devices, run::open_devices(options.device, session->registry()));
+      device_ = embed::tensor_device(devices);
+    }
+  }
+  return *device_;
+}
 
 struct ferrite_model {
   ferrite_session* session = nullptr;
@@ -76,47 +98,70 @@ struct ferrite_model {
   mutable std::mutex mutex;  // guards what follows
   std::shared_ptr<Program> last;
   double run_ms = 0;
-  std::map<const Program*, Contexts> idle;  // programs live as long as the model
+  using Place = std::pair<std::shared_ptr<Program>, void*>;  // a program and the caller's stream, or null
+  std::map<Place, Stagings> idle;
 
-  std::unique_ptr<run::Executable::Context> take(const Program& program) {
-    if (!program.compilation.executable) return nullptr;
-    std::lock_guard lock(mutex);
-    auto& contexts = idle[&program];
-    if (contexts.empty()) return std::make_unique<run::Executable::Context>(*program.compilation.executable);
-    auto context = std::move(contexts.back());
-    contexts.pop_back();
-    return context;
+  std::unique_ptr<embed::Staging> take(const Place& place) {
+    {
+      std::lock_guard lock(mutex);
+      auto& ready = idle[place];
+      if (!ready.empty()) {
+        auto staging = std::move(ready.back());
+        ready.pop_back();
+        return staging;
+      }
+    }
+    return std::make_unique<embed::Staging>(place.first, place.second);
   }
-  void put_back(const Program& program, std::unique_ptr<run::Executable::Context> context) {
-    if (!context) return;
+  void put_back(const Place& place, std::unique_ptr<embed::Staging> staging) {
     std::lock_guard lock(mutex);
-    idle[&program].push_back(std::move(context));
+    idle[place].push_back(std::move(staging));
   }
-  Result<std::shared_ptr<Program>> prepare(std::span<const embed::BoundTensor> inputs);
-  Result<void> run(Program& program, std::span<const embed::BoundTensor> inputs,
-                   std::span<void* const> outputs);
+  /// The session's device, opened where it is asked for: by options, or by tensors in other memory than the host's. FE-X39 for a
+  /// stream where it has none.
+  Result<embed::TensorDevice> device(const ferrite_run_options& options,
+                                     std::span<const DLTensor* const> tensors) const;
+  /// The program for these shapes, its ports in the device's memory where `apart`.
+  Result<std::shared_ptr<Program>> prepare(std::span<const embed::BoundTensor> inputs, bool apart);
+  /// With what was taken for the place. It comes back where the run was well.
+  Result<void> run(const Place& place, std::unique_ptr<embed::Staging> staging,
+                   std::span<const embed::BoundTensor> inputs, std::span<const embed::BoundTensor> outputs);
 };
 
-Result<std::shared_ptr<Program>> ferrite_model::prepare(std::span<const embed::BoundTensor> inputs) {
+Result<embed::TensorDevice> ferrite_model::device(const ferrite_run_options& options,
+                                                  std::span<const DLTensor* const> tensors) const {
+  const auto elsewhere = [](const DLTensor* tensor) {
+    return tensor && tensor->device.device_type != kDLCPU;
+  };
+  const bool asked = options.stream || options.outputs_on_device != 0;
+  if (!asked && std::ranges::none_of(tensors, elsewhere)) return embed::TensorDevice{};
+  FE_TRY(auto device, session->device());
+  if (options.stream && !device.has_streams)
+    return at("ferrite_run_options",
+              error(FE_EUNSUPPORTED, "FE-X39", "'{}' has no streams; leave out 'stream'", device.name));
+  return device;
+}
+
+Result<std::shared_ptr<Program>> ferrite_model::prepare(std::span<const embed::BoundTensor> inputs,
+                                                        bool apart) {
   std::vector<std::vector<int64_t>> dims;
   for (const auto& input : inputs) dims.push_back(input.dims);
-  FE_TRY(auto program, model->program(dims, session->options));
+  auto options = session->options;
+  options.ports_on_device = apart;
+  FE_TRY(auto program, model->program(dims, options));
   std::lock_guard lock(mutex);
   if (last != program) run_ms = 0;
   last = program;
   return program;
 }
 
-Result<void> ferrite_model::run(Program& program, std::span<const embed::BoundTensor> inputs,
-                                std::span<void* const> outputs) {
-  std::vector<const void*> data;
-  for (const auto& input : inputs) data.push_back(input.data);
-  auto context = take(program);
+Result<void> ferrite_model::run(const Place& place, std::unique_ptr<embed::Staging> staging,
+                                std::span<const embed::BoundTensor> inputs,
+                                std::span<const embed::BoundTensor> outputs) {
   auto start = std::chrono::steady_clock::now();
-  auto done = program.run(context.get(), data, outputs);
+  FE_CHECK(staging->run(inputs, outputs));
   double taken = milliseconds_since(start);
-  put_back(program, std::move(context));
-  FE_CHECK(std::move(done));
+  put_back(place, std::move(staging));
   std::lock_guard lock(mutex);
   run_ms = taken;
   return {};
@@ -150,20 +195,28 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
     }
     if (options.profile) request.profile = options.profile;
     request.safe_mode = options.safe_mode != 0;
+    if (options.device) request.devices = options.device;
+    std::shared_ptr<run::Allocator> allocator;
+    if (options.allocator) {
+      FE_TRY(allocator, embed::GivenAllocator::make(*options.allocator));
+    }
     FE_TRY(auto pipeline, plugin::read_pipeline(request));
     auto session = std::make_unique<ferrite_session>();
     if (options.device) {
       pipeline.device = options.device;
       pipeline.device_where.clear();
+      pipeline.device_chosen = true;
     }
     if (options.threads > 0) pipeline.threads = options.threads;
     session->options.device = pipeline.device.value_or(session->options.device);
     session->options.device_where = pipeline.device_where;
+    session->options.device_chosen = pipeline.device_chosen;
     session->options.threads = pipeline.threads.value_or(0);
     session->options.without = pipeline.without;
     session->options.cache = cache::kernel_folder(pipeline.cache);
     tune::read_mode(pipeline.tune.value_or("cached"), session->options.tune);
     session->options.tune.folder = tune::store_folder(session->options.cache);
+    session->options.allocator = std::move(allocator);
     FE_TRY(session->session, Session::open(pipeline));
     *out = session.release();
     return {};
@@ -171,6 +224,16 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
 }
 
 void ferrite_session_close(ferrite_session* session) { delete session; }
+
+int32_t ferrite_session_device(ferrite_session* session, DLDevice* out) {
+  return guarded([&]() -> Result<void> {
+    if (!session) return null_argument("ferrite_session_device", "session");
+    if (!out) return null_argument("ferrite_session_device", "out");
+    FE_TRY(const auto device, session->device());
+    *out = device.device;
+    return {};
+  });
+}
 
 int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out) {
   return guarded([&]() -> Result<void> {
@@ -240,46 +303,106 @@ int32_t ferrite_model_output(const ferrite_model* model, uint64_t index, ferrite
   });
 }
 
+namespace {
+
+std::span<const DLTensor* const> list(const DLTensor* const* tensors, uint64_t count) {
+  return {tensors, tensors ? count : 0};
+}
+
+ferrite_run_options options_of(const ferrite_run_options* given) {
+  ferrite_run_options options{};
+  if (given) std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
+  return options;
+}
+
+Result<void> run_into(std::string_view function, ferrite_model* model, const ferrite_run_options& options,
+                      const DLTensor* const* inputs, uint64_t input_count, DLTensor* const* outputs,
+                      uint64_t output_count) {
+  if (!model) return null_argument(function, "model");
+  std::vector<const DLTensor*> all(outputs, outputs + (outputs ? output_count : 0));
+  all.insert(all.end(), inputs, inputs + (inputs ? input_count : 0));
+  FE_TRY(const auto device, model->device(options, all));
+  FE_TRY(const auto bound, embed::bind_inputs(*model->model, inputs, input_count, device, true));
+  FE_TRY(const auto program, model->prepare(bound, device.any_has(all)));
+  FE_TRY(const auto targets,
+         embed::bind_outputs(*model->model, program->outputs(), outputs, output_count, device));
+  const ferrite_model::Place place{program, options.stream};
+  return model->run(place, model->take(place), bound, targets);
+}
+
+Result<void> run_alloc(std::string_view function, ferrite_model* model, const ferrite_run_options& options,
+                       const DLTensor* const* inputs, uint64_t input_count,
+                       DLManagedTensorVersioned** outputs, uint64_t output_count) {
+  if (!model) return null_argument(function, "model");
+  FE_TRY(const auto device, model->device(options, list(inputs, input_count)));
+  const bool on_device = options.outputs_on_device != 0 && device.is_apart();
+  FE_TRY(const auto bound, embed::bind_inputs(*model->model, inputs, input_count, device, true));
+  FE_TRY(const auto program, model->prepare(bound, on_device || device.any_has(list(inputs, input_count))));
+  const auto ports = program->outputs();
+  if (output_count != ports.size())
+    return at(std::string(function), error(FE_EINVALID, "FE-X01", "the model has {} outputs, {} were given",
+                                           ports.size(), output_count));
+  if (!outputs && output_count > 0) return null_argument(function, "outputs");
+  const ferrite_model::Place place{program, options.stream};
+  auto staging = model->take(place);
+  std::vector<embed::OwnedTensor> made;
+  std::vector<DLTensor*> tensors;
+  for (const auto& port : ports) {
+    if (on_device) {
+      FE_TRY(auto memory, staging->device_memory(model->session->session));
+      FE_TRY(auto tensor, embed::make_device_tensor(port, std::move(memory)));
+      made.push_back(std::move(tensor));
+    } else {
+      FE_TRY(auto tensor, embed::make_tensor(port));
+      made.push_back(std::move(tensor));
+    }
+    tensors.push_back(&made.back()->dl_tensor);
+  }
+  FE_TRY(const auto targets,
+         embed::bind_outputs(*model->model, ports, tensors.data(), tensors.size(), device));
+  FE_CHECK(model->run(place, std::move(staging), bound, targets));
+  for (size_t k = 0; k < made.size(); ++k) outputs[k] = made[k].release();
+  return {};
+}
+
+}  // namespace
+
 int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
                     DLTensor* const* outputs, uint64_t output_count) {
-  return guarded([&]() -> Result<void> {
-    if (!model) return null_argument("ferrite_run", "model");
-    FE_TRY(auto bound, embed::bind_inputs(*model->model, inputs, input_count, true));
-    FE_TRY(auto program, model->prepare(bound));
-    FE_TRY(auto targets, embed::bind_outputs(*model->model, program->outputs(), outputs, output_count));
-    return model->run(*program, bound, targets);
+  return guarded(
+      [&] { return run_into("ferrite_run", model, {}, inputs, input_count, outputs, output_count); });
+}
+
+int32_t ferrite_run_with(ferrite_model* model, const ferrite_run_options* options,
+                         const DLTensor* const* inputs, uint64_t input_count, DLTensor* const* outputs,
+                         uint64_t output_count) {
+  return guarded([&] {
+    return run_into("ferrite_run_with", model, options_of(options), inputs, input_count, outputs,
+                    output_count);
   });
 }
 
 int32_t ferrite_run_alloc(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
                           DLManagedTensorVersioned** outputs, uint64_t output_count) {
-  return guarded([&]() -> Result<void> {
-    if (!model) return null_argument("ferrite_run_alloc", "model");
-    FE_TRY(auto bound, embed::bind_inputs(*model->model, inputs, input_count, true));
-    FE_TRY(auto program, model->prepare(bound));
-    auto ports = program->outputs();
-    if (output_count != ports.size())
-      return at("ferrite_run_alloc", error(FE_EINVALID, "FE-X01", "the model has {} outputs, {} were given",
-                                           ports.size(), output_count));
-    if (!outputs && output_count > 0) return null_argument("ferrite_run_alloc", "outputs");
-    std::vector<embed::OwnedTensor> made;
-    std::vector<void*> targets;
-    for (const auto& port : ports) {
-      FE_TRY(auto tensor, embed::make_tensor(port));
-      targets.push_back(tensor->dl_tensor.data);
-      made.push_back(std::move(tensor));
-    }
-    FE_CHECK(model->run(*program, bound, targets));
-    for (size_t k = 0; k < made.size(); ++k) outputs[k] = made[k].release();
-    return {};
+  return guarded(
+      [&] { return run_alloc("ferrite_run_alloc", model, {}, inputs, input_count, outputs, output_count); });
+}
+
+int32_t ferrite_run_alloc_with(ferrite_model* model, const ferrite_run_options* options,
+                               const DLTensor* const* inputs, uint64_t input_count,
+                               DLManagedTensorVersioned** outputs, uint64_t output_count) {
+  return guarded([&] {
+    return run_alloc("ferrite_run_alloc_with", model, options_of(options), inputs, input_count, outputs,
+                     output_count);
   });
 }
 
 int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count) {
   return guarded([&]() -> Result<void> {
     if (!model) return null_argument("ferrite_model_compile", "model");
-    FE_TRY(auto bound, embed::bind_inputs(*model->model, inputs, input_count, false));
-    FE_TRY(auto program, model->prepare(bound));
+    FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
+    FE_TRY(const auto bound, embed::bind_inputs(*model->model, inputs, input_count, device, false));
+    FE_TRY(const auto program, model->prepare(bound, device.any_has(list(inputs, input_count))));
     return {};
   });
 }

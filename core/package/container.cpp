@@ -19,7 +19,6 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 using Bytes = std::span<const std::byte>;
 constexpr std::array<char, 8> magic = {'F', 'E', 'P', 'K', 'G', '\r', '\n', '\x1a'};
 constexpr uint32_t layout_version = 0;
-constexpr uint32_t most_sections = 64;
 /// Of all compressed sections together: more than any program has, and no more memory than a machine spares.
 constexpr uint64_t most_decompressed = uint64_t{512} << 20;
 constexpr int level = 9;
@@ -119,8 +118,9 @@ Result<uint64_t> write(const std::string& path, std::span<const Section> section
   return end;
 }
 
-Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file) {
+Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file, Check check) {
   Container result;
+  result.check_ = check;
   result.file_ = std::move(file);
   const Bytes bytes = result.file_->bytes();
   Header header;
@@ -155,8 +155,12 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file)
     if (given.offset != aligned(end) || given.offset > bytes.size() ||
         given.bytes > bytes.size() - given.offset)
       return impossible(fmt::format("section {} does not lie behind the one before it", k));
-    Entry entry{static_cast<Kind>(given.kind), given.target, static_cast<Codec>(given.codec),
-                bytes.subspan(given.offset, given.bytes), given.raw_bytes};
+    Entry entry{static_cast<Kind>(given.kind),
+                given.target,
+                static_cast<Codec>(given.codec),
+                bytes.subspan(given.offset, given.bytes),
+                given.raw_bytes,
+                given.digest};
     if (entry.codec == Codec::stored && entry.raw_bytes != given.bytes)
       return impossible(fmt::format("section {} is not compressed and has two sizes", k));
     if (entry.codec == Codec::zstd && entry.raw_bytes > most_decompressed - decompressed)
@@ -169,7 +173,7 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file)
     if (std::ranges::any_of(bytes.subspan(end, given.offset - end),
                             [](std::byte b) { return b != std::byte{}; }))
       return altered("something lies between its sections");
-    if (digest_of(std::array{entry.bytes}) != given.digest)
+    if (check == Check::all && digest_of(std::array{entry.bytes}) != given.digest)
       return altered(fmt::format("the contents of section {} were changed", k));
     end = given.offset + given.bytes;
     result.entries_.push_back(entry);
@@ -178,21 +182,38 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file)
   return result;
 }
 
+bool Container::has(Kind kind, uint32_t target) const {
+  return std::ranges::any_of(
+      entries_, [&](const Entry& entry) { return entry.kind == kind && entry.target == target; });
+}
+
 Result<const Container::Entry*> Container::find(Kind kind, uint32_t target) const {
   for (const Entry& entry : entries_)
     if (entry.kind == kind && entry.target == target) return &entry;
   return impossible(fmt::format("it has no section of kind {}", static_cast<uint32_t>(kind)));
 }
 
-Result<Bytes> Container::in_place(Kind kind, uint32_t target) const {
+Result<const Container::Entry*> Container::checked(Kind kind, uint32_t target) const {
   FE_TRY(const auto* entry, find(kind, target));
+  if (check_ == Check::what_is_read && digest_of(std::array{entry->bytes}) != entry->digest)
+    return altered(fmt::format("its section of kind {} was changed", static_cast<uint32_t>(kind)));
+  return entry;
+}
+
+Result<uint64_t> Container::size(Kind kind, uint32_t target) const {
+  FE_TRY(const auto* entry, find(kind, target));
+  return entry->raw_bytes;
+}
+
+Result<Bytes> Container::in_place(Kind kind, uint32_t target) const {
+  FE_TRY(const auto* entry, checked(kind, target));
   if (entry->codec != Codec::stored)
     return impossible(fmt::format("its section of kind {} is compressed", static_cast<uint32_t>(kind)));
   return entry->bytes;
 }
 
 Result<std::vector<std::byte>> Container::read(Kind kind, uint32_t target) const {
-  FE_TRY(const auto* entry, find(kind, target));
+  FE_TRY(const auto* entry, checked(kind, target));
   if (entry->codec == Codec::stored) return std::vector(entry->bytes.begin(), entry->bytes.end());
   const auto fault = [&] {
     return impossible(fmt::format("its section of kind {} does not decompress to the {} bytes that it says",

@@ -16,7 +16,6 @@ namespace ferrite::core::package {
 namespace {
 
 using Bytes = std::span<const std::byte>;
-constexpr uint32_t first_target = 0;  // a package has one
 
 /// Weights in the order in which they are first named, equal ones once.
 class Weights {
@@ -54,6 +53,18 @@ Result<std::vector<std::byte>> describe(const plugin::Registry& registry) {
   return to.take();
 }
 
+bool same_port(const run::PortInfo& a, const run::PortInfo& b) {
+  return a.name == b.name && a.dtype == b.dtype && a.dims == b.dims && a.changed == b.changed;
+}
+
+/// Whether a program has copies to or from a device's memory.
+bool copies_to(const run::Executable& executable, uint32_t device) {
+  for (const auto* launches : {&executable.init, &executable.steps})
+    for (const auto& launch : *launches)
+      if (launch.copy != run::no_copy && launch.device == device) return true;
+  return false;
+}
+
 Result<void> show(Bytes description) {
   isolate::Decoder from(description);
   log::print("plugins", "the package was made by ferrite {}", from.text());
@@ -73,15 +84,36 @@ Result<uint64_t> save(const std::string& path, const Contents& contents) {
   graph::FlatOptions options;
   options.keep = keep;
   FE_TRY(const auto graph, graph::write_flat(contents.graph, options));
-  std::vector<std::byte> code;
-  auto program = write_program(contents.executable, contents.executable.code, contents.figures, keep, code);
-  if (!program) return at(path, std::move(program.error()));
+  std::vector<std::vector<std::byte>> programs, codes(contents.programs.size());
+  for (size_t k = 0; k < codes.size(); ++k) {
+    const auto& [executable, figures] = contents.programs[k];
+    auto program = write_program(executable, executable.code, figures, keep, codes[k]);
+    if (!program) return at(path, std::move(program.error()));
+    programs.push_back(std::move(*program));
+  }
   FE_TRY(const auto description, describe(contents.registry));
-  return write(path, std::array{Section{Kind::description, all_targets, Codec::zstd, {description}},
-                                Section{Kind::program, first_target, Codec::zstd, {*program}},
-                                Section{Kind::code, first_target, Codec::zstd, {code}},
-                                Section{Kind::graph, all_targets, Codec::zstd, {graph.bytes}},
-                                Section{Kind::weights, all_targets, Codec::stored, weights.pieces()}});
+  std::vector<Section> sections = {{Kind::description, all_targets, Codec::zstd, {description}}};
+  for (uint32_t k = 0; k < programs.size(); ++k) {
+    sections.push_back({Kind::program, k, Codec::zstd, {programs[k]}});
+    sections.push_back({Kind::code, k, Codec::zstd, {codes[k]}});
+  }
+  sections.push_back({Kind::graph, all_targets, Codec::zstd, {graph.bytes}});
+  sections.push_back({Kind::weights, all_targets, Codec::stored, weights.pieces()});
+  return write(path, sections);
+}
+
+std::vector<std::string> kinds_of(const std::string& path) {
+  std::vector<std::string> kinds;
+  auto file = graph::MappedFile::open(path);
+  if (!file) return kinds;
+  const auto container = Container::open(std::move(*file), Check::what_is_read);
+  for (uint32_t target = 0; container && container->has(Kind::program, target); ++target) {
+    const auto program = container->read(Kind::program, target);
+    if (!program) break;
+    for (const auto& kind : kinds_in(*program))
+      if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+  }
+  return kinds;
 }
 
 Result<std::shared_ptr<const Package>> Package::open(std::shared_ptr<const graph::MappedFile> file) {
@@ -95,12 +127,17 @@ Result<void> Package::read() {
   FE_TRY(const auto description, container_.read(Kind::description, all_targets));
   FE_CHECK(show(description));
   FE_TRY(weights_, container_.in_place(Kind::weights, all_targets));
-  FE_TRY(program_, container_.read(Kind::program, first_target));
-  FE_TRY(code_, container_.read(Kind::code, first_target));
-  FE_TRY(const auto program, read_program(program_, weights_, code_.size()));
-  inputs_ = program.executable->inputs;
-  outputs_ = program.executable->outputs;
-  figures_ = program.figures;
+  for (uint32_t target = 0; target == 0 || container_.has(Kind::program, target); ++target) {
+    FE_TRY(auto bytes, container_.read(Kind::program, target));
+    FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
+    FE_TRY(const auto program, read_program(bytes, weights_, code_bytes));
+    auto& [inputs, outputs] = ports_;
+    if (target == 0) ports_ = {program.executable->inputs, program.executable->outputs};
+    if (!std::ranges::equal(inputs, program.executable->inputs, same_port) ||
+        !std::ranges::equal(outputs, program.executable->outputs, same_port))
+      return error(FE_EINVALID, "FE-K52", "its programs have different inputs or outputs");
+    programs_.push_back(std::move(bytes));
+  }
   return {};
 }
 
@@ -113,38 +150,62 @@ Result<graph::Graph> Package::graph() const {
     const auto& type = graph.type(input.value);
     return type.dtype == port.dtype && std::ranges::equal(type.dims, port.dims);
   };
-  if (!std::ranges::equal(graph.inputs(), inputs_, fits) || graph.outputs().size() != outputs_.size())
+  if (!std::ranges::equal(graph.inputs(), ports_.first, fits) ||
+      graph.outputs().size() != ports_.second.size())
     return error(FE_EINVALID, "FE-K52", "its graph has other inputs or outputs than its program");
   return std::move(read.graph);
 }
 
-Result<run::Devices> Package::devices(const std::string& names, const std::vector<Need>& needs,
+Result<run::Devices> Package::devices(const std::string& names, const Read& program,
                                       const plugin::Registry& registry) const {
-  const auto refuse = [](const Need& need, const std::string& reason) {
-    return error(FE_EUNSUPPORTED, "FE-K53",
-                 "it was compiled for '{}' ({}): {}; --recompile compiles its graph anew", need.kind,
-                 need.target, reason);
+  const auto refuse = [](const run::Target& need, const std::string& reason) {
+    return error(FE_EUNSUPPORTED, "FE-K53", "'{}' ({}): {}", need.kind, need.description, reason);
   };
+  const auto& needs = program.needs;
   if (names == run::interpreter_name) return refuse(needs.back(), "the interpreter runs no code");
-  FE_TRY(auto devices, run::open_devices(names, registry));
+  std::vector<std::string_view> kinds;
+  for (const auto& need : needs) kinds.push_back(need.kind);
+  auto opened = run::open_devices(names.empty() ? fmt::format("{}", fmt::join(kinds, ",")) : names, registry);
+  if (!opened) return refuse(needs.front(), opened.error().message());
   for (size_t d = 0; d < needs.size(); ++d) {
-    if (devices.size() != needs.size() || devices[d]->kind != needs[d].kind)
-      return refuse(needs[d], fmt::format("the device is '{}'", names));
-    if (auto reason = devices[d]->refusal(needs[d].target); !reason.empty()) return refuse(needs[d], reason);
+    if (opened->size() != needs.size() || (*opened)[d]->kind != needs[d].kind)
+      return refuse(needs[d],
+                    names.empty() ? "its plugin is passed over" : fmt::format("the device is '{}'", names));
+    auto& device = *(*opened)[d];
+    if (auto reason = device.refusal(needs[d].description); !reason.empty()) return refuse(needs[d], reason);
+    // What was laid out without a device that could be asked copies to memory that this one need not have.
+    if (d + 1 < needs.size() && copies_to(*program.executable, static_cast<uint32_t>(d)))
+      device.host_memory = false;
   }
-  return devices;
+  return std::move(*opened);
 }
 
-Result<std::shared_ptr<run::Executable>> Package::program(const std::string& names,
-                                                          const plugin::Registry& registry,
-                                                          int64_t threads) const {
-  FE_TRY(auto program, read_program(program_, weights_, code_.size()));
+Result<Loaded> Package::program(const std::string& names, const plugin::Registry& registry, int64_t threads,
+                                std::shared_ptr<run::Allocator> allocator) const {
+  std::vector<std::string> reasons;
+  for (uint32_t target = 0; target < programs_.size(); ++target) {
+    FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
+    FE_TRY(auto program, read_program(programs_[target], weights_, code_bytes));
+    auto fitting = devices(names, program, registry);
+    if (fitting) {
+      program.executable->devices = std::move(*fitting);
+      program.executable->allocator = std::move(allocator);
+      return load(target, std::move(program), threads);
+    }
+    log::print("plugins", "of the package's targets, {}", fitting.error().text);
+    reasons.push_back(std::move(fitting.error().text));
+  }
+  return error(FE_EUNSUPPORTED, "FE-K53", "it was compiled for {}; --recompile compiles its graph anew",
+               fmt::join(reasons, "; for "));
+}
+
+Result<Loaded> Package::load(uint32_t target, Read program, int64_t threads) const {
   auto& executable = *program.executable;
-  FE_TRY(executable.devices, devices(names, program.needs, registry));
+  FE_TRY(const auto code, container_.read(Kind::code, target));
   std::vector<std::string> blobs;
   for (size_t k = 0; k < program.parts.size(); ++k) {
     const Part& part = program.parts[k];
-    blobs.emplace_back(reinterpret_cast<const char*>(code_.data()) + part.offset, part.bytes);
+    blobs.emplace_back(reinterpret_cast<const char*>(code.data()) + part.offset, part.bytes);
     if (part.library.empty()) continue;
     const auto& compilers = executable.devices[executable.kernels[k].device]->compilers;
     const auto library = std::ranges::find(compilers, part.library, &run::Compiler::id);
@@ -163,7 +224,8 @@ Result<std::shared_ptr<run::Executable>> Package::program(const std::string& nam
     return error(FE_EINVALID, "FE-K52", "{}: {}; make it again, or use --recompile", loaded.error().where,
                  loaded.error().text);
   }
-  return std::move(program.executable);
+  return Loaded{std::move(program.executable), program.figures,
+                programs_.size() > 1 ? run::text_of(program.needs) : std::string()};
 }
 
 }  // namespace ferrite::core::package

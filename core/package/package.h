@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A model as one file: its program compiled for a target, its weights, and its graph to compile again.
+// A model as one file: its programs, each compiled for a target, its weights, and its graph to compile again.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -15,12 +17,23 @@ namespace ferrite::core::package {
 
 inline constexpr std::string_view suffix = ".fepkg";
 
-/// What goes into a package: the graph as it was imported, the program that was made of it and not loaded, the plugins of the
+/// Of one package: each has two sections beside the three that all share.
+inline constexpr uint32_t most_targets = (most_sections - 3) / 2;
+
+/// The kinds of devices that the programs of a package need, without looking at what else is in it; none where it is no package.
+std::vector<std::string> kinds_of(const std::string& path);
+
+/// A program that was made and not loaded.
+struct Made {
+  const run::Executable& executable;
+  Figures figures;
+};
+
+/// What goes into a package: the graph as it was imported, the programs that were made of it, the best first, the plugins of the
 /// registry.
 struct Contents {
   const graph::Graph& graph;
-  const run::Executable& executable;
-  Figures figures;
+  std::span<const Made> programs;
   const plugin::Registry& registry;
 };
 
@@ -28,35 +41,43 @@ struct Contents {
 /// it cannot be written.
 Result<uint64_t> save(const std::string& path, const Contents& contents);
 
+/// A program of a package on its devices.
+struct Loaded {
+  std::shared_ptr<run::Executable> executable;
+  Figures figures;
+  std::string target;  ///< "cpu (x86-64-v4)"; empty where the package has one program only
+};
+
 /// A package that was opened: all of it was checked against its hashes. Any-thread.
 class Package {
  public:
   /// FE-K50 no package, FE-K51 cut short or altered, FE-K52 contents that cannot be.
   static Result<std::shared_ptr<const Package>> open(std::shared_ptr<const graph::MappedFile> file);
 
-  const std::vector<run::PortInfo>& inputs() const { return inputs_; }
-  const std::vector<run::PortInfo>& outputs() const { return outputs_; }
-  const Figures& figures() const { return figures_; }
+  const std::vector<run::PortInfo>& inputs() const { return ports_.first; }
+  const std::vector<run::PortInfo>& outputs() const { return ports_.second; }
 
   /// The graph as it was imported; its weights stay in the file, which lives as long as they do. FE-K52 where it has other
   /// inputs or outputs than the program, FE-P34, FE-G codes.
   Result<graph::Graph> graph() const;
-  /// The program on these devices, loaded; nothing is compiled. FE-K53 where it was compiled for others, FE-D codes.
-  Result<std::shared_ptr<run::Executable>> program(const std::string& devices,
-                                                   const plugin::Registry& registry, int64_t threads) const;
+  /// The first of the programs whose devices are here and take it, loaded; nothing is compiled. `names`: the devices that it has to be
+  /// for; empty: any. FE-K53 where there is none, with the reason of each, FE-D codes.
+  Result<Loaded> program(const std::string& names, const plugin::Registry& registry, int64_t threads,
+                         std::shared_ptr<run::Allocator> allocator) const;
 
  private:
   explicit Package(Container container) : container_(std::move(container)) {}
   Result<void> read();
-  /// Devices that are what the program needs.
-  Result<run::Devices> devices(const std::string& names, const std::vector<Need>& needs,
+  /// Devices that are what a program needs.
+  Result<run::Devices> devices(const std::string& names, const Read& program,
                                const plugin::Registry& registry) const;
+  /// The program on the devices that it has.
+  Result<Loaded> load(uint32_t target, Read program, int64_t threads) const;
 
   Container container_;
-  std::span<const std::byte> weights_;  ///< in the file
-  std::vector<std::byte> program_, code_;
-  std::vector<run::PortInfo> inputs_, outputs_;
-  Figures figures_;
+  std::span<const std::byte> weights_;                                       ///< in the file
+  std::vector<std::vector<std::byte>> programs_;                             ///< by target
+  std::pair<std::vector<run::PortInfo>, std::vector<run::PortInfo>> ports_;  ///< inputs and outputs
 };
 
 }  // namespace ferrite::core::package

@@ -22,6 +22,7 @@ void put(Encoder& to, const std::vector<PortInfo>& ports) {
     to.put(std::string_view(port.name));
     to.put(port.dtype);
     to.put(port.dims);
+    to.put(port.changed);
   }
 }
 
@@ -62,12 +63,7 @@ class Reader {
 
   Result<Read> run() {
     auto& executable = *result_.executable;
-    result_.figures.nodes = from_.get<uint64_t>();
-    result_.figures.statements = from_.get<uint64_t>();
-    for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) {
-      const auto kind = from_.text(), target = from_.text();
-      result_.needs.push_back({std::string(kind), std::string(target)});
-    }
+    devices();
     if (from_.ok() && result_.needs.empty()) return impossible("its program has no device");
     FE_CHECK(ports(executable.inputs));
     FE_CHECK(ports(executable.outputs));
@@ -82,6 +78,17 @@ class Reader {
     return std::move(result_);
   }
 
+  /// What a program begins with.
+  const std::vector<run::Target>& devices() {
+    result_.figures.nodes = from_.get<uint64_t>();
+    result_.figures.statements = from_.get<uint64_t>();
+    for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) {
+      const auto kind = from_.text(), target = from_.text();
+      result_.needs.push_back({std::string(kind), std::string(target)});
+    }
+    return result_.needs;
+  }
+
  private:
   Result<void> ports(std::vector<PortInfo>& ports) {
     for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) {
@@ -89,6 +96,7 @@ class Reader {
       port.name = from_.text();
       port.dtype = from_.get<DType>();
       port.dims = from_.list<int64_t>();
+      port.changed = from_.get<uint8_t>() != 0;
       if (!from_.ok()) break;
       if (!find_dtype(port.dtype)) return impossible("a port of its program has no known type");
       int64_t elements = 1;
@@ -165,7 +173,7 @@ class Reader {
       if (!from_.ok()) break;
       const auto& arguments = launch.arguments;
       const bool copies = launch.copy != run::no_copy;
-      if (copies ? launch.device >= result_.needs.size() || launch.copy > FE_COPY_ON_DEVICE ||
+      if (copies ? launch.device >= result_.needs.size() || launch.copy > FE_COPY_PEER ||
                        arguments.size() != 2 || arguments[0].bytes != arguments[1].bytes
                  : launch.kernel >= result_.executable->kernels.size())
         return impossible("its program has a launch of nothing");
@@ -280,6 +288,13 @@ Result<std::vector<std::byte>> write_program(const Executable& executable, std::
   put(to, executable.steps);
   put(to, executable.output_places);
   return to.take();
+}
+
+std::vector<std::string> kinds_in(std::span<const std::byte> program) {
+  Reader reader(program, {}, 0);
+  std::vector<std::string> kinds;
+  for (const auto& device : reader.devices()) kinds.push_back(device.kind);
+  return kinds;
 }
 
 Result<Read> read_program(std::span<const std::byte> program, std::span<const std::byte> weights,

@@ -13,11 +13,6 @@
 
 namespace ferrite::core::package {
 
-/// What a package needs of a device: a runtime of this kind that takes code for the target.
-struct Need {
-  std::string kind, target;
-};
-
 /// Of a kernel that a library launches: the provider's id; empty for what the runtime launches.
 struct Part {
   std::string library;
@@ -37,11 +32,14 @@ Result<std::vector<std::byte>> write_program(const run::Executable& executable,
 
 /// A program that was read. It is no more than what the file says until its devices, code and libraries are given.
 struct Read {
-  std::vector<Need> needs;
-  std::vector<Part> parts;  ///< by kernel
+  std::vector<run::Target> needs;  ///< a runtime of each kind that takes code for the target
+  std::vector<Part> parts;         ///< by kernel
   std::shared_ptr<run::Executable> executable;
   Figures figures;
 };
+/// The kinds of devices that a program begins with; any bytes are answered.
+std::vector<std::string> kinds_in(std::span<const std::byte> program);
+
 /// Any bytes are answered: FE-K52 for what is no program, or names a device, kernel, buffer, weight or code that is not there. The
 /// constants of the executable lie in `weights`, which outlives it.
 Result<Read> read_program(std::span<const std::byte> program, std::span<const std::byte> weights,

@@ -51,20 +51,27 @@ Placement place(const schedule::Schedule& schedule, const run::Devices& devices,
   const auto init = schedule::init_groups(schedule);
   const schedule::KernelMaker kernels(schedule);
   for (size_t g = 0; g < placement.size(); ++g) {
-    placement[g].device = last;
+    auto& choice = placement[g];
+    choice.device = last;
     const auto& first = schedule.program.statements[schedule.groups[g].statements[0]];
-    if (init[g] || first.kind == FE_STATEMENT_CALL) continue;
+    if (init[g] || first.kind == FE_STATEMENT_CALL) {
+      choice.why = init[g] ? "it reads constants only, and runs once" : "it calls a function of a plugin";
+      continue;
+    }
     const auto group = kernels.make(g);
     const auto subject = schedule::origin_names(first);
-    for (uint32_t d = 0; d < last && placement[g].device == last; ++d) {
-      std::string why = refusals.groups.contains({g, d, nullptr}) ? "it was not compiled"
-                                                                  : refusal(*devices[d], refusals, group);
-      if (why.empty())
-        placement[g].device = d;
-      else
-        ledger.add({"placement", subject, devices[d]->kind, "refused", {}, std::move(why), 0});
+    for (uint32_t d = 0; d < last && choice.device == last; ++d) {
+      const auto failed = refusals.groups.find({g, d, nullptr});
+      std::string why = failed != refusals.groups.end() ? "it was not compiled: " + failed->second
+                                                        : refusal(*devices[d], refusals, group);
+      if (why.empty()) {
+        choice.device = d;
+        continue;
+      }
+      choice.why += fmt::format("{}{}: {}", choice.why.empty() ? "" : "; ", devices[d]->kind, why);
+      ledger.add({"placement", subject, devices[d]->kind, "refused", {}, std::move(why), 0});
     }
-    ledger.add({"placement", subject, devices[placement[g].device]->kind, "placed", {}, {}, 0});
+    ledger.add({"placement", subject, devices[choice.device]->kind, "placed", {}, {}, 0});
   }
   return placement;
 }

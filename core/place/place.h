@@ -27,6 +27,8 @@ struct Choice {
   size_t group = 0;                         ///< in the schedule as it was placed, before groups were split
   uint32_t device = 0;                      ///< of the program's devices
   const run::Compiler* compiler = nullptr;  ///< null: the device's code generator
+  std::string candidate{};                  ///< of the compiler, the one that was priced
+  std::string why{};  ///< it is on none of the devices before; empty where there are none
 };
 
 /// By group.

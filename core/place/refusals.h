@@ -15,8 +15,8 @@
 namespace ferrite::core::place {
 
 struct Refusals {
-  /// What could not be compiled: a group, a device, and the library provider, or null for the device's code generator.
-  std::set<std::tuple<size_t, uint32_t, const run::Compiler*>> groups;
+  /// What could not be compiled, and why: a group, a device, and the library provider, or null for the device's code generator.
+  std::map<std::tuple<size_t, uint32_t, const run::Compiler*>, std::string> groups;
   /// Providers that failed and whose plugin has on_error = "skip", with what they failed with: they are asked for nothing more.
   std::map<const run::Compiler*, std::string> dropped;
 

@@ -294,6 +294,7 @@ class Claims {
       return false;
     }
     region.blob = std::move(blob.bytes());
+    region.cost = claim.cost;
     region.tasks = out.tasks;
     region.grain = out.grain;
     region.workspace_bytes = out.workspace_bytes;

@@ -27,6 +27,7 @@ struct Region {
   std::string name;   ///< the claim's
   std::string entry;  ///< of equal regions the same
   std::string blob;
+  double cost = 0;  ///< seconds, by the provider
   int64_t tasks = 1, grain = 1, workspace_bytes = 0;
 };
 

@@ -76,8 +76,8 @@ class Selector {
     auto group = kernels_of_parts_.make(g);
     schedule::mark_constants(group, constants_);
     FE_TRY(const auto flat, kernel::flatten(group.kernel, subject));
-    const bool tried =
-        std::ranges::any_of(refusals_.groups, [&](const auto& refused) { return std::get<0>(refused) == g; });
+    const bool tried = std::ranges::any_of(
+        refusals_.groups, [&](const auto& refused) { return std::get<0>(refused.first) == g; });
     const auto key =
         fmt::format("{}@{}{}", flat.entry, placement_[g].device, tried ? fmt::format("#{}", g) : "");
     // What lives beside the kernel says which workspaces it may have.
@@ -110,6 +110,7 @@ class Selector {
       std::string refused;
     };
     std::vector<Offer> offers;
+    std::map<size_t, std::optional<Price>> rests;  // by how many statements come before
     for (const auto& compiler : device.compilers) {
       if (!compiler.is_library() || !compiler.takes_kernels() || refusals_.has_dropped(compiler)) continue;
       if (refusals_.groups.contains({g, placement_[g].device, &compiler})) {
@@ -131,15 +132,22 @@ class Selector {
         Offer offer{{&compiler, proposal.covered, proposal.cost, proposal.name}, {}};
         if (auto missing = compiler.coverage.missing(group.kernel, proposal.covered); !missing.empty())
           offer.refused = "it does not take " + missing;
-        workspaces.emplace_back(proposal.workspace_bytes, memory_.allows(proposal.workspace_bytes, live));
+        const int64_t copies = device.host_memory ? memory_.workers : 1;
+        workspaces.emplace_back(proposal.workspace_bytes * copies,
+                                memory_.allows(proposal.workspace_bytes * copies, live));
         if (!workspaces.back().second)
           offer.refused = fmt::format(
               "it wants {} bytes of workspace for each of {} workers, where {} bytes live of {} that may",
-              proposal.workspace_bytes, memory_.workers, live, memory_.bytes(0));
+              proposal.workspace_bytes, copies, live, memory_.bytes(0));
         if (!only_constants(group.kernel, proposal))
           offer.refused = "it wants a layout for what is no constant";
         if (offer.refused.empty() && proposal.covered < group.kernel.statements.size()) {
-          FE_TRY(const auto rest, price_of_rest(device, g, proposal.covered));
+          auto found = rests.find(proposal.covered);
+          if (found == rests.end()) {
+            FE_TRY(auto priced, price_of_rest(device, g, proposal.covered));
+            found = rests.emplace(proposal.covered, std::move(priced)).first;
+          }
+          const auto& rest = found->second;
           if (!rest)
             offer.refused = "nothing compiles the rest";
           else
@@ -264,9 +272,10 @@ class Selector {
         schedule::split_group(result, g, verdict.covered);
         apart.insert(apart.begin() + static_cast<ptrdiff_t>(g) + 1, false);
         placement_.insert(placement_.begin() + static_cast<ptrdiff_t>(g) + 1,
-                          Choice{g, placement_[g].device, nullptr});
+                          Choice{g, placement_[g].device, nullptr, {}, placement_[g].why});
       }
       placement_[g].compiler = verdict.compiler;
+      placement_[g].candidate = verdict.name;
     }
     schedule::merge_statements(result, apart);
     schedule_ = std::move(result);

@@ -259,11 +259,30 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
   result.provides = table.strings("provides", &places);
   for (size_t k = 0; k < result.provides.size(); ++k)
     if (!valid_id(result.provides[k])) return at(places[k], no_id(result.provides[k]));
+  places.clear();
+  const auto targets = table.strings("targets", &places);
+  for (size_t k = 0; k < targets.size(); ++k) {
+    const auto colon = targets[k].find(':');
+    if (colon == 0 || colon == std::string::npos || targets[k].find('*') < targets[k].size() - 1)
+      return at(places[k],
+                error(FE_EINVALID, "FE-M03",
+                      "'{}' is no kind of device, ':' and a name that may end in '*', as in \"npu:v*\"",
+                      targets[k]));
+    result.targets.push_back({targets[k].substr(0, colon), targets[k].substr(colon + 1)});
+  }
   FE_TRY(result.passes, read_passes(table));
   if (auto config = table.table("config")) {
     FE_TRY(result.config, read_declarations(*config));
   }
   return result;
+}
+
+bool TargetPattern::matches(std::string_view target) const {
+  const auto colon = target.find(':');
+  if (colon != std::string_view::npos) return target.substr(0, colon) == kind;
+  const auto word = target.substr(0, target.find_first_of(" \t\r\n"));
+  return name.ends_with('*') ? word.starts_with(std::string_view(name).substr(0, name.size() - 1))
+                             : word == name;
 }
 
 }  // namespace ferrite::core::plugin

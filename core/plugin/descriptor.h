@@ -27,6 +27,13 @@ struct Requirement {
   std::string where;
 };
 
+/// Targets that a plugin has: a kind of device, and a name that may end in '*'.
+struct TargetPattern {
+  std::string kind, name;
+  /// Whether `target`, as --target takes it, may be one of these.
+  bool matches(std::string_view target) const;
+};
+
 ///     schema = 0
 ///     id = "acme.fuse"
 ///     version = "1.2.0"
@@ -36,6 +43,7 @@ struct Requirement {
 ///     platform = "linux-x86_64"    # optional: one or a list
 ///     requires = ["ferrite.std >= 0.1.0"]
 ///     provides = ["fusion"]        # what 'requires' of others may name
+///     targets = ["npu:v*"]         # what it compiles for
 ///     passes = ["acme.drop"]       # what manifests may name in 'after' and 'before' while the plugin is not enabled
 ///     [config]                     # the settings that the plugin takes
 ///     limit = "integer"            # or number, boolean, string, integers, numbers, strings
@@ -54,6 +62,7 @@ struct Descriptor {
       places;  ///< file:line:col of the keys id, version, library, provides
   std::vector<Requirement> requirements;
   std::vector<std::string> provides;
+  std::vector<TargetPattern> targets;
   std::vector<DescribedPass> passes;
   Declarations config;
 

@@ -52,6 +52,8 @@ class Finder {
   static constexpr size_t nowhere = SIZE_MAX;
 
   void find_folders();
+  void find_device_plugins();
+  Result<void> enable_device_plugins(std::vector<PluginRequest>& requests);
   Result<void> add_path(const std::string& given);
   Result<void> add_descriptor(Descriptor descriptor, const std::string& why);
   Result<void> check_settings_of_others() const;
@@ -76,8 +78,11 @@ class Finder {
   std::map<std::string, std::string, std::less<>> disabled_;
   std::map<std::string, PluginSettings, std::less<>> settings_;
   Pipeline pipeline_;
-  std::map<std::string, Descriptor, std::less<>> given_;        // by --plugin
-  std::vector<PluginRequest> bare_;                             // libraries without a descriptor
+  std::map<std::string, Descriptor, std::less<>> given_;  // by --plugin
+  std::vector<PluginRequest> bare_;                       // libraries without a descriptor
+  std::map<std::string, EnabledPlugin, std::less<>>
+      device_plugins_;                                          // built-in ones, by the kind that is named
+  std::set<std::string, std::less<>> device_plugin_ids_;        // of all built-in ones
   std::map<std::string, Descriptor, std::less<>> descriptors_;  // of what is enabled
 };
 
@@ -93,6 +98,54 @@ void Finder::find_folders() {
   search.insert(search.begin(), folders.begin(), folders.end());
   if (auto built_in = installed_files().plugin_folder; !built_in.empty())
     search.push_back(std::move(built_in));
+}
+
+/// The built-in plugins that provide the devices which are named, or compile for the targets.
+void Finder::find_device_plugins() {
+  const auto& given = request_.devices;
+  const std::string names = given.empty() ? pipeline_.device.value_or("") : given;
+  std::set<std::string, std::less<>> kinds;
+  for (std::string_view rest = names; !rest.empty();) {
+    const auto name = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    kinds.emplace(name.substr(0, name.find(':')));
+  }
+  const bool by_manifest = given.empty() && !pipeline_.device_where.empty();
+  const std::string why = by_manifest ? pipeline_.device_where : fmt::format("device {}", names);
+  for (const auto& file : descriptors_in(installed_files().plugin_folder)) {
+    const auto descriptor = read_descriptor(file);
+    if (!descriptor || disabled_.contains(descriptor->id)) continue;
+    std::error_code failed;
+    const bool is_built = fs::is_regular_file(descriptor->library, failed);
+    for (const auto& pattern : descriptor->targets)
+      for (const auto& target : request_.targets)
+        if (is_built && pattern.matches(target))
+          device_plugins_.emplace(pattern.kind, EnabledPlugin{descriptor->id, "--target " + target});
+    for (std::string_view ability : descriptor->provides) {
+      if (!ability.starts_with(device_ability)) continue;
+      const auto kind = ability.substr(device_ability.size());
+      device_plugin_ids_.insert(descriptor->id);
+      if (is_built) pipeline_.device_kinds.emplace_back(kind);
+      const bool needed = is_built && (names == every_device ||
+                                       std::ranges::find(request_.kinds, kind) != request_.kinds.end());
+      if (needed || kinds.contains(kind)) device_plugins_.emplace(kind, EnabledPlugin{descriptor->id, why});
+    }
+  }
+}
+
+/// Enables those of them that nothing stands for.
+Result<void> Finder::enable_device_plugins(std::vector<PluginRequest>& requests) {
+  for (const auto& [kind, plugin] : device_plugins_) {
+    const std::string ability = std::string(device_ability) + kind;
+    if (std::ranges::any_of(descriptors_, [&](const auto& known) {
+          return std::ranges::find(known.second.provides, ability) != known.second.provides.end();
+        }))
+      continue;
+    FE_TRY(auto request, request_for(plugin));
+    enabled_.push_back(plugin);
+    requests.push_back(std::move(request));
+  }
+  return {};
 }
 
 Result<void> Finder::add_descriptor(Descriptor descriptor, const std::string& why) {
@@ -401,6 +454,7 @@ void Finder::find_idle_passes() {
 Result<void> Finder::check_settings_of_others() const {
   std::set<std::string_view> ids;
   for (const auto& enabled : enabled_) ids.insert(enabled.id);
+  ids.insert(device_plugin_ids_.begin(), device_plugin_ids_.end());  // of a device that is named another time
   for (const auto& [id, settings] : settings_)
     if (!ids.contains(id))
       return at(settings.where,
@@ -413,12 +467,14 @@ Result<void> Finder::check_settings_of_others() const {
 Result<Pipeline> Finder::run() {
   find_folders();
   for (const auto& path : request_.plugins) FE_CHECK(add_path(path));
+  find_device_plugins();
   FE_CHECK(check_settings_of_others());
   std::vector<PluginRequest> requests;
   for (const auto& enabled : enabled_) {
     FE_TRY(auto request, request_for(enabled));
     requests.push_back(std::move(request));
   }
+  FE_CHECK(enable_device_plugins(requests));
   FE_CHECK(check_provided());
   FE_TRY(auto order, load_order());
   FE_CHECK(skip_what_lacks_a_requirement(order, requests));

@@ -58,6 +58,9 @@ Result<Pipeline> read_pipeline(const PipelineRequest& request) {
     FE_TRY(auto text, read_text_file(files.default_manifest));
     PipelineRequest plain;
     plain.safe_mode = true;
+    plain.devices = request.devices;
+    plain.targets = request.targets;
+    plain.kinds = request.kinds;
     plain.use_lock = false;
     return read_pipeline_text(text, files.default_manifest, plain);
   }

@@ -40,30 +40,42 @@ struct Pipeline {
       plugins;                       ///< in the order in which they are loaded: what is required comes first
   std::vector<PassOverride> passes;  ///< later ones win
   std::vector<RuleOverride> rules;   ///< later ones win
-  std::vector<std::string> idle_passes;  ///< passes of plugins that were found and are not enabled
-  std::vector<std::string> search;       ///< folders that were searched, in order
-  std::vector<std::string> manifests;    ///< the files that were read, the outermost first
-  std::vector<std::string> profiles;     ///< that they define
-  std::string options;                   ///< what loads the same on a command line, for people and shells
-  std::string lock;                      ///< the lock file that the plugins were compared with; empty: none
-  std::optional<std::string> device;     ///< [pipeline] device
-  std::string device_where;              ///< file:line:col of it; empty: no manifest names it
-  std::optional<int64_t> threads;        ///< [pipeline] threads
-  schedule::Features without;            ///< [pipeline] without; `fuse` by [pipeline] fuse too
-  std::optional<Trust> trust;            ///< none: on
-  std::optional<std::string> tune;       ///< [pipeline] tune: "off", "cached" or seconds; none: cached
-  std::optional<std::string> cache;      ///< [pipeline] cache: "on", "off" or a folder; none: on
+  std::vector<std::string> idle_passes;   ///< passes of plugins that were found and are not enabled
+  std::vector<std::string> search;        ///< folders that were searched, in order
+  std::vector<std::string> manifests;     ///< the files that were read, the outermost first
+  std::vector<std::string> profiles;      ///< that they define
+  std::string options;                    ///< what loads the same on a command line, for people and shells
+  std::string lock;                       ///< the lock file that the plugins were compared with; empty: none
+  std::optional<std::string> device;      ///< [pipeline] device
+  std::string device_where;               ///< file:line:col of it; empty: no manifest names it
+  bool device_chosen = false;             ///< by another manifest than the default one
+  std::vector<std::string> device_kinds;  ///< that built-in plugins provide which are not disabled
+  std::optional<int64_t> threads;         ///< [pipeline] threads
+  schedule::Features without;             ///< [pipeline] without; `fuse` by [pipeline] fuse too
+  std::optional<Trust> trust;             ///< none: on
+  std::optional<std::string> tune;        ///< [pipeline] tune: "off", "cached" or seconds; none: cached
+  std::optional<std::string> cache;       ///< [pipeline] cache: "on", "off" or a folder; none: on
 };
 
 /// What names a pipeline on a command line or in the embedding API.
 struct PipelineRequest {
   std::string manifest;  ///< a file; empty: the default
   std::vector<std::string>
-      plugins;             ///< libraries, descriptors or folders of descriptors; each is also enabled
-  std::string profile{};   ///< whose [profile.NAME] is put over the rest; empty: none
+      plugins;            ///< libraries, descriptors or folders of descriptors; each is also enabled
+  std::string profile{};  ///< whose [profile.NAME] is put over the rest; empty: none
+  std::string
+      devices{};  ///< "cpu:0", over [pipeline] device; empty: as that says; every_device: all that there are plugins for
   bool safe_mode = false;  ///< the default pipeline of the built-in plugins and nothing else of all this
   bool use_lock = true;    ///< false: a lock file beside the manifest is not looked at
+  /// What is to be compiled for, and kinds of devices beside those named that are to run something: built-in plugins that have them are
+  /// enabled, too.
+  std::vector<std::string> targets{}, kinds{};
 };
+
+/// PipelineRequest::devices that stands for all.
+inline constexpr std::string_view every_device = "*";
+/// A plugin provides it with the kind of a device behind it.
+inline constexpr std::string_view device_ability = "device.";
 
 /// Reads the manifest and what it extends, finds each plugin that is enabled and reads its descriptor.
 ///
@@ -81,7 +93,8 @@ struct PipelineRequest {
 ///
 /// Plugins are searched in PipelineRequest::plugins, FERRITE_PLUGIN_PATH (folders separated by ':'; ignored in programs
 /// that run with another user's rights), the manifests' folders of `search`, the built-in folder. Where a lock file stands
-/// beside the manifest, what is found must be what it says.
+/// beside the manifest, what is found must be what it says. A device that is named needs no enabling where a built-in plugin provides it,
+/// as "device.KIND", and nothing that is enabled does.
 /// Errors, at file:line:col: FE-M01 syntax, FE-M02 unknown key, FE-M03 wrong type or missing key, FE-M04 newer schema,
 /// FE-M05 unknown plugin, FE-M06 missing library or rule file, FE-M07 a path leaves its folder, FE-M08 an id given twice,
 /// FE-M12 a requirement is not met, FE-M13 bad version, FE-M14 a file cannot be read, FE-M15 manifests extend each other,

@@ -77,8 +77,13 @@ class Reader {
   Result<void> read_passes(const TomlTable& part);
   Result<void> read_pipeline_settings(const TomlTable& part, const std::string& folder);
 
+  bool is_default_manifest(const std::string& path) const {
+    return absolute_path(path) == absolute_path(files_.default_manifest);
+  }
+
   std::string profile_;
   bool has_profile_ = false;
+  bool in_default_ = false;  ///< what is read stands in the default manifest
   InstalledFiles files_;
   ManifestContent content_;
 };
@@ -88,6 +93,7 @@ Result<void> Reader::read_text(std::string_view text, const std::string& path, s
   TomlTable manifest(document, path, "");
   FE_CHECK(manifest.check(manifest_keys()));
   FE_CHECK(read_extended(manifest, path, depth));
+  in_default_ = is_default_manifest(path);
   auto& pipeline = content_.pipeline;
   pipeline.manifests.insert(pipeline.manifests.begin(), path);
   const auto folder = fs::path(absolute_path(path)).parent_path().string();
@@ -103,7 +109,7 @@ Result<void> Reader::read_text(std::string_view text, const std::string& path, s
 }
 
 Result<void> Reader::read_extended(const TomlTable& manifest, const std::string& path, size_t depth) {
-  const bool is_default = absolute_path(path) == absolute_path(files_.default_manifest);
+  const bool is_default = is_default_manifest(path);
   const auto extends = manifest.string("extends").value_or(is_default ? "none" : "default");
   if (extends == "none") return {};
   const auto base = extends == "default"
@@ -259,6 +265,7 @@ Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::st
                 "commas between",
                 *device));
     pipeline.device = device;
+    pipeline.device_chosen = !in_default_;
     pipeline.device_where = settings->place("device");
   }
   if (auto threads = settings->integer("threads")) pipeline.threads = threads;

@@ -158,7 +158,9 @@ constexpr Key pipeline_keys[] = {
      .absent = "none: `--device` names one",
      .example = "\"cpu:0\"",
      .doc = "a runtime's id, with a number if wanted, several with commas between, or `\"interpreter\"`. The "
-            "default pipeline, which a manifest extends unless it says otherwise, names `\"cpu\"`"},
+            "built-in plugin of such a device needs no enabling. The default pipeline, which a manifest "
+            "extends unless "
+            "it says otherwise, names `\"cpu\"`"},
     {.name = "fuse",
      .type = KeyType::boolean,
      .absent = "true",
@@ -376,7 +378,17 @@ constexpr Key descriptor_top_keys[] = {
      .type = KeyType::strings,
      .absent = "none",
      .example = "[\"blas\"]",
-     .doc = "names of abilities, formed as ids are, that `requires` of others may name besides the id"},
+     .doc = "names of abilities, formed as ids are, that `requires` of others may name besides the id; "
+            "`device.` and "
+            "the id of a runtime where it has one: a built-in plugin is then enabled where that device is "
+            "named"},
+    {.name = "targets",
+     .type = KeyType::strings,
+     .absent = "none",
+     .example = "[\"npu:v*\"]",
+     .doc = "what the plugin compiles for: a kind of device, `:`, and a name of targets, which may end in "
+            "`*`. A built-in "
+            "plugin is enabled where `--target` names one of these"},
     {.name = "passes",
      .type = KeyType::strings_or_tables,
      .absent = "none",

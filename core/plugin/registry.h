@@ -159,6 +159,9 @@ class Registry {
   const std::vector<Contributed<fe_provider>>& providers() const { return providers_; }
   const std::vector<Contributed<fe_runtime>>& runtimes() const { return runtimes_; }
   const std::vector<Contributed<fe_importer>>& importers() const { return importers_; }
+  /// Kinds of devices that there are plugins for, loaded or not.
+  const std::vector<std::string>& device_kinds() const { return device_kinds_; }
+  void set_device_kinds(std::vector<std::string> kinds) { device_kinds_ = std::move(kinds); }
   // In the order of the manifest: the first one that has an opinion is heard.
   const std::vector<Contributed<fe_fusion_policy>>& fusion_policies() const { return fusion_policies_; }
   const std::vector<Contributed<fe_cost_model>>& cost_models() const { return cost_models_; }
@@ -179,6 +182,7 @@ class Registry {
   std::vector<Contributed<fe_provider>> providers_;
   std::vector<Contributed<fe_runtime>> runtimes_;
   std::vector<Contributed<fe_importer>> importers_;
+  std::vector<std::string> device_kinds_;
   std::vector<Contributed<fe_fusion_policy>> fusion_policies_;
   std::vector<Contributed<fe_cost_model>> cost_models_;
   std::vector<Contributed<fe_metric_sink>> metric_sinks_;

@@ -45,7 +45,20 @@ const char* slot_name(const fe_runtime& table, const void* slot) {
   if (is(table.module_load, slot)) return "module_load of runtime";
   if (is(table.module_unload, slot)) return "module_unload of runtime";
   if (is(table.function, slot)) return "function of runtime";
-  return "accept of runtime";
+  // Tables of earlier revisions end before these.
+  const auto slots = abi::read(&table);
+  if (is(slots.accept, slot)) return "accept of runtime";
+  if (is(slots.synchronise, slot)) return "synchronise of runtime";
+  if (is(slots.stream_open, slot)) return "stream_open of runtime";
+  if (is(slots.stream_close, slot)) return "stream_close of runtime";
+  if (is(slots.native_handle, slot)) return "native_handle of runtime";
+  if (is(slots.record_begin, slot)) return "record_begin of runtime";
+  if (is(slots.record_end, slot)) return "record_end of runtime";
+  if (is(slots.replay, slot)) return "replay of runtime";
+  if (is(slots.graph_free, slot)) return "graph_free of runtime";
+  if (is(slots.host_alloc, slot)) return "host_alloc of runtime";
+  if (is(slots.host_free, slot)) return "host_free of runtime";
+  return "device_status of runtime";
 }
 
 const char* slot_name(const fe_importer& table, const void* slot) {

@@ -44,6 +44,8 @@ class Builder::Steps {
     executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
     executable_->constants = program_.constants;
     executable_->ports_on_device = options_.ports_on_device;
+    executable_->allocator = options_.allocator;
+    executable_->record_runs = options_.record_runs;
   }
 
   Result<void> select() {
@@ -63,7 +65,7 @@ class Builder::Steps {
       buffer.packing.reset();
       buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
     }
-    FE_TRY(alone_, units_.add(group, "kernel", home(), nullptr));
+    FE_TRY(alone_, units_.add(group, "kernel", home()));
     return choose_candidates();
   }
 
@@ -81,6 +83,7 @@ class Builder::Steps {
       FE_TRY(const bool changed, compile_unloadable_anew());
       if (changed) loaded = executable_->load_code(blobs_);
     }
+    if (loaded) observe_loaded();
     if (loaded || forgive(loaded.error())) return {};
     return with_makers(std::move(loaded.error()));
   }
@@ -96,6 +99,7 @@ class Builder::Steps {
       if (forgive(prepared.error())) return std::shared_ptr<Executable>();
       return with_makers(std::move(prepared.error()));
     }
+    record_recording();
     return std::move(executable_);
   }
 
@@ -168,7 +172,26 @@ class Builder::Steps {
   };
 
   uint32_t home() const { return executable_->home(); }
-  int64_t workers() const { return executable_->workers; }
+  /// As Executable::workers_of().
+  int64_t workers_of(uint32_t device) const {
+    return devices_[device]->host_memory ? executable_->workers : 1;
+  }
+
+  /// Whether runs are recorded, and why not; nothing where no device does that.
+  void record_recording() {
+    const auto& plan = executable_->recording();
+    const auto& device = *devices_[plan.device];
+    if (!plan.reason.empty())
+      ledger_.add({"record", plan.subject, device.place(), "refused", plan.category, plan.reason, 0});
+    else if (plan.is_possible)
+      ledger_.add({"record",
+                   {},
+                   device.place(),
+                   "recorded",
+                   {},
+                   "launches and copies, by the second run of a context for those behind it",
+                   static_cast<double>(executable_->steps.size())});
+  }
 
   // ---- memory plans
 
@@ -183,7 +206,7 @@ class Builder::Steps {
   /// that other devices need there, too, lives in it while any needs it.
   ArenaNeeds arena_needs(uint32_t d) const {
     ArenaNeeds needs;
-    needs.workers = workers();
+    needs.workers = workers_of(d);
     needs.workspaces = planned_workspaces(d);
     if (d != home() && devices_[d]->host_memory) return needs;
     std::map<BufferId, std::set<uint32_t>> memories;  // that its groups use
@@ -243,7 +266,7 @@ class Builder::Steps {
       } else if (state.unit < executable_->kernels.size()) {
         bytes = executable_->kernels[state.unit].workspace_bytes;
       }
-      if (bytes > 0) result.push_back({bytes * workers(), g, g});
+      if (bytes > 0) result.push_back({bytes * workers_of(d), g, g});
     }
     return result;
   }
@@ -252,17 +275,20 @@ class Builder::Steps {
   void refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena) {
     for (const auto& want : needs.workspaces) {
       const size_t g = want.first;
-      if (groups_[g].call || options_.memory.allows(want.bytes / workers(), needs.bytes_at(g))) continue;
+      const int64_t workers = workers_of(device_of(g));
+      if (groups_[g].call || options_.memory.allows(want.bytes, needs.bytes_at(g))) continue;
       const auto& unit = units_[groups_[g].unit];
       const bool is_new =
           unit.compiler->is_library()
-              ? refusals_.groups.insert({placement_[g].group, placement_[g].device, unit.compiler}).second
+              ? refusals_.groups
+                    .try_emplace({placement_[g].group, placement_[g].device, unit.compiler}, "its workspace")
+                    .second
               : refusals_.candidates.insert({unit.compiler, unit.asked, unit.candidate}).second;
       if (!is_new) continue;
       ledger_.add({"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
                    fmt::format("with its workspace of {} bytes for each of {} workers the plan has {} bytes, "
                                "op by op it is {}",
-                               want.bytes / workers(), workers(), arena.bytes(), *options_.memory.op_by_op),
+                               want.bytes / workers, workers, arena.bytes(), *options_.memory.op_by_op),
                    static_cast<double>(want.bytes)});
     }
   }
@@ -297,7 +323,7 @@ class Builder::Steps {
     auto group = kernels.make(g);
     schedule::mark_constants(group, constants_);
     const auto& choice = placement_[g];
-    FE_TRY(state.unit, units_.add(group, state.provenance, choice.device, choice.compiler));
+    FE_TRY(state.unit, units_.add(group, state.provenance, choice.device, choice.compiler, choice.candidate));
     state.arguments = std::move(group.arguments);
     return {};
   }
@@ -351,6 +377,7 @@ class Builder::Steps {
     kernel.checks_indices = kernel.library || checks_indices(units_[u].group.kernel);
     kernel.registers = made.registers;
     kernel.spills = made.spills;
+    kernel.shared_bytes = made.shared_bytes;
     if (log::enabled("kernels"))
       log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
                                         loop::print(units_[u].group.kernel)));
@@ -406,6 +433,18 @@ class Builder::Steps {
     kernels[u] = std::move(seen);
   }
 
+  /// What the runtimes say of code that they loaded.
+  void observe_loaded() {
+    if (!options_.observation) return;
+    auto& seen = options_.observation->kernels;
+    for (size_t u = 0; u < seen.size(); ++u) {
+      const auto& kernel = executable_->kernels[u];
+      seen[u].registers = kernel.registers;
+      seen[u].spills = kernel.spills;
+      seen[u].shared_bytes = kernel.shared_bytes;
+    }
+  }
+
   /// Whether an error of loading is passed over: those who made what was loaded are asked no more.
   bool forgive(const Error& failed) {
     bool dropped = false;
@@ -448,7 +487,8 @@ class Builder::Steps {
       for (const auto& pack : units_.packs(groups_[g].unit))
         uses = uses || (!groups_[g].call && pack.unit == u);
       if (uses)
-        refusals_.groups.insert({placement_[g].group, placement_[g].device, library ? compiler : nullptr});
+        refusals_.groups.try_emplace(
+            {placement_[g].group, placement_[g].device, library ? compiler : nullptr}, failed.message());
     }
     return {};
   }
@@ -539,14 +579,90 @@ class Builder::Steps {
       steps.push_back(std::move(launch));
     }
     for (BufferId b : brought_home()) mirrors.bring_home(b, place_of(b), executable_->steps);
-    if (mirrors.copies() > 0)
+    executable_->estimate = estimate();
+    if (const auto transfers = mirrors.transfers(); !transfers.empty())
       ledger_.add({"placement",
                    {},
                    {},
                    "transfers",
                    {},
                    "copies between memories, at load and in each run",
-                   static_cast<double>(mirrors.copies())});
+                   static_cast<double>(transfers.size())});
+    if (devices_.size() > 1) record_placement(mirrors.transfers());
+  }
+
+  std::string name_of(uint32_t device) const {
+    return fmt::format("{}:{}", devices_[device]->kind, devices_[device]->number);
+  }
+
+  /// What in the end runs where, by whom it was made and why there, and what is copied for that.
+  void record_placement(std::span<const Mirrors::Transfer> transfers) {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const auto& state = groups_[g];
+      std::string text;
+      if (const auto* call = region_call(g))
+        text = fmt::format("claimed by {} as {}", regions_[call->region].compiler->id,
+                           regions_[call->region].name);
+      else if (!state.call)
+        text = fmt::format("by {} as {}", units_[state.unit].compiler->id, units_[state.unit].candidate_name);
+      if (const auto& why = placement_[g].why; !why.empty() && !region_call(g))
+        text += (text.empty() ? "" : "; ") + why;
+      ledger_.add({"placement", state.provenance, name_of(device_of(g)), "runs", state.init ? "at load" : "",
+                   std::move(text), 0});
+    }
+    for (const auto& [buffer, from, to, at_load, bytes] : transfers) {
+      const bool to_device = to != Executable::host, from_device = from != Executable::host;
+      ledger_.add({"transfer",
+                   text_of(buffer),
+                   to_device && from_device ? fmt::format("{} to {}", name_of(from), name_of(to))
+                                            : name_of(to_device ? to : from),
+                   to_device && from_device ? "between devices"
+                   : to_device              ? "to device"
+                                            : "from device",
+                   at_load ? "at load" : "",
+                   {},
+                   static_cast<double>(bytes)});
+    }
+  }
+
+  bool writes(const loop::ProgramStatement& statement, BufferId b) const {
+    const auto is_it = [&](BufferId written) { return program_.storage(written) == b; };
+    return std::ranges::any_of(statement.call.writes, is_it) ||
+           std::ranges::any_of(statement.stores, is_it, &loop::Store::buffer);
+  }
+
+  /// A buffer as people know it: by its name in the model, or by the nodes that make it.
+  std::string text_of(BufferId b) const {
+    const auto& buffer = program_.buffers[b];
+    const auto number =
+        buffer.name.empty() ? std::to_string(buffer.number) : fmt::format("'{}'", buffer.name);
+    switch (buffer.role) {
+      case loop::Role::input: return "input " + number;
+      case loop::Role::output: return "output " + number;
+      case loop::Role::constant: return "constant " + number;
+      case loop::Role::temporary: break;
+    }
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (const uint32_t s : schedule_.groups[g].statements)
+        if (writes(program_.statements[s], b)) return fmt::format("of {}", groups_[g].provenance);
+    return fmt::format("@{}", b);
+  }
+
+  /// Seconds of a run: kernels by their candidates, launches by what their devices say that one takes, copies by what they move.
+  double estimate() const {
+    constexpr double bytes_a_second = 16e9;  // of the usual bus between host and device
+    double seconds = 0;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].init) continue;
+      if (const auto* call = region_call(g))
+        seconds += regions_[call->region].cost;
+      else if (!groups_[g].call)
+        seconds += units_[groups_[g].unit].cost;
+      seconds += static_cast<double>(devices_[device_of(g)]->numbers.values.launch_ns) * 1e-9;
+    }
+    for (const auto& launch : executable_->steps)
+      if (launch.copy != no_copy) seconds += static_cast<double>(launch.arguments[0].bytes) / bytes_a_second;
+    return seconds;
   }
 
   void set_workspace(Launch& launch, size_t g) const {

@@ -30,11 +30,14 @@ struct BuildOptions {
   bool listings = false;            ///< keep what the provider shows of the code it makes
   cache::Kernels* cache = nullptr;  ///< where kernels are looked for and kept; null: nowhere
   observe::Observation* observation = nullptr;  ///< where not null: gets the kernels and the memory plan
-  bool load = true;              ///< else link() gives the code with the executable, for another machine
-  bool ports_on_device = false;  ///< inputs and outputs lie in the first device's memory
-  tune::Decisions* decisions =
-      nullptr;  ///< where not null: decides before costs do, and is told what was taken; outlives the build
-  schedule::MemoryLimit memory{};  ///< of the plan; its workers are those of the build
+  bool load = true;                             ///< else link() gives the code with the executable, for
+                                                ///< another machine
+  bool ports_on_device = false;                 ///< inputs and outputs lie in the first device's memory
+  std::shared_ptr<Allocator> allocator{};       ///< Executable::allocator
+  bool record_runs = true;                      ///< Executable::record_runs
+  tune::Decisions* decisions = nullptr;         ///< where not null: decides before costs do, and is told what
+                                                ///< was taken; outlives the build
+  schedule::MemoryLimit memory{};               ///< of the plan; its workers are those of the build
 };
 
 /// From schedule to executable, in steps: select, emit, load, plan, link, each once and in this order. What it is made from outlives

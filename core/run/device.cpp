@@ -30,16 +30,6 @@ Error named_twice(const std::string& name) {
                "'{}' is named twice; each device takes what those before it do not: drop one", name);
 }
 
-std::vector<std::string> split(const std::string& names) {
-  std::vector<std::string> result;
-  for (size_t start = 0; start <= names.size();) {
-    const auto end = std::min(names.find(',', start), names.size());
-    result.push_back(names.substr(start, end - start));
-    start = end + 1;
-  }
-  return result;
-}
-
 Result<uint32_t> count_devices(const fe_runtime& runtime) {
   auto out = abi::sized<fe_device_count_out>();
   out.count = 1;
@@ -63,11 +53,45 @@ std::vector<plugin::Contributed<fe_provider>> providers_of(std::string_view kind
   return found;
 }
 
+/// The devices that there are, of all runtimes that are loaded, "cpu:0".
+std::vector<std::string> here(const plugin::Registry& registry) {
+  std::vector<std::string> names;
+  for (const auto& runtime : registry.runtimes()) {
+    const auto count = count_devices(*runtime.table);
+    for (uint32_t k = 0; count && k < *count; ++k)
+      names.push_back(fmt::format("{}:{}", abi::view(runtime.table->id), k));
+  }
+  names.emplace_back(interpreter_name);
+  return names;
+}
+
 // A page of the largest machines.
 constexpr uint64_t largest_alignment = uint64_t{1} << 21;
 
+/// Of memory that no device is there to be asked about.
+constexpr uint64_t usual_alignment = 256;
+
 /// What errors are about.
 std::string place_of(const std::string& names) { return names.empty() ? "device" : "device " + names; }
+
+/// The runtime of a kind that something compiles for.
+Result<void> find_kind(FoundDevice& found, const plugin::Registry& registry) {
+  std::vector<std::string_view> known;
+  for (const auto& runtime : registry.runtimes()) {
+    known.push_back(abi::view(runtime.table->id));
+    if (known.back() == found.kind) found.runtime = runtime.table;
+  }
+  for (const auto& kind : registry.device_kinds())
+    if (std::ranges::find(known, kind) == known.end()) known.push_back(kind);
+  known.push_back(interpreter_name);
+  if (!found.runtime)
+    return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}", fmt::join(known, ", "),
+                 did_you_mean(found.kind, known));
+  if (providers_of(found.kind, registry).empty())
+    return error(FE_EINVALID, "FE-D01", "no enabled plugin compiles for '{}'; see 'ferrite targets'",
+                 found.kind);
+  return {};
+}
 
 Result<FoundDevice> find_device(const std::string& name, const plugin::Registry& registry) {
   FoundDevice found;
@@ -87,32 +111,28 @@ Result<FoundDevice> find_device(const std::string& name, const plugin::Registry&
                ? error(FE_EINVALID, "FE-D01", "the interpreter stands alone: name no device beside it")
                : error(FE_EINVALID, "FE-D01", "there is one interpreter, and it has no number: write '{}'",
                        interpreter_name);
-  std::vector<std::string_view> known;
-  for (const auto& runtime : registry.runtimes()) {
-    known.push_back(abi::view(runtime.table->id));
-    if (known.back() == found.kind) found.runtime = runtime.table;
+  FE_CHECK(find_kind(found, registry));
+  const auto count = count_devices(*found.runtime);
+  if (count && found.number < *count) return found;
+  const auto others = fmt::format("; here are {}", fmt::join(here(registry), ", "));
+  if (!count) {
+    auto fault = count.error();
+    fault.text += others;
+    return fault;
   }
-  known.push_back(interpreter_name);
-  if (!found.runtime)
-    return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}", fmt::join(known, ", "),
-                 did_you_mean(found.kind, known));
-  if (providers_of(found.kind, registry).empty())
-    return error(FE_EINVALID, "FE-D01", "no enabled plugin compiles for '{}'; see 'ferrite targets'",
-                 found.kind);
-  FE_TRY(auto count, count_devices(*found.runtime));
-  if (found.number >= count)
-    return error(FE_EINVALID, "FE-D01", "'{}' has {}; see 'ferrite targets'", found.kind,
-                 count == 0   ? "no device here"
-                 : count == 1 ? "one device, number 0"
-                              : fmt::format("{} devices, numbers 0 to {}", count, count - 1));
-  return found;
+  return error(FE_EINVALID, "FE-D01", "'{}' has {}{}", found.kind,
+               *count == 0   ? "no device here"
+               : *count == 1 ? "one device, number 0"
+                             : fmt::format("{} devices, numbers 0 to {}", *count, *count - 1),
+               others);
 }
 
-/// Whether a device can be the last one of a program.
-bool takes_the_rest(const Device& device) { return !device.generators().empty() && device.host_memory; }
-
-/// The first device number 0 of all runtimes that can; null where there is none.
-std::shared_ptr<Device> open_for_the_rest(const plugin::Registry& registry) {
+/// The first target that can be the last device of a program, or the first device number 0 of all runtimes; null where there is none.
+std::shared_ptr<Device> open_for_the_rest(const plugin::Registry& registry, std::span<const Target> targets) {
+  for (const auto& target : targets) {
+    auto device = Device::open(target, registry);
+    if (device && takes_the_rest(**device)) return std::move(*device);
+  }
   for (const auto& runtime : registry.runtimes()) {
     auto device = Device::open(std::string(abi::view(runtime.table->id)), registry);
     if (device && takes_the_rest(**device)) return std::move(*device);
@@ -130,8 +150,7 @@ Result<void> check_row_padding(const Compiler& compiler) {
   return at(compiler.plugin->id,
             error(FE_EINTERNAL, "FE-P68",
                   "provider '{}' wants rows of buffers from {} bytes at multiples of {} bytes for at most {} "
-                  "percent more; "
-                  "these are a size, a power of two up to {} and a number up to {}",
+                  "percent more; these are a size, a power of two up to {} and a number up to {}",
                   compiler.id, target.row_padding_from, target.row_alignment, target.row_padding_percent,
                   largest_alignment, FE_MOST_ROW_PADDING_PERCENT));
 }
@@ -178,39 +197,65 @@ std::string maker_key(const Compiler& compiler) {
                   file_hash128(compiler.plugin->library)});
 }
 
-Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry,
-                                             const std::string& target) {
+Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry) {
   const std::string where = place_of(name);
   auto found = find_device(name, registry);
   if (!found) return core::at(where, std::move(found.error()));
   std::shared_ptr<Device> device(new Device());
   device->runtime = found->runtime;
+  device->slots = abi::read(found->runtime);
   device->kind = found->kind;
   device->number = found->number;
+  auto opened = device->describe();
+  if (opened) opened = device->open_targets(registry);
+  if (!opened) return core::at(where, std::move(opened.error()));
+  return device;
+}
 
-  abi::Collector<> description, label;
-  abi::Call call;
-  auto args = abi::sized<fe_device_args>();
-  args.device = device->number;
-  auto described = abi::sized<fe_describe_out>();
-  described.description = description.sink();
-  described.name = label.sink();
-  described.host_memory = 1;
-  int32_t status = plugin::invoke(*device->runtime, device->runtime->describe, call, &args, &described);
-  if (status != FE_OK) return core::at(where, call.error(status, "FE-D05", "the device cannot be described"));
-  device->description = target.empty() ? description.bytes() : target;
-  device->name = label.bytes();
-  device->host_memory = described.host_memory != 0;
-  device->alignment = std::max<uint64_t>(described.alignment, 1);
-  device->capacity = described.capacity;
-  if (!std::has_single_bit(device->alignment) || device->alignment > largest_alignment)
-    return core::at(where,
-                    error(FE_EDEVICE, "FE-P66",
-                          "it says that its memory is aligned to {} bytes, which is no power of two up to {}",
-                          described.alignment, largest_alignment));
+Result<std::shared_ptr<Device>> Device::open(const Target& target, const plugin::Registry& registry) {
+  const std::string where = place_of(target.kind);
+  FoundDevice found;
+  found.kind = target.kind;
+  if (auto known = find_kind(found, registry); !known) return core::at(where, std::move(known.error()));
+  std::shared_ptr<Device> device(new Device());
+  device->runtime = found.runtime;
+  device->slots = abi::read(found.runtime);
+  device->kind = found.kind;
+  const auto count = count_devices(*found.runtime);
+  // Memory of its own is laid out alike whether a device is here or not, so that packages are the same everywhere.
+  if (!count || *count == 0 || !device->describe() || !device->host_memory) {
+    device->host_memory = false;
+    device->alignment = usual_alignment;
+    device->capacity = 0;
+  }
+  device->description = device->name = target.description;
   if (auto opened = device->open_targets(registry); !opened)
     return core::at(where, std::move(opened.error()));
   return device;
+}
+
+Result<void> Device::describe() {
+  abi::Collector<> description_text, label;
+  abi::Call call;
+  auto args = abi::sized<fe_device_args>();
+  args.device = number;
+  auto described = abi::sized<fe_describe_out>();
+  described.description = description_text.sink();
+  described.name = label.sink();
+  described.host_memory = 1;
+  const int32_t status = plugin::invoke(*runtime, runtime->describe, call, &args, &described);
+  if (status != FE_OK) return call.error(status, "FE-D05", "the device cannot be described");
+  description = description_text.bytes();
+  name = label.bytes();
+  host_memory = described.host_memory != 0;
+  dlpack = described.dlpack_device;
+  alignment = std::max<uint64_t>(described.alignment, 1);
+  capacity = described.capacity;
+  if (!std::has_single_bit(alignment) || alignment > largest_alignment)
+    return error(FE_EDEVICE, "FE-P66",
+                 "it says that its memory is aligned to {} bytes, which is no power of two up to {}",
+                 described.alignment, largest_alignment);
+  return {};
 }
 
 Result<void> Device::open_targets(const plugin::Registry& registry) {
@@ -297,11 +342,12 @@ Device::~Device() {
 }
 
 Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry,
-                             const std::string& target) {
+                             std::span<const Target> targets) {
   Devices devices;
-  const auto all = split(names);
+  const auto all = device_names(names);
   for (const auto& name : all) {
-    auto device = Device::open(name, registry, &name == &all.back() ? target : std::string());
+    const auto target = std::ranges::find(targets, kind_of(name), &Target::kind);
+    auto device = target == targets.end() ? Device::open(name, registry) : Device::open(*target, registry);
     if (device) {
       for (const auto& other : devices)
         if (other->kind == (*device)->kind && other->number == (*device)->number)
@@ -310,7 +356,7 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
       continue;
     }
     // Others behind it take what it would have taken, where its plugins may be passed over.
-    const auto providers = providers_of(name.substr(0, name.find(':')), registry);
+    const auto providers = providers_of(kind_of(name), registry);
     const bool last = &name == &all.back();
     if (last || providers.empty() || std::ranges::any_of(providers, [](const auto& p) {
           return p.plugin->on_error != plugin::OnError::skip;
@@ -319,7 +365,7 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
     log::warn("plugins", fmt::format("left out: {}", device.error().message()));
   }
   if (const auto& last = *devices.back(); !takes_the_rest(last)) {
-    auto rest = open_for_the_rest(registry);
+    auto rest = open_for_the_rest(registry, targets);
     if (!rest)
       return core::at(
           place_of(names),
@@ -348,7 +394,7 @@ TargetNumbers numbers_of(const Devices& devices) {
 Result<void> check_devices(const std::string& names, const plugin::Registry& registry) {
   if (names == interpreter_name) return {};
   std::set<std::pair<std::string, uint32_t>> all;
-  for (const auto& name : split(names)) {
+  for (const auto& name : device_names(names)) {
     auto found = find_device(name, registry);
     if (!found) return core::at(place_of(name), std::move(found.error()));
     if (!all.emplace(found->kind, found->number).second) return core::at(place_of(names), named_twice(name));
@@ -356,9 +402,38 @@ Result<void> check_devices(const std::string& names, const plugin::Registry& reg
   return {};
 }
 
-std::string last_kind(const std::string& names) {
-  const auto last = names.substr(names.rfind(',') + 1);
-  return last.substr(0, last.find(':'));
+bool takes_the_rest(const Device& device) { return !device.generators().empty() && device.host_memory; }
+
+std::vector<std::string> device_names(const std::string& names) {
+  std::vector<std::string> result;
+  for (size_t start = 0; start <= names.size();) {
+    const auto end = std::min(names.find(',', start), names.size());
+    result.push_back(names.substr(start, end - start));
+    start = end + 1;
+  }
+  return result;
 }
+
+std::vector<Target> targets_of(const Devices& devices) {
+  std::vector<Target> targets;
+  for (const auto& device : devices) targets.push_back({device->kind, device->description});
+  return targets;
+}
+
+std::string text_of(std::span<const Target> targets) {
+  std::vector<std::string> texts;
+  for (const auto& [kind, description] : targets) texts.push_back(fmt::format("{} ({})", kind, description));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string kind_of(const std::string& name) { return name.substr(0, name.find(':')); }
+
+std::vector<std::string> kinds_of(const std::string& names) {
+  std::vector<std::string> kinds;
+  for (const auto& name : device_names(names)) kinds.push_back(kind_of(name));
+  return kinds;
+}
+
+std::string last_kind(const std::string& names) { return kind_of(names.substr(names.rfind(',') + 1)); }
 
 }  // namespace ferrite::core::run

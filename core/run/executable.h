@@ -8,10 +8,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/loop/program.h"
+#include "core/run/allocator.h"
 #include "core/run/device.h"
+#include "core/run/recording.h"
 #include "core/support/error.h"
 
 namespace ferrite::core::run {
@@ -27,6 +30,9 @@ struct Place {
 };
 
 inline constexpr uint32_t no_copy = UINT32_MAX;
+
+/// Of the log: shows each launch, and waits behind it, so that an error is told of where it is.
+inline constexpr std::string_view launch_channel = "launches";
 
 /// One launch of a kernel, one call of a function that a plugin gave, or one copy between memories.
 struct Launch {
@@ -49,7 +55,9 @@ struct CompiledKernel {
   const Compiler* library = nullptr;  ///< the provider that launches it itself
   void* function = nullptr;           ///< the runtime's, or the library's exec
   int64_t tasks = 1, grain = 1, workspace_bytes = 0;
-  int64_t registers = -1, spills = -1;
+  int64_t registers = -1, spills = -1, shared_bytes = -1;  ///< as compiled, else as loaded; -1: unknown
+  /// Its launches only give work to a stream. Of a library's, where its exec says so.
+  bool recordable = true;
   bool checks_indices = true;  ///< it may find one out of range, which it says in the words of errors
   std::vector<fe_argument_needs> arguments;  ///< what its code reaches, once loaded; empty: it does not say
 };
@@ -59,7 +67,11 @@ struct PortInfo {
   DType dtype = DType::none;
   std::vector<int64_t> dims;
   int64_t bytes = 0;
+  bool changed = false;  ///< an input whose contents are others behind the run
 };
+
+/// Where buffers begin at multiples of: kernels may assume it. Of the caller's host memory they may not.
+inline constexpr uint64_t least_alignment = 64;
 
 /// The ports that these buffers of a program are.
 std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
@@ -79,6 +91,7 @@ class Executable {
 
   std::vector<PortInfo> inputs, outputs;
   std::vector<CompiledKernel> kernels;
+  double estimate = 0;              ///< seconds of a run by the costs of its kernels, with what copies take
   double load_ms = 0, init_ms = 0;  ///< what load() took: putting kernels into memory, preparing constants
   std::vector<Launch> init, steps;
   std::vector<Place>
@@ -87,9 +100,13 @@ class Executable {
   Devices devices;                   ///< the last one's memory is the home of buffers
   std::vector<int64_t> arena_bytes;  ///< by device, with the workspaces that lie in them
   int64_t workers = 1;
-  bool ports_on_device =
-      false;  ///< inputs and outputs lie in the first device's memory, else in the last one's
+  /// Inputs and outputs lie in the first device's memory, else in the last one's.
+  bool ports_on_device = false;
+  /// A device that records the second run of a context replays it in those behind it.
+  bool record_runs = true;
   std::vector<std::string> code;  ///< by kernel, where it is to be loaded elsewhere
+  /// Of the memory of the devices that it serves; null: their runtimes.
+  std::shared_ptr<Allocator> allocator;
 
   /// Memory that lasts as long as this, in a device.
   struct Persistent {
@@ -117,42 +134,70 @@ class Executable {
   /// Allocates what persists and runs init once; behind load_code(). FE-P67 where the code reaches what the launches do not give it.
   Result<void> prepare();
 
-  /// Null for no bytes. FE-D03 no memory, without asking for more than the device has, FE-P66 memory that is not aligned as the device says.
-  Result<void*> alloc(uint32_t device, int64_t bytes) const;
-  void free(uint32_t device, void* data) const;
-  /// `direction`: FE_COPY_*. FE-D21.
+  /// As Device::alloc(), by the allocator where there is one for the device: FE-X38 where what that gives is not aligned.
+  Result<void*> alloc(uint32_t device, int64_t bytes, void* stream = nullptr) const;
+  void free(uint32_t device, void* data, void* stream = nullptr) const;
+  /// `direction`: FE_COPY_*. The copy is done when it returns. FE-D21.
   Result<void> copy(uint32_t device, uint32_t direction, void* to, const void* from, int64_t bytes) const;
 
-  /// Arenas of runs, and the workspaces behind them; one a thread.
+  /// How runs are recorded, or what prevents it; behind prepare().
+  const RecordingPlan& recording() const { return recording_; }
+
+  /// Arenas of runs, the workspaces behind them, and a stream of each device that has streams; one a thread.
   class Context {
    public:
-    explicit Context(const Executable& executable) : Context(executable, executable.steps) {}
+    /// `native_stream`, where not null: of the first device's driver, the caller's, given the work instead of a stream of its own; it is
+    /// kept as long as this.
+    explicit Context(const Executable& executable, void* native_stream = nullptr)
+        : Context(executable, executable.steps, native_stream) {}
     ~Context();
     Context(const Context&) = delete;
 
     /// Fills the arenas that the host reaches: what kernels read there and none has written shows.
     void fill_arenas(std::byte value);
-    /// Keeps the times of the launches of each later run.
+    /// Keeps the times of the launches of each later run, none of which is recorded or replayed.
     void keep_times() { times_.emplace(); }
     /// Of the last run, by step; empty where they are not kept.
     std::span<const LaunchTime> times() const {
       return times_ ? std::span<const LaunchTime>(*times_) : std::span<const LaunchTime>();
     }
+    /// Later runs return when all is given to the first device's stream, where nothing is left for the host to do: no output of
+    /// its own, and no index to check.
+    void return_early(bool early) { early_ = early; }
+    /// FE-D codes of what it needed and could not get.
+    const Result<void>& opened() const { return opened_; }
+    /// That a device's work is given to; null: the device's own.
+    void* stream(uint32_t device) const { return work_[device].stream; }
+    /// Whether the last run was a replay.
+    bool replayed() const { return recorded_.replayed; }
 
    private:
     friend class Executable;
+    /// What is kept of a device.
+    struct Work {
+      bool used = false;
+      int64_t bytes = 0;       ///< of the arena and the workspaces behind it
+      void* stream = nullptr;  ///< null: the device's own
+      bool borrowed = false;   ///< the stream is one of the caller's
+      void* native = nullptr;  ///< the stream as its driver knows it, for libraries
+      void* arena = nullptr;
+      void* errors = nullptr;  ///< words for each launch; null where none is needed
+      size_t waited = 0;       ///< the launches of the run before this one are known to be done
+    };
     /// For these launches of the program.
-    Context(const Executable& executable, std::span<const Launch> launches);
+    Context(const Executable& executable, std::span<const Launch> launches, void* native_stream);
+    Result<void> open(uint32_t device, std::span<const Launch> launches, void* native_stream);
 
     const Executable& executable_;
-    Result<void> allocated_;
-    std::vector<int64_t> bytes_;  ///< by device: of the arena and the workspaces behind it
-    std::vector<void*> arenas_;   ///< by device
-    std::vector<void*> errors_;   ///< by device: words for each launch; null where none is needed
+    Result<void> opened_;
+    std::vector<Work> work_;  ///< by device
+    Recorded recorded_;
     std::optional<std::vector<LaunchTime>> times_;
+    bool early_ = false;
   };
 
-  /// `inputs` and `outputs`: contiguous elements in the memory of ports_device(), in the order of the ports. All is done when it returns.
+  /// `inputs` and `outputs`: contiguous elements in the memory of ports_device(), in the order of the ports. All is done when it returns, unless
+  /// the context returns early.
   /// FE-X10 an index was out of range, with the kernel's nodes; FE-D the device's own errors.
   Result<void> run(Context& context, std::span<const void* const> input_data,
                    std::span<void* const> output_data) const;
@@ -165,16 +210,35 @@ class Executable {
   };
   /// Where a device has memory of its own, what its kernels say of indices is read once, behind the last launch.
   Result<void> launch_all(std::span<const Launch> launches, const Buffers& buffers, Context& context) const;
-  Result<void> launch(const Launch& launch, size_t number, const Buffers& buffers,
-                      const Context& context) const;
+  Result<void> launch(std::span<const Launch> launches, size_t number, const Buffers& buffers,
+                      Context& context) const;
+  Result<void> launch_copy(std::span<const Launch> launches, size_t number, const void* from, void* to,
+                           Context& context) const;
+  Result<void> call_lowering(const Launch& launch, std::span<void* const> pointers) const;
+  Result<void> launch_kernel(std::span<const Launch> launches, size_t number, std::span<void* const> pointers,
+                             Context& context, void* stream, void* native_stream) const;
+  /// Moves the words of errors of a device, from or to its memory.
+  Result<void> move_words(std::span<const Launch> launches, uint32_t direction, Context& context) const;
+  /// FE-X10 where a launch says that an index was out of range, in its two words.
+  Result<void> check_words(std::span<const Launch> launches, const void* words) const;
+  /// Waits for all work that was given to the devices before launch `end`.
+  Result<void> wait(std::span<const Launch> launches, size_t end, Context& context) const;
+  /// An error of work that is told of later than it was given: with the nodes of all launches that may have failed.
+  Error of_pending(Error failed, std::span<const Launch> launches, size_t end, uint32_t device,
+                   const Context& context) const;
   /// Whether a launch says in the words of errors that an index is out of range.
   bool may_fail(const Launch& launch) const;
-  /// Waits for all work that was given to the devices.
-  Result<void> synchronise() const;
-  Result<void> launch_kernel(const Launch& launch, size_t number, std::span<void* const> pointers,
-                             const Context& context) const;
+  /// The device whose runtime a launch goes to; none: a call of a lowering.
+  std::optional<uint32_t> device_of(const Launch& launch) const;
+  RecordingPlan plan_recording() const;
+  /// Whether the run was one, of what is recorded now where it can be.
+  Result<bool> replay(Context& context, const Buffers& buffers) const;
+  Result<void> record(Context& context, const Buffers& buffers) const;
+  Result<void> record_steps(Context& context, const Buffers& buffers, void* stream) const;
   /// Where workspaces begin that do not lie in the arena of the device.
   int64_t behind_arena(uint32_t device) const;
+  /// How many workers a launch on the device is spread over, each of which has a workspace.
+  int64_t workers_of(uint32_t device) const { return devices[device]->host_memory ? workers : 1; }
   void* address(const Place& place, const Buffers& buffers, const Context& context) const;
   /// Whether the host, or the code of the device, reaches what lies there.
   bool host_reaches(const Place& place) const;
@@ -188,6 +252,7 @@ class Executable {
   std::vector<Persistent> persistent_;
   std::vector<void*> modules_;  ///< by device
   std::vector<std::vector<std::byte>> aligned_constants_;
+  RecordingPlan recording_;
 };
 
 }  // namespace ferrite::core::run

@@ -12,14 +12,22 @@ Mirrors::State& Mirrors::state_of(loop::BufferId buffer, const Place& home) {
   return found->second;
 }
 
-void Mirrors::copy(const Place& from, const Place& to, std::vector<Launch>& steps) {
+bool Mirrors::are_peers(uint32_t memory, uint32_t other) const {
+  if (memory == Executable::host || other == Executable::host) return false;
+  const auto &device = *executable_.devices[memory], &peer = *executable_.devices[other];
+  return device.runtime == peer.runtime && device.has_streams();
+}
+
+void Mirrors::copy(loop::BufferId buffer, const Place& from, const Place& to, std::vector<Launch>& steps) {
+  const bool from_host = executable_.memory_of(from) == Executable::host;
   const bool to_host = executable_.memory_of(to) == Executable::host;
   Launch launch;
   launch.device = executable_.memory_of(to_host ? from : to);
-  launch.copy = to_host ? FE_COPY_TO_HOST : FE_COPY_TO_DEVICE;
+  launch.copy = to_host ? FE_COPY_TO_HOST : from_host ? FE_COPY_TO_DEVICE : FE_COPY_PEER;
   launch.arguments = {from, to};
+  transfers_.push_back({buffer, executable_.memory_of(from), executable_.memory_of(to),
+                        &steps == &executable_.init, from.bytes});
   steps.push_back(std::move(launch));
-  ++copies_;
 }
 
 void Mirrors::bring_home(loop::BufferId buffer, const Place& home, std::vector<Launch>& steps) {
@@ -30,15 +38,16 @@ void Mirrors::bring_home(loop::BufferId buffer, const Place& home, std::vector<L
   if (newest == state.mirrors.end()) return;
   constexpr uint32_t host = Executable::host;
   Place from = newest->second.first;
-  // Between two devices the way is through the host's memory.
-  if (executable_.memory_of(home) != host && newest->first != host) {
+  // Between devices of different runtimes the way is through the host's memory.
+  const uint32_t at_home = executable_.memory_of(home);
+  if (at_home != host && newest->first != host && !are_peers(at_home, newest->first)) {
     auto& [place, valid] =
         state.mirrors.try_emplace(host, arena_place(host, buffer, home), false).first->second;
-    copy(from, place, steps);
+    copy(buffer, from, place, steps);
     valid = true;
     from = place;
   }
-  copy(from, home, steps);
+  copy(buffer, from, home, steps);
   state.home_valid = true;
 }
 
@@ -72,20 +81,28 @@ Place Mirrors::reach(uint32_t device, loop::BufferId buffer, const Place& home, 
       place.device = memory;
       place.bytes = home.bytes;
       place.number = executable_.add_persistent(memory, home.bytes);
-      copy(home, place, executable_.init);
+      copy(buffer, home, place, executable_.init);
       state.mirrors.emplace(memory, std::pair(place, true));
     } else {
       state.mirrors.emplace(memory, std::pair(arena_place(memory, buffer, home), false));
     }
   }
   auto& [place, valid] = state.mirrors.at(memory);
+  const auto peer = std::ranges::find_if(state.mirrors, [&](const auto& mirror) {
+    return mirror.second.second && are_peers(memory, mirror.first);
+  });
+  if (!valid && !state.home_valid && peer != state.mirrors.end()) {
+    copy(buffer, peer->second.first, place, steps);
+    valid = true;
+  }
   if (!valid) {
     bring_home(buffer, home, steps);
     if (state.home_valid) {
       Place from = home;
-      if (executable_.memory_of(home) != host && memory != host)
+      const uint32_t at_home = executable_.memory_of(home);
+      if (at_home != host && memory != host && !are_peers(at_home, memory))
         from = reach(executable_.home(), buffer, home, false, steps);
-      copy(from, place, steps);
+      copy(buffer, from, place, steps);
     }
     valid = true;
   }

@@ -26,7 +26,14 @@ class Mirrors {
   /// Makes the home of a buffer valid again.
   void bring_home(loop::BufferId buffer, const Place& home, std::vector<Launch>& steps);
 
-  size_t copies() const { return copies_; }
+  struct Transfer {
+    loop::BufferId buffer;
+    uint32_t from, to;  ///< memories: of a device, or Executable::host
+    bool at_load;
+    int64_t bytes;
+  };
+  /// All copies that were listed, in their order.
+  std::span<const Transfer> transfers() const { return transfers_; }
 
  private:
   struct State {
@@ -37,13 +44,15 @@ class Mirrors {
   State& state_of(loop::BufferId buffer, const Place& home);
   /// Where a memory's arena has the buffer.
   Place arena_place(uint32_t memory, loop::BufferId buffer, const Place& home) const;
-  /// One of the two is in the host's memory.
-  void copy(const Place& from, const Place& to, std::vector<Launch>& steps);
+  /// Whether devices with these memories copy from one to the other.
+  bool are_peers(uint32_t memory, uint32_t other) const;
+  /// One of the two is in the host's memory, or they are in those of peers.
+  void copy(loop::BufferId buffer, const Place& from, const Place& to, std::vector<Launch>& steps);
 
   Executable& executable_;
   const std::span<const ArenaPlan> arenas_;
   std::map<loop::BufferId, State> states_;
-  size_t copies_ = 0;
+  std::vector<Transfer> transfers_;
 };
 
 }  // namespace ferrite::core::run

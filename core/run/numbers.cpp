@@ -7,11 +7,14 @@
 #include "core/run/measured.h"
 #include "core/support/abi.h"
 #include "core/support/hash.h"
+#include "ferrite/abi/products.h"
 
 namespace ferrite::core::run {
 namespace {
 
 using schedule::Activations;
+using schedule::Products;
+static_assert(static_cast<uint32_t>(Products::softmax) == FE_PRODUCTS_SOFTMAX);
 
 constexpr std::string_view source_names[] = {"default", "stated", "measured", "locked"};
 
@@ -41,9 +44,9 @@ Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated) {
     result.values.activations = Activations::channels_last;
     result.activations = Source::stated;
   }
-  if (stated.products > FE_PRODUCTS_APART)
+  if (stated.products > FE_PRODUCTS_SOFTMAX)
     return error(FE_EINTERNAL, "FE-P69", "products is {}, which says nothing of them", stated.products);
-  if (stated.products == FE_PRODUCTS_APART) result.values.products_apart = true;
+  if (stated.products != FE_PRODUCTS_ANY) result.values.products = static_cast<Products>(stated.products);
   // An access that no inner loop walks moves a line for an element.
   if (stated.line_bytes != 0 && stated.uncoalesced == 0)
     result.values.uncoalesced = std::clamp<int64_t>(stated.line_bytes / 4, 1, 1 << 12);
@@ -80,7 +83,7 @@ fe_target_numbers abi_numbers(const TargetNumbers& numbers) {
   for (const auto& number : number_table) result.*number.stated = numbers.*number.value;
   result.activations =
       numbers.activations == Activations::channels_last ? FE_ACTIVATIONS_CHANNELS_LAST : FE_ACTIVATIONS_ANY;
-  result.products = numbers.products_apart ? FE_PRODUCTS_APART : FE_PRODUCTS_ANY;
+  result.products = static_cast<uint32_t>(numbers.products);
   return result;
 }
 

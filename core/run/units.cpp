@@ -61,17 +61,17 @@ const std::vector<Pack>& Units::packs(size_t unit) const {
 }
 
 Result<size_t> Units::add(schedule::GroupKernel& group, const std::string& provenance, uint32_t device,
-                          const Compiler* chosen) {
+                          const Compiler* chosen, const std::string& candidate) {
   make_canonical(group);
-  return unit_of(group, provenance, device, chosen);
+  return unit_of(group, provenance, device, chosen, candidate);
 }
 
 /// The unit of a kernel, one for all groups of a device and provider whose kernels are the same bytes.
 Result<size_t> Units::unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
-                              const Compiler* compiler) {
+                              const Compiler* compiler, const std::string& candidate) {
   auto flat = kernel::flatten(group.kernel, provenance);
   if (!flat) return at(provenance, std::move(flat.error()));
-  auto [found, added] = numbers_.emplace(std::tuple(device, compiler, flat->entry), units_.size());
+  auto [found, added] = numbers_.emplace(std::tuple(device, compiler, candidate, flat->entry), units_.size());
   if (added) {
     Unit unit;
     unit.group = std::move(group);
@@ -80,12 +80,13 @@ Result<size_t> Units::unit_of(schedule::GroupKernel group, std::string provenanc
     unit.provenance = std::move(provenance);
     unit.device = device;
     unit.compiler = compiler;
+    unit.candidate_name = candidate;
     units_.push_back(std::move(unit));
   }
   return found->second;
 }
 
-/// The offer that was decided for, else the cheapest one, of the providers that a unit may have; without one the error says why,
+/// The offer that was decided for or chosen with its compiler, else the cheapest one, of the providers that a unit may have; without one the error says why,
 /// FE-K20. `is_packing`: nothing is decided about what brings constants into their layout.
 Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
   const auto& device = *devices_[unit.device];
@@ -120,6 +121,8 @@ Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
     for (auto& proposal : *proposals) {
       if (proposal.covered < statements) continue;
       ++candidates;
+      if (unit.compiler && proposal.name == unit.candidate_name)
+        wanted = Offer{&compiler, proposal, *form, 0, {}};
       if (decided && decided->provider == compiler.id && decided->candidate == proposal.name &&
           (decisions->is_locked() || !refusals_.candidates.contains({&compiler, unit.entry, proposal.id})))
         wanted = Offer{&compiler, proposal, *form, 0, decided};
@@ -159,6 +162,7 @@ Result<std::vector<size_t>> Units::choose(const Declined& declined) {
     unit.compiler = offer->compiler;
     unit.asked = entry;
     unit.candidate = offer->proposal.id;
+    unit.cost = offer->proposal.cost;
     if (u >= kernels) continue;
     unit.candidate_name = offer->proposal.name;
     record_choice(unit, entry, *offer, generated);
@@ -188,11 +192,13 @@ void Units::record_choice(const Unit& unit, const std::string& entry, const Offe
 
 /// Kernels that only differed in what their provider does not take are one.
 std::vector<size_t> Units::merge_equal() {
-  std::map<std::tuple<uint32_t, const Compiler*, std::string>, size_t> first;
+  std::map<std::tuple<uint32_t, const Compiler*, std::string, std::string>, size_t> first;
   std::vector<size_t> number;
-  for (const auto& unit : units_)
-    number.push_back(
-        first.emplace(std::tuple(unit.device, unit.compiler, unit.entry), first.size()).first->second);
+  for (const auto& unit : units_) {
+    const bool library = unit.compiler && unit.compiler->is_library();
+    const auto key = std::tuple(unit.device, unit.compiler, library ? unit.candidate_name : "", unit.entry);
+    number.push_back(first.emplace(key, first.size()).first->second);
+  }
   if (first.size() == units_.size()) return number;
   std::vector<Unit> kept(first.size());
   decltype(packs_) packs;

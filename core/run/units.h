@@ -28,6 +28,7 @@ struct Unit {
   const Compiler* compiler = nullptr;  ///< who compiles it; null: a code generator, until one is chosen
   uint64_t candidate = 0;
   std::string candidate_name;
+  double cost = 0;  ///< seconds that the candidate takes, by its provider
 };
 
 /// A constant argument of a unit that another unit brings into the layout that it wants.
@@ -49,9 +50,9 @@ class Units {
   /// What a unit wants packed; after choose().
   const std::vector<Pack>& packs(size_t unit) const;
 
-  /// The unit of a kernel, null being the device's code generators; `group` is brought into its order.
+  /// The unit of a kernel for the device's code generators, or for a candidate of one compiler; `group` is brought into its order.
   Result<size_t> add(schedule::GroupKernel& group, const std::string& provenance, uint32_t device,
-                     const Compiler* chosen);
+                     const Compiler* chosen = nullptr, const std::string& candidate = {});
 
   /// Told of a unit for which nobody proposes anything, and why; what it gives ends choose() where it is an error.
   using Declined = std::function<Result<void>(size_t unit, Error)>;
@@ -65,7 +66,7 @@ class Units {
   struct Offer;
 
   Result<size_t> unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
-                         const Compiler* compiler);
+                         const Compiler* compiler, const std::string& candidate = {});
   Result<Offer> best_offer(const Unit& unit, bool is_packing);
   void record_choice(const Unit& unit, const std::string& entry, const Offer& offer, bool generated);
   std::vector<size_t> merge_equal();
@@ -76,7 +77,7 @@ class Units {
   place::Refusals& refusals_;
   Ledger& ledger_;
   std::vector<Unit> units_;
-  std::map<std::tuple<uint32_t, const Compiler*, std::string>, size_t> numbers_;
+  std::map<std::tuple<uint32_t, const Compiler*, std::string, std::string>, size_t> numbers_;
   std::map<size_t, std::vector<Pack>> packs_;
 };
 

@@ -20,9 +20,10 @@ constexpr std::string_view docs[] = {
     "divides reductions that leave workers idle or walk too many pages",
     "puts the rows of large buffers as far apart as the target wants",
     "runs kernels in an order in which less has to live at a time",
+    "replays the second run of a context on a device that records launches",
 };
 static_assert(std::size(docs) == feature_count);
-static_assert(static_cast<size_t>(Feature::memory_order) + 1 == feature_count);
+static_assert(static_cast<size_t>(Feature::record) + 1 == feature_count);
 
 }  // namespace
 

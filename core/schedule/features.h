@@ -26,12 +26,13 @@ enum class Feature : uint8_t {
   split,
   padding,
   memory_order,
+  record,
 };
 
 /// The features' names on the command line and in manifests, by number.
 inline constexpr std::string_view feature_names[] = {
     "inline",           "cut_loops", "in_place",     "layout", "fuse",    "side_by_side", "reorder",
-    "rows_of_products", "prologues", "mixed_orders", "split",  "padding", "memory_order"};
+    "rows_of_products", "prologues", "mixed_orders", "split",  "padding", "memory_order", "record"};
 inline constexpr size_t feature_count = std::size(feature_names);
 
 std::string_view name_of(Feature feature);

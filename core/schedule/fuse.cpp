@@ -14,6 +14,7 @@
 #include "core/schedule/mismatch.h"
 #include "core/schedule/prologue.h"
 #include "core/schedule/row_products.h"
+#include "core/schedule/softmax_rows.h"
 #include "core/schedule/split.h"
 #include "core/schedule/traffic.h"
 
@@ -63,6 +64,7 @@ class Fuser {
         callers_(storages_of_caller(program)),
         constant_(constant_statements(program, deps_)),
         row_products_(program, deps_, constant_, limits),
+        softmax_rows_(program, deps_, constant_, callers_, limits),
         groups_(program, deps_) {}
 
   std::vector<Group> run() {
@@ -78,6 +80,9 @@ class Fuser {
       // Products join whole rows, once these are what they are to be.
       deferring_ = false;
       for (const auto& edge : std::exchange(deferred_, {})) attempt(edge);
+      if (does(Feature::rows_of_products) && limits_.target.products == Products::softmax)
+        for (uint32_t s = 0; s < program_.statements.size(); ++s)
+          if (program_.statements[s].kind == FE_STATEMENT_CONTRACT) attempt_softmax(s);
       // What no other kernel has taken in by now goes into the contraction that it makes an operand of.
       for (const auto& edge : operands_) attempt_prologue(edge);
       prologues_done_ = true;
@@ -152,6 +157,35 @@ class Fuser {
     }
     record(edge, category, text);
     if (category.empty()) groups_.join(a, b, shared);
+  }
+
+  /// A softmax and both products around it, the second of which is this, where the target takes that.
+  void attempt_softmax(uint32_t contraction) {
+    for (const auto& found : softmax_rows_.candidates(groups_, contraction))
+      if (attempt_softmax(found)) return;
+  }
+  bool attempt_softmax(const SoftmaxRows::Candidate& found) {
+    const Edge edge{found.from, found.to, none, false, 0};
+    const auto answer = softmax_rows_.ask(groups_, found);
+    auto rest = found.groups;
+    const uint32_t first = rest.front(), last = rest.back();
+    std::string category(answer.refusal.category), text = answer.refusal.text;
+    if (category.empty() && is_forbidden(groups_[first], groups_[last])) {
+      category = category::forbidden;
+      text = "a pass forbade it";
+    }
+    if (category.empty())
+      category = advised(edge, {groups_[first], groups_[last], answer.shared, true}, text);
+    record(edge, category, text);
+    if (!category.empty()) return false;
+    rest.erase(rest.begin());
+    while (!rest.empty()) {
+      const auto next =
+          std::ranges::find_if(rest, [&](uint32_t group) { return !groups_.path_around(first, group); });
+      groups_.join(first, *next, answer.shared);
+      rest.erase(next);
+    }
+    return true;
   }
 
   void record(const Edge& edge, const std::string& category, const std::string& text) {
@@ -447,7 +481,7 @@ class Fuser {
 
   /// Whether a kernel of both groups makes and takes rows of products.
   RowProducts::Answer rows_of_products(const Edge& edge, uint32_t a, uint32_t b) const {
-    if (!does(Feature::rows_of_products) || limits_.target.products_apart || edge.reads ||
+    if (!does(Feature::rows_of_products) || limits_.target.products != Products::any || edge.reads ||
         edge.buffer == none)
       return {};
     return row_products_.ask(members(groups_[a], groups_[b]), shared_loops(groups_[a], groups_[b]));
@@ -557,6 +591,7 @@ class Fuser {
   const std::set<BufferId> callers_;  ///< storages
   const std::vector<bool> constant_;  ///< by statement: reads constants only
   const RowProducts row_products_;
+  const SoftmaxRows softmax_rows_;
   Groups groups_;
   bool deferring_ = true;  ///< rows of products wait
   std::vector<Edge> deferred_;

@@ -135,11 +135,23 @@ class Inliner {
     if (picks_few(producer, points)) return false;
     if (readers.size() == 1) return true;
     if (cost.loads == 0 && cost.expensive == 0) return true;
+    // What it reads is stored already, and is less: each reader widens it again rather than that more is stored.
+    if (widens(producer)) return true;
     // Several readers: only where reading the inputs instead costs no more than reading the result would.
     // An index that is computed again is checked again: only where it serves many elements, as along a line of them.
     bool small = cost.prims <= cheap_ && cost.expensive == 0 && readers.size() <= 3 &&
                  (cost.indirect == 0 || cost.loaded_elements * 4 <= points);
     return small && cost.loaded_elements * 10 <= points * 12 && !could_be_epilogue(s);
+  }
+
+  /// Whether it only casts what it reads to a wider float, element by element.
+  bool widens(const Statement& producer) const {
+    const auto& value = producer.ops[producer.stores[0].value];
+    if (!value.is_prim() || value.prim() != Prim::cast_) return false;
+    const auto& load = producer.ops[value.a];
+    return load.code == FE_OP_LOAD && load.a == none && is_float(load.dtype) && is_float(value.dtype) &&
+           bits_of(load.dtype) < bits_of(value.dtype) &&
+           program_.buffers[load.buffer].elements() <= producer.points(VarKind::parallel);
   }
 
   /// Whether it picks a few elements, by number, of what another statement makes: done where that is at hand, it need not be kept

@@ -268,7 +268,7 @@ int64_t MemoryLimit::bytes(size_t buffers) const {
 }
 
 bool MemoryLimit::allows(int64_t workspace_bytes, int64_t live) const {
-  return workspace_bytes <= std::max<int64_t>(bytes(0) - live, 0) / workers;
+  return workspace_bytes <= std::max<int64_t>(bytes(0) - live, 0);
 }
 
 void order_for_memory(Schedule& schedule) {

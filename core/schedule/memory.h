@@ -28,7 +28,7 @@ struct MemoryLimit {
   /// and for each worker 1 MiB, about what a core has near itself, because what runs op by op brings operands together too.
   /// INT64_MAX where nothing is too much.
   int64_t bytes(size_t buffers) const;
-  /// Whether a kernel may have a workspace of so many bytes for each worker, where so many live while it runs.
+  /// Whether a kernel may have workspaces of so many bytes in all, where so many live while it runs.
   bool allows(int64_t workspace_bytes, int64_t live) const;
 };
 

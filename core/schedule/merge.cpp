@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
+#include <optional>
 
 #include "core/schedule/alignment.h"
 #include "core/schedule/body.h"
 #include "core/schedule/schedule.h"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -118,6 +120,36 @@ bool depends(const LoopProgram& program, const ProgramStatement& later, const Pr
   return false;
 }
 
+/// Whether nobody reads what the statement reduces, but something else that it stores.
+bool has_lost_reductions(const ProgramStatement& statement) {
+  return (statement.kind == FE_STATEMENT_REDUCE || statement.kind == FE_STATEMENT_CONTRACT) &&
+         statement.reductions.empty();
+}
+
+/// Turn this: store @a[i, r] = %0; store @b[i] = %1 over i and reduce r, where nothing is reduced any more
+/// into this: store @a[i, r] = %0 over i and r, and behind it store @b[i] = %1 over i.
+/// Where all stores are of one of these, it is that map; else the second one is given.
+std::optional<ProgramStatement> become_map(const index::Pool& pool, ProgramStatement& statement) {
+  const auto where = ferrite::loop::place(pool, statement);
+  auto finish = statement;
+  finish.stores.clear();
+  std::vector<Store> elements;
+  for (size_t k = 0; k < statement.stores.size(); ++k)
+    (where.every_point[k] ? elements : finish.stores).push_back(statement.stores[k]);
+  statement.kind = finish.kind = FE_STATEMENT_MAP;
+  std::erase_if(finish.vars, [](const Var& var) { return var.kind == VarKind::reduction; });
+  remove_dead(pool, finish);
+  if (elements.empty()) {
+    statement = std::move(finish);
+    return std::nullopt;
+  }
+  statement.stores = std::move(elements);
+  for (auto& var : statement.vars) var.kind = VarKind::parallel;
+  remove_dead(pool, statement);
+  if (finish.stores.empty()) return std::nullopt;
+  return finish;
+}
+
 /// One round of drop_unread(). Gives whether a statement went, whose own loads may have been the last of another store.
 bool drop_once(Schedule& schedule) {
   auto& program = schedule.program;
@@ -132,21 +164,26 @@ bool drop_once(Schedule& schedule) {
   for (BufferId b : program.inputs) ++loads[b];  // what is stored in one the caller has
   bool dropped = false;
   for (auto& group : schedule.groups) {
-    const size_t before = group.statements.size();
-    std::erase_if(group.statements, [&](uint32_t s) {
+    std::vector<uint32_t> kept;
+    for (const uint32_t s : group.statements) {
       auto& statement = program.statements[s];
-      if (statement.kind == FE_STATEMENT_CALL) return false;
-      std::erase_if(statement.stores,
-                    [&](const Store& store) { return loads[program.storage(store.buffer)] == 0; });
-      remove_dead(program.pool, statement);
-      // What is left of a reduction may be what it was to reduce.
-      if (statement.kind == FE_STATEMENT_REDUCE && statement.reductions.empty()) {
-        statement.kind = FE_STATEMENT_MAP;
-        for (auto& var : statement.vars) var.kind = VarKind::parallel;
+      if (statement.kind != FE_STATEMENT_CALL) {
+        std::erase_if(statement.stores,
+                      [&](const Store& store) { return loads[program.storage(store.buffer)] == 0; });
+        remove_dead(program.pool, statement);
+        if (statement.stores.empty()) {
+          dropped = true;
+          continue;
+        }
       }
-      return statement.stores.empty();
-    });
-    dropped = dropped || group.statements.size() != before;
+      kept.push_back(s);
+      if (!has_lost_reductions(statement)) continue;
+      if (auto finish = become_map(program.pool, statement)) {
+        kept.push_back(static_cast<uint32_t>(program.statements.size()));
+        program.statements.push_back(std::move(*finish));
+      }
+    }
+    group.statements = std::move(kept);
   }
   std::erase_if(schedule.groups, [](const Group& group) { return group.statements.empty(); });
   return dropped;

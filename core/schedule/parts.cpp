@@ -17,7 +17,14 @@ OpId first_step(const LoopProgram& program, const ProgramStatement& product, con
   };
   for (OpId id = 0; id < map.ops.size(); ++id) {
     const auto& op = map.ops[id];
-    if (op.is_prim() && op.c == none && op.b != none && is_product(op.a) != is_product(op.b)) return id;
+    if (!op.is_prim() || op.c != none || op.b == none || is_product(op.a) == is_product(op.b)) continue;
+    // What the rest reads again is no step for itself.
+    const OpId load = is_product(op.a) ? op.a : op.b;
+    return std::ranges::count_if(
+               map.ops,
+               [&](const auto& other) { return other.a == load || other.b == load || other.c == load; }) == 1
+               ? id
+               : none;
   }
   return none;
 }

@@ -15,6 +15,8 @@ namespace {
 // Counts are chosen by the target's numbers and by the shape, never by how many threads run: results do not depend on that.
 constexpr int64_t parts_of_worker =
     32;  // so many that those which are done first find more, on a larger machine too
+constexpr int64_t even_steps =
+    64;  // that parts of many times as many are made up of: of vectors and lines, none is cut
 constexpr int64_t block_of_columns = 64;  // columns that are summed at a time, for as long as there are rows
 
 /// How a reduction walks what it reads most of.
@@ -86,7 +88,11 @@ Cut cut_of(const Statement& statement, int64_t wanted) {
     for (const int64_t parts : {cut.parts + more, cut.parts - more})
       if (parts <= extent && extent % parts == 0) return {cut.var, parts, extent / parts, 0};
   cut.steps = extent / cut.parts;
-  cut.rest = extent % cut.parts;
+  if (cut.steps >= even_steps * 16) {
+    cut.steps = (cut.steps + even_steps - 1) / even_steps * even_steps;
+    cut.parts = extent / cut.steps;
+  }
+  cut.rest = extent - cut.parts * cut.steps;
   return cut;
 }
 

@@ -10,6 +10,10 @@ namespace ferrite::core::schedule {
 /// Which order of dims the convolutions of a target want of what they read and write.
 enum class Activations : uint8_t { any, channels_last };
 
+/// What contractions share loops with, beside the maps behind them: others and reductions, row by row; nothing; or, of two with a softmax
+/// between them, that.
+enum class Products : uint8_t { any, apart, softmax };
+
 /// The numbers of a target; rates are those of one worker. What is here at first are the defaults, of a target that states nothing
 /// and was not measured. Programs are cut by these and by shapes, never by how many threads run them.
 struct TargetNumbers {
@@ -25,7 +29,7 @@ struct TargetNumbers {
   int64_t bandwidth = 32'000'000'000;   ///< bytes a second
   int64_t operations = 16'000'000'000;  ///< scalar primitives a second
   Activations activations = Activations::any;
-  bool products_apart = false;  ///< contractions share loops with maps behind them only
+  Products products = Products::any;
 
   /// Points of a loop that reads an f32 at each, that one worker goes through in so long.
   int64_t points_in(int64_t nanoseconds) const {

@@ -12,9 +12,10 @@
 namespace ferrite::core::log {
 namespace {
 
-constexpr std::array<std::string_view, 7> channel_names = {"graph",       "loops",   "schedule", "kernels",
-                                                           "output_code", "plugins", "passes"};
-// The one process-wide setting: which channels were asked for. Set once by the command line, read everywhere.
+constexpr std::array<std::string_view, 8> channel_names = {"graph",       "loops",   "schedule", "kernels",
+                                                           "output_code", "plugins", "passes",   "launches"};
+// The one process-wide setting: which channels were asked for. Set once by the
+// command line, read everywhere.
 std::atomic<uint32_t> enabled_mask{0};
 
 size_t position(std::string_view channel) {

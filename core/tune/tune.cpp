@@ -200,14 +200,7 @@ class Tuner {
         question.ways.push_back({&compiler, 0, proposal.name, proposal.cost});
     }
     for (const auto& offer : offers) {
-      const auto same = std::ranges::find_if(question.ways, [&](const Way& way) {
-        return way.compiler == offer.compiler && way.covered == offer.covered;
-      });
-      // A library compiles the cheapest of those that cover as much.
-      if (same == question.ways.end())
-        question.ways.push_back({offer.compiler, offer.covered, offer.name, offer.cost});
-      else if (offer.cost < same->cost)
-        *same = {offer.compiler, offer.covered, offer.name, offer.cost};
+      question.ways.push_back({offer.compiler, offer.covered, offer.name, offer.cost});
     }
     std::ranges::stable_sort(question.ways, {}, &Way::cost);
     return {};
@@ -231,7 +224,7 @@ class Tuner {
       return trial;
     }
     auto schedule = alone(*subject_.parts, question.group, constants_);
-    place::Placement placement{{0, question.device, way.compiler}};
+    place::Placement placement{{0, question.device, way.compiler, way.name}};
     std::vector<bool> apart{true};
     if (way.covered < schedule.groups[0].statements.size()) {
       schedule::split_group(schedule, 0, way.covered);

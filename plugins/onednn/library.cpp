@@ -16,13 +16,21 @@ struct OpenTarget : Target {
   int64_t vector_bytes_of_machine = 16;
 };
 
-loop::Kernel read(Bytes bytes) {
-  std::string error;
-  auto kernel = read_kernel(bytes, &error);
-  if (!kernel || kernel->statements.empty())
-    fail("ferrite.onednn/kernel", "the kernel cannot be read: ", error);
-  return std::move(*kernel);
-}
+using contraction::ReadProblem;
+
+loop::Kernel read(Bytes bytes) { return contraction::read_kernel_of(bytes, "ferrite.onednn"); }
+
+const contraction::Abilities abilities{.library = "oneDNN",
+                                       .types = contraction::bit_of(f32) | contraction::bit_of(bf16),
+                                       .epilogue_types = contraction::bit_of(f32),
+                                       .addends = 2,
+                                       .addends_repeat = true,
+                                       .packs = true,
+                                       // Some of its convolutions give 0 for the sigmoid of NaN.
+                                       .activates = [](const Problem& p, Activation activation) {
+                                         return activation != Activation::gelu_tanh &&
+                                                !(p.convolution && activation == Activation::sigmoid);
+                                       }};
 
 /// What a blob holds: the layout of packed weights is part of it, because another machine's oneDNN may want another one.
 struct Blob {
@@ -49,7 +57,7 @@ class OneDnn final : public LibraryProvider {
 
   std::vector<Candidate> propose(Target& target, Bytes bytes) override {
     const auto kernel = read(bytes);
-    auto read = read_problem(kernel);
+    auto read = contraction::read_problem(kernel, abilities);
     auto& problem = read.problem;
     problem.workers = host_.workers();
     const bool pack = read.constant && !read.weight_dims.empty();
@@ -58,7 +66,7 @@ class OneDnn final : public LibraryProvider {
     candidate.name = problem.convolution ? "onednn.conv" : "onednn.matmul";
     if (problem.bias.argument >= 0) candidate.name += ".bias";
     if (problem.addend_count > 0) candidate.name += ".sum";
-    if (problem.activation != 0) candidate.name += ".act";
+    if (problem.activation != Activation::none) candidate.name += ".act";
     candidate.cost = price_ * computation.seconds(static_cast<OpenTarget&>(target).vector_bytes_of_machine);
     candidate.workspace_bytes = computation.workspace_bytes();
     candidate.covered = static_cast<uint32_t>(problem.covered);
@@ -73,7 +81,7 @@ class OneDnn final : public LibraryProvider {
 
   CompileResult compile(Target&, const CompileRequest& request) override {
     const auto kernel = read(request.kernel);
-    auto read = read_problem(kernel);
+    auto read = contraction::read_problem(kernel, abilities);
     auto& problem = read.problem;
     problem.workers = host_.workers();
     if (problem.covered != static_cast<int64_t>(kernel.statements.size()))
@@ -88,7 +96,7 @@ class OneDnn final : public LibraryProvider {
     if (request.want_listing) result.listing = computation.text();
     return result;
   }
-  std::string fingerprint() override { return "onednn 1 library " + library_->text; }
+  std::string fingerprint() override { return "onednn 2 library " + library_->text; }
 
   void* exec_create(Target&, const ExecRequest& request) override {
     const Bytes blob = request.blob;

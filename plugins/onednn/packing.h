@@ -5,11 +5,13 @@
 #include <optional>
 #include <span>
 
+#include "contraction/problem.h"
 #include "dnnl.h"
 #include "ferrite/provider.hpp"
-#include "problem.h"
 
 namespace ferrite::onednn {
+
+using contraction::Role;
 
 /// The layout of `desc`, whose dims are `roles`, for a constant whose dims are `weight`. With several chunks of columns, each has one
 /// array of this layout, and they lie one after the other. None for a layout that is not made of blocks alone.

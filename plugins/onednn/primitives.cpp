@@ -14,6 +14,20 @@ using dnnl::MemoryDesc;
 constexpr int64_t line = 64;
 int64_t aligned(int64_t bytes) { return (bytes + line - 1) / line * line; }
 
+int type_of(DType type) { return type == bf16 ? dnnl::bf16 : dnnl::f32; }
+int bytes_of(DType type) { return bits_of(type) / 8; }
+
+/// Of an activation that is computed with a primitive; 0 for none and for relu, where oneDNN's own loses NaN.
+int algorithm_of(Activation activation) {
+  switch (activation) {
+    case Activation::tanh: return dnnl::eltwise_tanh;
+    case Activation::sigmoid: return dnnl::eltwise_logistic;
+    case Activation::silu: return dnnl::eltwise_swish;
+    case Activation::gelu: return dnnl::eltwise_gelu_erf;
+    default: return 0;
+  }
+}
+
 struct Destroy {
   int (*function)(Handle) = nullptr;
   void operator()(Handle handle) const { function(handle); }
@@ -117,11 +131,8 @@ struct Computation::Piece {
     check(library.post_ops_create(&post), "making an epilogue");
     const Owned epilogue(post, {library.post_ops_destroy});
     if (has_sum) check(library.post_ops_append_sum(post, 1), "adding to the result");
-    // Its relu loses NaN.
-    if (problem.activation != 0 && problem.activation != dnnl::eltwise_relu)
-      check(library.post_ops_append_eltwise(post, 1, static_cast<int>(problem.activation), problem.alpha,
-                                            problem.beta),
-            "adding an activation");
+    if (const int algorithm = algorithm_of(problem.activation))
+      check(library.post_ops_append_eltwise(post, 1, algorithm, 1, 0), "adding an activation");
     check(library.primitive_attr_set_post_ops(attr, post), "setting an epilogue");
     check(library.primitive_attr_set_scratchpad_mode(attr, dnnl::user_scratchpad), "setting its memory");
     Handle made = nullptr;
@@ -233,7 +244,7 @@ void Computation::plan_product(bool pack, const MemoryDesc* packed) {
   const int64_t workers = std::max<int64_t>(1, p.workers);
   constexpr int64_t least_rows = 8, least_columns = 64, part_bytes = 512 << 10;
   int64_t wanted = tasks_ % workers == 0 || tasks_ >= 4 * workers ? 1 : workers;
-  if (p.addend_count > 0 || p.activation == dnnl::eltwise_relu) {
+  if (p.addend_count > 0 || p.activation == Activation::relu) {
     const int64_t parts = (4 * p.m.extent * p.n.extent + part_bytes - 1) / part_bytes;
     wanted = std::max(wanted, (parts + workers - 1) / workers * workers);
   }
@@ -252,7 +263,7 @@ void Computation::plan_product(bool pack, const MemoryDesc* packed) {
   } else if (wanted > 1 && by_rows) {
     rows = (p.m.extent + wanted - 1) / wanted;
   }
-  const int type = p.bf16 ? dnnl::bf16 : dnnl::f32, result = p.bf16 && p.bf16_result ? dnnl::bf16 : dnnl::f32;
+  const int type = type_of(p.type), result = type_of(p.result);
   for (int64_t first = 0; first < p.m.extent; first += rows) {
     const int64_t count = std::min(rows, p.m.extent - first);
     if (!pieces_.empty() && count == rows) {
@@ -293,7 +304,7 @@ void Computation::plan_convolution(const MemoryDesc* packed) {
   const int64_t reach = (p.window_row.extent - 1) * p.rows.dilation,
                 wide = (p.column.extent - 1) * p.columns.step +
                        (p.window_column.extent - 1) * p.columns.dilation - p.columns.low;
-  const int type = p.bf16 ? dnnl::bf16 : dnnl::f32, result = p.bf16 && p.bf16_result ? dnnl::bf16 : dnnl::f32;
+  const int type = type_of(p.type), result = type_of(p.result);
   for (int64_t first = 0; first < p.m.extent; first += rows) {
     auto piece = std::make_unique<Piece>();
     piece->rows = std::min(rows, p.m.extent - first);
@@ -384,15 +395,15 @@ double Computation::seconds(int64_t vector_bytes) const {
              height = points * static_cast<double>(p.m.extent * p.column.extent),
              depth = static_cast<double>(p.k.extent * p.window_row.extent * p.window_column.extent);
   const double efficiency = p.depthwise ? of_depthwise : p.convolution ? of_convolution : of_product;
-  const double lanes = static_cast<double>(vector_bytes) / (p.bf16 ? 2 : 4);
+  const double lanes = static_cast<double>(vector_bytes) / bytes_of(p.type);
   double bytes = 0;
   for (const auto& piece : pieces_)
     bytes += (piece->in_desc ? 2.0 * static_cast<double>(piece->result_at - piece->source_at) : 0) +
              (piece->out_desc ? 2.0 * static_cast<double>(piece->workspace - piece->result_at) : 0);
   bytes *= points;
-  const double type = p.bf16 ? 2 : 4;
+  const double type = bytes_of(p.type);
   bytes += type * (height * width * (1.0 + 2.0 * static_cast<double>(p.addend_count)) +
-                   (p.activation == dnnl::eltwise_relu ? height * width : 0));
+                   (p.activation == Activation::relu ? height * width : 0));
   // Operands that a core's cache does not hold are read from memory.
   double slow = 0;
   for (const double operand : {type * depth * width, type * height * depth / points})
@@ -436,7 +447,7 @@ void Computation::run_task(void* const* buffers, int64_t task, char* workspace) 
     at.bias += i * loop.bias;
     for (size_t d = 0; d < most_addends; ++d) at.addend[d] += i * loop.addend[d];
   }
-  const int64_t size = p.bf16 ? 2 : 4, result_size = p.bf16_result ? 2 : 4;
+  const int64_t size = bytes_of(p.type), result_size = bytes_of(p.result);
   auto pointer = [&](const Operand& operand, int64_t offset, int64_t bytes) {
     return static_cast<char*>(buffers[operand.argument]) + offset * bytes;
   };
@@ -485,7 +496,7 @@ void Computation::run_task(void* const* buffers, int64_t task, char* workspace) 
     run.run(piece.primitive.get());
   }
   if (piece.out) reorder(piece.out, piece.result, target, piece.plain_result, result);
-  if (p.activation == dnnl::eltwise_relu) {
+  if (p.activation == Activation::relu) {
     auto rows = p.m, columns = p.column, channels = p.n;
     rows.extent = piece.rows;
     if (!p.convolution) channels.extent = columns_, channels.c = 1;

@@ -7,11 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "contraction/problem.h"
 #include "dnnl.h"
 #include "ferrite/provider.hpp"
-#include "problem.h"
 
 namespace ferrite::onednn {
+
+using contraction::Activation, contraction::Loop, contraction::Operand, contraction::Problem,
+    contraction::Role, contraction::most_addends;
 
 /// Any-thread once it is loaded.
 class Computation {

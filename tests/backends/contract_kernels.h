@@ -81,19 +81,6 @@ class Builder : public kernel_test::Builder {
     kernel.shared = static_cast<uint32_t>(parallel.size());
     return kernel_test::Builder::begin(kind, std::move(parallel), std::move(reduction));
   }
-  /// The sum of a * b over the reduction variables; a and b are loads, or computed of loads.
-  OpId contract(OpId a, OpId b, uint32_t kind = FE_CONTRACT_GEMM) {
-    auto product = prim(Prim::mul_, a, b);
-    statement().contract_kind = kind;
-    statement().contract_a = a;
-    statement().contract_b = b;
-    const auto accumulator = compute_type(statement().ops[product].dtype);
-    statement().reductions.push_back({FE_REDUCE_SUM, product, none, accumulator});
-    loop::BodyOp reduced;
-    reduced.code = FE_OP_REDUCED;
-    reduced.dtype = accumulator;
-    return op(reduced);
-  }
 };
 
 inline double read(DType dtype, const char* data, int64_t element) {

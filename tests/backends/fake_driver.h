@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What drivers without a device have in common: memory is the host's, launches do nothing. Every call that matters is written as a line to
-// the file that FAKE_DRIVER_LOG names. FAKE_DRIVER_FAIL=FUNCTION:N lets the N-th call of a function fail, other variables of that
-// beginning set what the device says of itself. FAKE_DRIVER_MODULES names a folder that gets each module's code.
+// What drivers without a device have in common: memory is the host's, work is done when a stream is given it, and a launch stores one
+// more than the first f32 of its first buffer as the first one of its last buffer. Every call that matters is written as a line to the
+// file that FAKE_DRIVER_LOG names, behind "kept" what a stream keeps. FAKE_DRIVER_FAIL=FUNCTION:N,... lets the N-th call of a function fail,
+// FAKE_DRIVER_LOSE=FUNCTION:N loses the device behind it; other variables of that beginning set what the device says of itself.
+// FAKE_DRIVER_MODULES names a folder that gets each module's code.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace fake {
 
 using Result = int;
 constexpr Result success = 0, invalid_value = 1, out_of_memory = 2, no_device = 100, invalid_image = 200,
-                 not_found = 500, illegal_address = 700, unknown = 999;
+                 not_found = 500, not_ready = 600, illegal_address = 700, not_kept = 900, unknown = 999;
 
 inline std::mutex mutex;
 inline std::map<std::string, int> calls;
+inline bool lost = false;  // the device
+inline std::map<const char*, size_t> host_memory;
 
 inline std::string setting(const char* name, const char* fallback) {
   const char* text = std::getenv(name);
@@ -31,19 +38,26 @@ inline long number(const char* name, long fallback) {
 
 /// Writes the line; gives the error that the call is to have.
 template <class... Parts>
-Result called(const char* function, Result failure, const char* format, Parts... parts) {
+Result noted(const char* before, const char* function, Result failure, const char* format, Parts... parts) {
   const std::lock_guard lock(mutex);
-  const int count = ++calls[function];
+  const auto call = std::string(function) + ":" + std::to_string(++calls[function]);
   if (const char* path = std::getenv("FAKE_DRIVER_LOG")) {
     if (FILE* file = std::fopen(path, "a")) {
-      std::fprintf(file, "%s", function);
+      std::fprintf(file, "%s%s", before, function);
       std::fprintf(file, format, parts...);
       std::fprintf(file, "\n");
       std::fclose(file);
     }
   }
-  return setting("FAKE_DRIVER_FAIL", "") == std::string(function) + ":" + std::to_string(count) ? failure
-                                                                                                : success;
+  if (lost) return illegal_address;
+  lost = setting("FAKE_DRIVER_LOSE", "") == call;
+  const bool fails =
+      ("," + setting("FAKE_DRIVER_FAIL", "") + ",").find("," + call + ",") != std::string::npos;
+  return fails ? failure : success;
+}
+template <class... Parts>
+Result called(const char* function, Result failure, const char* format, Parts... parts) {
+  return noted("", function, failure, format, parts...);
 }
 
 /// Of an error's name without its vendor's beginning.
@@ -82,18 +96,144 @@ inline Result free(const char* function, void* data) {
   std::free(data);
   return called(function, illegal_address, "");
 }
-inline Result copy(const char* function, void* to, const void* from, size_t bytes) {
-  std::memmove(to, from, bytes);
-  return called(function, illegal_address, " %zu", bytes);
-}
+
+// Streams and what they keep.
+
+struct Node {
+  std::function<void()> work;
+  std::vector<void*> arguments;  // of a launch
+};
+struct Graph {
+  std::vector<std::shared_ptr<Node>> nodes;
+};
+struct Instance {
+  std::map<void*, size_t> places;  // by the graph's node
+  std::vector<Node> nodes;
+};
+struct Stream {
+  int number = 0;
+  std::unique_ptr<Graph> kept;
+  void* last = nullptr;  // node
+  bool broken = false;   // it was given what it cannot keep
+};
+inline Stream& stream_of(void* stream) { return *static_cast<Stream*>(stream); }
+
 inline Result stream_create(const char* function, void** stream, unsigned flags) {
-  *stream = reinterpret_cast<void*>(intptr_t{1});
-  return called(function, unknown, " %u", flags);
+  static int count = 0;
+  if (const auto failed = called(function, unknown, " %u", flags)) return failed;
+  const std::lock_guard lock(mutex);
+  *stream = new Stream{++count, nullptr, nullptr, false};
+  return success;
+}
+inline Result stream_destroy(const char* function, void* stream) {
+  const auto result = called(function, unknown, " %d", stream_of(stream).number);
+  delete &stream_of(stream);
+  return result;
+}
+inline Result stream_wait(const char* function, void* stream) {
+  if (stream_of(stream).kept) {
+    stream_of(stream).broken = true;
+    return not_kept;
+  }
+  return called(function, illegal_address, " %d", stream_of(stream).number);
+}
+/// Does the work, or keeps it.
+template <class... Parts>
+Result give(void* stream, Node node, const char* function, const char* format, Parts... parts) {
+  auto& on = stream_of(stream);
+  if (const auto failed = noted(on.kept ? "kept " : "", function, illegal_address, format, parts...))
+    return failed;
+  if (on.kept) {
+    on.kept->nodes.push_back(std::make_shared<Node>(std::move(node)));
+    on.last = on.kept->nodes.back().get();
+  } else {
+    node.work();
+  }
+  return success;
+}
+inline Result keep(const char* function, void* stream, int mode) {
+  if (const auto failed = called(function, unknown, " %d mode %d", stream_of(stream).number, mode))
+    return failed;
+  stream_of(stream).kept = std::make_unique<Graph>();
+  stream_of(stream).broken = false;
+  return success;
+}
+inline Result end_keeping(const char* function, void* stream, void** graph) {
+  auto& on = stream_of(stream);
+  const auto failed = called(function, unknown, " %d", on.number);
+  const auto kept = std::move(on.kept);
+  if (failed || on.broken || !kept) return failed ? failed : not_kept;
+  *graph = new Graph(*kept);
+  return success;
+}
+inline Result kept(void* stream, int* state, void** graph, void* const** last, size_t* count) {
+  auto& on = stream_of(stream);
+  *state = on.kept ? 1 : 0;
+  *graph = on.kept.get();
+  *last = &on.last;
+  *count = on.kept && !on.kept->nodes.empty() ? 1 : 0;
+  return success;
+}
+inline Result instantiate(const char* function, void** instance, void* graph) {
+  const auto& nodes = static_cast<Graph*>(graph)->nodes;
+  if (const auto failed = called(function, unknown, " nodes %zu", nodes.size())) return failed;
+  auto* const made = new Instance();
+  for (const auto& node : nodes) {
+    made->places[node.get()] = made->nodes.size();
+    made->nodes.push_back(*node);
+  }
+  *instance = made;
+  return success;
+}
+inline Result replay(const char* function, void* instance, void* stream) {
+  if (const auto failed = called(function, illegal_address, " stream %d", stream_of(stream).number))
+    return failed;
+  for (auto& node : static_cast<Instance*>(instance)->nodes) node.work();
+  return success;
+}
+template <class Made>
+Result destroy(const char* function, void* made) {
+  delete static_cast<Made*>(made);
+  return called(function, unknown, "");
+}
+
+inline Result host_alloc(const char* function, void** data, size_t bytes) {
+  const auto result = alloc(function, data, bytes);
+  const std::lock_guard lock(mutex);
+  if (result == success) host_memory[static_cast<const char*>(*data)] = bytes;
+  return result;
+}
+inline Result host_free(const char* function, void* data) {
+  {
+    const std::lock_guard lock(mutex);
+    host_memory.erase(static_cast<const char*>(data));
+  }
+  return free(function, data);
+}
+inline bool is_host_memory(const void* data) {
+  const auto* const place = static_cast<const char*>(data);
+  const std::lock_guard lock(mutex);
+  auto above = host_memory.upper_bound(place);
+  return above != host_memory.begin() && (--above, place < above->first + above->second);
+}
+
+/// `on_host`: the side that is the host's memory, which a stream keeps only where the device reaches it by itself.
+inline Result copy(const char* function, void* to, const void* from, size_t bytes, void* stream,
+                   const void* on_host = nullptr) {
+  if (stream_of(stream).kept && on_host && !is_host_memory(on_host)) return not_kept;
+  return give(stream, {[=] { std::memmove(to, from, bytes); }, {}}, function, " %zu", bytes);
+}
+
+inline Result pool_create(const char* function, void** pool) {
+  if (number("FAKE_DRIVER_POOLS", 1) == 0) return invalid_value;
+  *pool = reinterpret_cast<void*>(intptr_t{1});
+  return called(function, unknown, "");
 }
 
 /// Code with one kernel.
 struct Module {
   std::string code, kernel;
+  size_t arguments = 0;  // of which the last one is not a buffer
 };
 inline Result load(const char* function, void** module, Module made, const char* extension) {
   if (const char* folder = std::getenv("FAKE_DRIVER_MODULES")) {
@@ -116,13 +256,53 @@ inline Result function_of(void** function, void* module, const char* name) {
   *function = module;
   return success;
 }
+
+/// What a launch does with these arguments.
+inline std::function<void()> effect_of(const std::vector<void*>& arguments) {
+  if (arguments.size() < 3) return [] {};
+  const auto* const from = static_cast<const float*>(arguments.front());
+  auto* const to = static_cast<float*>(arguments[arguments.size() - 2]);
+  return [=] {
+    if (from && to) *to = *from + 1;
+  };
+}
+inline std::vector<void*> arguments_of(const void* function, void** places) {
+  std::vector<void*> arguments(static_cast<const Module*>(function)->arguments);
+  for (size_t k = 0; k < arguments.size(); ++k) std::memcpy(&arguments[k], places[k], sizeof(void*));
+  return arguments;
+}
 inline Result launch(const char* name, void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                     void** arguments) {
-  if (!arguments || grid_x == 0 || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1)
+                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void* stream,
+                     void** places) {
+  if (!places || grid_x == 0 || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1)
     return invalid_value;
-  return called(name, illegal_address, " %s grid %u block %u shared %u",
-                static_cast<Module*>(function)->kernel.c_str(), grid_x, block_x, shared);
+  const auto arguments = arguments_of(function, places);
+  auto effect = effect_of(arguments);
+  if (static_cast<Module*>(function)->code.find("// a fault") != std::string::npos)
+    effect = [] {
+      const std::lock_guard lock(mutex);
+      lost = true;
+    };
+  return give(stream, {effect, arguments}, name, " %s grid %u block %u shared %u stream %d",
+              static_cast<Module*>(function)->kernel.c_str(), grid_x, block_x, shared,
+              stream_of(stream).number);
+}
+inline Result set_launch(const char* name, void* instance, void* node, void* function, unsigned grid_x,
+                         unsigned block_x, unsigned shared, void** places) {
+  auto& made = *static_cast<Instance*>(instance);
+  const auto found = made.places.find(node);
+  if (found == made.places.end()) return invalid_value;
+  const auto arguments = arguments_of(function, places);
+  auto& changed = made.nodes[found->second];
+  int differ = 0;
+  for (size_t k = 0; k < arguments.size(); ++k) differ += arguments[k] != changed.arguments[k];
+  changed = {effect_of(arguments), arguments};
+  return called(name, unknown, " %s grid %u block %u shared %u differ %d",
+                static_cast<Module*>(function)->kernel.c_str(), grid_x, block_x, shared, differ);
+}
+inline Result function_attribute(int* value, int which) {
+  // Bytes of shared memory, bytes of local memory, registers.
+  return attribute(value, which, {{1, 1024}, {3, 0}, {4, 42}});
 }
 
 }  // namespace fake

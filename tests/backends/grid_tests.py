@@ -79,9 +79,10 @@ class GridTests:
         self.manifest(Settings.driver)
         self.write("g.fe", MODEL)
 
-    def manifest(self, library):
+    def manifest(self, library, enable=True):
+        enabled = f'enable = ["ferrite.{self.kind}"]' if enable else ""
         self.write("manifest.toml", f"""schema = 0
-enable = ["ferrite.{self.kind}"]
+{enabled}
 [pipeline]
 device = "{self.kind}:0"
 [plugin."ferrite.{self.kind}"]
@@ -121,7 +122,7 @@ config = {{ library = "{library}" }}
         self.assertEqual(len(self.calls("alloc")), len(self.calls("free")))
         launches = self.calls("launch")
         self.assertEqual(len(launches), 1)
-        entry, _, grid, _, block, _, shared = launches[0]
+        entry, _, grid, _, block, _, shared, *_ = launches[0]
         self.assertRegex(entry, "^k_[0-9a-f]{32}$")
         self.assertEqual((int(grid), int(shared)), (64, 0))  # a block a row, whose shared memory is the module's
         self.assertIn(int(block), (32, 64, 128, 256))
@@ -144,9 +145,22 @@ config = {{ library = "{library}" }}
         # Two at a time; the rest is words of what indices were wrong.
         self.assertEqual(max(int(c[0]) for c in self.calls("alloc")), 2 * square)
 
+    def test_a_device_that_is_named_needs_no_enabling(self):
+        self.manifest(Settings.driver, enable=False)
+        self.assertEqual(self.run_on().returncode, OK)
+        self.assertEqual(self.run_on("g.fe", "--device", f"{self.kind},cpu").returncode, OK)
+        self.assertEqual(len(self.calls("launch")), 1)
+        # What is not named is not opened, and what is disabled stays so.
+        self.assertEqual(self.run_on("g.fe", "--device", "cpu").returncode, OK)
+        self.assertFalse(self.log.exists())
+        self.write("base.toml", f'schema = 0\nenable = ["ferrite.{self.kind}"]\n')
+        self.write("manifest.toml", f'schema = 0\nextends = "base.toml"\ndisable = ["ferrite.{self.kind}"]\n')
+        self.assertRefused(self.run_on("g.fe", "--device", self.kind), "FE-D01", "there is no such device", 2)
+
     def test_no_driver(self):
         self.manifest("libno-such-driver.so.1")
-        self.assertRefusedHere(self.run_on(), "driver", f"libno-such-driver.so.1.*{self.library}")
+        self.assertRefusedHere(self.run_on(), "driver", f"device {self.kind}:0: .*libno-such-driver.so.1.*{self.library}"
+                               ".*; here are cpu:0, interpreter")
         targets = self.call("targets", "--manifest", "manifest.toml")
         self.assertEqual(targets.returncode, OK)
         self.assertIn("libno-such-driver.so.1", targets.stdout)
@@ -160,12 +174,18 @@ config = {{ library = "{library}" }}
         self.assertRefusedHere(done, "driver", "does not start")
 
     def test_no_device(self):
-        self.assertRefused(self.run_on(FAKE_DRIVER_DEVICES="0"), "FE-D01", f"'{self.kind}' has no device here", 2)
+        self.assertRefused(self.run_on(FAKE_DRIVER_DEVICES="0"), "FE-D01",
+                           f"'{self.kind}' has no device here; here are cpu:0, interpreter", 2)
+        self.assertRefused(self.run_on("g.fe", "--device", f"{self.kind}x:0"), "FE-D01", f"did you mean '{self.kind}'", 2)
         self.assertRefused(self.run_on("g.fe", "--device", f"{self.kind}:1"), "FE-D01", "one device, number 0", 2)
 
     def test_out_of_memory(self):
-        done = self.run_on(FAKE_DRIVER_FAIL=self.functions["alloc"] + ":1")
+        alloc = self.functions["alloc"]
+        done = self.run_on(FAKE_DRIVER_FAIL=f"{alloc}:1,{alloc}:2")
         self.assertRefused(done, "FE-D03", f"{self.kind}:0: no memory for", DEVICE)
+        # What the pool keeps is given back first.
+        done = self.run_on(FAKE_DRIVER_FAIL=f"{alloc}:1")
+        self.assertEqual((done.returncode, len(self.calls("trim"))), (OK, 1), done.stderr)
         self.assertRefused(self.run_on(FAKE_DRIVER_MEMORY="1000"), "FE-D03", f"{self.kind}:0: no memory for", DEVICE)
 
     def test_faults_name_the_node(self):
@@ -173,6 +193,28 @@ config = {{ library = "{library}" }}
         self.assertRefusedHere(done, "device", f"the_sum, the_exp, rows: .*{self.errors['fault']}")
         done = self.run_on(FAKE_DRIVER_FAIL=self.functions["to_host"] + ":1")
         self.assertRefusedHere(done, "device", "a copy from the device failed")
+
+    def test_a_lost_device(self):
+        done = self.run_on(FAKE_DRIVER_LOSE=self.functions["launch"] + ":1")
+        self.assertRefused(done, "FE-D06", f"the_sum, the_exp, rows: .*{self.errors['fault']}.*{self.kind}:0 is lost", DEVICE)
+        # One of several is found with the log's help.
+        self.write("k.fe", KINDS)
+        done = self.run_on("k.fe", FAKE_DRIVER_LOSE=self.functions["launch"] + ":3")
+        self.assertRefused(done, "FE-D06", r"one of \d+ launches that were not waited for: .* \| .*'--log launches'", DEVICE)
+        done = self.run_on("k.fe", "--log", "launches", FAKE_DRIVER_LOSE=self.functions["launch"] + ":3")
+        self.assertIn("[launches]", done.stderr)
+        self.assertNotIn("one of", done.stderr)
+
+    def test_runs_are_recorded(self):
+        done = self.call("bench", "g.fe", "--manifest", "manifest.toml", "--repeat", "5", "--on-device",
+                         environment={"FAKE_DRIVER_LOG": str(self.log)})  # fmt: skip
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertEqual(len(self.calls("record")), 1)
+        self.assertGreaterEqual(len(self.calls("replay")), 5)
+        done = self.call("explain", "g.fe", "--manifest", "manifest.toml")
+        self.assertRegex(done.stdout, rf"record: 1 recorded\n +recorded +<- +{self.kind}:0")
+        done = self.call("explain", "g.fe", "--manifest", "manifest.toml", "--without", "record")
+        self.assertNotRegex(done.stdout, r"(?m)^record:")
 
     def test_code_that_the_driver_does_not_take(self):
         done = self.run_on(FAKE_DRIVER_FAIL=self.functions["load"] + ":1")

@@ -128,6 +128,13 @@ class Builder {
     reduced.bits = statement().reductions.size() - 1;
     return op(reduced);
   }
+  /// The sum of a * b over the reduction variables; a and b are loads, or computed of loads.
+  OpId contract(OpId a, OpId b, uint32_t kind = FE_CONTRACT_GEMM) {
+    statement().contract_kind = kind;
+    statement().contract_a = a;
+    statement().contract_b = b;
+    return reduce(FE_REDUCE_SUM, prim(Prim::mul_, a, b));
+  }
   OpId carry(DType dtype, double init) {
     statement().carries.push_back({dtype, bits(dtype, init), none});
     loop::BodyOp carried;

@@ -3,6 +3,8 @@
 // interpreter, on memory between guard pages. A test program includes this behind its backend's compile().
 #pragma once
 
+#include <tuple>
+
 #include "kernel_support.h"
 
 namespace ferrite::kernel_test {
@@ -332,6 +334,23 @@ TEST(Reduce, Sizes) {
     }
 }
 
+/// Longer than what threads or lanes take at once, with rests behind it; and few columns of many rows.
+TEST(Reduce, LongRows) {
+  for (auto kind : {FE_REDUCE_SUM, FE_REDUCE_MAX, FE_REDUCE_ARGMAX})
+    for (auto [rows, columns, axes] : {std::tuple<int64_t, int64_t, unsigned>(1, 20000, 3u),
+                                       {2, 70001, 2u},
+                                       {6000, 3, 1u},
+                                       {5000, 8, 1u}}) {
+      SCOPED_TRACE(detail::concatenate("kind ", kind, " ", rows, " x ", columns));
+      Options options;
+      options.special = kind != FE_REDUCE_SUM;
+      options.tolerance = 1e-2;  // numbers up to 4 that cancel out
+      options.descriptions = {""};
+      check(reduction(kind, f32, {rows, columns}, axes), options);
+      if (HasFatalFailure()) return;
+    }
+}
+
 TEST(Reduce, NothingGivesTheIdentity) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (auto [kind, identity] : {std::pair(FE_REDUCE_SUM, 0.0),
@@ -499,6 +518,46 @@ TEST(Serial, CumulativeSum) {
       check(b, {.tolerance = 1e-4});
       if (HasFatalFailure()) return;
     }
+}
+
+/// States along long rows: of several kinds at once, from the end, and without the step's own element.
+TEST(Serial, RunningStates) {
+  for (auto dtype : {f32, f16, i64, i8})
+    for (int64_t n : {33, 260, 4100})
+      for (bool backwards : {false, true}) {
+        SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", n, backwards ? " backwards" : ""));
+        Builder b;
+        auto x = b.input(dtype, {3, n}), sums = b.output(dtype, {3, n}), before = b.output(dtype, {3, n}),
+             most = b.output(dtype, {3, n});
+        auto v = b.begin(FE_STATEMENT_SERIAL, {3}, {}, {n});
+        auto& pool = b.kernel.pool;
+        const auto at = backwards ? pool.sub(pool.constant(n - 1), v[1]) : v[1];
+        const auto type = compute_type(dtype);
+        auto total = b.carry(type, 2), top = b.carry(type, 1);
+        auto element = b.load(x, {v[0], at});
+        if (type != dtype) element = b.prim(Prim::cast_, element, none, none, type);
+        b.statement().carries[0].next = b.prim(Prim::add_, total, element);
+        b.statement().carries[1].next = b.prim(Prim::max_, element, top);
+        b.store(sums, {v[0], at}, b.statement().carries[0].next);
+        b.store(before, {v[0], at}, total);
+        b.store(most, {v[0], at}, b.statement().carries[1].next);
+        // Sums in another order, of elements up to 4 that cancel out.
+        check(b, {.tolerance = is_float(dtype) ? 1e-2 : 0});
+        if (HasFatalFailure()) return;
+      }
+}
+
+/// Each step is a product with what was before: no order but one.
+TEST(Serial, Recurrence) {
+  Builder b;
+  const int64_t n = 100;
+  auto x = b.input(f32, {3, n}), out = b.output(f32, {3, n});
+  auto v = b.begin(FE_STATEMENT_SERIAL, {3}, {}, {n});
+  auto state = b.carry(f32, 1);
+  auto next = b.prim(Prim::fma_, state, b.constant(f32, 0.5), b.load(x, {v[0], v[1]}));
+  b.statement().carries[0].next = next;
+  b.store(out, {v[0], v[1]}, next);
+  check(b, {.tolerance = 1e-4});
 }
 
 }  // namespace

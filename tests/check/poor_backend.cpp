@@ -2,6 +2,7 @@
 // A backend that takes maps only and computes none of them: launches leave the outputs as they are. Its memory is not aligned as
 // it says, and its fingerprint is another one each time.
 #include <cstdlib>
+#include <cstring>
 
 #include "ferrite/kernel.hpp"
 #include "ferrite/plugin.hpp"
@@ -35,7 +36,8 @@ class PoorProvider : public Provider {
   int asked_ = 0;
 };
 
-class PoorRuntime : public Runtime {
+// Streams that nobody can tell apart, and what they record is done at once.
+class PoorRuntime : public Runtime, public Streams {
  public:
   std::string id() const override { return "poor"; }
   uint32_t device_count() override { return 1; }
@@ -47,11 +49,27 @@ class PoorRuntime : public Runtime {
   }
   // What alloc gives is no address that could be freed; the test is short.
   void free(uint32_t, void*) override {}
-  void copy(const fe_copy_args&) override {}
+  void copy(const fe_copy_args& args) override { std::memmove(args.to, args.from, args.bytes); }
   void* module_load(uint32_t, std::span<const Bytes>, std::string_view) override { return this; }
   void module_unload(void*) override {}
   void* function(void*, std::string_view) override { return this; }
   void launch(const fe_launch_args&) override {}
+
+  void* stream_open(uint32_t, void*) override { return this; }
+  void stream_close(uint32_t, void*) override {}
+  void* native_handle(uint32_t, void*, uint32_t) override { return this; }
+  void* stream_alloc(uint32_t device, uint64_t bytes, void* stream) override {
+    return stream ? host_alloc(device, bytes) : alloc(device, bytes);
+  }
+  void stream_free(uint32_t, void*, void*) override {}
+  void stream_synchronise(uint32_t, void*) override {}
+  void record_begin(uint32_t, void*) override {}
+  void* record_end(uint32_t, void*) override { return this; }
+  void replay(void*, void*, std::span<const fe_rebinding>) override {}
+  void* host_alloc(uint32_t, uint64_t bytes) override {
+    return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  }
+  void host_free(uint32_t, void* data) override { std::free(data); }
 };
 
 }  // namespace

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Fails in every way in which a device, a kernel or a fusion pass can, and gives no reason.
 //   --device faulty:K  fails to be described (0), compiled for (1), loaded onto (2), allocated on (3), launched on (4),
-//                     copied to (5), whose memory is its own
+//                     copied to (5), given a stream (6) and recorded (7), whose memory is their own
 //   config provider = "declines" | "layout" | "silent" | "worthless" | "nothing" | "claims": what its provider does for device 4
 //   test.fails(x)      an op whose kernel fails
 //   config pass = "pair" | "statement" | "group" | "cut": a pass that names what does not exist
+#include <array>
+#include <cstring>
 #include <new>
 
 #include "ferrite/plugin.hpp"
@@ -13,15 +15,15 @@ namespace {
 
 using namespace ferrite;
 
-constexpr uint32_t not_described = 0, not_compiled = 1, not_loaded = 2, no_memory = 3, far = 5,
-                   devices =
-                       6;  // all after no_memory describe themselves, compile and load, and do not launch
+// All after no_memory describe themselves, compile and load; the last one launches, too, which does nothing.
+constexpr uint32_t not_described = 0, not_compiled = 1, not_loaded = 2, no_memory = 3, far = 5, no_stream = 6,
+                   not_recorded = 7, devices = 8;
 constexpr uint32_t nowhere = 999;
 constexpr std::align_val_t alignment{64};  // as DeviceDescription has it
 
 [[noreturn]] void fail_silently() { throw Failure(FE_EDEVICE, "", ""); }
 
-class FaultyRuntime final : public Runtime {
+class FaultyRuntime final : public Runtime, public Streams {
  public:
   std::string id() const override { return "faulty"; }
   uint32_t device_count() override { return devices; }
@@ -30,24 +32,42 @@ class FaultyRuntime final : public Runtime {
     DeviceDescription description;
     description.description = std::string(1, static_cast<char>('0' + device));
     description.name = "a faulty device";
-    description.host_memory = device != far;
+    description.host_memory = device < far;
     return description;
   }
   void* alloc(uint32_t device, uint64_t bytes) override {
     return device == no_memory ? nullptr : ::operator new(bytes, alignment);
   }
   void free(uint32_t, void* data) override { ::operator delete(data, alignment); }
-  void copy(const fe_copy_args&) override { fail_silently(); }
+  void copy(const fe_copy_args& args) override {
+    if (args.device != not_recorded) fail_silently();
+    std::memmove(args.to, args.from, args.bytes);
+  }
   void* module_load(uint32_t device, std::span<const Bytes>, std::string_view) override {
     if (device == not_loaded) fail_silently();
-    return &module_;
+    return &modules_[device];
   }
   void module_unload(void*) override {}
   void* function(void* module, std::string_view) override { return module; }
-  void launch(const fe_launch_args&) override { fail_silently(); }
+  void launch(const fe_launch_args& args) override {
+    if (args.function != &modules_[not_recorded]) fail_silently();
+  }
+
+  void* stream_open(uint32_t device, void*) override {
+    if (device == no_stream) fail_silently();
+    return this;
+  }
+  void stream_close(uint32_t, void*) override {}
+  void* native_handle(uint32_t, void*, uint32_t) override { return this; }
+  void* stream_alloc(uint32_t device, uint64_t bytes, void*) override { return alloc(device, bytes); }
+  void stream_free(uint32_t device, void* data, void*) override { free(device, data); }
+  void stream_synchronise(uint32_t, void*) override {}
+  void record_begin(uint32_t, void*) override { fail_silently(); }
+  void* host_alloc(uint32_t device, uint64_t bytes) override { return alloc(device, bytes); }
+  void host_free(uint32_t device, void* data) override { free(device, data); }
 
  private:
-  char module_ = 0;
+  std::array<char, devices> modules_{};
 };
 
 class FaultyProvider final : public Provider {

@@ -131,7 +131,8 @@ class Fields:
             self.number(name)
         self.list(self.text, self.text)
         for _ in range(2):
-            self.list(self.text, lambda: self.number("type", "<H"), lambda: self.list(lambda: self.number("dim")))
+            self.list(self.text, lambda: self.number("type", "<H"), lambda: self.list(lambda: self.number("dim")),
+                      lambda: self.number("changed", "<B"))  # fmt: skip
         self.list(lambda: self.number("arena"))
         self.list(lambda: self.number("persistent device", "<I"), lambda: self.number("persistent bytes"))
         self.list(lambda: self.number("constant offset"), lambda: self.number("constant size"))

@@ -266,7 +266,7 @@ class Sizes(BadInputTest):
 
 class Devices(BadInputTest):
     def test_names(self):
-        for name, text in (("foo", "there are cpu, interpreter"), ("cpuu", "did you mean 'cpu'?"), ("cpu:7", "number 0"),
+        for name, text in (("foo", "there are cpu, "), ("cpuu", "did you mean 'cpu'?"), ("cpu:7", "number 0"),
                            ("cpu:-1", "'cpu:0'"), ("cpu:", "'cpu:0'"), ("cpu:0x", "'cpu:0'"), (":0", "no such device"),
                            ("cpu:99999999999999999999", "number 0"), ("interpreter:9", "write 'interpreter'")):
             with self.subTest(name=name):
@@ -287,12 +287,16 @@ class Devices(BadInputTest):
 
     def test_failing_devices(self):
         words = ("run", "fixed.fe", "--no-fuse", "--plugin", Settings.plugin, "--device")
-        self.refused(USAGE, "FE-D01", "device faulty:6", "numbers 0 to 5", *words, "faulty:6")
+        self.refused(USAGE, "FE-D01", "device faulty:8", "numbers 0 to 7", *words, "faulty:8")
         for number, code, place in ((0, "FE-D05", "device faulty:0"), (1, "FE-D05", "device faulty:1"), (2, "FE-D02", "fixed.fe"),
-                                    (3, "FE-D03", "device faulty:3"), (4, "FE-D04", ""), ("5,cpu", "FE-D21", "")):
+                                    (3, "FE-D03", "device faulty:3"), (4, "FE-D04", ""), ("5,cpu", "FE-D21", ""),
+                                    ("6,cpu", "FE-D22", "device faulty:6")):
             with self.subTest(number=number):
                 self.refused(DEVICE, code, place, "", *words, f"faulty:{number}")
         self.assertIn("FE-D05", self.accepted("targets", "--plugin", Settings.plugin).stdout)
+        # What cannot be recorded is launched.
+        done = self.accepted("bench", *words[1:], "faulty:7,cpu")
+        self.assertRegex(done.stderr, r"warning: FE-D23 .*could not be recorded")
 
     def test_failing_provider(self):
         for mode, code, status in (("declines", "FE-K20", UNSUPPORTED), ("layout", "FE-K21", INTERNAL),

@@ -116,6 +116,8 @@ TEST_F(Mistakes, InADescriptor) {
            {"rules = [\"fuse.fe\"]\nrequires = [\"acme.fuse\"]", "FE-M12 6:13",
             "requires itself; drop the requirement"},
            {"rules = [\"fuse.fe\"]\nrequires = [\"a.b > 0.1\"]", "FE-M03 6:13", "\"plugin.id >= 1.2.0\""},
+           {"rules = [\"fuse.fe\"]\ntargets = [\"npu\"]", "FE-M03 6:12", "a name that may end in '*'"},
+           {"rules = [\"fuse.fe\"]\ntargets = [\"npu:v*\", \"npu:*v\"]", "FE-M03 6:22", "as in \"npu:v*\""},
            {"rules = [\"fuse.fe\"]\npasses = [\"a.b\", \"a.b\"]", "FE-M08 6:18", "drop one of the two"},
            {"rules = [\"fuse.fe\"]\n[passes.\"a.b\"]\nphase = \"pre_grd\"", "FE-M03 7:9",
             "did you mean 'pre_grad'?"},

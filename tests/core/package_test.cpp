@@ -75,6 +75,34 @@ TEST_F(PackageFile, NoByteMayDiffer) {
     }
 }
 
+TEST_F(PackageFile, WhatIsReadIsComparedAlone) {
+  const auto opened_to_read = [&](const std::string& contents) {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << contents;
+    auto file = graph::MappedFile::open(path_.string());
+    EXPECT_TRUE(file);
+    return Container::open(std::move(*file), Check::what_is_read);
+  };
+  std::string changed = whole_;
+  changed[changed.find("code")] = 'C';
+  const auto container = opened_to_read(changed);
+  ASSERT_TRUE(container) << container.error().message();
+  EXPECT_EQ(text_of(*container->read(Kind::program, 1)), "another target's");
+  EXPECT_EQ(container->read(Kind::code, 0).error().code, "FE-K51");
+  EXPECT_EQ(container->in_place(Kind::code, 0).error().code, "FE-K51");
+  changed = whole_;
+  changed[100] = static_cast<char>(changed[100] ^ 1);  // the table is compared always
+  EXPECT_EQ(opened_to_read(changed).error().code, "FE-K51");
+}
+
+TEST_F(PackageFile, SectionsAreTold) {
+  const auto container = opened(whole_);
+  ASSERT_TRUE(container) << container.error().message();
+  EXPECT_TRUE(container->has(Kind::program, 1));
+  EXPECT_FALSE(container->has(Kind::code, 1));
+  EXPECT_EQ(*container->size(Kind::program, 0), 501u);
+  EXPECT_EQ(container->size(Kind::code, 1).error().code, "FE-K52");
+}
+
 TEST_F(PackageFile, NoByteMayLack) {
   for (size_t bytes = 0; bytes < whole_.size(); ++bytes)
     EXPECT_EQ(code_of(whole_.substr(0, bytes)), bytes < 88 ? "FE-K50" : "FE-K51") << bytes << " bytes";

@@ -173,7 +173,8 @@ TEST_F(Manifest, IsLeftOutInSafeMode) {
   write("broken.toml", "schema = 0\nenable = [\"acme.gone\"]\n");
   const std::string broken = (folder_ / "broken.toml").string();
   EXPECT_EQ(read_pipeline({broken, {}}).error().code, "FE-M05");
-  auto safe = read_pipeline({broken, {"nowhere"}, "nothing", true});
+  auto safe =
+      read_pipeline({.manifest = broken, .plugins = {"nowhere"}, .profile = "nothing", .safe_mode = true});
   ASSERT_TRUE(safe) << safe.error().message();
   for (const auto& plugin : safe->plugins) EXPECT_TRUE(plugin.id.starts_with("ferrite.")) << plugin.id;
   EXPECT_EQ(safe->search, std::vector<std::string>{installed_files().plugin_folder});

@@ -11,6 +11,7 @@
 #include "core/run/numbers.h"
 #include "core/schedule/split.h"
 #include "core/support/abi.h"
+#include "ferrite/abi/products.h"
 #include "tests/core/loop_support.h"
 
 namespace ferrite::core::schedule {
@@ -125,6 +126,34 @@ TEST(TargetNumbers, DivideReductions) {
   EXPECT_EQ(parts(1, 300'000, target), 9);
 }
 
+int64_t parts_of_columns(int64_t rows, int64_t columns, const TargetNumbers& target) {
+  const auto text = fmt::format(R"(ferrite loops 0
+buffer @0 : f32[{0}, {1}] input 0
+buffer @1 : f32[{1}] output 0
+outputs @1
+reduce (i0 < {1}, reduce r0 < {0}) {{
+  %0 = load @0[r0, i0] : f32
+  reduction 0 = sum %0 : f32
+  %1 = reduced 0 : f32
+  store @1[i0] = %1
+}}
+)",
+                                rows, columns);
+  const auto program = parsed(text);
+  return program.statements.empty() ? 0 : parts_that_pay(program, program.statements[0], target);
+}
+
+/// Of many workers, as a device has them: a block each would leave threads idle.
+TEST(TargetNumbers, DivideForManyWorkers) {
+  TargetNumbers target;
+  target.workers = 528;
+  target.bandwidth = 9'000'000'000;
+  target.launch_ns = 2000;
+  EXPECT_EQ(parts(1, 1 << 28, target), 528 * 32);
+  EXPECT_EQ(parts_of_columns(1 << 25, 8, target), 528 * 32);
+  EXPECT_EQ(parts_of_columns(1 << 15, 8, target), (1 << 18) / (4500 / 2));
+}
+
 TEST(TargetNumbers, ComputeAgainWhatIsDearToMove) {
   constexpr std::string_view text = R"(ferrite loops 0
 buffer @0 : f32[64, 64] input 0
@@ -177,6 +206,7 @@ TEST(Numbers, AreStatedOrHaveDefaults) {
   stated.workers = 108;
   stated.line_bytes = 32;
   stated.activations = FE_ACTIVATIONS_CHANNELS_LAST;
+  stated.products = FE_PRODUCTS_SOFTMAX;
   ASSERT_TRUE(state(numbers, stated));
   EXPECT_EQ(numbers.values.workers, 108);
   EXPECT_EQ(name_of(numbers.sources[0]), "stated");
@@ -187,6 +217,8 @@ TEST(Numbers, AreStatedOrHaveDefaults) {
   EXPECT_EQ(given.workers, 108);
   EXPECT_EQ(given.bandwidth, TargetNumbers().bandwidth);
   EXPECT_EQ(given.activations, FE_ACTIVATIONS_CHANNELS_LAST);
+  EXPECT_EQ(numbers.values.products, schedule::Products::softmax);
+  EXPECT_EQ(given.products, FE_PRODUCTS_SOFTMAX);
 }
 
 TEST(Numbers, ThatCannotBeAreRefused) {
@@ -202,6 +234,9 @@ TEST(Numbers, ThatCannotBeAreRefused) {
   auto stated = abi::sized<fe_target_numbers>();
   stated.activations = 2;
   SourcedNumbers numbers;
+  EXPECT_FALSE(state(numbers, stated));
+  stated.activations = FE_ACTIVATIONS_ANY;
+  stated.products = FE_PRODUCTS_SOFTMAX + 1;
   EXPECT_FALSE(state(numbers, stated));
 }
 

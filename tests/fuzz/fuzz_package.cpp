@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // libFuzzer: any bytes as the program of a package whose hashes are right. What is read names only what is there.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
@@ -12,6 +13,7 @@ using namespace ferrite::core;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<std::byte> weights(256);
   constexpr uint64_t code_bytes = 256;
+  const auto kinds = package::kinds_in(std::as_bytes(std::span(data, size)));
   const auto read = package::read_program(std::as_bytes(std::span(data, size)), weights, code_bytes);
   if (!read) {
     if (read.error().code != "FE-K52" || read.error().text.empty()) std::abort();
@@ -19,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const auto& executable = *read->executable;
   if (read->parts.size() != executable.kernels.size() || read->needs.empty()) std::abort();
+  if (!std::ranges::equal(kinds, read->needs, {}, {}, &run::Target::kind)) std::abort();
   for (const auto& part : read->parts)
     if (part.offset + part.bytes > code_bytes) std::abort();
   for (const auto* launches : {&executable.init, &executable.steps})

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`ferrite run` gives on real models what ONNX Runtime gives, on seeded inputs.
 
-Usage: test_models.py [--ferrite FILE] [--models DIRECTORY] [--threads N] [--list] [ROW...]
-Rows are those of bench/models/rows.py; --list prints their names (one ctest entry each).
+Usage: test_models.py [--ferrite FILE] [--models DIRECTORY] [--threads N] [--list] [--with OPTION]... [ROW...]
+Rows are those of bench/models/rows.py; --list prints their names (one ctest entry each). --with gives `ferrite run` one more word, as in
+--with=--device --with=cuda:0.
 """
 
 import argparse
@@ -50,6 +51,7 @@ def main() -> int:
     parser.add_argument("--models", type=Path, default=table.MODELS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--with", dest="options", action="append", default=[], metavar="OPTION")
     parser.add_argument("rows", nargs="*", metavar="ROW")
     arguments = parser.parse_args()
     try:
@@ -62,7 +64,7 @@ def main() -> int:
         return 0
     status = 0
     for row in rows:
-        for failure in failures(row, arguments.ferrite, arguments.models, arguments.threads):
+        for failure in failures(row, arguments.ferrite, arguments.models, arguments.threads, tuple(arguments.options)):
             print(f"{row.name}: FAILED: {failure}")
             status = 1
     return status

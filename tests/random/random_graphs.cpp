@@ -160,7 +160,8 @@ Fault check(const core::Session& session, const std::string& device, const Gener
     ++letter;
     core::CompileOptions compiled;
     compiled.device = options.device;
-    compiled.target = target_of(device, seed);
+    if (auto target = target_of(device, seed); !target.empty())
+      compiled.targets = {{options.device, std::move(target)}};
     compiled.without = without;
     const auto fault = [&](const std::string& text) {
       return Fault{fmt::format("{}: {}", name_of(without, options), text), without};

@@ -50,7 +50,7 @@ TEXT_FILES = re.compile(r"^core/(?:text/|[\w/]*(?:parse|print|text|read|write)\w
 # Whole words, after identifiers are taken apart at underscores and at capitals; plus the folders that may use them.
 VENDORS = [
     ({"cuda", "nvidia", "nvptx", "ptx", "ptxas", "cublas", "cublaslt", "cudnn", "nccl", "cutlass"},
-     ("backends/nvidia/", "backends/cuda/", "plugins/cublas/", "plugins/cudnn/")),
+     ("backends/nvidia/", "backends/cuda/", "plugins/cublaslt/", "plugins/cudnn/", "plugins/cuda_library/")),
     ({"rocm", "amdgpu", "hip", "hsa", "hipblas", "miopen", "rccl"},
      ("backends/amd/", "backends/hip/", "plugins/hipblas/", "plugins/miopen/")),
     ({"levelzero", "level zero", "ze loader", "spirv", "opencl", "sycl", "oneapi", "pocl"},

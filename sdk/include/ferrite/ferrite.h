@@ -55,6 +55,20 @@ typedef struct ferrite_error {
 // The error of the calling thread's last failed call. The strings live until this thread's next failing call.
 FERRITE_API void ferrite_last_error(ferrite_error* out);
 
+// Memory of devices from the program's own pool instead of their runtimes': arenas, weights, results. Its functions are called from
+// any thread. It lives until the session is closed and the tensors that runs made in it are ended.
+typedef struct ferrite_allocator {
+  uint64_t size;
+  void* self;
+  int32_t device_type;  // DLPack's number of the devices that it serves; 0: all, with the host (kDLCPU)
+  uint32_t reserved;
+  // `bytes` of the device's memory, aligned to `alignment`, a power of two; null where there is none. `stream`: of the driver, whose
+  // work uses the memory from here on, so that it may be what earlier work in the same stream used; null: the device has no streams.
+  void* (*alloc)(void* self, DLDevice device, uint64_t bytes, uint64_t alignment, void* stream);
+  // What alloc gave, with the same device, bytes and stream. Work that used it is done, or given to that stream.
+  void (*free)(void* self, DLDevice device, void* data, uint64_t bytes, void* stream);
+} ferrite_allocator;
+
 typedef struct ferrite_session_options {
   uint64_t size;
   const char* manifest;        // a pipeline manifest (TOML); null: the default pipeline
@@ -67,10 +81,14 @@ typedef struct ferrite_session_options {
   uint32_t
       safe_mode;  // not 0: the built-in plugins of the default pipeline, without manifest, profile and plugins
   uint32_t reserved;
+  const ferrite_allocator* allocator;  // copied; null: the devices' runtimes
 } ferrite_session_options;
 // Loads the pipeline's plugins. `options` may be null. Takes some 10 ms; one session serves any number of models.
 FERRITE_API int32_t ferrite_session_open(const ferrite_session_options* options, ferrite_session** out);
 FERRITE_API void ferrite_session_close(ferrite_session* session);
+// The device in whose memory a run can read and write tensors beside the host's: the first of the session's devices. kDLCPU where
+// that one works on the host's memory.
+FERRITE_API int32_t ferrite_session_device(ferrite_session* session, DLDevice* out);
 
 // Opens a model by its file's extension (.onnx, .fe, ...) and reads its signature. Nothing is compiled yet; of a
 // package (.fepkg) nothing ever is.
@@ -92,9 +110,11 @@ FERRITE_API uint64_t ferrite_model_output_count(const ferrite_model* model);
 FERRITE_API int32_t ferrite_model_input(const ferrite_model* model, uint64_t index, ferrite_port* out);
 FERRITE_API int32_t ferrite_model_output(const ferrite_model* model, uint64_t index, ferrite_port* out);
 
-// Runs the model on `inputs`, in the order of its ports, in host memory (kDLCPU). A program is compiled for each new
-// combination of input shapes, which takes up to seconds, and kept. Strided inputs are copied; contiguous ones are read in
-// place. Output tensors are the caller's: dtype and shape must be those of the result and the memory contiguous.
+// Runs the model on `inputs`, in the order of its ports. A program is compiled for each new combination of input shapes, which
+// takes up to seconds, and kept. Tensors lie in host memory (kDLCPU) or in the memory of ferrite_session_device(); what produces
+// their contents is done. In host memory strided inputs are copied, contiguous ones are read in place; a device's are contiguous, and
+// copied where they are not aligned to 64 bytes. Where some are the device's and some the host's, the latter are copied.
+// Output tensors are the caller's: dtype and shape must be those of the result and the memory contiguous.
 // Outputs must not overlap inputs or each other.
 FERRITE_API int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
                                 DLTensor* const* outputs, uint64_t output_count);
@@ -102,7 +122,26 @@ FERRITE_API int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inp
 FERRITE_API int32_t ferrite_run_alloc(ferrite_model* model, const DLTensor* const* inputs,
                                       uint64_t input_count, DLManagedTensorVersioned** outputs,
                                       uint64_t output_count);
-// Compiles for these shapes without running: data may be null.
+// Of one run.
+typedef struct ferrite_run_options {
+  uint64_t size;
+  // A stream of the device's driver: the run is done behind what it was given before, and what it is given later behind the run. The
+  // call returns when the work is given to it, where all tensors are the device's and the model checks no indices of its
+  // inputs; what fails of that work later is told by the driver, or by a later call. The stream is kept until the model is freed
+  // and the tensors that were made with it are ended. Null: the run waits for its own work alone, and for no stream.
+  void* stream;
+  uint32_t outputs_on_device;  // not 0: outputs that are made lie in the memory of ferrite_session_device()
+  uint32_t reserved;
+} ferrite_run_options;
+// ferrite_run and ferrite_run_alloc with options, which may be null. A tensor that is made on the device is ended when what uses it is done,
+// or, where the run has a stream, when that is given to the same stream.
+FERRITE_API int32_t ferrite_run_with(ferrite_model* model, const ferrite_run_options* options,
+                                     const DLTensor* const* inputs, uint64_t input_count,
+                                     DLTensor* const* outputs, uint64_t output_count);
+FERRITE_API int32_t ferrite_run_alloc_with(ferrite_model* model, const ferrite_run_options* options,
+                                           const DLTensor* const* inputs, uint64_t input_count,
+                                           DLManagedTensorVersioned** outputs, uint64_t output_count);
+// Compiles for these shapes and the memory that the tensors lie in without running: data may be null.
 FERRITE_API int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs,
                                           uint64_t input_count);
 

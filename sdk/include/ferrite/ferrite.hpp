@@ -71,7 +71,7 @@ constexpr DLDataType data_type() {
 
 }  // namespace detail
 
-/// A tensor in host memory: owned, or a view of memory that outlives it. Copies share the elements.
+/// A tensor in the memory of the host or of a device: owned, or a view of memory that outlives it. Copies share the elements.
 class Tensor {
  public:
   /// Takes over what a DLPack producer gave, or the library made; its deleter runs with the last copy.
@@ -93,6 +93,14 @@ class Tensor {
     tensor.check_count(elements.size());
     return tensor;
   }
+  /// A view of contiguous elements in the memory of a device, or of the host.
+  template <class T>
+  static Tensor view(std::vector<int64_t> shape, T* elements, DLDevice device) {
+    using Element = std::remove_const_t<T>;
+    Tensor tensor(std::move(shape), detail::data_type<Element>(), const_cast<Element*>(elements));
+    tensor.tensor_.device = device;
+    return tensor;
+  }
   /// A tensor with a copy of `elements`.
   template <class T>
   static Tensor of(std::vector<int64_t> shape, std::span<const T> elements) {
@@ -107,18 +115,22 @@ class Tensor {
 
   const std::vector<int64_t>& shape() const { return shape_; }
   DLDataType dtype() const { return tensor_.dtype; }
+  DLDevice device() const { return tensor_.device; }  ///< in whose memory; kDLCPU: the host's
+  void* data() const { return static_cast<char*>(tensor_.data) + tensor_.byte_offset; }
   int64_t count() const {
     return std::accumulate(shape_.begin(), shape_.end(), int64_t{1}, std::multiplies<>());
   }
-  /// The elements, contiguous. Error FE-X31 where they are of another type than T.
+  /// The elements, contiguous. Errors FE-X31 where they are of another type than T, FE-X33 where they are not in host memory.
   template <class T>
   std::span<const T> elements() const {
     constexpr DLDataType wanted = detail::data_type<T>();
     if (tensor_.dtype.code != wanted.code || tensor_.dtype.bits != wanted.bits || tensor_.dtype.lanes != 1)
       throw Error(FERRITE_EINVALID, "FE-X31", "the elements are of another type than asked for",
                   "Tensor::elements");
-    return {reinterpret_cast<const T*>(static_cast<const char*>(tensor_.data) + tensor_.byte_offset),
-            static_cast<size_t>(count())};
+    if (tensor_.device.device_type != kDLCPU)
+      throw Error(FERRITE_EUNSUPPORTED, "FE-X33",
+                  "the elements are in a device's memory; copy them to the host's", "Tensor::elements");
+    return {static_cast<const T*>(data()), static_cast<size_t>(count())};
   }
   /// As DLPack; valid as long as this object.
   DLTensor dlpack() const {
@@ -154,6 +166,13 @@ struct SessionOptions {
   std::string log;                   ///< channels; process-wide
   std::string profile{};   ///< [profile.NAME] of the manifest that is put over the rest; empty: none
   bool safe_mode = false;  ///< the built-in plugins only, without manifest, profile and plugins
+  const ferrite_allocator* allocator =
+      nullptr;  ///< of devices' memory; its functions outlive all results in it
+};
+
+struct RunOptions {
+  void* stream = nullptr;          ///< as of ferrite_run_options; null: the run waits for its work
+  bool outputs_on_device = false;  ///< results in the memory of Session::device()
 };
 
 /// The plugins of a pipeline, loaded. Models keep their session alive.
@@ -171,11 +190,18 @@ class Session {
     given.log = options.log.empty() ? nullptr : options.log.c_str();
     given.profile = options.profile.empty() ? nullptr : options.profile.c_str();
     given.safe_mode = options.safe_mode;
+    given.allocator = options.allocator;
     ferrite_session* session = nullptr;
     detail::check_call(ferrite_session_open(&given, &session));
     handle_ = std::shared_ptr<ferrite_session>(session, ferrite_session_close);
   }
   ferrite_session* get() const { return handle_.get(); }
+  /// In whose memory a run can read and write tensors beside the host's; kDLCPU: that is all.
+  DLDevice device() const {
+    DLDevice device{};
+    detail::check_call(ferrite_session_device(handle_.get(), &device));
+    return device;
+  }
 
  private:
   friend class Model;
@@ -204,18 +230,21 @@ class Model {
   std::vector<Port> outputs() const { return ports(ferrite_model_output_count, ferrite_model_output); }
 
   /// Runs on tensors in the order of inputs(); gives them in the order of outputs(). Compiles for new shapes.
-  std::vector<Tensor> run(std::span<const Tensor> inputs) {
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {}) {
     Arguments given(inputs);
+    auto wanted = detail::embedding_struct<ferrite_run_options>();
+    wanted.stream = options.stream;
+    wanted.outputs_on_device = options.outputs_on_device;
     std::vector<DLManagedTensorVersioned*> made(ferrite_model_output_count(handle_.get()));
-    detail::check_call(ferrite_run_alloc(handle_.get(), given.pointers.data(), given.pointers.size(),
-                                         made.data(), made.size()));
+    detail::check_call(ferrite_run_alloc_with(handle_.get(), &wanted, given.pointers.data(),
+                                              given.pointers.size(), made.data(), made.size()));
     std::vector<Tensor> results;
     results.reserve(made.size());
     for (auto* tensor : made) results.push_back(Tensor::adopt(tensor));
     return results;
   }
-  std::vector<Tensor> run(std::initializer_list<Tensor> inputs) {
-    return run(std::span<const Tensor>(inputs.begin(), inputs.size()));
+  std::vector<Tensor> run(std::initializer_list<Tensor> inputs, const RunOptions& options = {}) {
+    return run(std::span<const Tensor>(inputs.begin(), inputs.size()), options);
   }
   /// Compiles for the shapes of these tensors; their elements are not read.
   void compile(std::span<const Tensor> inputs) {

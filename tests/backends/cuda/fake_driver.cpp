@@ -6,13 +6,24 @@ using fake::Result;
 
 namespace {
 
+bool is_without_device() { return fake::number("FAKE_DRIVER_DEVICES", 1) == 0; }
 void* pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
 extern "C" {
 
-Result cuInit(unsigned) { return fake::called("cuInit", fake::unknown, ""); }
+/// As when the driver was opened.
+void fake_driver_reset() {
+  const std::lock_guard lock(fake::mutex);
+  fake::calls.clear();
+  fake::lost = false;
+}
+
+Result cuInit(unsigned) {
+  const auto failed = fake::called("cuInit", fake::unknown, "");
+  return is_without_device() ? fake::no_device : failed;
+}
 Result cuDriverGetVersion(int* version) {
   *version = static_cast<int>(fake::number("FAKE_DRIVER_VERSION", 13000));
   return fake::success;
@@ -29,7 +40,10 @@ Result cuGetErrorString(Result error, const char** text) {
   *text = fake::text_of(error);
   return fake::success;
 }
-Result cuDeviceGetCount(int* count) { return fake::device_count(count); }
+Result cuDeviceGetCount(int* count) {
+  constexpr Result not_initialised = 3;
+  return is_without_device() ? not_initialised : fake::device_count(count);
+}
 Result cuDeviceGet(int* device, int number) {
   *device = number;
   return fake::success;
@@ -47,6 +61,13 @@ Result cuDevicePrimaryCtxRetain(void** context, int device) {
   return fake::called("cuDevicePrimaryCtxRetain", fake::unknown, " %d", device);
 }
 Result cuCtxSetCurrent(void* context) { return context ? fake::success : fake::invalid_value; }
+Result cuCtxEnablePeerAccess(void* peer, unsigned) {
+  return fake::called("cuCtxEnablePeerAccess", fake::unknown, " %zd", reinterpret_cast<intptr_t>(peer) - 1);
+}
+Result cuDeviceCanAccessPeer(int* can, int, int) {
+  *can = static_cast<int>(fake::number("FAKE_DRIVER_PEERS", 1));
+  return fake::success;
+}
 Result cuMemAlloc_v2(uint64_t* data, size_t bytes) {
   void* taken = nullptr;
   const auto result = fake::alloc("cuMemAlloc", &taken, bytes);
@@ -54,25 +75,82 @@ Result cuMemAlloc_v2(uint64_t* data, size_t bytes) {
   return result;
 }
 Result cuMemFree_v2(uint64_t data) { return fake::free("cuMemFree", pointer(data)); }
-Result cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void*) {
-  return fake::copy("cuMemcpyHtoDAsync", pointer(to), from, bytes);
+Result cuMemPoolCreate(void** pool, const void*) { return fake::pool_create("cuMemPoolCreate", pool); }
+Result cuMemPoolSetAttribute(void*, int which, void*) {
+  return fake::called("cuMemPoolSetAttribute", fake::unknown, " %d", which);
 }
-Result cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void*) {
-  return fake::copy("cuMemcpyDtoHAsync", to, pointer(from), bytes);
+Result cuMemPoolSetAccess(void*, const void*, size_t count) {
+  return fake::called("cuMemPoolSetAccess", fake::unknown, " %zu", count);
 }
-Result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void*) {
-  return fake::copy("cuMemcpyDtoDAsync", pointer(to), pointer(from), bytes);
+Result cuMemPoolTrimTo(void*, size_t bytes) {
+  return fake::called("cuMemPoolTrimTo", fake::unknown, " %zu", bytes);
+}
+Result cuMemAllocFromPoolAsync(uint64_t* data, size_t bytes, void*, void*) {
+  void* taken = nullptr;
+  const auto result = fake::alloc("cuMemAllocFromPoolAsync", &taken, bytes);
+  *data = reinterpret_cast<uint64_t>(taken);
+  return result;
+}
+Result cuMemFreeAsync(uint64_t data, void*) { return fake::free("cuMemFreeAsync", pointer(data)); }
+Result cuMemHostAlloc(void** data, size_t bytes, unsigned) {
+  return fake::host_alloc("cuMemHostAlloc", data, bytes);
+}
+Result cuMemFreeHost(void* data) { return fake::host_free("cuMemFreeHost", data); }
+Result cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
+  return fake::copy("cuMemcpyHtoDAsync", pointer(to), from, bytes, stream, from);
+}
+Result cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
+  return fake::copy("cuMemcpyDtoHAsync", to, pointer(from), bytes, stream, to);
+}
+Result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+  return fake::copy("cuMemcpyDtoDAsync", pointer(to), pointer(from), bytes, stream);
+}
+Result cuMemcpyPeerAsync(uint64_t to, void*, uint64_t from, void*, size_t bytes, void* stream) {
+  return fake::copy("cuMemcpyPeerAsync", pointer(to), pointer(from), bytes, stream);
 }
 Result cuStreamCreate(void** stream, unsigned flags) {
   return fake::stream_create("cuStreamCreate", stream, flags);
 }
-Result cuStreamSynchronize(void*) { return fake::called("cuStreamSynchronize", fake::illegal_address, ""); }
+Result cuStreamDestroy_v2(void* stream) { return fake::stream_destroy("cuStreamDestroy", stream); }
+Result cuStreamSynchronize(void* stream) { return fake::stream_wait("cuStreamSynchronize", stream); }
+Result cuStreamQuery(void*) { return fake::called("cuStreamQuery", fake::unknown, ""); }
+Result cuStreamBeginCapture_v2(void* stream, int mode) {
+  return fake::keep("cuStreamBeginCapture", stream, mode);
+}
+Result cuStreamEndCapture(void* stream, void** graph) {
+  return fake::end_keeping("cuStreamEndCapture", stream, graph);
+}
+Result cuStreamGetCaptureInfo_v2(void* stream, int* state, uint64_t*, void** graph, void* const** last,
+                                 size_t* count) {
+  return fake::kept(stream, state, graph, last, count);
+}
+Result cuGraphInstantiateWithFlags(void** instance, void* graph, unsigned long long) {
+  return fake::instantiate("cuGraphInstantiate", instance, graph);
+}
+struct KernelNode {
+  void* function;
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+  void** arguments;
+  void *extra, *kernel, *context;
+};
+Result cuGraphExecKernelNodeSetParams_v2(void* instance, void* node, const KernelNode* made) {
+  return fake::set_launch("cuGraphExecKernelNodeSetParams", instance, node, made->function, made->grid_x,
+                          made->block_x, made->shared, made->arguments);
+}
+Result cuGraphLaunch(void* instance, void* stream) { return fake::replay("cuGraphLaunch", instance, stream); }
+Result cuGraphExecDestroy(void* instance) {
+  return fake::destroy<fake::Instance>("cuGraphExecDestroy", instance);
+}
+Result cuGraphDestroy(void* graph) { return fake::destroy<fake::Graph>("cuGraphDestroy", graph); }
 Result cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) {
   const std::string text = static_cast<const char*>(image);
   const auto entry = text.find(".entry ");
   if (text.find(".version") == std::string::npos || entry == std::string::npos) return fake::invalid_image;
   const auto at = entry + std::strlen(".entry ");
-  return fake::load("cuModuleLoadDataEx", module, {text, text.substr(at, text.find('(', at) - at)}, ".ptx");
+  const auto opened = text.find('(', at), closed = text.find(')', opened);
+  size_t arguments = 0;
+  for (auto k = text.find(".param", opened); k < closed; k = text.find(".param", k + 1)) ++arguments;
+  return fake::load("cuModuleLoadDataEx", module, {text, text.substr(at, opened - at), arguments}, ".ptx");
 }
 Result cuModuleUnload(void* module) { return fake::unload("cuModuleUnload", module); }
 Result cuModuleGetFunction(void** function, void* module, const char* name) {
@@ -82,8 +160,12 @@ Result cuFuncSetAttribute(void*, int attribute, int value) {
   return fake::called("cuFuncSetAttribute", fake::invalid_value, " %d %d", attribute, value);
 }
 Result cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                      unsigned block_y, unsigned block_z, unsigned shared, void*, void** arguments, void**) {
+                      unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** arguments,
+                      void**) {
   return fake::launch("cuLaunchKernel", function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
-                      arguments);
+                      stream, arguments);
+}
+Result cuFuncGetAttribute(int* value, int attribute, void*) {
+  return fake::function_attribute(value, attribute);
 }
 }

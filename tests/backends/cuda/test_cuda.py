@@ -6,6 +6,7 @@ which ptxas takes where there is one.
 Usage: test_cuda.py [--ferrite FILE] [--driver FILE] [unittest options]
 """
 
+import csv
 import os
 import re
 import shutil
@@ -17,7 +18,15 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
 
 from grid_tests import GATHER, KINDS, MODEL, PAD, GridTests, types  # noqa: E402
-from program import BUILD, OK, ProgramTest, main  # noqa: E402
+from program import BUILD, DEVICE, OK, ProgramTest, main  # noqa: E402
+
+# A kernel each.
+SINE = """ferrite graph 0
+graph @g(%x: f32[64,256], %y: f32[7,33]) -> (%r "r", %s "s") {
+  %r = exp(%x) from "the_exp"
+  %s = sin(%y) from "the_sine"
+}
+"""
 
 
 def ptxas():
@@ -25,10 +34,76 @@ def ptxas():
     return found if Path(found).is_file() else None
 
 
+def attention(rows=2048, columns=2048, depth=64, dtype="f16", scores="%m = mul(%s, %c)", more=""):
+    """Written out op by op; `more`: inputs of what makes %m of the scores %s."""
+    return f"""ferrite graph 0
+graph @g(%q: {dtype}[4,16,{rows},{depth}], %k: {dtype}[4,16,{columns},{depth}], %v: {dtype}[4,16,{columns},{depth}]{more}) -> (%r "r") {{
+  %t = transpose(%k) {{perm = [0, 1, 3, 2]}}
+  %s = matmul(%q, %t)
+  %c = literal {dtype}[] {{0.125}}
+  {scores}
+  %p = softmax(%m) {{axis = 3}}
+  %r = matmul(%p, %v)
+}}
+"""
+
+
+# As exporters write it: heads split off and put first, a scale that divides, a mask of padding, heads put together again.
+HEADS = """ferrite graph 0
+graph @g(%q: bf16[2,384,768], %k: bf16[2,384,768], %v: bf16[2,384,768], %mask: bf16[2,1,1,384]) -> (%r "r") {
+  %q4 = reshape(%q) {shape = [2,384,12,64]}
+  %k4 = reshape(%k) {shape = [2,384,12,64]}
+  %v4 = reshape(%v) {shape = [2,384,12,64]}
+  %qh = transpose(%q4) {perm = [0,2,1,3]}
+  %kh = transpose(%k4) {perm = [0,2,3,1]}
+  %vh = transpose(%v4) {perm = [0,2,1,3]}
+  %s = matmul(%qh, %kh)
+  %c = literal bf16[] {8}
+  %d = div(%s, %c)
+  %m = add(%d, %mask)
+  %p = softmax(%m) {axis = 3}
+  %o = matmul(%p, %vh)
+  %ot = transpose(%o) {perm = [0,2,1,3]}
+  %r = reshape(%ot) {shape = [2,384,768]}
+}
+"""
+
+
+# The first half of a layer of a transformer: the heads are views of what projections make.
+LAYER = """ferrite graph 0
+graph @block(%x: f16[2,128,256], %wq: f16[256,256], %wk: f16[256,256], %wv: f16[256,256], %wo: f16[256,256], %b: f16[256], %g: f16[256], %mask: f16[2,1,1,128]) -> (%r "r") {
+  %n = layer_norm(%x, %g, %b) {axis = 2, epsilon = 0x1p-17}
+  %q0 = matmul(%n, %wq)
+  %q1 = add(%q0, %b)
+  %k0 = matmul(%n, %wk)
+  %k1 = add(%k0, %b)
+  %v0 = matmul(%n, %wv)
+  %v1 = add(%v0, %b)
+  %q4 = reshape(%q1) {shape = [2,128,4,64]}
+  %k4 = reshape(%k1) {shape = [2,128,4,64]}
+  %v4 = reshape(%v1) {shape = [2,128,4,64]}
+  %qh = transpose(%q4) {perm = [0,2,1,3]}
+  %kh = transpose(%k4) {perm = [0,2,3,1]}
+  %vh = transpose(%v4) {perm = [0,2,1,3]}
+  %s = matmul(%qh, %kh)
+  %c = literal f16[] {0.125}
+  %d = mul(%s, %c)
+  %m = add(%d, %mask)
+  %p = softmax(%m) {axis = 3}
+  %o = matmul(%p, %vh)
+  %ot = transpose(%o) {perm = [0,2,1,3]}
+  %of = reshape(%ot) {shape = [2,128,256]}
+  %y = matmul(%of, %wo)
+  %r = add(%y, %x)
+}
+"""
+
+
 class CudaTest(GridTests, ProgramTest):
     kind = "cuda"
-    functions = {"init": "cuInit", "load": "cuModuleLoadDataEx", "unload": "cuModuleUnload", "alloc": "cuMemAlloc", "free": "cuMemFree",
-                 "to_device": "cuMemcpyHtoDAsync", "to_host": "cuMemcpyDtoHAsync", "launch": "cuLaunchKernel"}  # fmt: skip
+    functions = {"init": "cuInit", "load": "cuModuleLoadDataEx", "unload": "cuModuleUnload", "alloc": "cuMemAllocFromPoolAsync", "free": "cuMemFreeAsync",
+                 "to_device": "cuMemcpyHtoDAsync", "to_host": "cuMemcpyDtoHAsync", "launch": "cuLaunchKernel", "record": "cuGraphInstantiate",
+                 "replay": "cuGraphLaunch", "trim": "cuMemPoolTrimTo"}  # fmt: skip
     errors = {"fault": "ILLEGAL_ADDRESS", "image": "CUDA_ERROR_INVALID_IMAGE"}
     library = "install NVIDIA's driver for CUDA 12.0 or later"
 
@@ -45,8 +120,114 @@ class CudaTest(GridTests, ProgramTest):
         done = self.run_on("g.fepkg", FAKE_DRIVER_MAJOR="8")
         self.assertRefused(done, "FE-K5[0-9]", "it is code for sm_90a, the device is an sm_80", 4)
 
+    def test_a_package_that_was_made_without_a_device(self):
+        """Nothing is asked of a driver, and the first program whose architecture is the device's runs."""
+        made = self.call("compile", "g.fe", "--target", "sm_90a,sm_80,x86-64-v2", "-o", "g.fepkg", environment={"FAKE_DRIVER_LOG": str(self.log)})
+        self.assertEqual(made.returncode, OK, made.stderr)
+        self.assertFalse(self.log.exists())
+        for major, architecture in (("9", "sm_90a"), ("8", "sm_80")):
+            done = self.run_on("g.fepkg", FAKE_DRIVER_MAJOR=major)
+            self.assertEqual(done.returncode, OK, done.stderr)
+            self.assertRegex(done.stdout, rf"nothing compiled, for cuda \({architecture}\), cpu \(x86-64-v2\), loaded in")
+            self.assertTrue(self.calls("load"))
+        made = self.call("compile", "g.fe", "--target", "sm_90a,sm_100a", "-o", "g.fepkg")
+        self.assertEqual(made.returncode, OK, made.stderr)
+        done = self.run_on("g.fepkg", FAKE_DRIVER_MAJOR="8")
+        self.assertRefused(done, "FE-K53", r"'cuda' \(sm_90a\): it is code for sm_90a, the device is an sm_80; "
+                                           r"for 'cuda' \(sm_100a\): it is code for sm_100a, the device is an sm_80; --recompile", 4)  # fmt: skip
+        # Refused before anything is loaded.
+        self.assertFalse(self.calls("load") + self.calls("alloc"))
+
+    def test_what_code_takes(self):
+        tables = self.folder / "tables"
+        done = self.run_on(FERRITE_METRICS="kernel", FERRITE_METRICS_DIR=str(tables))
+        self.assertEqual(done.returncode, OK, done.stderr)
+        (row,) = csv.DictReader((tables / "metric_kernel.csv").read_text().splitlines())
+        self.assertEqual((row["registers"], row["spills"]), ("42", "0"))  # as the driver says of what it made of the PTX
+
+    def test_a_faulty_kernel(self):
+        self.write("sine.fe", SINE)
+        plugin = BUILD / "lib/ferrite/test_plugins/faulty_cuda.so"
+        done = self.run_on("sine.fe", "--plugin", str(plugin))
+        self.assertRefused(done, "FE-D06", r"ILLEGAL_ADDRESS.*one of 2 launches .*: the_exp \| the_sine; '--log launches'", DEVICE)
+        done = self.run_on("sine.fe", "--plugin", str(plugin), "--log", "launches")
+        self.assertRefused(done, "FE-D06", "the_sine: work on the device failed: CUDA_ERROR_ILLEGAL_ADDRESS", DEVICE)
+
     def test_all_types_are_taken(self):
         self.assertGreater(len(self.modules_of("types", types(["f64", "i64", "i8"]))), 8)
+
+    def product(self, name, dtype, rows, depth, columns, **environment):
+        """The code of a product, and its launch: blocks, and bytes of shared memory that are asked for."""
+        [module] = self.modules_of(name, f'''ferrite graph 0
+graph @g(%x: {dtype}[{rows},{depth}], %y: {dtype}[{depth},{columns}]) -> (%r "r") {{
+  %r = matmul(%x, %y)
+}}
+''', **environment)
+        [launch] = self.calls("launch")
+        return module.read_text(), int(launch[2]), int(launch[6])
+
+    def test_products_are_copied_while_others_are_made(self):
+        code, _, shared = self.product("large", "bf16", 2048, 2048, 2048)
+        self.assertGreater(shared, 48 << 10)
+        loop = re.search(r"^\$L__BB0_(\d+):.*?bra[^\n]*\$L__BB0_\1;", code, re.M | re.S).group(0)
+        for instruction in ("cp.async.cg.shared.global", "cp.async.commit_group", "cp.async.wait_group", "mma.sync.aligned.m16n8k16",
+                            "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"):  # fmt: skip
+            self.assertIn(instruction, loop)
+        self.assertEqual(loop.count("bar.sync") + loop.count("barrier.sync"), 1)
+        self.assertNotRegex(loop, r"ld\.global|st\.shared")
+        # Of single elements there are no copies.
+        odd, _, _ = self.product("odd", "bf16", 201, 203, 205)
+        self.assertNotIn("cp.async.c", odd)
+
+    def test_blocks_share_the_depth_of_few_tiles(self):
+        code, blocks, _ = self.product("deep", "f16", 64, 8192, 64)
+        size = int(re.search(r"\.reqnctapercluster (\d+)", code).group(1))
+        self.assertGreater(size, 1)
+        self.assertEqual(blocks % size, 0)
+        self.assertIn("ld.shared::cluster", code)
+        self.assertNotIn("cluster", self.product("older", "f16", 64, 8192, 64, FAKE_DRIVER_MAJOR="8")[0])
+
+    @unittest.skipIf(ptxas() is None, "there is no ptxas here")
+    def test_no_product_spills(self):
+        sizes = {"large": ("bf16", 4096, 4096, 4096), "uneven": ("f16", 1000, 1000, 1000), "floats": ("f32", 2048, 2048, 2048),
+                 "doubles": ("f64", 1024, 1024, 1024), "few": ("f16", 64, 4096, 96)}  # fmt: skip
+        for name, size in sizes.items():
+            code, _, _ = self.product(name, *size)
+            self.write("code.ptx", code)
+            self.assertAssembles(self.folder / "code.ptx", 256)
+
+    def test_attention_is_one_kernel(self):
+        causal = "%d = mul(%s, %c)\n  %below = literal f16[] {-inf}\n  %m = where(%seen, %d, %below)"
+        one = {"plain": attention(), "bf16": attention(dtype="bf16"), "wide": attention(depth=128), "odd": attention(100, 77, 40),
+               "heads": HEADS, "causal": attention(scores=causal, more=", %seen: bool[1,1,2048,2048]")}  # fmt: skip
+        several = {"f32": attention(64, 64, dtype="f32"), "long": attention(64, 64, 136), "few": attention(1, 64),
+                   "narrow": attention(64, 64, 36)}  # fmt: skip
+        for name, text in one.items():
+            modules = self.modules_of(name, text)
+            made = [module for module in modules if "ex2.approx" in module.read_text()]
+            self.assertEqual(len(made), 1, name)
+            # Heads are put together again by a kernel more.
+            self.assertEqual(len(modules), 2 if name == "heads" else 1, name)
+            if ptxas():
+                self.assertAssembles(made[0], 256)
+        for name, text in several.items():
+            self.assertGreater(len(self.modules_of(name, text)), 1, name)
+
+    def test_attention_in_a_layer(self):
+        modules = self.folder / "modules-layer"
+        modules.mkdir()
+        self.write("layer.fe", LAYER)
+        done = self.run_on("layer.fe", FAKE_DRIVER_MODULES=str(modules))
+        self.assertEqual(done.returncode, OK, done.stderr)
+        made = [module for module in modules.iterdir() if "ex2.approx" in module.read_text()]
+        self.assertEqual(len(made), 1)
+        self.assertEqual(made[0].read_text().count("cp.async.wait_group"), 1)
+
+    def assertAssembles(self, module, registers):
+        done = subprocess.run([ptxas(), "-arch=sm_90a", "-v", "-o", os.devnull, module], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "0 bytes spill stores", module.name)
+        self.assertLess(int(re.search(r"Used (\d+) registers", done.stderr).group(1)), registers)
 
     @unittest.skipIf(ptxas() is None, "there is no ptxas here")
     def test_ptxas_takes_the_code(self):
@@ -54,11 +235,7 @@ class CudaTest(GridTests, ProgramTest):
         made = [module for name, text in graphs.items() for module in self.modules_of(name, text)]
         self.assertGreater(len(made), 8)
         for module in made:
-            done = subprocess.run([ptxas(), "-arch=sm_90a", "-v", "-o", os.devnull, module], capture_output=True,
-                                  text=True, check=False)  # fmt: skip
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertRegex(done.stderr, "0 bytes spill stores", module.name)
-            self.assertLess(int(re.search(r"Used (\d+) registers", done.stderr).group(1)), 128)
+            self.assertAssembles(module, 128)
 
 
 if __name__ == "__main__":

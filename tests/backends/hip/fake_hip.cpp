@@ -79,24 +79,88 @@ Result FAKE_HIP_PROPERTIES(char* properties, int) {
 Result hipSetDevice(int device) { return fake::called("hipSetDevice", fake::unknown, " %d", device); }
 Result hipMalloc(void** data, size_t bytes) { return fake::alloc("hipMalloc", data, bytes); }
 Result hipFree(void* data) { return fake::free("hipFree", data); }
-Result hipMemcpyHtoDAsync(void* to, const void* from, size_t bytes, void*) {
-  return fake::copy("hipMemcpyHtoDAsync", to, from, bytes);
+Result hipHostMalloc(void** data, size_t bytes, unsigned) {
+  return fake::host_alloc("hipHostMalloc", data, bytes);
 }
-Result hipMemcpyDtoHAsync(void* to, const void* from, size_t bytes, void*) {
-  return fake::copy("hipMemcpyDtoHAsync", to, from, bytes);
+Result hipHostFree(void* data) { return fake::host_free("hipHostFree", data); }
+Result hipMemcpyHtoDAsync(void* to, const void* from, size_t bytes, void* stream) {
+  return fake::copy("hipMemcpyHtoDAsync", to, from, bytes, stream, from);
 }
-Result hipMemcpyDtoDAsync(void* to, const void* from, size_t bytes, void*) {
-  return fake::copy("hipMemcpyDtoDAsync", to, from, bytes);
+Result hipMemcpyDtoHAsync(void* to, const void* from, size_t bytes, void* stream) {
+  return fake::copy("hipMemcpyDtoHAsync", to, from, bytes, stream, to);
+}
+Result hipMemcpyDtoDAsync(void* to, const void* from, size_t bytes, void* stream) {
+  return fake::copy("hipMemcpyDtoDAsync", to, from, bytes, stream);
+}
+Result hipMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, void* stream) {
+  return fake::copy("hipMemcpyPeerAsync", to, from, bytes, stream);
+}
+Result hipDeviceCanAccessPeer(int* can, int, int) {
+  *can = static_cast<int>(fake::number("FAKE_DRIVER_PEERS", 1));
+  return fake::success;
+}
+Result hipDeviceEnablePeerAccess(int peer, unsigned) {
+  return fake::called("hipDeviceEnablePeerAccess", fake::unknown, " %d", peer);
 }
 Result hipStreamCreateWithFlags(void** stream, unsigned flags) {
   return fake::stream_create("hipStreamCreateWithFlags", stream, flags);
 }
-Result hipStreamSynchronize(void*) { return fake::called("hipStreamSynchronize", fake::illegal_address, ""); }
+Result hipStreamDestroy(void* stream) { return fake::stream_destroy("hipStreamDestroy", stream); }
+Result hipStreamSynchronize(void* stream) { return fake::stream_wait("hipStreamSynchronize", stream); }
+Result hipStreamQuery(void*) { return fake::called("hipStreamQuery", fake::unknown, ""); }
+#ifndef FAKE_HIP_5
+Result hipMemPoolCreate(void** pool, const void*) { return fake::pool_create("hipMemPoolCreate", pool); }
+Result hipMemPoolSetAttribute(void*, int which, void*) {
+  return fake::called("hipMemPoolSetAttribute", fake::unknown, " %d", which);
+}
+Result hipMemPoolSetAccess(void*, const void*, size_t count) {
+  return fake::called("hipMemPoolSetAccess", fake::unknown, " %zu", count);
+}
+Result hipMemPoolTrimTo(void*, size_t bytes) {
+  return fake::called("hipMemPoolTrimTo", fake::unknown, " %zu", bytes);
+}
+Result hipMallocFromPoolAsync(void** data, size_t bytes, void*, void*) {
+  return fake::alloc("hipMallocFromPoolAsync", data, bytes);
+}
+Result hipFreeAsync(void* data, void*) { return fake::free("hipFreeAsync", data); }
+Result hipStreamBeginCapture(void* stream, int mode) {
+  return fake::keep("hipStreamBeginCapture", stream, mode);
+}
+Result hipStreamEndCapture(void* stream, void** graph) {
+  return fake::end_keeping("hipStreamEndCapture", stream, graph);
+}
+Result hipStreamGetCaptureInfo_v2(void* stream, int* state, unsigned long long*, void** graph,
+                                  void* const** last, size_t* count) {
+  return fake::kept(stream, state, graph, last, count);
+}
+Result hipGraphInstantiateWithFlags(void** instance, void* graph, unsigned long long) {
+  return fake::instantiate("hipGraphInstantiate", instance, graph);
+}
+struct KernelNode {
+  unsigned block_x, block_y, block_z;
+  void** extra;
+  void* function;
+  unsigned grid_x, grid_y, grid_z;
+  void** arguments;
+  unsigned shared;
+};
+Result hipGraphExecKernelNodeSetParams(void* instance, void* node, const KernelNode* made) {
+  return fake::set_launch("hipGraphExecKernelNodeSetParams", instance, node, made->function, made->grid_x,
+                          made->block_x, made->shared, made->arguments);
+}
+Result hipGraphLaunch(void* instance, void* stream) {
+  return fake::replay("hipGraphLaunch", instance, stream);
+}
+Result hipGraphExecDestroy(void* instance) {
+  return fake::destroy<fake::Instance>("hipGraphExecDestroy", instance);
+}
+Result hipGraphDestroy(void* graph) { return fake::destroy<fake::Graph>("hipGraphDestroy", graph); }
+#endif
 Result hipModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) {
   const auto code = code_of(image);
   const auto kernel = kernel_of(code);
   if (kernel.empty()) return fake::invalid_image;
-  return fake::load("hipModuleLoadDataEx", module, {code, kernel}, ".so");
+  return fake::load("hipModuleLoadDataEx", module, {code, kernel, 0}, ".so");
 }
 Result hipModuleUnload(void* module) { return fake::unload("hipModuleUnload", module); }
 Result hipModuleGetFunction(void** function, void* module, const char* name) {
@@ -106,9 +170,12 @@ Result hipFuncSetAttribute(const void*, int attribute, int value) {
   return fake::called("hipFuncSetAttribute", fake::invalid_value, " %d %d", attribute, value);
 }
 Result hipModuleLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void*,
-                             void** arguments, void**) {
+                             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                             void* stream, void** arguments, void**) {
   return fake::launch("hipModuleLaunchKernel", function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                      shared, arguments);
+                      shared, stream, arguments);
+}
+Result hipFuncGetAttribute(int* value, int attribute, void*) {
+  return fake::function_attribute(value, attribute);
 }
 }

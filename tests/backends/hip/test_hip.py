@@ -30,6 +30,24 @@ graph @g(%x: f32[64,256], %h: f16[64,256]) -> (%r "r", %t "t") {
   %t = tanh(%h)
 }
 """
+# Two products of each type that a matrix instruction may have, of whole tiles and of others.
+PRODUCTS = """ferrite graph 0
+graph @g(%x: {t}[128,64], %y: {t}[64,192], %z: {t}[72,40], %w: {t}[56,40]) -> (%r "r", %s "s") {{
+  %r = matmul(%x, %y)
+  %t = transpose(%w) {{perm = [1, 0]}}
+  %s = matmul(%z, %t)
+}}
+"""
+# What begins the names of the instructions by which an architecture multiplies matrices of each type.
+MATRICES = {
+    "gfx90a": {"f16": "v_mfma_f32_16x16x16f16", "bf16": "v_mfma_f32_16x16x16bf16_1k", "f32": "v_mfma_f32_16x16x4f32",
+               "f64": "v_mfma_f64_16x16x4f64"},
+    "gfx942": {"f16": "v_mfma_f32_16x16x16_f16", "bf16": "v_mfma_f32_16x16x16_bf16", "f32": "v_mfma_f32_16x16x4_f32",
+               "f64": "v_mfma_f64_16x16x4_f64"},
+    "gfx1100": {"f16": "v_wmma_f32_16x16x16_f16", "bf16": "v_wmma_f32_16x16x16_bf16"},
+    "gfx1201": {"f16": "v_wmma_f32_16x16x16_f16", "bf16": "v_wmma_f32_16x16x16_bf16"},
+    "gfx1030": {},
+}  # fmt: skip
 
 
 def tool(*words):
@@ -59,8 +77,9 @@ class Code:
 
 class HipTest(GridTests, ProgramTest):
     kind = "hip"
-    functions = {"init": "hipInit", "load": "hipModuleLoadDataEx", "unload": "hipModuleUnload", "alloc": "hipMalloc", "free": "hipFree",
-                 "to_device": "hipMemcpyHtoDAsync", "to_host": "hipMemcpyDtoHAsync", "launch": "hipModuleLaunchKernel"}  # fmt: skip
+    functions = {"init": "hipInit", "load": "hipModuleLoadDataEx", "unload": "hipModuleUnload", "alloc": "hipMallocFromPoolAsync", "free": "hipFreeAsync",
+                 "to_device": "hipMemcpyHtoDAsync", "to_host": "hipMemcpyDtoHAsync", "launch": "hipModuleLaunchKernel",
+                 "record": "hipGraphInstantiate", "replay": "hipGraphLaunch", "trim": "hipMemPoolTrimTo"}  # fmt: skip
     errors = {"fault": "hipErrorIllegalAddress", "image": "hipErrorInvalidImage"}
     library = "install AMD's HIP runtime 5.0 or later"
 
@@ -90,6 +109,10 @@ class HipTest(GridTests, ProgramTest):
         for architecture in ("gfx90a:sramecc+:xnack-", "gfx1201"):
             done = self.run_on(FAKE_DRIVER_ARCHITECTURE=architecture)
             self.assertEqual(done.returncode, OK, done.stderr)
+            # Such a version has no pools.
+            calls = [line.split()[0] for line in self.log.read_text().splitlines()]
+            self.assertEqual(calls.count("hipMalloc"), calls.count("hipFree"))
+            self.assertGreater(calls.count("hipMalloc"), 0)
         self.assertRefusedHere(self.run_on(FAKE_DRIVER_ARCHITECTURE=""), "device", "architecture '', which is no gfx name")
 
     def test_targets_say_what_the_device_is(self):
@@ -150,22 +173,34 @@ class HipTest(GridTests, ProgramTest):
         for architecture, wide in [("gfx942", "global_load_dwordx4"), ("gfx1100", "global_load_b128"), ("gfx1201", "global_load_b128")]:
             self.assertTrue(any(code.has(wide) for code in self.codes_of("map", MAP, architecture)))
 
-    def test_blocks_reduce_in_shared_memory(self):
-        for architecture in WAVES:
+    def test_blocks_reduce_by_waves_and_in_shared_memory(self):
+        for architecture, wave in WAVES.items():
             (code,) = self.codes_of("rows", ROWS, architecture)
-            self.assertEqual(code.number("group_segment_fixed_size"), 256 * 4)
-            self.assertTrue(code.has("ds_"))
-            # A barrier after every halving, where nothing that was written before is on its way.
+            self.assertEqual(code.number("group_segment_fixed_size"), 256 // wave * 4)
+            self.assertGreaterEqual(code.instructions.count("ds_bpermute_b32"), wave.bit_length() - 1)
+            # A barrier before the waves' sums are written and one behind it, where nothing that was written before is on its way.
             barriers, on_its_way = 0, False
             for name in code.instructions:
                 if name in ("s_barrier", "s_barrier_signal"):
                     self.assertFalse(on_its_way)
                     barriers += 1
-                elif name.startswith("ds_"):
+                elif name.startswith(("ds_write", "ds_store", "ds_read", "ds_load")):
                     on_its_way = True
                 elif name == "s_waitcnt" or (name.startswith("s_wait_") and name.endswith("dscnt")):
                     on_its_way = False
-            self.assertGreaterEqual(barriers, 8)
+            self.assertEqual(barriers, 2)
+
+    def test_products_take_matrix_instructions(self):
+        for architecture, names in MATRICES.items():
+            for dtype in ("f16", "bf16", "f32", "f64"):
+                with self.subTest(architecture=architecture, dtype=dtype):
+                    codes = self.codes_of(f"products-{dtype}", PRODUCTS.format(t=dtype), architecture)
+                    self.assertStaysInRegisters(codes)
+                    self.assertEqual(len(codes), 2)
+                    for code in codes:
+                        matrices = {name for name in code.instructions if name.startswith(("v_mfma", "v_wmma"))}
+                        self.assertEqual(len(matrices), 1 if dtype in names else 0, matrices)
+                        self.assertTrue(all(name.startswith(names[dtype]) for name in matrices), matrices)
 
     def test_all_types_are_taken(self):
         for architecture in WAVES:

@@ -15,9 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+TESTS = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TESTS), str(TESTS / "plugins/stubs")]
 
 from program import BAD_INPUT, BUILD, DEVICE, OK, ROOT, UNSUPPORTED, ProgramTest, Settings, main  # noqa: E402
+
+import tables  # noqa: E402
 
 MODEL = """ferrite graph 0
 graph @g(%x: f32[64,256], %y: f32[64,256]) -> (%r "r", %s "s") {
@@ -35,6 +38,23 @@ DOUBLE = """ferrite graph 0
 graph @g(%x: f64[8,4]) -> (%r "r") {
   %r = exp(%x)
 }
+"""
+MIXED = """ferrite graph 0
+graph @g(%x: f32[8,4]) -> (%r "r") {
+  %a = add(%x, %x) from "first"
+  %d = cast(%a) {dtype = f64} from "wide"
+  %e = sin(%d) from "sine"
+  %n = cast(%e) {dtype = f32} from "narrow"
+  %m = mul(%n, %n) from "square"
+  %r = exp(%m) from "last"
+}
+"""
+CAPABILITIES = """schema = 0
+target = "TARGET"
+provider = "level_zero"
+plugin = "ferrite.level_zero 0.1.0"
+[failed]
+exp = ["f32"]
 """
 # A kernel of each kind: by vectors, by points, by blocks with a reduction of several states, serial, scatters with and without order.
 KINDS = """ferrite graph 0
@@ -91,7 +111,7 @@ def products():
 RESULTS = {"f64": 1e-12, "f32": 1e-4, "f16": 1e-2, "bf16": 1e-2}
 
 
-class LevelZeroTest(ProgramTest):
+class OnPocl(ProgramTest):
     @classmethod
     def setUpClass(cls):
         kept = tempfile.TemporaryDirectory(prefix="ferrite-pocl-")
@@ -143,18 +163,9 @@ class LevelZeroTest(ProgramTest):
             done = subprocess.run(["spirv-val", "--target-env", "spv1.2", module], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_the_whole_way(self):
-        self.assertSameResults("g.fe")
-        names = [line.split()[0] for line in self.log.read_text().splitlines()]
-        for made, ended in [("zeModuleCreate", "zeModuleDestroy"), ("zeKernelCreate", "zeKernelDestroy"),
-                            ("zeMemAllocDevice", "zeMemFree")]:  # fmt: skip
-            self.assertEqual(names.count(made), names.count(ended))
-        launches = self.calls("zeCommandListAppendLaunchKernel")
-        self.assertEqual(len(launches), 1)
-        self.assertRegex(launches[0][0], "^k_[0-9a-f]{32}$")
-        self.assertEqual(launches[0][1:5], ["64", "1", "1", "of"])  # a group a row
-        copies = sorted((bytes_, to) for bytes_, _, to in self.calls("zeCommandListAppendMemoryCopy"))
-        self.assertEqual(copies, [("256", "unknown"), ("65536", "device"), ("65536", "device"), ("65536", "unknown")])
+
+class LevelZeroKernelsTest(OnPocl):
+    """What PoCL compiles many kernels for."""
 
     def test_a_kernel_of_each_kind(self):
         self.write("k.fe", KINDS)
@@ -176,6 +187,21 @@ class LevelZeroTest(ProgramTest):
     def test_work_that_is_done_late_is_waited_for(self):
         self.write("k.fe", KINDS)
         self.assertSameResults("k.fe", POCL_DRIVER_LATE="1")
+
+
+class LevelZeroTest(OnPocl):
+    def test_the_whole_way(self):
+        self.assertSameResults("g.fe")
+        names = [line.split()[0] for line in self.log.read_text().splitlines()]
+        for made, ended in [("zeModuleCreate", "zeModuleDestroy"), ("zeKernelCreate", "zeKernelDestroy"),
+                            ("zeMemAllocDevice", "zeMemFree")]:  # fmt: skip
+            self.assertEqual(names.count(made), names.count(ended))
+        launches = self.calls("zeCommandListAppendLaunchKernel")
+        self.assertEqual(len(launches), 1)
+        self.assertRegex(launches[0][0], "^k_[0-9a-f]{32}$")
+        self.assertEqual(launches[0][1:5], ["64", "1", "1", "of"])  # a group a row
+        copies = sorted((bytes_, to) for bytes_, _, to in self.calls("zeCommandListAppendMemoryCopy"))
+        self.assertEqual(copies, [("256", "unknown"), ("65536", "device"), ("65536", "device"), ("65536", "unknown")])
 
     def test_a_wrong_index_is_reported(self):
         self.write("gather.fe", GATHER)
@@ -212,6 +238,35 @@ class LevelZeroTest(ProgramTest):
         self.assertEqual(made.returncode, OK, made.stderr)
         done = self.run_on("d.fepkg", POCL_DRIVER_FLAGS="5")
         self.assertRefused(done, "FE-K5[0-9]", "code for a device with f64, this one has none", UNSUPPORTED)
+        # What is made for any device leaves it to the host, too.
+        made = self.call("compile", "d.fe", "--target", "spirv64", "-o", "d.fepkg")
+        self.assertEqual(made.returncode, OK, made.stderr)
+        for flags in ("5", "7"):
+            done = self.run_on("d.fepkg", POCL_DRIVER_FLAGS=flags)
+            self.assertEqual(done.returncode, OK, done.stderr)
+            self.assertEqual(self.calls("zeModuleCreate"), [])
+
+    def test_what_is_not_taken_runs_on_the_host(self):
+        """Beside what is, with copies between: element types that the device has not, and kernels that failed when it was measured."""
+        self.write("m.fe", MIXED)
+        apart = ("--no-fuse", "--without", "inline")
+        self.assertSameResults("m.fe", *apart, POCL_DRIVER_FLAGS="5")
+        explain = ("explain", "m.fe", "--manifest", "manifest.toml", *apart, "--placement")
+        done = self.call(*explain, environment=self.environment | {"POCL_DRIVER_FLAGS": "5"})
+        self.assertRegex(done.stdout, r"(?m)^  runs  wide  <-  cpu:0: by cpu as .*; level_zero: .* of f64 is not declared$", done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^  runs  first  <-  level_zero:0: by level_zero as ")
+        self.assertRegex(done.stdout, r"(?m)^  from device  of first  <-  level_zero:0  128 bytes$")
+        self.assertRegex(done.stdout, r"(?m)^  to device  of narrow  <-  level_zero:0  128 bytes$")
+        # A plugin of its own folder, where the table is looked for.
+        for file in (BUILD / "lib/ferrite/plugins").glob("*level_zero*"):
+            (self.folder / file.name).symlink_to(file)
+        self.write("manifest.toml", 'schema = 0\nenable = ["ferrite.level_zero"]\nsearch = ["."]\n[pipeline]\ndevice = "level_zero:0"\n')
+        place = tables.place_of(self.run_on("m.fe", "--log", "plugins").stderr, "level_zero")
+        self.assertEqual(place.parent.resolve(), self.folder.resolve())
+        tables.write(place, CAPABILITIES)
+        self.assertSameResults("m.fe", *apart)
+        done = self.call(*explain, environment=self.environment)
+        self.assertRegex(done.stdout, r"(?m)^  runs  last  <-  cpu:0: .*; level_zero: exp of f32 failed when the target was measured$", done.stderr)
 
     def test_out_of_memory(self):
         for fault in ({"POCL_DRIVER_FAIL": "zeMemAllocDevice:1"}, {"POCL_DRIVER_MEMORY": "1000"}):
@@ -236,6 +291,22 @@ class LevelZeroTest(ProgramTest):
             ({"POCL_DRIVER_TRANSLATOR": "false"}, "the code is not taken.*\n.*llvm-spirv-15 does not take the module"),
         ]:
             self.assertRefused(self.run_on(**fault), "ferrite.level_zero/link", pattern, DEVICE)
+
+    def test_a_package_that_was_made_without_a_device(self):
+        made = self.call("compile", "g.fe", "--target", "x86-64-v2,x86-64-v4,sm_90a,gfx942,spirv64", "-o", "g.fepkg")
+        self.assertEqual(made.returncode, OK, made.stderr)
+        on_cpu = self.call("run", "g.fepkg", "--device", "cpu", "-o", "cpu")
+        self.assertRegex(on_cpu.stdout, r"nothing compiled, for cpu \(x86-64-v[24]\), ", on_cpu.stderr)
+        done = self.run_on("g.fepkg", "-o", "device")
+        self.assertRegex(done.stdout, r"nothing compiled, for level_zero \(spirv64\), cpu \(x86-64-v2\), ", done.stderr)
+        self.assertTrue(self.calls("zeModuleCreate"))
+        for number in range(2):
+            expected, result = (np.load(self.folder / f"{where}/output_{number}.npy") for where in ("cpu", "device"))
+            np.testing.assert_allclose(result, expected, 1e-4, 1e-4)
+        # Without the driver the CPU's program is taken, where no device is asked for.
+        self.assertIn("for cpu (", self.call("run", "g.fepkg").stdout)
+        done = self.call("run", "g.fepkg", "--device", "level_zero")
+        self.assertRefused(done, "ferrite.level_zero/driver", "device level_zero", DEVICE)
 
     def test_targets(self):
         for target, pattern in [

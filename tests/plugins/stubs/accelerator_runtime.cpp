@@ -14,7 +14,6 @@ namespace {
 
 using namespace ferrite;
 
-constexpr uintptr_t device_bit = uintptr_t{1} << 62;
 char* on_host(const void* device) {
   const auto address = reinterpret_cast<uintptr_t>(device);
   if (!(address & device_bit))
@@ -73,6 +72,7 @@ class AcceleratorRuntime final : public Runtime {
     DeviceDescription description;
     description.name = "an accelerator with memory of its own";
     description.host_memory = false;
+    description.dlpack_device = dlpack_device;
     return description;
   }
   void* alloc(uint32_t, uint64_t bytes) override {

@@ -5,6 +5,7 @@
 Usage: test_placement.py [--ferrite FILE] [--stubs DIRECTORY] [unittest options]
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -96,6 +97,42 @@ class PlacementTest(ProgramTest):
         self.measured()
         self.right("--no-fuse")
         self.explained(r"placed .* <-  c$", r"placed .* <-  cpu$", r"refused .* <-  c: reduce of f32", options=["--no-fuse"])
+
+    def test_explain_placement(self):
+        """What runs where in the end, why it is not on the devices before, and each copy with its bytes and direction."""
+        options = ["--placement", "--no-fuse", "--without", "inline"]
+        text = self.explained(r"^kernels: 5 on c:0, 0 on cpu:0, 0 copies of 0 bytes in a run, 0 copies of 0 bytes at load$",
+                              r"^placement: 5 runs$", r"^  runs  total  <-  c:0: by c as c", options=options)  # fmt: skip
+        self.assertNotRegex(text, "refused|placed|fusion|transfer")
+        self.measured()
+        self.explained(r"^kernels: 4 on c:0, 1 on cpu:0, ",
+                       r"^  runs  total  <-  cpu:0: by cpu as .*; c: reduce of f32 was declined when the target was measured$",
+                       options=options)  # fmt: skip
+        for table in self.folder.glob("*.capabilities.toml"):
+            table.unlink()
+        self.measured(lambda text: text.replace("[declined]", "[failed]"))
+        self.explained(r"^  runs  total  <-  cpu:0: .*; c: reduce of f32 failed when the target was measured$", options=options)
+        for table in self.folder.glob("*.capabilities.toml"):
+            table.unlink()
+        self.explained(r"^  runs  total  <-  cpu:0: .*; c: it was not compiled: acme.c/compiler .*'cc' cannot be run", options=options,
+                       PATH="/nonexistent")  # fmt: skip
+        self.explained(r"\Aplacement: all runs on cpu:0, the only device$", options=options, device="cpu", plugins=())
+        self.explained(r"\Aplacement: all runs in the interpreter$", options=options, device="interpreter", plugins=())
+        done = self.compiled("explain", "--placement", "--layouts")
+        self.assertRefused(done, "FE-C01", "excludes", USAGE)
+
+    def test_explain_transfers(self):
+        how = self.with_accelerator()
+        how["options"] += ["--placement"]
+        text = self.explained(r"^  runs  .*total.*  <-  cpu:0: by cpu as .*; npu: it compiles no loops", r"  <-  npu:0: claimed by acme.npu as elementwise$",
+                              r"^claim: 2 taken$", r"^  to device  input 'x'  <-  npu:0  384 bytes$", r"^  from device  of sum,clip  <-  npu:0  384 bytes$",
+                              r"^  to device  of total, centre  <-  npu:0  384 bytes$", **how)  # fmt: skip
+        how["options"] += ["--json"]
+        records = json.loads(self.compiled("explain", *how.pop("options"), **how).stdout)
+        self.assertEqual({record["kind"] for record in records}, {"claim", "placement", "transfer"})
+        copies = [record["score"] for record in records if record["kind"] == "transfer"]
+        self.assertRegex(text, rf"(?m), {len(copies)} copies of .* in a run, 0 copies of 0 bytes at load$")
+        self.assertTrue(all(bytes in (4 * 24 * 4, 4 * 4) for bytes in copies), copies)
 
     def test_plugin_check_writes_what_placement_reads(self):
         place = tables.place_of(self.compiled("run", "-o", "out", FERRITE_LOG="plugins").stderr, "c")

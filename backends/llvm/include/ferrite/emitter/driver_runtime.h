@@ -1,89 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A runtime over a vendor's driver, which is opened at run time. Drivers of devices that run grids have the same functions, each under its
-// own names and with numbers of its own.
+// A runtime over a vendor's driver, which is opened at run time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ferrite/emitter/driver.h"
 #include "ferrite/emitter/grid_device.h"
 #include "ferrite/emitter/grid_runtime.h"
 
 namespace ferrite::emitter {
 
-/// A driver's numbers of what is asked of a device.
-struct DriverAttributes {
-  int multiprocessors, clock_khz, memory_clock_khz, bus_bits, l2_bytes;
-};
-
-/// A driver's functions, by its documented binary interface: addresses and handles are as wide as pointers, choices are ints. Immutable;
-/// any-thread, as the driver is.
-struct Driver {
-  using Result = int;  ///< 0: success
-  using Handle = void*;
-
-  Result (*device_count)(int* count);
-  Result (*device_get)(int* device, int number);
-  Result (*device_name)(char* name, int length, int device);
-  Result (*device_attribute)(int* value, int attribute, int device);
-  Result (*device_memory)(size_t* bytes, int device);
-  Result (*alloc)(void** data, size_t bytes);
-  Result (*free)(void* data);
-  Result (*copy_to_device)(void* to, const void* from, size_t bytes, Handle stream);
-  Result (*copy_to_host)(void* to, const void* from, size_t bytes, Handle stream);
-  Result (*copy_on_device)(void* to, const void* from, size_t bytes, Handle stream);
-  Result (*stream_create)(Handle* stream, unsigned flags);
-  Result (*stream_synchronise)(Handle stream);
-  Result (*module_load)(Handle* module, const void* image, unsigned count, int* options, void** values);
-  Result (*module_unload)(Handle module);
-  Result (*module_function)(Handle* function, Handle module, const char* name);
-  Result (*function_attribute)(Handle function, int attribute, int value);
-  Result (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                   unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** arguments,
-                   void** extra);
-  DriverAttributes attributes;
-};
-
-/// A driver's shared library; it stays open.
-class DriverLibrary {
+/// A runtime whose driver has these functions. Memory comes from a pool of the device's, which keeps a part of what is given back.
+class DriverRuntime : public GridRuntime, public Streams {
  public:
-  /// Opens the first of the files that there is. `advice` says how to get a driver that does. Throws Failure `code`.
-  DriverLibrary(std::span<const std::string> files, std::string code, std::string advice);
-
-  template <class Function>
-  void find(const char* name, Function& function) const {
-    function = reinterpret_cast<Function>(symbol(name));
-    if (!function) unavailable(std::string("the driver has no function '") + name + "'");
-  }
-  /// Null where there is none.
-  void* symbol(const char* name) const;
-  [[noreturn]] void unavailable(const std::string& what) const;
-
- private:
-  std::string code_, advice_;
-  void* handle_ = nullptr;
-};
-
-/// A runtime whose driver has these functions. What runs on a device is on one stream of its own, in order.
-class DriverRuntime : public GridRuntime {
- public:
+  explicit DriverRuntime(Host host);
+  ~DriverRuntime() override;
   uint32_t device_count() final;
   DeviceDescription describe(uint32_t number) final;
-  void* alloc(uint32_t number, uint64_t bytes) final;
-  void free(uint32_t number, void* data) final;
+  void* alloc(uint32_t number, uint64_t bytes) final { return stream_alloc(number, bytes, nullptr); }
+  void free(uint32_t number, void* data) final { stream_free(number, data, nullptr); }
+  void synchronise(uint32_t number) final { stream_synchronise(number, nullptr); }
   void copy(const fe_copy_args& args) final;
-  void synchronise(uint32_t number) final;
+
+  void* stream_open(uint32_t number, void* native) final;
+  void stream_close(uint32_t number, void* stream) final;
+  void* native_handle(uint32_t number, void* stream, uint32_t kind) final;
+  void* stream_alloc(uint32_t number, uint64_t bytes, void* stream) final;
+  void stream_free(uint32_t number, void* data, void* stream) final;
+  void stream_synchronise(uint32_t number, void* stream) final;
+  void record_begin(uint32_t number, void* stream) final;
+  void* record_end(uint32_t number, void* stream) final;
+  void replay(void* graph, void* stream, std::span<const fe_rebinding> rebindings) final;
+  void graph_free(void* graph) final;
+  void* host_alloc(uint32_t number, uint64_t bytes) final;
+  void host_free(uint32_t number, void* data) final;
+  DeviceStatus status(uint32_t number) final;
 
  protected:
   using Result = Driver::Result;
   using Handle = Driver::Handle;
+
+  /// A driver's device and its context, null where the driver has none. They last as long as the process.
+  struct Place {
+    int device = 0;
+    Handle context = nullptr;
+  };
+  /// One launch, with a pointer to each argument.
+  struct Launch {
+    Handle function;
+    unsigned blocks, threads, shared_bytes;
+    void** arguments;
+  };
 
   /// Opens the driver and starts it, where there is a device. Throws Failure where there is no driver that does. Called once.
   virtual Driver open() = 0;
@@ -97,31 +74,55 @@ class DriverRuntime : public GridRuntime {
   virtual int32_t dlpack_device() const = 0;
   /// Makes the device the thread's own. `context` is null at first and kept with the device.
   virtual void enter(int device, Handle& context) = 0;
+  /// Lets the device of the thread reach the peer's memory.
+  virtual Result reach_peer(const Place& peer) = 0;
+  virtual Result copy_peer(void* to, const Place& place, const void* from, const Place& peer, size_t bytes,
+                           Handle stream) = 0;
+  /// Gives a recorded launch these arguments.
+  virtual Result set_launch(Handle instance, Handle node, const Launch& launch) = 0;
 
   /// Throws Failure with what the driver says where the result is an error; `what` failed.
   void check(Result result, const char* what) const;
   /// Of an opened driver.
   int attribute(int device, int which);
+  const Driver& driver();
 
   LoadedCode load(uint32_t number, const DeviceCode& code) final;
   void unload(uint32_t number, std::span<const LoadedCode> codes) final;
-  void start(uint32_t number, void* function, const DeviceCode& code,
+  void start(uint32_t number, void* stream, void* function, const DeviceCode& code,
              std::span<const void* const> arguments) final;
 
  private:
+  struct Recording;
+  struct Stream {
+    Handle native = nullptr;
+    bool owned = false;                    ///< by this runtime
+    std::unique_ptr<Recording> recording;  ///< while it is recorded
+    Stream();
+    ~Stream();
+  };
   /// What lasts as long as the process.
   struct Opened {
-    int device = 0;
-    Handle context = nullptr;
-    Handle stream = nullptr;
+    Place place;
+    Stream stream;          ///< the device's own
+    Handle pool = nullptr;  ///< null: memory comes from the driver
+    std::set<int> peers;    ///< whose memory it was made to reach, where it can
+    std::string fault;      ///< what failed since status() was asked for
   };
-  const Driver& driver();
+
   GridDevice device_of(int device);
-  const Opened& enter(uint32_t number);
+  Opened& enter(uint32_t number);
+  void open_pool(Opened& device);
+  static Stream& stream_of(Opened& device, void* stream);
+  void wait(Opened& device, const Stream& stream);
+  void keep_launch(Stream& stream, Handle function, const DeviceCode& code, std::vector<const void*> values);
+  bool is_pinned(const void* data);
+  void copy_from_peer(Opened& device, const fe_copy_args& args);
 
   std::mutex mutex_;
   std::optional<Driver> driver_;
-  std::map<uint32_t, Opened> devices_;  ///< addresses stay
+  std::map<uint32_t, Opened> devices_;      ///< addresses stay
+  std::map<const char*, uint64_t> pinned_;  ///< bytes of each block of host_alloc
 };
 
 }  // namespace ferrite::emitter

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ferrite/emitter/target.h"
 #include "ferrite/loop.hpp"
@@ -24,10 +25,20 @@ struct GridResult {
       0;  ///< of these, that a launch has to ask for; the others are a variable of the module
 };
 
-/// Emits all statements of `kernel` for target.grid. Declines (throws Failure, FE_EUNSUPPORTED) what grid_unsupported_reason() names.
+/// How a kernel may be laid out, where there are several ways.
+struct GridOption {
+  uint64_t id = 0;
+  std::string name;
+  double seconds = 0;  ///< estimated
+};
+
+/// The ways that there are, that of the least time first; empty where there is but one, whose id is 0.
+std::vector<GridOption> grid_options(const Target& target, const loop::Kernel& kernel);
+
+/// Emits all statements of `kernel` for target.grid, in the way of an id of grid_options(), 0 being the first of them. Declines (throws Failure, FE_EUNSUPPORTED) what grid_unsupported_reason() names.
 /// Thread-safe for different contexts.
 GridResult emit_grid_kernel(llvm::LLVMContext& context, const Target& target, loop::Kernel kernel,
-                            std::string_view entry);
+                            std::string_view entry, uint64_t option = 0);
 
 /// Whether emit_grid_kernel would decline, and why; empty = it would not.
 std::string grid_unsupported_reason(const Target& target, const loop::Kernel& kernel);

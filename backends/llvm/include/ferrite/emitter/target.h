@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ferrite/dtype.hpp"
+
 namespace ferrite::emitter {
 
 /// How LLVM has, on machines that run a kernel as a grid of blocks of threads, what the emitter asks for there.
@@ -18,24 +20,26 @@ struct GridMachine {
     unsigned bits = 0;  ///< of the integer that it gives; 0: it gives none
     unsigned calling_convention = 0;
   };
-  /// How a machine multiplies small matrices: each lane of a warp has some elements of each of them.
+  /// An instruction that adds the product of two small matrices to a third one: each lane of a warp has some elements of each of them.
   struct Matrix {
     /// Of rows and columns `line` is the row or column and `depth` the depth; of sums, the row and the column.
     struct Position {
       int64_t line = 0, depth = 0;
     };
     /// Where the elements of a lane lie: those of lane 0 at `elements`, those of lane q * divisor + r by q times `quotient` and r times
-    /// `remainder` further on.
+    /// `remainder` further on. Several lanes may have the same ones of rows and columns.
     struct Fragment {
       unsigned divisor = 1;
       Position quotient, remainder;
       std::vector<Position> elements;
       unsigned together = 1;  ///< elements that are one operand of the instruction
     };
+    DType operand = DType::none, sum = DType::none;
     unsigned rows = 0, columns = 0, depth = 0;
+    unsigned products = 1024;    ///< multiply-adds of a multiprocessor a cycle
     Fragment row, column, sums;  ///< sums together: they are one vector, else a value each
-    Function f16, bf16;          ///< their operands come behind the fragments
-    bool bf16_words = false;     ///< pairs of bf16 are given as 32-bit integers
+    Function function;           ///< its operands come behind the fragments
+    bool words = false;  ///< the operands are given as 32-bit integers, else as elements or vectors of them
     /// Instructions that load one, two or four squares of 8 by 8 elements of 16 bits from shared memory: as they lie, and turned;
     /// '#' in the names stands for the number. Empty: there are none.
     std::string load, load_turned;
@@ -44,10 +48,38 @@ struct GridMachine {
   /// `before`, the word, the distance and the constants `after`. No name: there is none.
   struct Lanes {
     std::string name;
-    std::vector<uint32_t> before, after;
+    std::vector<uint32_t> before = {}, after = {};
+    bool by_place =
+        false;  ///< takes, before the word, four times the number of the lane that gives it, in place of the distance
   };
+  /// An instruction that copies from global to shared memory beside the thread's work: it takes where to, where from and, as a 32-bit
+  /// integer, how many of the bytes are read; the others become zeros.
+  struct Copy {
+    int64_t bytes = 0;  ///< at multiples of as many in both memories
+    std::string name;
+  };
+  struct Copies {
+    std::vector<Copy> widths;  ///< widest first; none: there are no such copies
+    Function close;            ///< makes one group of all that the thread asked for since the last one
+    std::string wait;          ///< until so many groups (a 32-bit constant) or fewer are under way
+  };
+  /// Blocks that run at the same time and read each other's shared memory.
+  struct Cluster {
+    unsigned most = 1;      ///< blocks; 1: there are no clusters
+    std::string attribute;  ///< of a kernel, whose value is how many consecutive blocks are one
+    Function arrive, wait;  ///< all of a cluster's threads wait for each other, and see what the others wrote
+    std::string
+        map;  ///< makes a pointer into a block's own shared memory one into that of a block by its number (32 bits)
+    unsigned space = 0;  ///< its address space
+  };
+  std::string
+      resident_attribute;  ///< of a kernel, whose value is how many blocks a multiprocessor is to hold; empty: there is none
   Lanes lanes;
-  std::optional<Matrix> matrix;  ///< none: products are made one by one
+  Copies copies;
+  Cluster cluster;
+  std::vector<Matrix> matrices;  ///< at most one for each types; of others, products are made one by one
+  /// Of 2 to the power of an f32, within 2 units in the last place, which need not know denormals; empty: there is none.
+  std::string exp2;
   unsigned multiprocessors = 1;  ///< that run blocks
   Function thread, block;        ///< numbers in the block and in the grid
   Function barrier;              ///< all threads of the block wait, and see what the others wrote
@@ -61,8 +93,16 @@ struct GridMachine {
   unsigned warp = 32;                           ///< threads that run together
   unsigned threads = 256;                       ///< of a block, at most; a power of two
   unsigned row_threads = 256;                   ///< the same of blocks that keep a long row in registers
+  int64_t registers = 64 << 10;                 ///< of 32 bits, of a multiprocessor
+  unsigned products = 128;                      ///< f32 multiply-adds of a multiprocessor a cycle
   int64_t shared_bytes = 48 << 10;              ///< that a block can have
   int64_t static_bytes = 48 << 10;  ///< of these, that variables can take; more are asked for at the launch
+
+  const Matrix* matrix_of(DType operand, DType sum) const {
+    for (const auto& matrix : matrices)
+      if (matrix.operand == operand && matrix.sum == sum) return &matrix;
+    return nullptr;
+  }
 };
 
 struct Target {

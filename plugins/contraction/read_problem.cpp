@@ -5,7 +5,7 @@
 #include "ferrite/error.hpp"
 #include "problem_reader.h"
 
-namespace ferrite::onednn {
+namespace ferrite::contraction {
 
 ReadProblem ProblemReader::run() {
   check_statement();
@@ -16,7 +16,7 @@ ReadProblem ProblemReader::run() {
     result_.problem.swapped = swapped;
     result_.weight_dims.clear();
     plain_.clear();
-    group_ = n_ = k_ = SIZE_MAX;
+    group_ = several_ = n_ = k_ = SIZE_MAX;
     packable_ = false;
     a_ = swapped ? s_.contract_b : s_.contract_a;
     b_ = swapped ? s_.contract_a : s_.contract_b;
@@ -32,23 +32,17 @@ void ProblemReader::check_statement() {
   if (s_.stores.size() != 1 || s_.reductions.size() != 1 || s_.stores[0].mask != loop::none ||
       s_.stores[0].mode != FE_STORE_SET)
     decline("it stores more than one product");
-  const auto type = s_.ops[s_.contract_a].dtype;
-  if (type != s_.ops[s_.contract_b].dtype || (type != f32 && type != bf16))
-    decline("its operands are not both f32 or both bf16");
+  const auto& a = s_.ops[s_.contract_a];
+  const auto& b = s_.ops[s_.contract_b];
+  if (a.code != FE_OP_LOAD || b.code != FE_OP_LOAD) decline("its operands are computed");
+  if (a.dtype != b.dtype) decline("its operands are of two types");
   auto& p = result_.problem;
-  p.bf16 = type == bf16;
-  const auto* value = &s_.ops[s_.stores[0].value];
-  if (p.bf16 && value->code == static_cast<uint16_t>(Prim::cast_) && value->dtype == bf16) {
-    p.bf16_result = 1;
-    value = &s_.ops[value->a];
-  }
-  const auto reduced = [&](loop::OpId id) { return s_.ops[id].code == FE_OP_REDUCED; };
-  if (!p.bf16 && value->is_prim() && value->prim() == Prim::add_ && reduced(value->a) != reduced(value->b)) {
-    finish_ = reduced(value->a) ? value->b : value->a;
-    value = &s_.ops[reduced(value->a) ? value->a : value->b];
-  }
-  if (value->code != FE_OP_REDUCED || value->dtype != f32)
-    decline("what it stores is not the product, or that and a bias");
+  p.type = a.dtype;
+  if ((abilities_.types & bit_of(p.type)) == 0)
+    decline(abilities_.library, " multiplies no ", name_of(p.type));
+  if (s_.reductions[0].accumulator != accumulator()) decline("it sums in another type");
+  p.result = s_.ops[s_.stores[0].value].dtype;
+  if (p.result != accumulator() && p.result != p.type) decline("its result is of another type");
   for (const auto& var : s_.vars) {
     if (var.kind == VarKind::serial || var.extent < 1) decline("it has loops that are none of a product");
     if (var.kind == VarKind::parallel) ++parallel_;
@@ -128,14 +122,13 @@ std::string ProblemReader::read() {
   if (p.convolution)
     if (auto fault = read_window(); !fault.empty()) return fault;
   if (!p.convolution && a().a != loop::none) return "an operand is masked";
-  if (finish_ != loop::none && !add_addend(s_, s_.ops[finish_]))
-    return "what is added to the product is no bias";
+  if (!read_finish()) return "what it stores is more of the product than " + abilities_.library + " computes";
   read_epilogue();
   auto fault = p.convolution ? collect_window() : collect_product();
   if (!fault.empty()) return fault;
   find_weight_dims();
   if (p.packed && result_.weight_dims.empty()) return "the packed operand has a form that is not known";
-  if (p.convolution && !p.packed && !(result_.constant && !result_.weight_dims.empty()))
+  if (abilities_.packs && p.convolution && !p.packed && !(result_.constant && !result_.weight_dims.empty()))
     return "the weights of the convolution are no constant that could be packed";
   return {};
 }
@@ -253,12 +246,24 @@ bool is_sound(const Problem& p) {
   const auto window = [](const Window& w) {
     return w.size >= 1 && w.step >= 1 && w.dilation >= 1 && w.low >= 0;
   };
-  return p.loop_count >= 0 && p.loop_count <= static_cast<int64_t>(Problem::most_loops) &&
-         p.addend_count >= 0 && p.addend_count <= static_cast<int64_t>(most_addends) && p.workers >= 1 &&
+  return find_dtype(p.type) && find_dtype(p.result) && p.loop_count >= 0 &&
+         p.loop_count <= static_cast<int64_t>(Problem::most_loops) && p.addend_count >= 0 &&
+         p.addend_count <= static_cast<int64_t>(most_addends) && p.workers >= 1 &&
+         p.activation >= Activation::none && p.activation <= Activation::gelu_tanh &&
          std::ranges::all_of(p.loops, some) && window(p.rows) && window(p.columns) && some(p.m) &&
          some(p.n) && some(p.k) && some(p.column) && some(p.window_row) && some(p.window_column);
 }
 
-ReadProblem read_problem(const loop::Kernel& kernel) { return ProblemReader(kernel).run(); }
+ReadProblem read_problem(const loop::Kernel& kernel, const Abilities& abilities, size_t most_statements) {
+  return ProblemReader(kernel, abilities, most_statements).run();
+}
 
-}  // namespace ferrite::onednn
+loop::Kernel read_kernel_of(std::span<const std::byte> bytes, std::string_view plugin) {
+  std::string error;
+  auto kernel = read_kernel(bytes, &error);
+  if (!kernel || kernel->statements.empty())
+    fail(std::string(plugin) + "/kernel", "the kernel cannot be read: ", error);
+  return std::move(*kernel);
+}
+
+}  // namespace ferrite::contraction

@@ -5,7 +5,7 @@
 
 #include "problem_reader.h"
 
-namespace ferrite::onednn {
+namespace ferrite::contraction {
 
 bool ProblemReader::is_convolution() const {
   if (s_.contract_kind != FE_CONTRACT_CONV) return false;
@@ -58,6 +58,15 @@ std::string ProblemReader::read_window() {
       } else {
         plain_.push_back(axis);
       }
+      continue;
+    }
+    // Channels of a group, and which group that is.
+    if (abilities_.groups && axis.window != SIZE_MAX && uses(b(), s_.vars[axis.out].symbol)) {
+      if (axis.form.dilation != 1 || axis.form.step != s_.vars[axis.window].extent || axis.shift != 0 ||
+          several_ != SIZE_MAX)
+        return "the convolution's groups have another form";
+      several_ = axis.out;
+      depth_.push_back(axis.window);
       continue;
     }
     axes_.push_back(axis);
@@ -154,7 +163,7 @@ std::string ProblemReader::collect_window() {
   for (size_t v = 0; v < s_.vars.size(); ++v) {
     if (used[v]) continue;
     if (v >= parallel_) return "the convolution sums over more than a window and channels";
-    if (loops_[v].b != 0) return "the convolution has groups of several channels";
+    if (loops_[v].b != 0 && v != several_) return "the convolution has groups of several channels";
     if (p.loop_count == static_cast<int64_t>(Problem::most_loops)) return "it has too many loops";
     p.loops[static_cast<size_t>(p.loop_count++)] = loops_[v];
   }
@@ -164,4 +173,4 @@ std::string ProblemReader::collect_window() {
   return {};
 }
 
-}  // namespace ferrite::onednn
+}  // namespace ferrite::contraction

@@ -12,17 +12,18 @@
 
 #include "problem.h"
 
-namespace ferrite::onednn {
+namespace ferrite::contraction {
 
 using loop::BodyOp;
 using loop::Statement;
 using loop::VarKind;
 using Index = std::span<const index::Expr>;
 
-/// Reads one kernel, once. What oneDNN cannot take ends in decline(), with why.
+/// Reads one kernel, once. What the library cannot take ends in decline(), with why.
 class ProblemReader {
  public:
-  explicit ProblemReader(const loop::Kernel& kernel) : kernel_(kernel), s_(kernel.statements[0]) {}
+  ProblemReader(const loop::Kernel& kernel, const Abilities& abilities, size_t most_statements)
+      : kernel_(kernel), s_(kernel.statements[0]), abilities_(abilities), most_statements_(most_statements) {}
 
   ReadProblem run();
 
@@ -31,6 +32,8 @@ class ProblemReader {
   const BodyOp& b() const { return s_.ops[b_]; }
 
   void check_statement();
+  /// In which products are summed, and their epilogues computed.
+  DType accumulator() const { return result_.problem.type == f64 ? f64 : f32; }
 
   // -- indices
   /// What a kernel keeps to itself becomes a buffer where its rest is computed by somebody else.
@@ -72,28 +75,41 @@ class ProblemReader {
   // -- epilogue
   /// Which variable each dim of an access is, or its constant; none for another form.
   std::optional<std::vector<int64_t>> shape_of(const Statement& s, Index at) const;
-  /// Takes the statements that oneDNN computes with the product, one after the other.
+  /// What the contraction itself makes of its sum.
+  bool read_finish();
+  /// Takes the statements that the library computes with the product, one after the other.
   void read_epilogue();
   bool is_read(loop::BufferId buffer, size_t from) const;
+  bool take_result_type(const Statement& map);
   bool read_result_of(const Statement& map);
-  /// A map that adds to the product what it loads, and has an activation of that at most.
-  bool add_step(const Statement& map, loop::BufferId product);
-  bool add_addend(const Statement& map, const BodyOp& load);
+  /// A map that has steps behind the product, which it loads once.
+  bool add_map(const Statement& map, loop::BufferId product);
+  /// From an operation that gives the product to what is stored: sums, an activation at most.
+  bool add_steps(const Statement& s, loop::OpId at);
+  /// Whether it only goes between the types in which a product is stored and computed.
+  bool is_rounding(const BodyOp& op) const;
+  bool is_computed(const BodyOp& op) const;  ///< in one of them
+  /// What a constant of one of them is.
+  std::optional<double> constant_of(const BodyOp& op) const;
+  bool add_addend(const Statement& map, loop::OpId addend);
   /// An expression as text, sums and products in one order.
   std::string text_of(const Statement& map, loop::OpId id, loop::OpId x, int depth) const;
 
   const loop::Kernel& kernel_;
   const Statement& s_;
+  const Abilities& abilities_;
+  const size_t most_statements_;
   ReadProblem result_;
-  loop::OpId a_ = 0, b_ = 0, finish_ = loop::none;  // the bias within the statement
+  loop::OpId a_ = 0, b_ = 0;
   size_t parallel_ = 0;
   std::vector<Loop> loops_;      // by variable
   std::vector<size_t> channel_;  // variables of b and the result alone
   std::vector<size_t> depth_;    // of both operands, that a convolution sums over
   std::vector<size_t> rest_;     // around the product
   std::vector<Axis> axes_, plain_;
-  size_t group_ = SIZE_MAX, n_ = SIZE_MAX, k_ = SIZE_MAX;
+  size_t group_ = SIZE_MAX, several_ = SIZE_MAX;  // of one channel each, of several ones
+  size_t n_ = SIZE_MAX, k_ = SIZE_MAX;
   bool packable_ = false;
 };
 
-}  // namespace ferrite::onednn
+}  // namespace ferrite::contraction

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A contraction as oneDNN computes it, in numbers: what a kernel is read into, and what a blob holds.
+// A contraction as libraries compute it, in numbers: what a kernel is read into, and what a blob holds.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "ferrite/kernel.hpp"
 
-namespace ferrite::onednn {
+namespace ferrite::contraction {
 
 /// A buffer of the launch, and where its first element lies.
 struct Operand {
@@ -18,7 +18,7 @@ struct Operand {
   int64_t offset = 0;  // elements
 };
 
-constexpr size_t most_addends = 2;
+inline constexpr size_t most_addends = 2;
 
 /// A loop, and how far its steps go in each operand, in elements.
 struct Loop {
@@ -32,6 +32,8 @@ struct Window {
   int64_t size = 1, step = 1, dilation = 1, low = 0;
 };
 
+enum class Activation : int64_t { none, relu, tanh, sigmoid, silu, gelu, gelu_tanh };
+
 /// c[l, m, n] = activation(sum over k of a[l, m, k] * b[l, k, n] + bias[n] + addends[l, m, n]).
 /// As a convolution m is a pair (output row, output column), k an input channel and a point of the window, and n an output channel
 /// (and the group, where each channel is one of its own).
@@ -39,7 +41,9 @@ struct Problem {
   static constexpr size_t most_loops = 6;
   int64_t convolution = 0;  // 1: it is one
   int64_t depthwise = 0;    // 1: n is channel of a, too, and there is no k but the window
-  int64_t bf16 = 0, bf16_result = 0;
+  DType type = f32;         // of a and b
+  DType result = f32;       // of c, the bias and addends
+  uint32_t reserved = 0;
   int64_t loop_count = 0;
   std::array<Loop, most_loops> loops{};
   Loop m, n, k;                            // convolution: m is the output row
@@ -48,9 +52,8 @@ struct Problem {
   Operand a, b, c, bias;
   std::array<Operand, most_addends> addends{};
   int64_t addend_count = 0;
-  int64_t activation = 0;  // of oneDNN; 0: none
-  float alpha = 0, beta = 0;
-  int64_t packed = 0;   // b lies in oneDNN's layout
+  Activation activation = Activation::none;
+  int64_t packed = 0;   // b lies in a layout of the library's
   int64_t swapped = 0;  // b is what the kernel has first
   int64_t covered = 1;  // statements
   int64_t workers = 1;  // threads that it is shared out to
@@ -70,7 +73,29 @@ struct ReadProblem {
   std::vector<Role> weight_dims;  ///< empty where b has another form than one of these a dim
 };
 
-/// The problem that the leading statements of a kernel are. Declines (ferrite::Failure) with the reason what oneDNN does not compute.
-ReadProblem read_problem(const loop::Kernel& kernel);
+constexpr uint64_t bit_of(DType type) { return uint64_t{1} << static_cast<unsigned>(type); }
 
-}  // namespace ferrite::onednn
+/// What a library computes of what can be read.
+struct Abilities {
+  std::string library;          ///< its name, for reasons
+  uint64_t types = 0;           ///< bit_of() those of operands
+  uint64_t epilogue_types = 0;  ///< of operands with whose products more is computed
+  size_t addends = 0;           ///< at most most_addends
+  /// An addend to products may repeat one element, or a row.
+  bool addends_repeat = false;
+  /// Weights of convolutions have to be constants, because they are packed.
+  bool packs = false;
+  /// Convolutions with groups of several channels: a loop of the problem steps over a, b and c then.
+  bool groups = false;
+  bool (*activates)(const Problem&, Activation) = [](const Problem&, Activation) { return false; };
+};
+
+/// The problem that the leading statements of a kernel, at most so many, are. Declines (ferrite::Failure) with the reason what the
+/// library does not compute.
+ReadProblem read_problem(const loop::Kernel& kernel, const Abilities& abilities,
+                         size_t most_statements = SIZE_MAX);
+
+/// The kernel that these bytes are; fails with `<plugin>/kernel` where they are none.
+loop::Kernel read_kernel_of(std::span<const std::byte> bytes, std::string_view plugin);
+
+}  // namespace ferrite::contraction

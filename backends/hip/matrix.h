@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The matrix instructions of AMD's architectures.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ferrite/emitter/target.h"
+
+namespace ferrite::hip {
+
+/// Those that an architecture has; where the code generator is given another one's, it ends the process.
+std::vector<emitter::GridMachine::Matrix> matrices_of(std::string_view architecture);
+
+}  // namespace ferrite::hip

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs of an executable: contexts, launches one by one, and what is said of those that fail.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "core/plugin/serial.h"
+#include "core/run/executable.h"
+#include "core/support/abi.h"
+#include "core/support/log.h"
+
+namespace ferrite::core::run {
+
+namespace {
+
+/// What a launch says of the indices that it checked.
+using ErrorWords = std::array<int64_t, 2>;
+
+Error bad_index(const std::string& provenance) {
+  return at(provenance, error(FE_EINVALID, "FE-X10", "an index that the inputs give is out of range"));
+}
+
+/// Not of a lowering's call or a copy.
+bool is_kernel(const Launch& launch) { return launch.copy == no_copy && !launch.call.function; }
+
+}  // namespace
+
+int64_t Executable::behind_arena(uint32_t device) const {
+  const auto alignment = static_cast<int64_t>(devices[device]->alignment);
+  return (arena_bytes[device] + alignment - 1) / alignment * alignment;
+}
+
+std::optional<uint32_t> Executable::device_of(const Launch& launch) const {
+  if (launch.copy != no_copy) return launch.device;
+  if (launch.call.function) return std::nullopt;
+  return kernels[launch.kernel].device;
+}
+
+bool Executable::may_fail(const Launch& launch) const {
+  return is_kernel(launch) && kernels[launch.kernel].checks_indices;
+}
+
+Executable::Context::Context(const Executable& executable, std::span<const Launch> launches,
+                             void* native_stream)
+    : executable_(executable), work_(executable.devices.size()) {
+  for (uint32_t d = 0; d < work_.size() && opened_; ++d)
+    opened_ = open(d, launches, d == 0 ? native_stream : nullptr);
+}
+
+Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launches, void* native_stream) {
+  auto& work = work_[d];
+  const auto& device = *executable_.devices[d];
+  bool fails = false;
+  work.bytes = executable_.arena_bytes[d];
+  for (const auto& launch : launches) {
+    if (executable_.device_of(launch) != d) continue;
+    work.used = true;
+    if (!is_kernel(launch)) continue;
+    fails = fails || executable_.may_fail(launch);
+    const auto& kernel = executable_.kernels[launch.kernel];
+    if (launch.workspace >= 0 || kernel.workspace_bytes == 0) continue;
+    work.bytes = std::max(work.bytes,
+                          executable_.behind_arena(d) + kernel.workspace_bytes * executable_.workers_of(d));
+  }
+  if (!device.host_memory && (work.used || native_stream)) {
+    FE_TRY(work.stream, device.open_stream(native_stream));
+    work.borrowed = native_stream != nullptr;
+    work.native = device.native(FE_NATIVE_STREAM, work.stream);
+  }
+  FE_TRY(work.arena, executable_.alloc(d, work.bytes, work.stream));
+  if (!device.host_memory && fails) {
+    FE_TRY(work.errors,
+           executable_.alloc(d, static_cast<int64_t>(launches.size() * sizeof(ErrorWords)), work.stream));
+  }
+  return {};
+}
+
+Executable::Context::~Context() {
+  if (recorded_.graph || recorded_.staging || recorded_.stream) {
+    const uint32_t d = executable_.recording_.device;
+    const auto& device = *executable_.devices[d];
+    (void)device.synchronise(work_[d].stream);  // what it says was said to who ran it
+    device.free_graph(recorded_.graph);
+    device.host_free(recorded_.staging);
+    device.close_stream(recorded_.stream);
+  }
+  for (uint32_t d = 0; d < work_.size(); ++d) {
+    const auto& device = *executable_.devices[d];
+    for (void* data : {work_[d].arena, work_[d].errors}) executable_.free(d, data, work_[d].stream);
+    device.close_stream(work_[d].stream);
+  }
+}
+
+void Executable::Context::fill_arenas(std::byte value) {
+  for (uint32_t d = 0; d < work_.size(); ++d)
+    if (work_[d].arena && executable_.devices[d]->host_memory)
+      std::memset(work_[d].arena, static_cast<int>(value), static_cast<size_t>(work_[d].bytes));
+}
+
+void* Executable::address(const Place& place, const Buffers& buffers, const Context& context) const {
+  switch (place.kind) {
+    case Place::Kind::input: return const_cast<void*>(buffers.inputs[place.number]);
+    case Place::Kind::output: return buffers.outputs[place.number];
+    case Place::Kind::constant: return const_cast<std::byte*>(constants[place.number].data);
+    case Place::Kind::persistent: return persistent_[place.number].data;
+    case Place::Kind::arena: return static_cast<char*>(context.work_[place.device].arena) + place.offset;
+  }
+  return nullptr;
+}
+
+Result<void*> Executable::alloc(uint32_t device, int64_t bytes, void* stream) const {
+  const Device& owner = *devices[device];
+  if (!allocator || !allocator->serves(owner)) return owner.alloc(bytes, stream);
+  if (bytes <= 0) return static_cast<void*>(nullptr);
+  void* const native = owner.has_streams() ? owner.native(FE_NATIVE_STREAM, stream) : nullptr;
+  void* const data = allocator->alloc(owner, static_cast<uint64_t>(bytes), native);
+  const auto where = "device " + owner.place();
+  if (!data)
+    return at(where,
+              error(FE_ENOMEM, "FE-D03",
+                    "the session's allocator has no memory for {} bytes; free memory, or use smaller sizes",
+                    bytes));
+  if (reinterpret_cast<uintptr_t>(data) % owner.alignment == 0) return data;
+  allocator->free(owner, data);
+  return at(where, error(FE_EINVALID, "FE-X38",
+                         "the session's allocator gave memory that is not aligned to the {} bytes asked for",
+                         owner.alignment));
+}
+
+void Executable::free(uint32_t device, void* data, void* stream) const {
+  if (!data) return;
+  const Device& owner = *devices[device];
+  if (allocator && allocator->serves(owner)) return allocator->free(owner, data);
+  owner.free(data, stream);
+}
+
+Result<void> Executable::copy(uint32_t device, uint32_t direction, void* to, const void* from,
+                              int64_t bytes) const {
+  FE_CHECK(devices[device]->copy(direction, to, from, bytes, nullptr));
+  return devices[device]->host_memory ? Result<void>() : devices[device]->synchronise(nullptr);
+}
+
+Error Executable::of_pending(Error failed, std::span<const Launch> launches, size_t end, uint32_t device,
+                             const Context& context) const {
+  if (!failed.where.empty()) return failed;
+  std::vector<std::string_view> pending;
+  for (size_t k = context.work_[device].waited; k < end; ++k)
+    if (is_kernel(launches[k]) && kernels[launches[k].kernel].device == device)
+      pending.push_back(launches[k].provenance);
+  if (pending.empty()) return failed;
+  if (pending.size() == 1) return at(std::string(pending[0]), std::move(failed));
+  constexpr size_t most = 4;
+  const auto shown = std::span(pending).first(std::min(most, pending.size()));
+  failed.text += fmt::format(
+      "; what failed is one of {} launches that were not waited for: {}{}; '--log {}' waits for each",
+      pending.size(), fmt::join(shown, " | "), pending.size() > most ? " | ..." : "", launch_channel);
+  return failed;
+}
+
+Result<void> Executable::wait(std::span<const Launch> launches, size_t end, Context& context) const {
+  for (uint32_t d = 0; d < devices.size(); ++d) {
+    auto& work = context.work_[d];
+    if (devices[d]->host_memory || !work.used) continue;
+    auto done = devices[d]->synchronise(work.stream);
+    if (!done) return of_pending(std::move(done.error()), launches, end, d, context);
+    work.waited = end;
+  }
+  return {};
+}
+
+Result<void> Executable::move_words(std::span<const Launch> launches, uint32_t direction,
+                                    Context& context) const {
+  std::vector<ErrorWords> words;
+  const auto bytes = static_cast<int64_t>(launches.size() * sizeof(ErrorWords));
+  for (uint32_t d = 0; d < devices.size(); ++d) {
+    auto& work = context.work_[d];
+    if (!work.errors) continue;
+    words.assign(launches.size(), {});
+    if (direction == FE_COPY_TO_DEVICE) {
+      FE_CHECK(devices[d]->copy(direction, work.errors, words.data(), bytes, work.stream));
+      continue;
+    }
+    auto copied = devices[d]->copy(direction, words.data(), work.errors, bytes, work.stream);
+    if (!copied) return of_pending(std::move(copied.error()), launches, launches.size(), d, context);
+    work.waited = launches.size();
+    FE_CHECK(check_words(launches, words.data()));
+  }
+  return {};
+}
+
+Result<void> Executable::check_words(std::span<const Launch> launches, const void* words) const {
+  for (size_t k = 0; k < launches.size(); ++k)
+    if (static_cast<const ErrorWords*>(words)[k][0] != 0) return bad_index(launches[k].provenance);
+  return {};
+}
+
+Result<void> Executable::launch_all(std::span<const Launch> launches, const Buffers& buffers,
+                                    Context& context) const {
+  if (launches.empty()) return {};
+  for (auto& work : context.work_) work.waited = 0;
+  FE_CHECK(move_words(launches, FE_COPY_TO_DEVICE, context));
+  const bool waits = context.times_ || log::enabled(launch_channel);
+  for (size_t k = 0; k < launches.size(); ++k) {
+    const auto start = std::chrono::steady_clock::now();
+    FE_CHECK(launch(launches, k, buffers, context));
+    if (!waits) continue;
+    FE_CHECK(wait(launches, k + 1, context));
+    if (context.times_) context.times_->push_back({start, std::chrono::steady_clock::now()});
+    if (const auto device = device_of(launches[k]))
+      log::print(launch_channel, "{} on {}: {} {}", k, devices[*device]->place(),
+                 is_kernel(launches[k]) ? kernels[launches[k].kernel].entry : "copy", launches[k].provenance);
+  }
+  FE_CHECK(move_words(launches, FE_COPY_TO_HOST, context));
+  return context.early_ ? Result<void>() : wait(launches, launches.size(), context);
+}
+
+Result<void> Executable::launch(std::span<const Launch> launches, size_t number, const Buffers& buffers,
+                                Context& context) const {
+  const auto& step = launches[number];
+  std::vector<void*> pointers(step.arguments.size());
+  for (size_t k = 0; k < pointers.size(); ++k) pointers[k] = address(step.arguments[k], buffers, context);
+  if (step.copy != no_copy) return launch_copy(launches, number, pointers[0], pointers[1], context);
+  if (step.call.function) return call_lowering(step, pointers);
+  const auto& work = context.work_[kernels[step.kernel].device];
+  return launch_kernel(launches, number, pointers, context, work.stream, work.native);
+}
+
+Result<void> Executable::launch_copy(std::span<const Launch> launches, size_t number, const void* from,
+                                     void* to, Context& context) const {
+  const auto& step = launches[number];
+  const bool of_peers = step.copy == FE_COPY_PEER;
+  const auto& device = *devices[step.device];
+  auto& work = context.work_[step.device];
+  // What a peer is to give is done, and it may go on with it, when this returns.
+  if (of_peers) FE_CHECK(wait(launches, number, context));
+  auto copied = device.copy(step.copy, to, from, step.arguments[0].bytes, work.stream,
+                            of_peers ? devices[memory_of(step.arguments[0])].get() : nullptr);
+  if (!copied) return of_pending(std::move(copied.error()), launches, number, step.device, context);
+  if (of_peers) return wait(launches, number + 1, context);
+  if (step.copy == FE_COPY_TO_HOST) work.waited = number + 1;
+  return {};
+}
+
+Result<void> Executable::call_lowering(const Launch& step, std::span<void* const> pointers) const {
+  abi::Call call;
+  auto out = abi::sized<fe_none>();
+  std::vector<fe_kernel_buffer> given;
+  for (size_t k = 0; k < pointers.size(); ++k) given.push_back({pointers[k], step.call_types[k]});
+  auto args = abi::sized<fe_kernel_call_args>();
+  args.buffers = abi::array(given);
+  args.self = step.call.self;
+  int32_t status = callback::call({{}, "kernel of a lowering", step.call.name}, step.call.function,
+                                  step.call.self, call, &args, &out);
+  if (status != FE_OK)
+    return at(step.call.name, call.error(status, "FE-X11", "the kernel that a plugin gave failed"));
+  return {};
+}
+
+Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t number,
+                                       std::span<void* const> pointers, Context& context, void* stream,
+                                       void* native_stream) const {
+  const auto& launch = launches[number];
+  const auto& kernel = kernels[launch.kernel];
+  const uint32_t d = kernel.device;
+  const auto& work = context.work_[d];
+  ErrorWords error_words{};
+  abi::Call call;
+  auto out = abi::sized<fe_none>();
+  auto args = abi::sized<fe_launch_args>();
+  args.function = kernel.function;
+  args.buffers = pointers.data();
+  args.buffer_count = pointers.size();
+  args.tasks = kernel.tasks;
+  args.grain = kernel.grain;
+  if (kernel.workspace_bytes > 0)
+    args.workspace =
+        static_cast<char*>(work.arena) + (launch.workspace < 0 ? behind_arena(d) : launch.workspace);
+  args.workspace_bytes = kernel.workspace_bytes;
+  args.workers = workers_of(d);
+  args.stream = stream;
+  args.native_stream = native_stream;
+  if (work.errors)
+    args.error = static_cast<ErrorWords*>(work.errors)[number].data();
+  else if (devices[d]->host_memory)
+    args.error = error_words.data();
+  const auto* library = kernel.library;
+  const auto& runtime = *devices[d]->runtime;
+  const int32_t status = library
+                             ? plugin::invoke(*library->table, library->slots.exec_launch, call, &args, &out)
+                             : plugin::invoke(runtime, devices[d]->slots.launch, call, &args, &out);
+  if (status != FE_OK) {
+    auto failed = devices[d]->failed(call.error(status, "FE-D04", "the launch failed"));
+    // Of a device that is lost, the launch only tells of what was given to it before.
+    if (failed.code == "FE-D06") return of_pending(std::move(failed), launches, number + 1, d, context);
+    return at(kernel.provenance, std::move(failed));
+  }
+  if (error_words[0] != 0) return bad_index(kernel.provenance);
+  return {};
+}
+
+Result<void> Executable::run(Context& context, std::span<const void* const> input_data,
+                             std::span<void* const> output_data) const {
+  FE_CHECK(context.opened_);
+  const Buffers buffers{input_data, output_data};
+  if (context.times_) context.times_->clear();
+  FE_TRY(context.recorded_.replayed, replay(context, buffers));
+  if (!context.recorded_.replayed) FE_CHECK(launch_all(steps, buffers, context));
+  for (size_t k = 0; k < output_places.size(); ++k) {
+    const auto& place = output_places[k];
+    if (place.kind == Place::Kind::output && place.number == k) continue;
+    const void* from = address(place, buffers, context);
+    if (memory_of_ports() != host) {
+      const auto& device = *devices[ports_device()];
+      void* const stream = context.work_[ports_device()].stream;
+      FE_CHECK(device.copy(host_reaches(place) ? FE_COPY_TO_DEVICE : FE_COPY_ON_DEVICE, output_data[k], from,
+                           place.bytes, stream));
+      if (!context.early_) FE_CHECK(device.synchronise(stream));
+    } else if (place.bytes > 0) {
+      std::memcpy(output_data[k], from, static_cast<size_t>(place.bytes));
+    }
+  }
+  return {};
+}
+
+}  // namespace ferrite::core::run

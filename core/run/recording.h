@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Launch graphs: the second run of a context is recorded on its device, and later runs replay that, with other inputs and outputs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ferrite::core::run {
+
+/// What is recorded of an executable's runs. Ports are numbered: the inputs, then the outputs.
+struct RecordingPlan {
+  bool is_possible = false;
+  uint32_t device = 0;  ///< by which all launches are done
+  std::string subject, category,
+      reason;  ///< what prevents it: the nodes of the launch, one word, a text.
+               ///< Empty where no device records
+  /// An argument of a launch of the runtime's, by their order, that is a port: given the pointer of each run.
+  struct Use {
+    uint32_t launch, argument;
+    size_t port;
+  };
+  std::vector<Use> uses;
+  std::vector<size_t> fixed;  ///< ports that something else reaches: where one
+                              ///< lies elsewhere, it is recorded again
+  /// Copies between the host's memory and the device's go through memory that the device reaches by itself.
+  struct Staged {
+    size_t step;
+    int64_t offset;
+  };
+  std::vector<Staged> staged;
+  int64_t zeros = -1, words = -1;  ///< where words of errors come from and go
+                                   ///< to; negative: there are none
+  int64_t bytes = 0;               ///< of that memory
+};
+
+/// What a context has recorded.
+struct Recorded {
+  void* graph = nullptr;
+  void* stream = nullptr;        ///< that is recorded; null: the context's own
+  std::byte* staging = nullptr;  ///< memory of the host
+  std::vector<void*> bound;      ///< by port: where the graph finds it
+  std::vector<void*> last;       ///< by port: where it lay in the last run; empty
+                                 ///< before the first one
+  bool failed = false;           ///< the driver refused: it is not tried again
+  bool replayed = false;         ///< the last run
+};
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "library.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "cuda_library/opened.h"
+#include "matmul.h"
+
+namespace ferrite::cublaslt {
+namespace {
+
+using contraction::Activation, contraction::Problem;
+
+// What a product may have beside its operands: of what PyTorch gives, so that the same algorithms are found.
+constexpr int64_t most_workspace = 32 << 20;
+
+struct OpenTarget : Target {
+  cuda_library::Device device;
+};
+
+const contraction::Abilities abilities{
+    .library = "cuBLASLt",
+    .types = contraction::bit_of(f16) | contraction::bit_of(bf16) | contraction::bit_of(f32) |
+             contraction::bit_of(f64),
+    .epilogue_types = contraction::bit_of(f16) | contraction::bit_of(bf16) | contraction::bit_of(f32) |
+                      contraction::bit_of(f64),
+    .addends = 1,
+    .activates = [](const Problem& p, Activation activation) {
+      // Its approximate gelu of f64 has the digits of f32.
+      return !p.convolution &&
+             (activation == Activation::relu || (activation == Activation::gelu_tanh && p.type != f64));
+    }};
+
+/// What a blob holds. The algorithm is one of the library of that version.
+struct Blob {
+  Problem problem;
+  int64_t tf32 = 0, workspace = 0;
+  uint64_t version = 0;
+  lt::Algorithm algorithm{};
+};
+static_assert(std::is_trivially_copyable_v<Blob>);
+
+/// An opened library with its driver, and what it keeps for each device.
+class Lt {
+ public:
+  explicit Lt(const Settings& settings) : library_(open(settings.library)), driver_(settings.driver) {}
+  ~Lt() {
+    for (const auto& [device, handle] : handles_) library_->destroy(handle);
+  }
+  Lt(const Lt&) = delete;
+
+  const std::shared_ptr<const Library>& library() const { return library_; }
+  cuda_library::Driver& driver() { return driver_; }
+
+  /// Of a device whose context is the calling thread's.
+  lt::Handle handle(uint32_t device) {
+    const std::lock_guard lock(mutex_);
+    lt::Handle& handle = handles_[device];
+    if (!handle)
+      if (const int status = library_->create(&handle); status != lt::success)
+        throw Failure(FE_EDEVICE, "ferrite.cublaslt/failed",
+                      "cuBLASLt does not start: " + std::string(library_->status_name(status)) + " (" +
+                          std::to_string(status) + ")");
+    return handle;
+  }
+
+ private:
+  std::shared_ptr<const Library> library_;
+  cuda_library::Driver driver_;
+  std::mutex mutex_;
+  std::map<uint32_t, lt::Handle> handles_;  // guarded by mutex_
+};
+
+/// A product with an algorithm of the library that is loaded.
+struct Exec {
+  std::shared_ptr<Lt> lt;
+  void* context = nullptr;
+  lt::Handle handle = nullptr;
+  std::unique_ptr<Matmul> matmul;
+  lt::Algorithm algorithm{};
+  int64_t workspace = 0;
+};
+
+class CublasLt final : public LibraryProvider {
+ public:
+  CublasLt(Host host, Settings settings)
+      : opened_(host, "ferrite.cublaslt"), settings_(std::move(settings)) {}
+  std::string id() const override { return "cublaslt"; }
+  std::string device_kind() const override { return "cuda"; }
+
+  std::unique_ptr<Target> open_target(Bytes description) override {
+    auto target = std::make_unique<OpenTarget>();
+    target->device =
+        cuda_library::parse_device({reinterpret_cast<const char*>(description.data()), description.size()});
+    target->name = "cuBLASLt for " + target->device.architecture;
+    return target;
+  }
+
+  std::vector<Candidate> propose(Target& target, Bytes bytes) override {
+    return cuda_library::or_decline([&] {
+      const auto& device = static_cast<OpenTarget&>(target).device;
+      const auto kernel = contraction::read_kernel_of(bytes, "ferrite.cublaslt");
+      auto problem = contraction::read_problem(kernel, abilities).problem;
+      // Where it has no algorithm with all of what follows, it may have one with less of that.
+      while (true) {
+        const Matmul matmul(lt()->library(), product_of(problem, settings_.tf32));
+        if (const auto found = search(matmul, device); !found.empty())
+          return candidates(problem, matmul.product(), found, device);
+        if (problem.covered == 1) decline("cuBLASLt has no algorithm for a ", matmul.product().text());
+        problem =
+            contraction::read_problem(kernel, abilities, static_cast<size_t>(problem.covered) - 1).problem;
+      }
+    });
+  }
+
+  CompileResult compile(Target& target, const CompileRequest& request) override {
+    return cuda_library::or_fail([&] {
+      const auto kernel = contraction::read_kernel_of(request.kernel, "ferrite.cublaslt");
+      const auto problem = contraction::read_problem(kernel, abilities).problem;
+      const auto& library = lt()->library();
+      const Matmul matmul(library, product_of(problem, settings_.tf32));
+      const auto found = search(matmul, static_cast<OpenTarget&>(target).device);
+      if (problem.covered != static_cast<int64_t>(kernel.statements.size()) ||
+          request.candidate >= found.size())
+        fail("ferrite.cublaslt/kernel", "the kernel is not the one that was proposed for");
+      const auto& chosen = found[request.candidate];
+      const Blob blob{problem, settings_.tf32, static_cast<int64_t>(chosen.workspace), library->version(),
+                      chosen.algorithm};
+      CompileResult result;
+      result.blob.assign(reinterpret_cast<const char*>(&blob), sizeof(Blob));
+      result.workspace_bytes = blob.workspace;
+      if (request.want_listing)
+        result.listing = matmul.product().text() + ", workspace " + std::to_string(blob.workspace) +
+                         ", waves " + std::to_string(chosen.waves) + "\n";
+      return result;
+    });
+  }
+
+  std::string fingerprint() override {
+    std::string version;
+    try {
+      version = lt()->library()->text;
+    } catch (const cuda_library::Unavailable&) {
+      version = "none";
+    }
+    return "cublaslt 1 library " + version;
+  }
+
+  void* exec_create(Target&, const ExecRequest& request) override {
+    Blob blob;
+    const auto bytes = request.blob;
+    if (bytes.size() == sizeof(Blob)) std::memcpy(&blob, bytes.data(), sizeof(Blob));
+    if (bytes.size() != sizeof(Blob) || !contraction::is_sound(blob.problem) || blob.workspace < 0)
+      fail("ferrite.cublaslt/kernel", "the code is none of this provider");
+    return cuda_library::or_fail([&] {
+      auto exec = std::make_unique<Exec>();
+      exec->lt = lt();
+      exec->context =
+          request.native_context ? request.native_context : exec->lt->driver().context(request.device);
+      exec->lt->driver().enter(exec->context);
+      exec->handle = exec->lt->handle(request.device);
+      exec->matmul = std::make_unique<Matmul>(exec->lt->library(), product_of(blob.problem, blob.tf32 != 0));
+      exec->algorithm = blob.algorithm;
+      exec->workspace = blob.workspace;
+      if (blob.version == exec->lt->library()->version()) return exec.release();
+      const auto found = exec->matmul->search(exec->handle, blob.workspace, 1);
+      if (found.empty())
+        fail("ferrite.cublaslt/failed", "cuBLASLt ", exec->lt->library()->text, " has no algorithm for a ",
+             exec->matmul->product().text(), " with ", blob.workspace,
+             " bytes of workspace; compile it anew");
+      exec->algorithm = found[0].algorithm;
+      return exec.release();
+    });
+  }
+  LaunchNeeds exec_needs(const void* exec) override {
+    return {CompileResult().tasks, CompileResult().grain, static_cast<const Exec*>(exec)->workspace, {}};
+  }
+  bool exec_recordable(const void*) override { return true; }
+  void exec_destroy(void* exec) override { delete static_cast<Exec*>(exec); }
+  void exec_launch(const fe_launch_args& args) override {
+    auto& exec = *static_cast<Exec*>(args.function);
+    cuda_library::or_fail([&] { exec.lt->driver().enter(exec.context); });
+    exec.matmul->run(exec.handle, exec.algorithm, args.buffers, args.workspace, exec.workspace,
+                     args.native_stream);
+  }
+
+ private:
+  std::shared_ptr<Lt> lt() {
+    return opened_.get([&] { return std::make_shared<Lt>(settings_); });
+  }
+
+  /// On a device of the architecture that is compiled for, which the library asks.
+  std::vector<lt::Found> search(const Matmul& matmul, const cuda_library::Device& device) {
+    const auto open = lt();
+    const auto handle = open->handle(cuda_library::enter_like(open->driver(), device, "cuBLASLt"));
+    auto found = matmul.search(handle, most_workspace, settings_.choices);
+    // The host may refuse workspaces: one that wants none is among them, where there is one.
+    if (std::ranges::none_of(found, [](const lt::Found& each) { return each.workspace == 0; }))
+      for (const auto& without : matmul.search(handle, 0, 1)) found.push_back(without);
+    return found;
+  }
+
+  std::vector<Candidate> candidates(const Problem& problem, const Product& product,
+                                    const std::vector<lt::Found>& found,
+                                    const cuda_library::Device& device) const {
+    // Each is a little dearer than the one that the library expects more of.
+    constexpr double of_rank = 1e-3;
+    std::string name = "cublaslt.matmul";
+    if (product.tf32) name += ".tf32";
+    if (product.bias.argument >= 0) name += ".bias";
+    if (product.has_c) name += ".sum";
+    if (problem.activation != Activation::none) name += ".act";
+    std::vector<Candidate> result;
+    for (size_t k = 0; k < found.size(); ++k) {
+      auto& candidate = result.emplace_back();
+      candidate.id = k;
+      candidate.name = name + (k == 0 ? "" : "#" + std::to_string(k + 1));
+      candidate.cost = settings_.price * product.seconds(device) * (1 + of_rank * static_cast<double>(k));
+      candidate.workspace_bytes = static_cast<int64_t>(found[k].workspace);
+      candidate.covered = static_cast<uint32_t>(problem.covered);
+    }
+    return result;
+  }
+
+  cuda_library::Opened<Lt> opened_;
+  const Settings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<LibraryProvider> make_library(Host host, Settings settings) {
+  return std::make_unique<CublasLt>(host, std::move(settings));
+}
+
+}  // namespace ferrite::cublaslt

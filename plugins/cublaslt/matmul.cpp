@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "matmul.h"
+
+#include <utility>
+
+#include "ferrite/error.hpp"
+
+namespace ferrite::cublaslt {
+namespace {
+
+int type_of(DType type) {
+  return type == f16    ? lt::real_16f
+         : type == bf16 ? lt::real_16bf
+         : type == f64  ? lt::real_64f
+                        : lt::real_32f;
+}
+
+}  // namespace
+
+void Matmul::check(int status, const char* what) const {
+  if (status == lt::success) return;
+  const char* name = library_->status_name(status);
+  throw Failure(FE_EDEVICE, "ferrite.cublaslt/failed",
+                "cuBLASLt: " + std::string(what) + " gives " + (name ? name : "an unknown status") + " (" +
+                    std::to_string(status) + ") for a " + product_.text());
+}
+
+Owned Matmul::layout(const Matrix& matrix, DType type) const {
+  lt::Handle made = nullptr;
+  check(library_->layout_create(&made, type_of(type), static_cast<uint64_t>(matrix.rows),
+                                static_cast<uint64_t>(matrix.columns), matrix.leading),
+        "describing a matrix");
+  Owned result(made, {library_->layout_destroy});
+  const auto batches = static_cast<int32_t>(product_.batches);
+  check(library_->layout_set(made, lt::layout_batches, &batches, sizeof batches), "describing a batch");
+  check(library_->layout_set(made, lt::layout_batch_stride, &matrix.batch, sizeof matrix.batch),
+        "describing a batch");
+  return result;
+}
+
+void Matmul::set(const char* what, int attribute, const auto& value) {
+  check(library_->product_set(description_.get(), attribute, &value, sizeof value), what);
+}
+
+Matmul::Matmul(std::shared_ptr<const Library> library, Product product)
+    : library_(std::move(library)), product_(std::move(product)) {
+  const auto& p = product_;
+  const bool wide = p.type == f64;
+  const int compute = wide ? lt::compute_64f : p.tf32 ? lt::compute_32f_tf32 : lt::compute_32f;
+  lt::Handle made = nullptr;
+  check(library_->product_create(&made, compute, wide ? lt::real_64f : lt::real_32f), "describing a product");
+  description_ = Owned(made, {library_->product_destroy});
+  set("turning an operand", lt::product_a_turned, p.a.turned ? lt::turned : lt::not_turned);
+  set("turning an operand", lt::product_b_turned, p.b.turned ? lt::turned : lt::not_turned);
+  set("choosing what follows", lt::product_epilogue, p.epilogue);
+  if (p.bias.argument >= 0) {
+    set("describing the bias", lt::product_bias_type, static_cast<int32_t>(type_of(p.result)));
+    set("describing the bias", lt::product_bias_stride, p.bias_batch);
+    // Nobody reads there: the library wants to know how the bias is aligned.
+    set("describing the bias", lt::product_bias,
+        reinterpret_cast<void*>(p.alignment(&Product::Offsets::bias, p.result)));
+  }
+  a_ = layout(p.a, p.type);
+  b_ = layout(p.b, p.type);
+  c_ = layout(p.c, p.result);
+  d_ = layout(p.d, p.result);
+}
+
+std::vector<lt::Found> Matmul::search(lt::Handle library, int64_t most_workspace, int most) const {
+  lt::Handle wishes = nullptr;
+  check(library_->wishes_create(&wishes), "saying what is wished");
+  const auto wish = [&](int attribute, auto value) {
+    return library_->wishes_set(wishes, attribute, &value, sizeof value);
+  };
+  const auto& p = product_;
+  using Offsets = Product::Offsets;
+  const auto alignment = [&](int64_t Offsets::* operand, DType type) {
+    return static_cast<uint32_t>(p.alignment(operand, type));
+  };
+  std::vector<lt::Found> found(static_cast<size_t>(most));
+  int status = wish(lt::wish_workspace, static_cast<uint64_t>(most_workspace));
+  for (const auto& [attribute, value] : {std::pair(lt::wish_alignment_a, alignment(&Offsets::a, p.type)),
+                                         std::pair(lt::wish_alignment_b, alignment(&Offsets::b, p.type)),
+                                         std::pair(lt::wish_alignment_c, alignment(&Offsets::c, p.result)),
+                                         std::pair(lt::wish_alignment_d, alignment(&Offsets::d, p.result))})
+    if (status == lt::success) status = wish(attribute, value);
+  int count = 0, searched = lt::success;
+  if (status == lt::success)
+    searched = library_->search(library, description_.get(), a_.get(), b_.get(), c_.get(), d_.get(), wishes,
+                                most, found.data(), &count);
+  library_->wishes_destroy(wishes);
+  check(status, "saying what is wished");
+  // There is no algorithm, or there are none for these types: it says so in several ways.
+  found.resize(searched == lt::success ? static_cast<size_t>(count) : 0);
+  std::erase_if(found, [](const lt::Found& each) { return each.status != lt::success; });
+  return found;
+}
+
+void Matmul::run(lt::Handle library, const lt::Algorithm& algorithm, void* const* buffers, void* workspace,
+                 int64_t workspace_bytes, void* stream) {
+  const auto& p = product_;
+  const auto at = [&](const contraction::Operand& operand, int64_t offset, DType type) {
+    return static_cast<char*>(buffers[operand.argument]) + offset * (bits_of(type) / 8);
+  };
+  const double alpha64 = 1, beta64 = p.has_c ? 1 : 0;
+  const auto alpha32 = static_cast<float>(alpha64), beta32 = static_cast<float>(beta64);
+  const bool wide = p.type == f64;
+  std::unique_lock<std::mutex> lock;
+  if (p.bias.argument >= 0) lock = std::unique_lock(mutex_);
+  for (int64_t launch = 0; launch < p.launches(); ++launch) {
+    const auto offsets = p.offsets(launch);
+    if (p.bias.argument >= 0) set("naming the bias", lt::product_bias, at(p.bias, offsets.bias, p.result));
+    check(
+        library_->multiply(library, description_.get(), wide ? static_cast<const void*>(&alpha64) : &alpha32,
+                           at(p.a.place, offsets.a, p.type), a_.get(), at(p.b.place, offsets.b, p.type),
+                           b_.get(), wide ? static_cast<const void*>(&beta64) : &beta32,
+                           at(p.c.place, offsets.c, p.result), c_.get(), at(p.d.place, offsets.d, p.result),
+                           d_.get(), &algorithm, workspace, static_cast<size_t>(workspace_bytes), stream),
+        "the product");
+  }
+}
+
+}  // namespace ferrite::cublaslt

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "product.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "ferrite/error.hpp"
+#include "lt.h"
+
+namespace ferrite::cublaslt {
+namespace {
+
+using contraction::Activation, contraction::Loop, contraction::Problem;
+
+/// [rows, columns] with these strides, either of which is 1.
+Matrix matrix(int64_t rows, int64_t row, int64_t columns, int64_t column, const char* name) {
+  Matrix result;
+  if (row == 1 || rows == 1) {
+    result.rows = rows;
+    result.columns = columns;
+    result.leading = columns == 1 ? rows : column;
+  } else if (column == 1 || columns == 1) {
+    result.turned = true;
+    result.rows = columns;
+    result.columns = rows;
+    result.leading = row;
+  } else {
+    decline(name, " has no dim whose elements lie side by side");
+  }
+  if (result.leading < result.rows) decline(name, "'s rows overlap");
+  return result;
+}
+
+/// The loops around a product, those in one that follow each other in all operands; the longest one first.
+std::vector<Loop> loops_of(const Problem& p) {
+  std::vector<Loop> loops;
+  for (int64_t k = 0; k < p.loop_count; ++k)
+    if (const auto& loop = p.loops[static_cast<size_t>(k)]; loop.extent > 1) loops.push_back(loop);
+  const auto follows = [](const Loop& outer, const Loop& inner) {
+    return outer.a == inner.a * inner.extent && outer.b == inner.b * inner.extent &&
+           outer.c == inner.c * inner.extent && outer.bias == inner.bias * inner.extent &&
+           outer.addend[0] == inner.addend[0] * inner.extent;
+  };
+  for (size_t inner = 0; inner < loops.size();) {
+    const auto outer =
+        std::ranges::find_if(loops, [&](const Loop& loop) { return follows(loop, loops[inner]); });
+    if (outer == loops.end()) {
+      ++inner;
+      continue;
+    }
+    loops[inner].extent *= outer->extent;
+    loops.erase(outer);
+    inner = 0;
+  }
+  std::ranges::stable_sort(loops, std::ranges::greater(), &Loop::extent);
+  return loops;
+}
+
+int bytes_of(DType type) { return bits_of(type) / 8; }
+
+}  // namespace
+
+Product product_of(const Problem& p, bool tf32) {
+  constexpr int64_t most_launches = 32;
+  if (p.convolution) decline("it is a convolution");
+  Product result;
+  result.type = p.type;
+  result.result = p.result;
+  result.tf32 = tf32 && p.type == f32;
+  result.m = p.n.extent;
+  result.n = p.m.extent;
+  result.k = p.k.extent;
+  result.a = matrix(p.n.extent, p.n.b, p.k.extent, p.k.b, "an operand");
+  result.b = matrix(p.k.extent, p.k.a, p.m.extent, p.m.a, "an operand");
+  result.d = matrix(p.n.extent, 1, p.m.extent, p.m.c, "the result");
+  result.a.place = p.b;
+  result.b.place = p.a;
+  result.d.place = p.c;
+  if (p.addend_count > 0) {
+    if (p.n.extent > 1 && p.n.addend[0] != 1) decline("what is added does not lie as the result does");
+    result.has_c = true;
+    result.c = matrix(p.n.extent, 1, p.m.extent, p.m.addend[0], "what is added");
+    result.c.place = p.addends[0];
+  } else {
+    result.c = result.d;
+  }
+  result.bias = p.bias;
+  if (p.activation == Activation::relu) result.epilogue = lt::epilogue_relu;
+  if (p.activation == Activation::gelu_tanh) result.epilogue = lt::epilogue_gelu;
+  if (p.bias.argument >= 0)
+    result.epilogue = lt::epilogue_bias | (result.epilogue == lt::epilogue_none ? 0 : result.epilogue);
+  auto loops = loops_of(p);
+  if (!loops.empty()) {
+    const auto& batch = loops[0];
+    result.batches = batch.extent;
+    result.a.batch = batch.b;
+    result.b.batch = batch.a;
+    result.d.batch = batch.c;
+    result.c.batch = result.has_c ? batch.addend[0] : batch.c;
+    result.bias_batch = batch.bias;
+    result.around.assign(loops.begin() + 1, loops.end());
+  }
+  constexpr int64_t most = INT32_MAX;
+  if (std::max({result.m, result.n, result.k, result.batches}) > most) decline("a dim is too long");
+  if (result.launches() > most_launches) decline("it is ", result.launches(), " batches of products");
+  return result;
+}
+
+int64_t Product::launches() const {
+  int64_t count = 1;
+  for (const auto& loop : around) count *= loop.extent;
+  return count;
+}
+
+Product::Offsets Product::offsets(int64_t launch) const {
+  Offsets at{a.place.offset, b.place.offset, c.place.offset, d.place.offset, bias.offset};
+  for (const auto& loop : around) {
+    const int64_t step = launch % loop.extent;
+    launch /= loop.extent;
+    at.a += step * loop.b;
+    at.b += step * loop.a;
+    at.c += step * (has_c ? loop.addend[0] : loop.c);
+    at.d += step * loop.c;
+    at.bias += step * loop.bias;
+  }
+  return at;
+}
+
+int64_t Product::alignment(int64_t Offsets::* operand, DType of) const {
+  int64_t result = 16;
+  for (int64_t launch = 0; launch < launches(); ++launch)
+    result = std::gcd(result, offsets(launch).*operand * bytes_of(of));
+  return result;
+}
+
+std::string Product::text() const {
+  const auto number = [](const char* name, int64_t value) {
+    return value == 1 ? std::string() : std::string(" ") + name + " " + std::to_string(value);
+  };
+  return "product of " + std::string(name_of(type)) + (tf32 ? " as tf32" : "") + ", m " + std::to_string(m) +
+         " n " + std::to_string(n) + " k " + std::to_string(k) + number("batches", batches) +
+         number("launches", launches()) + (a.turned ? ", a turned" : "") + (b.turned ? ", b turned" : "") +
+         (has_c ? ", added to" : "");
+}
+
+double Product::seconds(const cuda_library::Device& device) const {
+  // What a launch takes, and how much of a device's rates is reached, as on an H200; of the operations little where rows do not begin
+  // at 16 bytes.
+  constexpr double of_launch = 5e-6, of_operations = 0.77, of_odd_rows = 0.12, of_bandwidth = 0.8;
+  // A tile of the result is a block's, and blocks of one multiprocessor take turns; a sum that is long is divided, too.
+  constexpr double tile_rows = 128, tile_columns = 128, of_block = 512;
+  const auto x = static_cast<double>(m), y = static_cast<double>(n), z = static_cast<double>(k),
+             count = static_cast<double>(batches);
+  const double tiles = count * std::ceil(x / tile_rows) * std::ceil(y / tile_columns);
+  const double parts = std::max(1.0, std::min(device.multiprocessors / tiles, z / of_block));
+  const double rounds = std::ceil(tiles * parts / device.multiprocessors);
+  const double work = rounds * (tile_rows * tile_columns * z / parts) * 2 * device.multiprocessors;
+  const double bytes =
+      count * (bytes_of(type) * (x * z + y * z) + bytes_of(result) * x * y * (has_c ? 2 : 1));
+  const auto is_odd = [](const Matrix& matrix, DType of) {
+    return matrix.columns > 1 && matrix.leading * bytes_of(of) % 16 != 0;
+  };
+  const bool odd =
+      bytes_of(type) == 2 && (is_odd(a, type) || is_odd(b, type) || is_odd(c, result) || is_odd(d, result));
+  const double rate = device.operations(type, tf32) * (odd ? of_odd_rows : of_operations);
+  return static_cast<double>(launches()) *
+         (of_launch + std::max(work / rate, bytes / (device.bandwidth * of_bandwidth)));
+}
+
+}  // namespace ferrite::cublaslt

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "cuda_library/driver.h"
+
+#include <dlfcn.h>
+
+namespace ferrite::cuda_library {
+
+SharedLibrary::SharedLibrary(std::initializer_list<std::string> names, std::string advice)
+    : advice_(std::move(advice)) {
+  std::string reasons;
+  for (const auto& name : names) {
+    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_) {
+      name_ = name;
+      return;
+    }
+    const char* reason = dlerror();
+    reasons += (reasons.empty() ? "" : "; ") + std::string(reason ? reason : name + " cannot be opened");
+  }
+  throw Unavailable{"FE-P85", reasons + "; " + advice_};
+}
+
+void* SharedLibrary::address(const char* function) const {
+  void* found = dlsym(handle_, function);
+  if (!found) throw Unavailable{"FE-P86", name_ + " has no function '" + function + "'; " + advice_};
+  return found;
+}
+
+namespace {
+constexpr int attribute_major = 75, attribute_minor = 76;
+}
+
+Driver::Driver(const std::string& name) {
+  const SharedLibrary library({name}, "install NVIDIA's driver, or take the plugin out of the manifest");
+  int (*init)(unsigned) = nullptr;
+  library.find("cuInit", init);
+  library.find("cuDeviceGetCount", device_count_);
+  library.find("cuDeviceGet", device_get_);
+  library.find("cuDeviceGetAttribute", attribute_);
+  library.find("cuDevicePrimaryCtxRetain", retain_);
+  library.find("cuCtxSetCurrent", set_current_);
+  check(init(0), "starting the driver");
+}
+
+void Driver::check(int result, const char* what) const {
+  if (result != 0)
+    throw Unavailable{"FE-P85", std::string(what) + " gives the driver's error " + std::to_string(result)};
+}
+
+std::optional<uint32_t> Driver::find(int generation) const {
+  int count = 0;
+  check(device_count_(&count), "counting devices");
+  for (int number = 0; number < count; ++number) {
+    int device = 0, major = 0, minor = 0;
+    check(device_get_(&device, number), "opening a device");
+    check(attribute_(&major, attribute_major, device), "asking a device for its architecture");
+    check(attribute_(&minor, attribute_minor, device), "asking a device for its architecture");
+    if (major * 10 + minor == generation) return static_cast<uint32_t>(number);
+  }
+  return {};
+}
+
+void* Driver::context(uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  void*& context = contexts_[number];
+  if (context) return context;
+  int device = 0;
+  check(device_get_(&device, static_cast<int>(number)), "opening a device");
+  check(retain_(&context, device), "opening a device's context");
+  return context;
+}
+
+void Driver::enter(void* context) const { check(set_current_(context), "entering a device's context"); }
+
+}  // namespace ferrite::cuda_library

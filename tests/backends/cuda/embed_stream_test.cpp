@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs on a stream of the program that embeds Ferrite, over a driver that records its calls: each launch adds 1 to the first
+// element of its first buffer, into its last one.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ferrite/ferrite.h"
+
+namespace {
+
+constexpr int64_t count = 64;
+constexpr DLDevice device{static_cast<DLDeviceType>(2), 0};
+constexpr const char* model_text =
+    "ferrite graph 0\n"
+    "graph @exp(%x: f32[64]) -> (%r \"r\") {\n"
+    "  %r = exp(%x)\n"
+    "}\n";
+constexpr const char* gather_text =
+    "ferrite graph 0\n"
+    "graph @gather(%x: f32[64], %i: i64[64]) -> (%r \"r\") {\n"
+    "  %r = gather(%x, %i) {axis = 0}\n"
+    "}\n";
+
+/// The driver that the plugin opens, too.
+struct Driver {
+  void* library = dlopen(FERRITE_FAKE_DRIVER, RTLD_NOW);
+  int (*stream_create)(void**, unsigned) = find<int (*)(void**, unsigned)>("cuStreamCreate");
+  int (*alloc)(uint64_t*, size_t) = find<int (*)(uint64_t*, size_t)>("cuMemAlloc_v2");
+  int (*free)(uint64_t) = find<int (*)(uint64_t)>("cuMemFree_v2");
+  template <class Function>
+  Function find(const char* name) {
+    return reinterpret_cast<Function>(dlsym(library, name));
+  }
+};
+
+/// A tensor in the device's memory, which is the host's in truth.
+struct Bound {
+  int64_t shape[1] = {count};
+  DLTensor tensor{};
+  Bound(Driver& driver, uint8_t code, uint8_t bits) : driver_(driver) {
+    uint64_t address = 0;
+    driver_.alloc(&address, count * 8);
+    tensor.data = reinterpret_cast<void*>(address);
+    std::memset(tensor.data, 0, count * 8);
+    tensor.device = device;
+    tensor.ndim = 1;
+    tensor.dtype = {code, bits, 1};
+    tensor.shape = shape;
+  }
+  ~Bound() { driver_.free(reinterpret_cast<uint64_t>(tensor.data)); }
+  Bound(const Bound&) = delete;
+  float& first() { return *static_cast<float*>(tensor.data); }
+
+ private:
+  Driver& driver_;
+};
+
+class EmbedStreamTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(driver_.library, nullptr) << dlerror();
+    folder_ = std::filesystem::temp_directory_path() / ("ferrite-stream-test-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    ::setenv("FAKE_DRIVER_LOG", file("calls").c_str(), 1);
+    ::setenv("FERRITE_CACHE", "off", 1);
+    std::ofstream(file("exp.fe")) << model_text;
+    std::ofstream(file("gather.fe")) << gather_text;
+    std::ofstream(file("ferrite.toml")) << "schema = 0\n[pipeline]\ndevice = \"cuda\"\n"
+                                           "[plugin.\"ferrite.cuda\"]\nconfig = { library = \""
+                                        << FERRITE_FAKE_DRIVER << "\" }\n";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string file(const char* name) const { return (folder_ / name).string(); }
+
+  void open(const char* name, const ferrite_allocator* allocator = nullptr) {
+    const auto manifest = file("ferrite.toml");
+    ferrite_session_options options{};
+    options.size = sizeof options;
+    options.manifest = manifest.c_str();
+    options.allocator = allocator;
+    ASSERT_EQ(ferrite_session_open(&options, &session_), FERRITE_OK) << last();
+    ASSERT_EQ(ferrite_model_load(session_, file(name).c_str(), &model_), FERRITE_OK) << last();
+  }
+  void close() {
+    ferrite_model_free(model_);
+    ferrite_session_close(session_);
+  }
+  static std::string last() {
+    ferrite_error error{};
+    error.size = sizeof error;
+    ferrite_last_error(&error);
+    return std::string(error.code) + " " + error.where + ": " + error.text;
+  }
+  void* new_stream() {
+    void* stream = nullptr;
+    EXPECT_EQ(driver_.stream_create(&stream, 1), 0);
+    return stream;
+  }
+  /// The number by which the log calls it.
+  static std::string number_of(const void* stream) {
+    return std::to_string(*static_cast<const int*>(stream));
+  }
+  int32_t run(void* stream, const DLTensor& x, DLTensor& r) {
+    ferrite_run_options options{};
+    options.size = sizeof options;
+    options.stream = stream;
+    const DLTensor* inputs[] = {&x};
+    DLTensor* outputs[] = {&r};
+    return ferrite_run_with(model_, &options, inputs, 1, outputs, 1);
+  }
+  /// The calls since the last time.
+  std::vector<std::string> calls() {
+    std::ifstream in(file("calls"));
+    in.seekg(static_cast<std::streamoff>(seen_));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) {
+      seen_ += line.size() + 1;
+      lines.push_back(line);
+    }
+    return lines;
+  }
+  static int counted(const std::vector<std::string>& lines, const std::string& name,
+                     const std::string& ending = "") {
+    return static_cast<int>(std::ranges::count_if(lines, [&](const std::string& line) {
+      return line.starts_with(name + " ") && line.ends_with(ending);
+    }));
+  }
+
+  Driver driver_;
+  std::filesystem::path folder_;
+  ferrite_session* session_ = nullptr;
+  ferrite_model* model_ = nullptr;
+  size_t seen_ = 0;
+};
+
+TEST_F(EmbedStreamTest, GivesItsWorkToTheStreamAndReturns) {
+  open("exp.fe");
+  void* const stream = new_stream();
+  const auto on = " stream " + number_of(stream);
+  Bound x(driver_, kDLFloat, 32), r(driver_, kDLFloat, 32);
+  for (int k = 0; k < 5; ++k) {
+    x.first() = static_cast<float>(k);
+    if (k > 0) calls();
+    ASSERT_EQ(run(stream, x.tensor, r.tensor), FERRITE_OK) << last();
+    const auto lines = calls();
+    EXPECT_EQ(r.first(), static_cast<float>(k + 1));
+    EXPECT_EQ(counted(lines, "cuLaunchKernel", on) + counted(lines, "cuGraphLaunch", on), 1) << k;
+    EXPECT_EQ(counted(lines, "cuStreamSynchronize", " " + number_of(stream)), 0) << k;
+    EXPECT_EQ(counted(lines, "cuLaunchKernel"), k == 0 ? 1 : 0);
+  }
+  close();
+}
+
+TEST_F(EmbedStreamTest, WaitsForWhatTheHostReads) {
+  open("exp.fe");
+  void* const stream = new_stream();
+  const auto waited = " " + number_of(stream);
+  Bound x(driver_, kDLFloat, 32);
+  std::array<float, count> results{};
+  Bound r(driver_, kDLFloat, 32);
+  DLTensor on_host = r.tensor;
+  on_host.data = results.data();
+  on_host.device = {kDLCPU, 0};
+  x.first() = 4;
+  ASSERT_EQ(run(stream, x.tensor, on_host), FERRITE_OK) << last();
+  EXPECT_EQ(results[0], 5);
+  EXPECT_GE(counted(calls(), "cuStreamSynchronize", waited), 1);
+  close();
+
+  // Of indices that come with the inputs the host is told.
+  open("gather.fe");
+  Bound i(driver_, kDLInt, 64);
+  const DLTensor* inputs[] = {&x.tensor, &i.tensor};
+  DLTensor* outputs[] = {&r.tensor};
+  ferrite_run_options options{};
+  options.size = sizeof options;
+  options.stream = stream;
+  calls();
+  ASSERT_EQ(ferrite_run_with(model_, &options, inputs, 2, outputs, 1), FERRITE_OK) << last();
+  EXPECT_GE(counted(calls(), "cuStreamSynchronize", waited), 1);
+  close();
+}
+
+TEST_F(EmbedStreamTest, WaitsWithoutAStream) {
+  open("exp.fe");
+  void* const stream = new_stream();
+  Bound x(driver_, kDLFloat, 32), r(driver_, kDLFloat, 32);
+  calls();
+  ASSERT_EQ(run(nullptr, x.tensor, r.tensor), FERRITE_OK) << last();
+  const auto lines = calls();
+  EXPECT_EQ(counted(lines, "cuLaunchKernel"), 1);
+  EXPECT_EQ(counted(lines, "cuLaunchKernel", " stream " + number_of(stream)), 0);
+  EXPECT_GE(counted(lines, "cuStreamSynchronize"), 1);
+  close();
+}
+
+TEST_F(EmbedStreamTest, ThreadsHaveStreamsOfTheirOwn) {
+  open("exp.fe");
+  const std::array<void*, 2> streams = {new_stream(), new_stream()};
+  std::array<int, 2> wrong{};
+  const auto work = [&](size_t t) {
+    Bound x(driver_, kDLFloat, 32), r(driver_, kDLFloat, 32);
+    for (int k = 0; k < 20; ++k) {
+      x.first() = static_cast<float>(100 * t) + static_cast<float>(k);
+      wrong[t] += run(streams[t], x.tensor, r.tensor) != FERRITE_OK || r.first() != x.first() + 1;
+    }
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
+  EXPECT_EQ(wrong[0] + wrong[1], 0);
+  const auto lines = calls();
+  for (const void* stream : streams) {
+    const auto on = " stream " + number_of(stream);
+    EXPECT_EQ(counted(lines, "cuLaunchKernel", on) + counted(lines, "cuGraphLaunch", on), 20);
+  }
+  close();
+}
+
+TEST_F(EmbedStreamTest, TheAllocatorIsToldOfTheStream) {
+  struct Pool {
+    std::set<void*> streams;
+    int blocks = 0;
+  } pool;
+  ferrite_allocator allocator{};
+  allocator.size = sizeof allocator;
+  allocator.self = &pool;
+  allocator.device_type = device.device_type;
+  allocator.alloc = [](void* self, DLDevice, uint64_t bytes, uint64_t alignment, void* stream) -> void* {
+    static_cast<Pool*>(self)->streams.insert(stream);
+    ++static_cast<Pool*>(self)->blocks;
+    return std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
+  };
+  allocator.free = [](void* self, DLDevice, void* data, uint64_t, void* stream) {
+    EXPECT_TRUE(static_cast<Pool*>(self)->streams.contains(stream));
+    --static_cast<Pool*>(self)->blocks;
+    std::free(data);
+  };
+  open("exp.fe", &allocator);
+  void* const stream = new_stream();
+  Bound x(driver_, kDLFloat, 32);
+  ferrite_run_options options{};
+  options.size = sizeof options;
+  options.stream = stream;
+  options.outputs_on_device = 1;
+  const DLTensor* inputs[] = {&x.tensor};
+  DLManagedTensorVersioned* made = nullptr;
+  x.first() = 7;
+  ASSERT_EQ(ferrite_run_alloc_with(model_, &options, inputs, 1, &made, 1), FERRITE_OK) << last();
+  EXPECT_TRUE(pool.streams.contains(stream));
+  EXPECT_EQ(*static_cast<float*>(made->dl_tensor.data), 8);
+  close();
+  EXPECT_EQ(pool.blocks, 1);
+  made->deleter(made);
+  EXPECT_EQ(pool.blocks, 0);
+}
+
+}  // namespace

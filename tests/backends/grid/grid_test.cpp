@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Kernels of GPUs without one: what every backend must compute, products by the matrix instructions of each architecture, and the tables
+// of those instructions.
+#include "backends/cuda/target.h"
+#include "backends/hip/target.h"
+#include "emulated_grid.h"
+#include "instructions.h"
+#include "tests/backends/kernel_support.h"
+
+namespace ferrite::kernel_test {
+
+/// "cuda ARCHITECTURE" or "hip ARCHITECTURE".
+inline emitter::Target target_named(const std::string& description) {
+  const auto space = description.find(' ');
+  const auto device = description.substr(space + 1);
+  return description.starts_with("hip") ? hip::target_of(hip::parse_device(device))
+                                        : cuda::target_of(cuda::parse_device(device));
+}
+
+inline std::vector<std::string> targets_of(const Options& options) {
+  if (!options.descriptions.empty() && options.descriptions[0].find(' ') != std::string::npos)
+    return options.descriptions;
+  // One of them for each kernel, in turns: compiling is most of the time. Other backends' descriptions are none of ours.
+  static const std::vector<std::string> all = {"cuda sm_90a", "hip gfx942", "hip gfx1100"};
+  static size_t turn = 0;
+  return {all[turn++ % all.size()]};
+}
+
+/// Points of a lone statement are shared out as the host does it.
+inline Compiled compile(const loop::Kernel& given, const std::string& description) {
+  auto kernel = given;
+  if (kernel.statements.size() == 1)
+    kernel.shared = static_cast<uint32_t>(kernel.statements[0].parallel_count());
+  auto made = emulate_on_grid(kernel, target_named(description));
+  Compiled compiled;
+  compiled.tasks = made.blocks;
+  compiled.text = std::move(made.text);
+  if (!made.run) {
+    ADD_FAILURE() << compiled.text;
+    return compiled;
+  }
+  std::vector<size_t> bytes;
+  for (const auto& buffer : kernel.buffers)
+    if (buffer.kind != FE_BUFFER_LOCAL) bytes.push_back(static_cast<size_t>(buffer.bytes()));
+  // Threads run by their numbers and backwards, in turns. A device's memory begins at multiples of what one access takes.
+  static bool backwards = false;
+  backwards = !backwards;
+  compiled.run = [run = std::move(made.run), way = backwards, bytes](void* const* arguments, int64_t* error,
+                                                                     bool) {
+    constexpr size_t access = 16;
+    std::vector<std::unique_ptr<Guarded>> memory;
+    std::vector<void*> aligned;
+    for (size_t k = 0; k < bytes.size(); ++k) {
+      memory.push_back(std::make_unique<Guarded>((bytes[k] + access - 1) / access * access));
+      aligned.push_back(memory.back()->data);
+      std::memcpy(aligned[k], arguments[k], bytes[k]);
+    }
+    EXPECT_EQ(run(aligned.data(), error, way), "");
+    for (size_t k = 0; k < bytes.size(); ++k) std::memcpy(arguments[k], aligned[k], bytes[k]);
+  };
+  return compiled;
+}
+
+}  // namespace ferrite::kernel_test
+
+#include "tests/backends/kernel_conformance.h"
+
+namespace ferrite::kernel_test {
+namespace {
+
+const std::vector<std::string> with_matrices = {"cuda sm_80", "hip gfx90a", "hip gfx942", "hip gfx1100",
+                                                "hip gfx1201"};
+
+using Matrix = emitter::GridMachine::Matrix;
+using Position = Matrix::Position;
+
+Position place_of(const Matrix::Fragment& fragment, int64_t lane, const Position& at) {
+  const int64_t quotient = lane / fragment.divisor, remainder = lane % fragment.divisor;
+  return {at.line + quotient * fragment.quotient.line + remainder * fragment.remainder.line,
+          at.depth + quotient * fragment.quotient.depth + remainder * fragment.remainder.depth};
+}
+
+/// Where the lanes' elements lie, each place the same number of times.
+void check_cover(const Matrix::Fragment& fragment, unsigned lanes, unsigned lines, unsigned depth) {
+  std::vector<size_t> times(size_t{lines} * depth);
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    for (const auto& element : fragment.elements) {
+      const auto at = place_of(fragment, lane, element);
+      ASSERT_LT(at.line, lines);
+      ASSERT_LT(at.depth, depth);
+      ++times[static_cast<size_t>(at.line * depth + at.depth)];
+    }
+  for (const size_t count : times) EXPECT_EQ(count, lanes * fragment.elements.size() / times.size());
+  EXPECT_EQ(fragment.elements.size() % fragment.together, 0U);
+}
+
+/// Small whole numbers, of which all sums are exact.
+std::vector<double> numbers(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<double> made(count);
+  for (auto& number : made) number = static_cast<int>(random() % 17) - 8;
+  return made;
+}
+
+/// The lanes' operands of the instruction and its results, laid out by the table.
+class OneInstruction {
+ public:
+  OneInstruction(const Matrix& matrix, unsigned lanes)
+      : matrix_(matrix),
+        lanes_(lanes),
+        a_(numbers(size_t{matrix.rows} * matrix.depth, 1)),
+        b_(numbers(size_t{matrix.columns} * matrix.depth, 2)),
+        c_(numbers(size_t{matrix.rows} * matrix.columns, 3)) {}
+
+  void check() {
+    std::vector<std::vector<std::vector<char>>> operands(lanes_);
+    std::vector<std::vector<char>> results(lanes_);
+    std::vector<std::vector<void*>> pointers(lanes_);
+    std::vector<LaneOperands> offered(lanes_);
+    const size_t sum_bytes = static_cast<size_t>(bits_of(matrix_.sum)) / 8;
+    for (unsigned lane = 0; lane < lanes_; ++lane) {
+      auto& mine = operands[lane];
+      write(mine, matrix_.row, lane, matrix_.operand, a_, matrix_.depth);
+      write(mine, matrix_.column, lane, matrix_.operand, b_, matrix_.depth);
+      write(mine, matrix_.sums, lane, matrix_.sum, c_, matrix_.columns);
+      for (auto& operand : mine) pointers[lane].push_back(operand.data());
+      results[lane].resize(matrix_.sums.elements.size() * sum_bytes);
+      offered[lane] = {pointers[lane].data(), results[lane].data()};
+    }
+    ASSERT_EQ(execute(matrix_.function.name, offered), "");
+    for (unsigned lane = 0; lane < lanes_; ++lane)
+      for (size_t e = 0; e < matrix_.sums.elements.size(); ++e) {
+        const auto at = place_of(matrix_.sums, lane, matrix_.sums.elements[e]);
+        double sum = c_[static_cast<size_t>(at.line * matrix_.columns + at.depth)];
+        for (int64_t k = 0; k < matrix_.depth; ++k)
+          sum += a_[static_cast<size_t>(at.line * matrix_.depth + k)] *
+                 b_[static_cast<size_t>(at.depth * matrix_.depth + k)];
+        ASSERT_EQ(read(matrix_.sum, results[lane].data() + e * sum_bytes), sum)
+            << "lane " << lane << " element " << e;
+      }
+  }
+
+ private:
+  static void write(std::vector<std::vector<char>>& operands, const Matrix::Fragment& fragment, unsigned lane,
+                    DType dtype, const std::vector<double>& values, int64_t inner) {
+    const size_t bytes = static_cast<size_t>(bits_of(dtype)) / 8;
+    for (size_t e = 0; e < fragment.elements.size(); ++e) {
+      if (e % fragment.together == 0) operands.emplace_back();
+      const auto at = place_of(fragment, lane, fragment.elements[e]);
+      const uint64_t bits = Builder::bits(dtype, values[static_cast<size_t>(at.line * inner + at.depth)]);
+      const auto* from = reinterpret_cast<const char*>(&bits);
+      operands.back().insert(operands.back().end(), from, from + bytes);
+    }
+  }
+
+  const Matrix& matrix_;
+  const unsigned lanes_;
+  const std::vector<double> a_, b_, c_;
+};
+
+TEST(MatrixInstructions, TablesAgreeWithTheManuals) {
+  for (const auto& description : with_matrices) {
+    const auto target = target_named(description);
+    ASSERT_FALSE(target.grid->matrices.empty());
+    for (const auto& matrix : target.grid->matrices) {
+      SCOPED_TRACE(description + " " + matrix.function.name);
+      check_cover(matrix.row, target.grid->warp, matrix.rows, matrix.depth);
+      check_cover(matrix.column, target.grid->warp, matrix.columns, matrix.depth);
+      check_cover(matrix.sums, target.grid->warp, matrix.rows, matrix.columns);
+      EXPECT_EQ(matrix.sums.elements.size() * target.grid->warp, size_t{matrix.rows} * matrix.columns);
+      OneInstruction(matrix, target.grid->warp).check();
+    }
+  }
+}
+
+TEST(MatrixInstructions, ArchitecturesWithoutThemHaveNone) {
+  EXPECT_TRUE(target_named("hip gfx1030").grid->matrices.empty());
+}
+
+struct Product {
+  DType dtype = f16;
+  int64_t batch = 1, m = 64, n = 64, k = 64;
+  bool turned_a = false, turned_b = false;
+};
+
+/// relu(a b + bias), both operands as they are or turned.
+Builder product(const Product& shape) {
+  Builder b;
+  const auto dims = [&](bool turned, int64_t rows, int64_t columns) {
+    return turned ? std::vector<int64_t>{shape.batch, columns, rows}
+                  : std::vector<int64_t>{shape.batch, rows, columns};
+  };
+  auto x = b.input(shape.dtype, dims(shape.turned_a, shape.m, shape.k));
+  auto y = b.input(shape.dtype, dims(shape.turned_b, shape.k, shape.n));
+  auto bias = b.input(shape.dtype, {shape.n}), out = b.output(shape.dtype, {shape.batch, shape.m, shape.n});
+  auto v = b.begin(FE_STATEMENT_CONTRACT, {shape.batch, shape.m, shape.n}, {shape.k});
+  const auto at = [&](bool turned, Expr row, Expr column) {
+    return turned ? std::vector<Expr>{v[0], column, row} : std::vector<Expr>{v[0], row, column};
+  };
+  auto left = b.load(x, at(shape.turned_a, v[1], v[3])), right = b.load(y, at(shape.turned_b, v[3], v[2]));
+  auto sum = b.contract(left, right);
+  const auto type = compute_type(shape.dtype);
+  auto more = b.load(bias, {v[2]});
+  if (shape.dtype != type) more = b.prim(Prim::cast_, more, none, none, type);
+  sum = b.prim(Prim::max_, b.prim(Prim::add_, sum, more), b.constant(type, 0));
+  b.store(out, {v[0], v[1], v[2]}, sum);
+  return b;
+}
+
+void check_product(const Product& shape) {
+  SCOPED_TRACE(detail::concatenate(name_of(shape.dtype), " ", shape.batch, " x ", shape.m, " x ", shape.n,
+                                   " x ", shape.k));
+  for (const auto& description : with_matrices) {
+    const auto target = target_named(description);
+    const auto* matrix = target.grid->matrix_of(shape.dtype, shape.dtype == f64 ? f64 : f32);
+    const auto built = product(shape);
+    const auto text = compile(built.kernel, description).text;
+    if (matrix) {
+      EXPECT_NE(text.find(matrix->function.name + "("), std::string::npos) << description;
+    }
+    // Sums in another order than the interpreter's, of numbers up to 4: where they cancel out, to so much of what they are made of.
+    check(built, {.tolerance = shape.dtype == f32   ? 1e-3
+                               : shape.dtype == f64 ? 1e-11
+                                                    : 0,
+                  .descriptions = {description}});
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(MatrixInstructions, Products) {
+  for (const auto dtype : {f16, bf16, f32, f64}) {
+    check_product({.dtype = dtype, .m = 70, .n = 72, .k = 80});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Products, BlocksShareTheDepth) {
+  // Steps of which some are on their way before the loop, some brought in it; the last one is not whole.
+  for (const auto dtype : {f16, f32}) {
+    const auto built = product({.dtype = dtype, .m = 40, .n = 48, .k = 2040});
+    const auto text = compile(built.kernel, "cuda sm_90a").text;
+    EXPECT_NE(text.find("llvm.nvvm.mapa"), std::string::npos);
+    check(built, {.tolerance = dtype == f32 ? 1e-2 : 0, .descriptions = {"cuda sm_90a"}});
+  }
+}
+
+TEST(MatrixInstructions, TurnedAndBatchedProducts) {
+  for (const auto dtype : {f16, f32})
+    for (const bool a : {false, true})
+      for (const bool b : {false, true}) {
+        if (!a && !b) continue;
+        check_product({.dtype = dtype, .batch = 2, .m = 40, .n = 24, .k = 41, .turned_a = a, .turned_b = b});
+        if (HasFatalFailure()) return;
+      }
+}
+
+}  // namespace
+}  // namespace ferrite::kernel_test

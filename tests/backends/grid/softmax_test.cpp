@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A softmax between two products on emulated grids: types, sizes with rests, orders in memory, masks, rows of which nothing is left.
+#include <limits>
+
+#include "backends/cuda/target.h"
+#include "emulated_grid.h"
+#include "tests/backends/kernel_support.h"
+
+namespace ferrite::kernel_test {
+
+inline std::vector<std::string> targets_of(const Options&) { return {"sm_90a"}; }
+
+inline Compiled compile(const loop::Kernel& kernel, const std::string& description) {
+  auto made = emulate_on_grid(kernel, cuda::target_of(cuda::parse_device(description)));
+  Compiled compiled{made.blocks, std::move(made.text), {}};
+  if (made.run)
+    compiled.run = [run = std::move(made.run)](void* const* arguments, int64_t* error, bool low) {
+      ASSERT_EQ(run(arguments, error, low), "");
+    };
+  else
+    ADD_FAILURE() << compiled.text;
+  return compiled;
+}
+
+namespace {
+
+enum class Mask { none, added, causal };
+
+struct Attention {
+  DType dtype = f16;
+  int64_t batch = 1, heads = 2, rows = 64, columns = 64, depth = 64, features = 64;
+  Mask mask = Mask::none;
+  bool heads_inside = false;    // in memory: [batch, rows, heads, depth]
+  bool columns_turned = false;  // [batch, heads, depth, columns]
+  bool values_turned = false;   // [batch, heads, features, columns]
+  DType scores = f32;           // as they are stored between the statements
+  bool divided = false;         // by the sum, else multiplied with its reciprocal
+};
+
+struct Built {
+  Builder builder;
+  loop::BufferId rows, columns, values, mask = none, out;
+};
+
+Built attention(const Attention& shape) {
+  Built built;
+  auto& b = built.builder;
+  const int64_t batch = shape.batch, heads = shape.heads, rows = shape.rows, columns = shape.columns;
+  const auto dims = [&](int64_t outer, int64_t inner, bool turned) {
+    if (turned) return std::vector<int64_t>{batch, heads, inner, outer};
+    return shape.heads_inside ? std::vector<int64_t>{batch, outer, heads, inner}
+                              : std::vector<int64_t>{batch, heads, outer, inner};
+  };
+  const auto at = [&](Expr n, Expr h, Expr outer, Expr inner, bool turned) {
+    if (turned) return std::vector<Expr>{n, h, inner, outer};
+    return shape.heads_inside ? std::vector<Expr>{n, outer, h, inner} : std::vector<Expr>{n, h, outer, inner};
+  };
+  built.rows = b.input(shape.dtype, dims(rows, shape.depth, false));
+  built.columns = b.input(shape.dtype, dims(columns, shape.depth, shape.columns_turned));
+  built.values = b.input(shape.dtype, dims(columns, shape.features, shape.values_turned));
+  if (shape.mask == Mask::added) built.mask = b.input(f32, {batch, columns});
+  built.out = b.output(shape.dtype, dims(rows, shape.features, false));
+  const auto local = [&](DType dtype, bool of_row) {
+    return of_row ? b.buffer(dtype, FE_BUFFER_LOCAL, {batch, heads, rows, columns}, {0, 0, 0, 1})
+                  : b.buffer(dtype, FE_BUFFER_LOCAL, {batch, heads, rows}, {0, 0, 0});
+  };
+  const auto scores = local(shape.scores, true), most = local(f32, false), powers = local(f32, true),
+             sum = local(f32, false), weights = local(shape.dtype, true);
+
+  auto v = b.begin(FE_STATEMENT_CONTRACT, {batch, heads, rows, columns}, {shape.depth});
+  auto score = b.contract(b.load(built.rows, at(v[0], v[1], v[2], v[4], false)),
+                          b.load(built.columns, at(v[0], v[1], v[3], v[4], shape.columns_turned)));
+  score = b.prim(Prim::mul_, score, b.constant(f32, 0.03125));
+  if (shape.mask == Mask::added) score = b.prim(Prim::add_, score, b.load(built.mask, {v[0], v[3]}));
+  if (shape.mask == Mask::causal)
+    score = b.prim(Prim::where_, b.prim(Prim::ge_, b.index_value(v[2]), b.index_value(v[3])), score,
+                   b.constant(f32, -std::numeric_limits<double>::infinity()));
+  b.store(scores, {v[0], v[1], v[2], v[3]}, score);
+
+  const auto widened = [&](OpId value) {
+    return b.statement().ops[value].dtype == f32 ? value : b.cast(value, f32);
+  };
+  v = b.begin(FE_STATEMENT_REDUCE, {batch, heads, rows}, {columns});
+  b.store(most, {v[0], v[1], v[2]},
+          b.reduce(FE_REDUCE_MAX, widened(b.load(scores, {v[0], v[1], v[2], v[3]}))));
+
+  v = b.begin(FE_STATEMENT_REDUCE, {batch, heads, rows}, {columns});
+  auto power =
+      b.prim(Prim::sub_, widened(b.load(scores, {v[0], v[1], v[2], v[3]})), b.load(most, {v[0], v[1], v[2]}));
+  power = b.prim(Prim::exp_, power);
+  b.store(powers, {v[0], v[1], v[2], v[3]}, power);
+  b.store(sum, {v[0], v[1], v[2]}, b.reduce(FE_REDUCE_SUM, power));
+
+  v = b.begin(FE_STATEMENT_MAP, {batch, heads, rows, columns});
+  auto weight = b.load(powers, {v[0], v[1], v[2], v[3]});
+  auto total = b.load(sum, {v[0], v[1], v[2]});
+  weight = shape.divided ? b.prim(Prim::div_, weight, total)
+                         : b.prim(Prim::mul_, weight, b.prim(Prim::reciprocal_, total));
+  b.store(weights, {v[0], v[1], v[2], v[3]}, weight);
+
+  v = b.begin(FE_STATEMENT_CONTRACT, {batch, heads, rows, shape.features}, {columns});
+  auto result = b.contract(b.load(weights, {v[0], v[1], v[2], v[4]}),
+                           b.load(built.values, at(v[0], v[1], v[4], v[3], shape.values_turned)));
+  b.store(built.out, at(v[0], v[1], v[2], v[3], false), result);
+  b.kernel.shared = 3;
+  return built;
+}
+
+/// `taken`: the kernel is one that goes over the columns piece by piece.
+void check_attention(const Attention& shape, bool taken = true, const Options& given = {}) {
+  SCOPED_TRACE(detail::concatenate(name_of(shape.dtype), " ", shape.rows, " x ", shape.columns, " x ",
+                                   shape.depth, " x ", shape.features));
+  const auto built = attention(shape);
+  const auto text = compile(built.builder.kernel, "sm_90a").text;
+  EXPECT_EQ(text.find("llvm.nvvm.ex2") != std::string::npos, taken);
+  auto options = given;
+  // No value is negative, so that no result is a small difference of large ones.
+  options.set = [&](loop::BufferId buffer, char* data) {
+    if (given.set) given.set(buffer, data);
+    if (buffer != built.values || shape.dtype == f32) return;
+    auto* bits = reinterpret_cast<uint16_t*>(data);
+    for (int64_t k = 0; k < built.builder.kernel.buffers[buffer].extent(); ++k) bits[k] &= 0x7fff;
+  };
+  check(built.builder, options);
+}
+
+TEST(GridSoftmax, Types) {
+  for (const auto dtype : {f16, bf16}) {
+    check_attention({.dtype = dtype});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(GridSoftmax, SizesWithRests) {
+  for (const auto& [rows, columns] : {std::pair{16, 8}, {1, 200}, {70, 61}, {65, 128}}) {
+    check_attention({.heads = 1, .rows = rows, .columns = columns, .depth = 32, .features = 32});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(GridSoftmax, LengthsOfRows) {
+  for (const auto& [depth, features] : {std::pair{8, 128}, {40, 8}, {80, 80}, {128, 72}}) {
+    check_attention({.heads = 1, .rows = 33, .columns = 72, .depth = depth, .features = features});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(GridSoftmax, OrdersInMemory) {
+  for (int k = 0; k < 4; ++k) {
+    check_attention({.dtype = k < 2 ? f16 : bf16,
+                     .batch = 2,
+                     .heads = 2,
+                     .rows = 20,
+                     .columns = 72,
+                     .depth = 24,
+                     .features = 40,
+                     .heads_inside = true,
+                     .columns_turned = k % 2 == 1,
+                     .values_turned = k == 1 || k == 2});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(GridSoftmax, Masks) {
+  for (const auto mask : {Mask::added, Mask::causal})
+    for (const int64_t columns : {64, 77}) {
+      check_attention({.batch = 2,
+                       .heads = 1,
+                       .rows = 77,
+                       .columns = columns,
+                       .depth = 16,
+                       .features = 16,
+                       .mask = mask});
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(GridSoftmax, RowsOfWhichNothingIsLeft) {
+  const auto infinity = -std::numeric_limits<float>::infinity();
+  for (const int64_t columns : {64, 150}) {
+    const Attention shape{.batch = 3,
+                          .heads = 1,
+                          .rows = 18,
+                          .columns = columns,
+                          .depth = 16,
+                          .features = 16,
+                          .mask = Mask::added};
+    Options options;
+    // All of the first, the beginning of the second, the end of the third.
+    options.set = [&, mask = attention(shape).mask](loop::BufferId buffer, char* data) {
+      if (buffer != mask) return;
+      auto* values = reinterpret_cast<float*>(data);
+      for (int64_t k = 0; k < columns; ++k) {
+        values[k] = infinity;
+        values[columns + k] = k < columns - 3 ? infinity : 0;
+        values[2 * columns + k] = k < 5 ? 1 : infinity;
+      }
+    };
+    check_attention(shape, true, options);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(GridSoftmax, SpecialValues) {
+  check_attention({.heads = 1, .rows = 40, .columns = 40, .depth = 8, .features = 8}, true,
+                  {.special = true});
+}
+
+TEST(GridSoftmax, ScoresOfTheirOwnType) {
+  check_attention({.depth = 32, .features = 32, .scores = f16, .divided = true}, true, {.tolerance = 5e-3});
+}
+
+TEST(GridSoftmax, WhatDoesNotFitIsDoneOtherwise) {
+  const std::vector<Attention> shapes = {
+      {.dtype = f32, .rows = 16, .columns = 16, .depth = 16, .features = 16},
+      {.rows = 16, .columns = 16, .depth = 12, .features = 16},
+      {.rows = 16, .columns = 16, .depth = 16, .features = 136},
+      {.rows = 16, .columns = 12, .depth = 16, .features = 16, .values_turned = true}};
+  for (const auto& shape : shapes) {
+    check_attention(shape, false, {.tolerance = 1e-5});
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace ferrite::kernel_test
