@@ -46,7 +46,6 @@ class Runner {
 
  private:
   std::shared_ptr<core::Program> program_;
-  std::unique_ptr<core::run::Executable::Context> context_;
   std::vector<core::run::PortInfo> ports_;
   std::vector<Tensor> outputs_;
   std::string device_;
@@ -68,6 +67,8 @@ class Runner {
     std::vector<void*> all_;
   };
   std::unique_ptr<DeviceMemory> memory_;
+  std::unique_ptr<core::run::Executable::Context>
+      context_;  ///< ends first, and with it the work on that memory
 };
 
 /// --recompile, for the commands that run packages.

@@ -161,10 +161,12 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     const auto [device, lock] = enter(number);
     // What work says of itself was said to who waited for it.
     if (append_wait(device) != success) return;
-    for (const auto& code : codes) {
-      check(api_.kernel_destroy(static_cast<Kernel>(code.function)), "unloading a kernel");
-      check(api_.module_destroy(static_cast<ModuleHandle>(code.module)), "unloading a module");
-    }
+    auto first = success;
+    for (const auto& code : codes)
+      for (const auto result : {api_.kernel_destroy(static_cast<Kernel>(code.function)),
+                                api_.module_destroy(static_cast<ModuleHandle>(code.module))})
+        if (first == success) first = result;
+    check(first, "unloading a module");
   }
   void start(uint32_t number, void*, void* function, const emitter::DeviceCode& code,
              std::span<const void* const> arguments) override {

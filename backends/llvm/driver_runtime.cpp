@@ -113,8 +113,12 @@ LoadedCode DriverRuntime::load(uint32_t number, const DeviceCode& made) {
     check(found, "finding a kernel");
   }
   if (made.shared_bytes > 0)
-    check(api.set_function_attribute(function, attribute_dynamic_shared, static_cast<int>(made.shared_bytes)),
-          "asking for shared memory");
+    if (const auto set = api.set_function_attribute(function, attribute_dynamic_shared,
+                                                    static_cast<int>(made.shared_bytes));
+        set != success) {
+      api.module_unload(module);
+      check(set, "asking for shared memory");
+    }
   const auto number_of = [&](int which) -> int64_t {
     int value = 0;
     return api.function_attribute(&value, which, function) == success ? value : -1;

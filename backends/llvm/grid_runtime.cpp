@@ -68,7 +68,11 @@ void* GridRuntime::module_load(uint32_t device, std::span<const Bytes> blobs, st
     if (each.module) module->loaded.push_back(each);
   for (const auto& failed : loading.failed) {
     if (!failed) continue;
-    unload(device, module->loaded);
+    try {
+      unload(device, module->loaded);
+    } catch (const std::exception&) {
+      // What comes first is said.
+    }
     std::rethrow_exception(failed);
   }
   for (size_t k = 0; k < blobs.size(); ++k) {

@@ -297,14 +297,20 @@ class SoftmaxEmitter {
     // Of a row of which nothing is more than -inf yet, no power is a NaN; at the end its sum is 0.
     auto* none = builder_.CreateFCmpOEQ(most, number(-std::numeric_limits<double>::infinity()));
     most = builder_.CreateSelect(none, number(0), most);
-    auto* shift = builder_.CreateFMul(most, number(-std::numbers::log2e));
+    // Where a mask is the least number there is, its product with log2(e) is none: of numbers so large any two are as good as
+    // infinitely far apart, whatever they are scaled with. A power of two leaves no rest, which would be as large.
+    auto* large =
+        builder_.CreateFCmpOGT(builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, most), number(1e38));
+    auto* scale = builder_.CreateSelect(large, number(0.25), number(std::numbers::log2e));
+    auto* shift = builder_.CreateFNeg(builder_.CreateFMul(most, scale));
     const auto power = [&](llvm::Value* score) {
-      auto* factor = context_.splat(number(std::numbers::log2e), static_cast<unsigned>(lanes_of(score)));
-      auto* distance = context_.splat(shift, static_cast<unsigned>(lanes_of(score)));
+      const auto lanes = static_cast<unsigned>(lanes_of(score));
       return exp2(
-          builder_.CreateIntrinsic(llvm::Intrinsic::fma, {score->getType()}, {score, factor, distance}));
+          builder_.CreateIntrinsic(llvm::Intrinsic::fma, {score->getType()},
+                                   {score, context_.splat(scale, lanes), context_.splat(shift, lanes)}));
     };
-    auto* correction = power(before);
+    // Exactly 1 where the maximum stays, piece by piece.
+    auto* correction = builder_.CreateSelect(builder_.CreateFCmpOEQ(before, most), number(1), power(before));
     llvm::Value* total = builder_.CreateFMul(builder_.CreateLoad(type_, sum_[row]), correction);
     for (int64_t c = 0; c < column_tiles(); ++c) {
       auto* powers = power(scores[static_cast<size_t>(c)]);

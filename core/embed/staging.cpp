@@ -119,8 +119,8 @@ Result<void> Staging::run(std::span<const BoundTensor> inputs, std::span<const B
       FE_CHECK(take_back(results[k], out[k], outputs[k]));
       copied = true;
     }
-  return copied && apart_ && !early ? executable_->devices[0]->synchronise(context_->stream(0))
-                                    : Result<void>();
+  return copied && !early && executable_ ? executable_->devices[0]->synchronise(context_->stream(0))
+                                         : Result<void>();
 }
 
 }  // namespace ferrite::core::embed

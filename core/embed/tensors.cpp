@@ -62,7 +62,8 @@ int64_t elements_of(const DLTensor& tensor) {
 }
 
 bool contiguous(const DLTensor& tensor) {
-  if (!tensor.strides) return true;
+  if (!tensor.strides || std::find(tensor.shape, tensor.shape + tensor.ndim, 0) != tensor.shape + tensor.ndim)
+    return true;
   int64_t expected = 1;
   for (int32_t d = tensor.ndim - 1; d >= 0; --d) {
     if (tensor.shape[d] != 1 && tensor.strides[d] != expected) return false;

@@ -391,7 +391,8 @@ class Builder::Steps {
   /// written, not that it is code, or that of the numbers beside it. Whether there were any.
   Result<bool> compile_unloadable_anew() {
     bool any = false;
-    for (size_t u = 0; u < kept_.size(); ++u) {
+    // Behind the units there may be regions, which are not kept.
+    for (size_t u = 0; u < std::min(kept_.size(), units_.size()); ++u) {
       const auto& device = *devices_[units_[u].device];
       if (kept_[u].empty() || (!options_.load && !device.refusal(device.description).empty())) continue;
       Executable alone;

@@ -121,6 +121,11 @@ Result<void*> Executable::alloc(uint32_t device, int64_t bytes, void* stream) co
               error(FE_ENOMEM, "FE-D03",
                     "the session's allocator has no memory for {} bytes; free memory, or use smaller sizes",
                     bytes));
+  // It may be the memory of work that the device's own stream has still to do, and other streams use it.
+  if (auto done = stream || !owner.has_streams() ? Result<void>() : owner.synchronise(nullptr); !done) {
+    allocator->free(owner, data);
+    return std::move(done.error());
+  }
   if (reinterpret_cast<uintptr_t>(data) % owner.alignment == 0) return data;
   allocator->free(owner, data);
   return at(where, error(FE_EINVALID, "FE-X38",

@@ -24,8 +24,9 @@ constexpr int32_t not_turned = 0, turned = 1;
 constexpr int layout_batches = 5, layout_batch_stride = 6;
 constexpr int product_a_turned = 3, product_b_turned = 4, product_epilogue = 7, product_bias = 8,
               product_bias_stride = 10, product_bias_type = 26;
-constexpr int wish_workspace = 1, wish_alignment_a = 5, wish_alignment_b = 6, wish_alignment_c = 7,
-              wish_alignment_d = 8;
+constexpr uint32_t reduce_in_type_of_sums = 2;
+constexpr int wish_workspace = 1, wish_reductions = 3, wish_alignment_a = 5, wish_alignment_b = 6,
+              wish_alignment_c = 7, wish_alignment_d = 8;
 
 constexpr uint32_t epilogue_none = 1, epilogue_relu = 2, epilogue_bias = 4, epilogue_gelu = 32;
 

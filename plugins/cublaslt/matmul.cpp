@@ -79,6 +79,8 @@ std::vector<lt::Found> Matmul::search(lt::Handle library, int64_t most_workspace
   };
   std::vector<lt::Found> found(static_cast<size_t>(most));
   int status = wish(lt::wish_workspace, static_cast<uint64_t>(most_workspace));
+  // Parts of the depth are summed in the type of the sums, never in that of the result.
+  if (status == lt::success) status = wish(lt::wish_reductions, lt::reduce_in_type_of_sums);
   for (const auto& [attribute, value] : {std::pair(lt::wish_alignment_a, alignment(&Offsets::a, p.type)),
                                          std::pair(lt::wish_alignment_b, alignment(&Offsets::b, p.type)),
                                          std::pair(lt::wish_alignment_c, alignment(&Offsets::c, p.result)),

@@ -73,6 +73,7 @@ class Dnn {
       key.append(reinterpret_cast<const char*>(&part), sizeof part);
     auto& planned = planned_[key];
     if (!planned) {
+      const std::lock_guard of_handle(device.mutex);  // runs use it, too
       auto made = std::make_shared<Planned>();
       made->operation = std::make_unique<Operation>(library_, device, convolution_of(problem, tf32));
       made->plans = made->operation->plans(most, workspace);

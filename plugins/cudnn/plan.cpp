@@ -140,12 +140,13 @@ Operation::Operation(std::shared_ptr<const Library> library, Device& device, con
   finish(graph_, of_graph);
 }
 
-std::vector<int> Operation::notes(dnn::Handle engine, int attribute, int type) const {
-  constexpr int64_t most = 16;
+std::optional<std::vector<int>> Operation::notes(dnn::Handle engine, int attribute, int type) const {
+  constexpr int64_t most = 32;
   std::array<int, most> list{};
   int64_t count = 0;
-  if (library_->get(engine, attribute, type, most, &count, list.data()) != dnn::success) count = 0;
-  return {list.begin(), list.begin() + std::min(count, most)};
+  if (library_->get(engine, attribute, type, most, &count, list.data()) != dnn::success || count > most)
+    return std::nullopt;
+  return std::vector<int>(list.begin(), list.begin() + count);
 }
 
 /// Without rounding more than the kernel says, with the same bits in each run, and with code that is there.
@@ -156,10 +157,11 @@ bool Operation::is_wanted(const Owned& choice) const {
   if (library_->get(choice.get(), dnn::choice_engine, dnn::of_descriptor, 1, &count, &handle) != dnn::success)
     return false;
   // Half a second for each convolution is too much.
-  for (const int note : notes(handle, dnn::engine_ways, dnn::of_way))
-    if (note == dnn::way_compiles) return false;
+  const auto ways = notes(handle, dnn::engine_ways, dnn::of_way);
+  const auto numerical = notes(handle, dnn::engine_notes, dnn::of_note);
+  if (!ways || !numerical || std::ranges::find(*ways, dnn::way_compiles) != ways->end()) return false;
   const bool single = convolution_.type == f32 && !convolution_.tf32;
-  for (const int note : notes(handle, dnn::engine_notes, dnn::of_note)) {
+  for (const int note : *numerical) {
     if (note == dnn::note_narrow_sums || note == dnn::note_fft || note == dnn::note_differing ||
         (note >= dnn::note_winograd && note < dnn::note_winograd + 4))
       return false;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,7 +57,8 @@ class Operation {
   /// One more step behind what the last one gives, and its result.
   void add_step(int mode, const Owned* operand);
   std::vector<Owned> choices(int mode) const;
-  std::vector<int> notes(dnn::Handle engine, int attribute, int type) const;
+  /// None where the library does not say.
+  std::optional<std::vector<int>> notes(dnn::Handle engine, int attribute, int type) const;
   bool is_wanted(const Owned& choice) const;
 
   std::shared_ptr<const Library> library_;

@@ -201,6 +201,29 @@ TEST(GridSoftmax, RowsOfWhichNothingIsLeft) {
   }
 }
 
+TEST(GridSoftmax, LeastNumbersAsMasks) {
+  constexpr auto least = std::numeric_limits<float>::lowest();
+  constexpr int64_t columns = 150;
+  const Attention shape{.batch = 2,
+                        .heads = 1,
+                        .rows = 18,
+                        .columns = columns,
+                        .depth = 16,
+                        .features = 16,
+                        .mask = Mask::added};
+  Options options;
+  // The first piece of columns of the first, all of the second, whose rows then are means.
+  options.set = [&, mask = attention(shape).mask](loop::BufferId buffer, char* data) {
+    if (buffer != mask) return;
+    auto* values = reinterpret_cast<float*>(data);
+    for (int64_t k = 0; k < columns; ++k) {
+      values[k] = k < 70 ? least : 0;
+      values[columns + k] = least;
+    }
+  };
+  check_attention(shape, true, options);
+}
+
 TEST(GridSoftmax, SpecialValues) {
   check_attention({.heads = 1, .rows = 40, .columns = 40, .depth = 8, .features = 8}, true,
                   {.special = true});

@@ -32,6 +32,7 @@ struct Product {
 };
 struct Wishes {
   uint64_t workspace = 0;
+  uint32_t reductions = 7;  // all, as the library has it
   std::map<int, uint32_t> alignment;
 };
 struct Algorithm {
@@ -117,6 +118,8 @@ int cublasLtMatmulPreferenceDestroy(Wishes* wishes) {
 int cublasLtMatmulPreferenceSetAttribute(Wishes* wishes, int attribute, const void* value, size_t bytes) {
   if (attribute == 1 && bytes == 8)
     std::memcpy(&wishes->workspace, value, bytes);
+  else if (attribute == 3 && bytes == 4)
+    std::memcpy(&wishes->reductions, value, bytes);
   else if (attribute >= 5 && attribute <= 8 && bytes == 4)
     std::memcpy(&wishes->alignment[attribute], value, bytes);
   else
@@ -136,7 +139,8 @@ int cublasLtMatmulAlgoGetHeuristic(void*, Product* product, Layout* a, Layout* b
       d->rows == (product->a_turned ? a->columns : a->rows) &&
       d->columns == (product->b_turned ? b->rows : b->columns) && c->rows == d->rows &&
       c->columns == d->columns && a->type == b->type && c->type == d->type;
-  if (!fits) return invalid_value;
+  // Sums in the result's type are narrower than a kernel's.
+  if (!fits || wishes->reductions != 2) return invalid_value;
   *count = 0;
   const size_t wanted = number("FAKE_LIBRARY_WORKSPACE", "0");
   for (uint64_t k = 0; k < 2 && *count < most; ++k) {
