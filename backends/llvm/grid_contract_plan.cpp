@@ -225,7 +225,8 @@ double seconds_of(const Target& target, const GridContractPlan& plan) {
   double reading = static_cast<double>(lines) * depth * bytes / shared_bytes;
   if (!plan.matrix) {
     multiplying *= 1 + static_cast<double>(reads) / static_cast<double>(rows * columns);
-    reading = static_cast<double>(reads * plan.threads / machine.warp) * depth * words;
+    const int64_t reads_of_warps = reads * plan.threads / machine.warp;
+    reading = static_cast<double>(reads_of_warps) * depth * words;
   }
 
   const int64_t blocks = ceil_div(plan.blocks(), machine.multiprocessors);
@@ -240,7 +241,8 @@ double seconds_of(const Target& target, const GridContractPlan& plan) {
     return start + latency + together + static_cast<double>(plan.steps_of_block()) * step +
            at_once * area * write;
   };
-  double cycles = static_cast<double>(blocks / resident) * round(resident);
+  const int64_t whole_rounds = blocks / resident;
+  double cycles = static_cast<double>(whole_rounds) * round(resident);
   if (blocks % resident != 0) cycles += round(blocks % resident);
   return cycles / target.cycles_per_second;
 }

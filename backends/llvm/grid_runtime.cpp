@@ -70,8 +70,8 @@ void* GridRuntime::module_load(uint32_t device, std::span<const Bytes> blobs, st
     if (!failed) continue;
     try {
       unload(device, module->loaded);
-    } catch (const std::exception&) {
-      // What comes first is said.
+    } catch (const std::exception& later) {
+      host_.log(FE_LOG_WARNING, "plugins", id() + ": " + later.what());  // what came first is the error
     }
     std::rethrow_exception(failed);
   }

@@ -32,7 +32,7 @@ class Opened {
         host_.log(FE_LOG_WARNING, "plugins", reason.code + " " + plugin_ + ": " + reason.text);
       }
     }
-    if (unavailable_) throw *unavailable_;
+    if (unavailable_) throw Unavailable{unavailable_->code, unavailable_->text};
     return library_;
   }
 
