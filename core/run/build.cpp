@@ -140,8 +140,7 @@ class Builder::Steps {
     for (uint32_t d = 0; d < devices_.size(); ++d) {
       if (d != home() && arenas_[d].bytes() == 0) continue;
       text += fmt::format("plan {} bytes {}{{\n{}}}\n", arenas_[d].bytes(),
-                          d == home() ? "" : fmt::format("on {}:{} ", devices_[d]->kind, devices_[d]->number),
-                          arenas_[d].text());
+                          d == home() ? "" : fmt::format("on {} ", devices_[d]->place()), arenas_[d].text());
     }
     return text;
   }
@@ -172,10 +171,6 @@ class Builder::Steps {
   };
 
   uint32_t home() const { return executable_->home(); }
-  /// As Executable::workers_of().
-  int64_t workers_of(uint32_t device) const {
-    return devices_[device]->host_memory ? executable_->workers : 1;
-  }
 
   /// Whether runs are recorded, and why not; nothing where no device does that.
   void record_recording() {
@@ -206,7 +201,7 @@ class Builder::Steps {
   /// that other devices need there, too, lives in it while any needs it.
   ArenaNeeds arena_needs(uint32_t d) const {
     ArenaNeeds needs;
-    needs.workers = workers_of(d);
+    needs.workers = executable_->workers_of(d);
     needs.workspaces = planned_workspaces(d);
     if (d != home() && devices_[d]->host_memory) return needs;
     std::map<BufferId, std::set<uint32_t>> memories;  // that its groups use
@@ -266,7 +261,7 @@ class Builder::Steps {
       } else if (state.unit < executable_->kernels.size()) {
         bytes = executable_->kernels[state.unit].workspace_bytes;
       }
-      if (bytes > 0) result.push_back({bytes * workers_of(d), g, g});
+      if (bytes > 0) result.push_back({bytes * executable_->workers_of(d), g, g});
     }
     return result;
   }
@@ -275,7 +270,6 @@ class Builder::Steps {
   void refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena) {
     for (const auto& want : needs.workspaces) {
       const size_t g = want.first;
-      const int64_t workers = workers_of(device_of(g));
       if (groups_[g].call || options_.memory.allows(want.bytes, needs.bytes_at(g))) continue;
       const auto& unit = units_[groups_[g].unit];
       const bool is_new =
@@ -285,11 +279,12 @@ class Builder::Steps {
                     .second
               : refusals_.candidates.insert({unit.compiler, unit.asked, unit.candidate}).second;
       if (!is_new) continue;
-      ledger_.add({"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
-                   fmt::format("with its workspace of {} bytes for each of {} workers the plan has {} bytes, "
-                               "op by op it is {}",
-                               want.bytes / workers, workers, arena.bytes(), *options_.memory.op_by_op),
-                   static_cast<double>(want.bytes)});
+      ledger_.add(
+          {"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
+           fmt::format("with its workspace of {} bytes for each of {} workers the plan has {} bytes, "
+                       "op by op it is {}",
+                       want.bytes / needs.workers, needs.workers, arena.bytes(), *options_.memory.op_by_op),
+           static_cast<double>(want.bytes)});
     }
   }
 
@@ -592,10 +587,6 @@ class Builder::Steps {
     if (devices_.size() > 1) record_placement(mirrors.transfers());
   }
 
-  std::string name_of(uint32_t device) const {
-    return fmt::format("{}:{}", devices_[device]->kind, devices_[device]->number);
-  }
-
   /// What in the end runs where, by whom it was made and why there, and what is copied for that.
   void record_placement(std::span<const Mirrors::Transfer> transfers) {
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -608,15 +599,16 @@ class Builder::Steps {
         text = fmt::format("by {} as {}", units_[state.unit].compiler->id, units_[state.unit].candidate_name);
       if (const auto& why = placement_[g].why; !why.empty() && !region_call(g))
         text += (text.empty() ? "" : "; ") + why;
-      ledger_.add({"placement", state.provenance, name_of(device_of(g)), "runs", state.init ? "at load" : "",
-                   std::move(text), 0});
+      ledger_.add({"placement", state.provenance, devices_[device_of(g)]->place(), "runs",
+                   state.init ? "at load" : "", std::move(text), 0});
     }
     for (const auto& [buffer, from, to, at_load, bytes] : transfers) {
       const bool to_device = to != Executable::host, from_device = from != Executable::host;
       ledger_.add({"transfer",
                    text_of(buffer),
-                   to_device && from_device ? fmt::format("{} to {}", name_of(from), name_of(to))
-                                            : name_of(to_device ? to : from),
+                   to_device && from_device
+                       ? fmt::format("{} to {}", devices_[from]->place(), devices_[to]->place())
+                       : devices_[to_device ? to : from]->place(),
                    to_device && from_device ? "between devices"
                    : to_device              ? "to device"
                                             : "from device",

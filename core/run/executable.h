@@ -120,6 +120,8 @@ class Executable {
   uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
   /// Memories: the host's, and each device's own, by its number.
   static constexpr uint32_t host = UINT32_MAX;
+  /// How many workers a launch on the device is spread over, each of which has a workspace.
+  int64_t workers_of(uint32_t device) const { return devices[device]->host_memory ? workers : 1; }
   uint32_t memory_of(uint32_t device) const { return devices[device]->host_memory ? host : device; }
   uint32_t memory_of(const Place& place) const;
   uint32_t memory_of_ports() const { return ports_on_device ? memory_of(0) : host; }
@@ -237,8 +239,6 @@ class Executable {
   Result<void> record_steps(Context& context, const Buffers& buffers, void* stream) const;
   /// Where workspaces begin that do not lie in the arena of the device.
   int64_t behind_arena(uint32_t device) const;
-  /// How many workers a launch on the device is spread over, each of which has a workspace.
-  int64_t workers_of(uint32_t device) const { return devices[device]->host_memory ? workers : 1; }
   void* address(const Place& place, const Buffers& buffers, const Context& context) const;
   /// Whether the host, or the code of the device, reaches what lies there.
   bool host_reaches(const Place& place) const;

@@ -207,9 +207,12 @@ Result<void> Executable::launch_all(std::span<const Launch> launches, const Buff
   FE_CHECK(move_words(launches, FE_COPY_TO_DEVICE, context));
   const bool waits = context.times_ || log::enabled(launch_channel);
   for (size_t k = 0; k < launches.size(); ++k) {
+    if (!waits) {
+      FE_CHECK(launch(launches, k, buffers, context));
+      continue;
+    }
     const auto start = std::chrono::steady_clock::now();
     FE_CHECK(launch(launches, k, buffers, context));
-    if (!waits) continue;
     FE_CHECK(wait(launches, k + 1, context));
     if (context.times_) context.times_->push_back({start, std::chrono::steady_clock::now()});
     if (const auto device = device_of(launches[k]))
