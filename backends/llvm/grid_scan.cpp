@@ -10,6 +10,7 @@
 #include <span>
 
 #include "ferrite/emitter/body_emitter.h"
+#include "reduction_state.h"
 
 namespace ferrite::emitter {
 
@@ -37,22 +38,6 @@ std::vector<bool> carried_part(const index::Pool& pool, const loop::Statement& s
     depends[k] = does;
   }
   return depends;
-}
-
-/// What a combination of it and another value leaves as it is.
-llvm::Constant* identity_of(Prim prim, DType dtype, llvm::Type* type) {
-  const bool least = prim == Prim::min_;
-  if (prim != Prim::min_ && prim != Prim::max_) {
-    if (prim == Prim::and_) return llvm::Constant::getAllOnesValue(type);
-    if (prim != Prim::mul_) return llvm::Constant::getNullValue(type);
-    return type->isFloatingPointTy() ? llvm::ConstantFP::get(type, 1.0) : llvm::ConstantInt::get(type, 1);
-  }
-  if (type->isFloatingPointTy()) return llvm::ConstantFP::getInfinity(type, !least);
-  const unsigned bits = type->getIntegerBitWidth();
-  const auto number =
-      is_signed(dtype) ? (least ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getSignedMinValue(bits))
-                       : (least ? llvm::APInt::getMaxValue(bits) : llvm::APInt::getMinValue(bits));
-  return llvm::ConstantInt::get(type, number);
 }
 
 class ScanEmitter {

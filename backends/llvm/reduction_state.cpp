@@ -15,6 +15,20 @@ DType accumulator_of(const loop::Reduction& reduction, DType element) {
   return compute_type(element);
 }
 
+/// How two values become one; of those by an index, the values.
+Prim combining_prim(uint32_t kind, DType dtype) {
+  switch (kind) {
+    case FE_REDUCE_PROD: return dtype == boolean ? Prim::and_ : Prim::mul_;
+    case FE_REDUCE_ALL: return Prim::and_;
+    case FE_REDUCE_ANY: return Prim::or_;
+    case FE_REDUCE_MAX:
+    case FE_REDUCE_ARGMAX: return Prim::max_;
+    case FE_REDUCE_MIN:
+    case FE_REDUCE_ARGMIN: return Prim::min_;
+    default: return dtype == boolean ? Prim::or_ : Prim::add_;
+  }
+}
+
 /// A number that no index reaches, in the narrowest type that holds the indices.
 llvm::Constant* no_index(llvm::Type* type) {
   return llvm::ConstantInt::get(type, llvm::APInt::getSignedMaxValue(type->getScalarSizeInBits()));
@@ -42,27 +56,23 @@ ReductionState::ReductionState(KernelContext& context, BodyEmitter& body, const 
   index_ = context.slot(index_type_, "accumulator.index");
 }
 
-llvm::Constant* ReductionState::identity() {
-  auto* type = context_.value_type(dtype_);
-  bool least = reduction_.kind == FE_REDUCE_MIN || reduction_.kind == FE_REDUCE_ARGMIN;
-  switch (reduction_.kind) {
-    case FE_REDUCE_PROD:
-      return type->isFloatingPointTy() ? llvm::ConstantFP::get(type, 1.0) : llvm::ConstantInt::get(type, 1);
-    case FE_REDUCE_ALL: return llvm::ConstantInt::getTrue(type);
-    case FE_REDUCE_MAX:
-    case FE_REDUCE_MIN:
-    case FE_REDUCE_ARGMAX:
-    case FE_REDUCE_ARGMIN: {
-      if (type->isFloatingPointTy()) return llvm::ConstantFP::getInfinity(type, !least);
-      unsigned width = type->getIntegerBitWidth();
-      if (is_signed(dtype_))
-        return llvm::ConstantInt::get(
-            type, least ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt::getSignedMinValue(width));
-      return llvm::ConstantInt::get(
-          type, least ? llvm::APInt::getMaxValue(width) : llvm::APInt::getMinValue(width));
-    }
-    default: return llvm::Constant::getNullValue(type);
+llvm::Constant* identity_of(Prim prim, DType dtype, llvm::Type* type) {
+  const bool least = prim == Prim::min_;
+  if (prim != Prim::min_ && prim != Prim::max_) {
+    if (prim == Prim::and_) return llvm::Constant::getAllOnesValue(type);
+    if (prim != Prim::mul_) return llvm::Constant::getNullValue(type);
+    return type->isFloatingPointTy() ? llvm::ConstantFP::get(type, 1.0) : llvm::ConstantInt::get(type, 1);
   }
+  if (type->isFloatingPointTy()) return llvm::ConstantFP::getInfinity(type, !least);
+  const unsigned bits = type->getIntegerBitWidth();
+  const auto number =
+      is_signed(dtype) ? (least ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getSignedMinValue(bits))
+                       : (least ? llvm::APInt::getMaxValue(bits) : llvm::APInt::getMinValue(bits));
+  return llvm::ConstantInt::get(type, number);
+}
+
+llvm::Constant* ReductionState::identity() {
+  return identity_of(combining_prim(reduction_.kind, dtype_), dtype_, context_.value_type(dtype_));
 }
 
 void ReductionState::reset() {
@@ -99,17 +109,7 @@ void ReductionState::take(llvm::Value* mask) {
 
 ReductionState::Values ReductionState::combine(const Values& a, const Values& b) {
   auto& builder = context_.builder;
-  switch (reduction_.kind) {
-    case FE_REDUCE_SUM:
-      return {body_.prim(dtype_ == boolean ? Prim::or_ : Prim::add_, dtype_, {a.value, b.value})};
-    case FE_REDUCE_PROD:
-      return {body_.prim(dtype_ == boolean ? Prim::and_ : Prim::mul_, dtype_, {a.value, b.value})};
-    case FE_REDUCE_MAX: return {body_.prim(Prim::max_, dtype_, {a.value, b.value})};
-    case FE_REDUCE_MIN: return {body_.prim(Prim::min_, dtype_, {a.value, b.value})};
-    case FE_REDUCE_ANY: return {builder.CreateOr(a.value, b.value)};
-    case FE_REDUCE_ALL: return {builder.CreateAnd(a.value, b.value)};
-    default: break;
-  }
+  if (!by_index()) return {body_.prim(combining_prim(reduction_.kind, dtype_), dtype_, {a.value, b.value})};
   // b is taken where it is beyond a, or NaN when a is not, or equal (or NaN too) with the smaller index.
   auto compare = reduction_.kind == FE_REDUCE_ARGMAX ? Prim::gt_ : Prim::lt_;
   auto* better = body_.prim(compare, dtype_, {b.value, a.value});

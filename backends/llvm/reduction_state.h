@@ -6,6 +6,9 @@
 
 namespace ferrite::emitter {
 
+/// What combining it with another value by the primitive, an associative one, leaves as that is.
+llvm::Constant* identity_of(Prim prim, DType dtype, llvm::Type* type);
+
 class ReductionState {
  public:
   struct Values {
