@@ -12,6 +12,8 @@
 namespace ferrite::cublaslt {
 namespace {
 
+using cuda_library::Settings;
+
 using contraction::Activation, contraction::Problem;
 
 // What a product may have beside its operands: of what PyTorch gives, so that the same algorithms are found.
@@ -231,7 +233,7 @@ class CublasLt final : public LibraryProvider {
 
 }  // namespace
 
-std::unique_ptr<LibraryProvider> make_library(Host host, Settings settings) {
+std::unique_ptr<LibraryProvider> make_library(Host host, cuda_library::Settings settings) {
   return std::make_unique<CublasLt>(host, std::move(settings));
 }
 

@@ -2,20 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
-#include "ferrite/provider.hpp"
+#include "cuda_library/settings.h"
 
 namespace ferrite::cublaslt {
 
-struct Settings {
-  std::string library, driver;  ///< shared libraries; of the first, empty: each that is known
-  double price = 1;             ///< a factor of its costs
-  int choices = 3;              ///< algorithms that are proposed for a product
-  bool tf32 = false;            ///< f32 may be rounded to it
-};
-
 /// The provider for NVIDIA's devices: products with what cuBLASLt computes behind them. It opens the library with the first device.
-std::unique_ptr<LibraryProvider> make_library(Host host, Settings settings);
+/// `settings.choices`: algorithms that are proposed for a product.
+std::unique_ptr<LibraryProvider> make_library(Host host, cuda_library::Settings settings);
 
 }  // namespace ferrite::cublaslt

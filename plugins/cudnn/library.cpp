@@ -13,6 +13,8 @@
 namespace ferrite::cudnn {
 namespace {
 
+using cuda_library::Settings;
+
 using contraction::Activation, contraction::Problem;
 
 constexpr int64_t most_workspace = 64 << 20;
@@ -249,7 +251,7 @@ class CuDnn final : public LibraryProvider {
 
 }  // namespace
 
-std::unique_ptr<LibraryProvider> make_library(Host host, Settings settings) {
+std::unique_ptr<LibraryProvider> make_library(Host host, cuda_library::Settings settings) {
   return std::make_unique<CuDnn>(host, std::move(settings));
 }
 

@@ -5,12 +5,6 @@
 
 FERRITE_PLUGIN("ferrite.cudnn", "0.1.0",
                [](ferrite::PluginBuilder& builder, const ferrite::PluginContext& context) {
-                 const auto& config = context.config;
-                 ferrite::cudnn::Settings settings;
-                 settings.library = config.string("library");
-                 settings.driver = config.string("driver");
-                 settings.price = config.number("price");
-                 settings.choices = static_cast<int>(config.integer("choices"));
-                 settings.tf32 = config.boolean("tf32");
-                 builder.add(ferrite::cudnn::make_library(context.host, std::move(settings)));
+                 builder.add(ferrite::cudnn::make_library(
+                     context.host, ferrite::cuda_library::read_settings(context.config)));
                })
