@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,19 @@ namespace ferrite::kernel_test {
 using index::Expr;
 using loop::none;
 using loop::OpId;
+
+/// The number that lies there.
+inline double read(DType dtype, const char* at) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, at, static_cast<size_t>(bits_of(dtype)) / 8);
+  switch (dtype) {
+    case DType::f16_: return f16_value(static_cast<uint16_t>(bits));
+    case DType::bf16_: return bf16_value(static_cast<uint16_t>(bits));
+    case DType::f32_: return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    case DType::f64_: return std::bit_cast<double>(bits);
+    default: return static_cast<double>(bits);
+  }
+}
 
 /// Writes the statements of a kernel one after the other.
 class Builder {

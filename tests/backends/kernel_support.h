@@ -45,18 +45,6 @@ class Guarded {
   size_t size_ = 0;
 };
 
-inline double read(DType dtype, const char* at) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, at, static_cast<size_t>(bits_of(dtype)) / 8);
-  switch (dtype) {
-    case DType::f16_: return f16_value(static_cast<uint16_t>(bits));
-    case DType::bf16_: return bf16_value(static_cast<uint16_t>(bits));
-    case DType::f32_: return std::bit_cast<float>(static_cast<uint32_t>(bits));
-    case DType::f64_: return std::bit_cast<double>(bits);
-    default: return static_cast<double>(bits);
-  }
-}
-
 /// Fills memory with values that suit the dtype; `special` adds NaN, infinities, zeros and the ends of integer ranges.
 class Filler {
  public:

@@ -74,15 +74,19 @@ class OnDevice : public testing::Test {
     }
     return result;
   }
-  static std::vector<Data> run(const run::Executable& executable, Context& context, int seed) {
-    const auto given = inputs_of(executable, seed);
+  /// Of the inputs given; `results` are what the outputs hold behind it.
+  static Result<void> run(const run::Executable& executable, Context& context,
+                          const std::vector<std::vector<std::byte>>& given, std::vector<Data>& results) {
     std::vector<const void*> in;
     for (const auto& bytes : given) in.push_back(bytes.data());
-    std::vector<Data> results;
     std::vector<void*> out;
     for (const auto& port : executable.outputs) results.emplace_back(port.bytes / 4);
     for (auto& result : results) out.push_back(result.data());
-    const auto done = executable.run(context, in, out);
+    return executable.run(context, in, out);
+  }
+  static std::vector<Data> run(const run::Executable& executable, Context& context, int seed) {
+    std::vector<Data> results;
+    const auto done = run(executable, context, inputs_of(executable, seed), results);
     EXPECT_TRUE(done) << (done ? "" : done.error().message());
     return results;
   }
@@ -168,13 +172,8 @@ TEST_F(OnDevice, WrongIndicesAreFoundInReplays) {
   auto given = inputs_of(executable, 3);
   const int64_t wrong = 1 << 20;
   std::memcpy(given[2].data() + 8, &wrong, sizeof wrong);
-  std::vector<const void*> in;
-  for (const auto& bytes : given) in.push_back(bytes.data());
   std::vector<Data> results;
-  std::vector<void*> out;
-  for (const auto& port : executable.outputs) results.emplace_back(port.bytes / 4);
-  for (auto& result : results) out.push_back(result.data());
-  const auto done = executable.run(context, in, out);
+  const auto done = run(executable, context, given, results);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, "FE-X10");
   EXPECT_NE(run(executable, context, 4), run(executable, context, 5));

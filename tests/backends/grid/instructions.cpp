@@ -12,6 +12,7 @@
 
 #include "ferrite/dtype.hpp"
 #include "ferrite/error.hpp"
+#include "tests/backends/kernel_builder.h"
 
 namespace ferrite::kernel_test {
 
@@ -69,17 +70,6 @@ const std::array instructions = {
                 columns_of_mma, sums_of_mma},
 };
 
-double value_of(DType dtype, const char* at) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, at, static_cast<size_t>(bits_of(dtype)) / 8);
-  switch (dtype) {
-    case DType::f16_: return f16_value(static_cast<uint16_t>(bits));
-    case DType::bf16_: return bf16_value(static_cast<uint16_t>(bits));
-    case DType::f32_: return std::bit_cast<float>(static_cast<uint32_t>(bits));
-    default: return std::bit_cast<double>(bits);
-  }
-}
-
 /// Element `number` of a lane's operands from `first` on, `count` of which hold `elements` in all.
 const char* element(const LaneOperands& lane, int first, int count, int elements, DType dtype, int number) {
   const int of_one = elements / count;
@@ -111,13 +101,13 @@ std::string multiply(const Instruction& machine, Lanes lanes) {
   std::vector<Sum> results;
   for (int i = 0; i < machine.rows; ++i)
     for (int j = 0; j < machine.columns; ++j) {
-      double sum = value_of(
+      double sum = kernel_test::read(
           machine.sum, read(machine.sums, first_sum, machine.sum_operands, sum_elements, machine.sum, i, j));
       for (int k = 0; k < machine.depth; ++k)
-        sum += value_of(machine.operand,
-                        read(machine.row, 0, machine.row_operands, row_elements, machine.operand, i, k)) *
-               value_of(machine.operand, read(machine.column, first_column, machine.column_operands,
-                                              column_elements, machine.operand, j, k));
+        sum += kernel_test::read(machine.operand, read(machine.row, 0, machine.row_operands, row_elements,
+                                                       machine.operand, i, k)) *
+               kernel_test::read(machine.operand, read(machine.column, first_column, machine.column_operands,
+                                                       column_elements, machine.operand, j, k));
       const auto [lane, number] = machine.sums(i, j);
       results.push_back({static_cast<char*>(lanes[static_cast<size_t>(lane)].result) +
                              static_cast<size_t>(number * bits_of(machine.sum) / 8),

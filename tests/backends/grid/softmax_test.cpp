@@ -175,36 +175,10 @@ TEST(GridSoftmax, Masks) {
     }
 }
 
-TEST(GridSoftmax, RowsOfWhichNothingIsLeft) {
-  const auto infinity = -std::numeric_limits<float>::infinity();
-  for (const int64_t columns : {64, 150}) {
-    const Attention shape{.batch = 3,
-                          .heads = 1,
-                          .rows = 18,
-                          .columns = columns,
-                          .depth = 16,
-                          .features = 16,
-                          .mask = Mask::added};
-    Options options;
-    // All of the first, the beginning of the second, the end of the third.
-    options.set = [&, mask = attention(shape).mask](loop::BufferId buffer, char* data) {
-      if (buffer != mask) return;
-      auto* values = reinterpret_cast<float*>(data);
-      for (int64_t k = 0; k < columns; ++k) {
-        values[k] = infinity;
-        values[columns + k] = k < columns - 3 ? infinity : 0;
-        values[2 * columns + k] = k < 5 ? 1 : infinity;
-      }
-    };
-    check_attention(shape, true, options);
-    if (HasFatalFailure()) return;
-  }
-}
-
-TEST(GridSoftmax, LeastNumbersAsMasks) {
-  constexpr auto least = std::numeric_limits<float>::lowest();
-  constexpr int64_t columns = 150;
-  const Attention shape{.batch = 2,
+/// With a mask of [batch, columns] that `fill` writes.
+template <class Fill>
+void check_masked(int64_t columns, int64_t batch, Fill&& fill) {
+  const Attention shape{.batch = batch,
                         .heads = 1,
                         .rows = 18,
                         .columns = columns,
@@ -212,16 +186,37 @@ TEST(GridSoftmax, LeastNumbersAsMasks) {
                         .features = 16,
                         .mask = Mask::added};
   Options options;
-  // The first piece of columns of the first, all of the second, whose rows then are means.
   options.set = [&, mask = attention(shape).mask](loop::BufferId buffer, char* data) {
-    if (buffer != mask) return;
-    auto* values = reinterpret_cast<float*>(data);
+    if (buffer == mask) fill(reinterpret_cast<float*>(data));
+  };
+  check_attention(shape, true, options);
+}
+
+TEST(GridSoftmax, RowsOfWhichNothingIsLeft) {
+  const auto infinity = -std::numeric_limits<float>::infinity();
+  for (const int64_t columns : {64, 150}) {
+    // All of the first, the beginning of the second, the end of the third.
+    check_masked(columns, 3, [&](float* values) {
+      for (int64_t k = 0; k < columns; ++k) {
+        values[k] = infinity;
+        values[columns + k] = k < columns - 3 ? infinity : 0;
+        values[2 * columns + k] = k < 5 ? 1 : infinity;
+      }
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(GridSoftmax, LeastNumbersAsMasks) {
+  constexpr auto least = std::numeric_limits<float>::lowest();
+  constexpr int64_t columns = 150;
+  // The first piece of columns of the first, all of the second, whose rows then are means.
+  check_masked(columns, 2, [&](float* values) {
     for (int64_t k = 0; k < columns; ++k) {
       values[k] = k < 70 ? least : 0;
       values[columns + k] = least;
     }
-  };
-  check_attention(shape, true, options);
+  });
 }
 
 TEST(GridSoftmax, SpecialValues) {
