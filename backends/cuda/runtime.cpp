@@ -86,6 +86,7 @@ class CudaRuntime final : public emitter::DriverRuntime {
     library.find("cuMemFreeHost", driver.host_free);
     library.find("cuDeviceCanAccessPeer", driver.reaches_peer);
     library.find("cuMemPoolCreate", driver.pools.create);
+    library.find("cuMemPoolDestroy", driver.pools.destroy);
     library.find("cuMemPoolSetAttribute", driver.pools.set_attribute);
     library.find("cuMemPoolSetAccess", driver.pools.set_access);
     library.find("cuMemPoolTrimTo", driver.pools.trim);

@@ -111,6 +111,7 @@ class HipRuntime final : public emitter::DriverRuntime {
   static void find_what_5_0_lacks(const emitter::DriverLibrary& library, emitter::Driver& driver) {
     bool pools = true, recordings = true;
     library.find("hipMemPoolCreate", driver.pools.create, pools);
+    library.find("hipMemPoolDestroy", driver.pools.destroy, pools);
     library.find("hipMemPoolSetAttribute", driver.pools.set_attribute, pools);
     library.find("hipMemPoolSetAccess", driver.pools.set_access, pools);
     library.find("hipMemPoolTrimTo", driver.pools.trim, pools);

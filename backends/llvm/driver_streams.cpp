@@ -40,7 +40,14 @@ struct DriverRuntime::Recording {
 DriverRuntime::Stream::Stream() = default;
 DriverRuntime::Stream::~Stream() = default;
 DriverRuntime::DriverRuntime(Host host) : GridRuntime(host) {}
-DriverRuntime::~DriverRuntime() = default;
+
+/// The context stays, which others of the process may have as well. What the driver says is nobody's: it may be shut down already.
+DriverRuntime::~DriverRuntime() {
+  for (const auto& [number, device] : devices_) {
+    if (device.stream.native) driver_->stream_destroy(device.stream.native);
+    if (device.pool) driver_->pools.destroy(device.pool);
+  }
+}
 
 DriverRuntime::Stream& DriverRuntime::stream_of(Opened& device, void* stream) {
   return stream ? *static_cast<Stream*>(stream) : device.stream;

@@ -224,9 +224,15 @@ inline Result copy(const char* function, void* to, const void* from, size_t byte
   return give(stream, {[=] { std::memmove(to, from, bytes); }, {}}, function, " %zu", bytes);
 }
 
+struct Pool {};
 inline Result pool_create(const char* function, void** pool) {
   if (number("FAKE_DRIVER_POOLS", 1) == 0) return invalid_value;
-  *pool = reinterpret_cast<void*>(intptr_t{1});
+  if (const auto failed = called(function, unknown, "")) return failed;
+  *pool = new Pool;
+  return success;
+}
+inline Result pool_destroy(const char* function, void* pool) {
+  delete static_cast<Pool*>(pool);
   return called(function, unknown, "");
 }
 

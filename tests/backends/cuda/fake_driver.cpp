@@ -76,6 +76,7 @@ Result cuMemAlloc_v2(uint64_t* data, size_t bytes) {
 }
 Result cuMemFree_v2(uint64_t data) { return fake::free("cuMemFree", pointer(data)); }
 Result cuMemPoolCreate(void** pool, const void*) { return fake::pool_create("cuMemPoolCreate", pool); }
+Result cuMemPoolDestroy(void* pool) { return fake::pool_destroy("cuMemPoolDestroy", pool); }
 Result cuMemPoolSetAttribute(void*, int which, void*) {
   return fake::called("cuMemPoolSetAttribute", fake::unknown, " %d", which);
 }

@@ -110,6 +110,7 @@ Result hipStreamSynchronize(void* stream) { return fake::stream_wait("hipStreamS
 Result hipStreamQuery(void*) { return fake::called("hipStreamQuery", fake::unknown, ""); }
 #ifndef FAKE_HIP_5
 Result hipMemPoolCreate(void** pool, const void*) { return fake::pool_create("hipMemPoolCreate", pool); }
+Result hipMemPoolDestroy(void* pool) { return fake::pool_destroy("hipMemPoolDestroy", pool); }
 Result hipMemPoolSetAttribute(void*, int which, void*) {
   return fake::called("hipMemPoolSetAttribute", fake::unknown, " %d", which);
 }

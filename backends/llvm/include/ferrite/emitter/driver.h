@@ -70,6 +70,7 @@ struct Driver {
   /// Pools whose memory streams take and give back in order. All are null where the driver has none.
   struct Pools {
     Result (*create)(Handle* pool, const DriverPool* properties);
+    Result (*destroy)(Handle pool);
     Result (*set_attribute)(Handle pool, int attribute, void* value);
     Result (*set_access)(Handle pool, const DriverAccess* accesses, size_t count);
     Result (*trim)(Handle pool, size_t bytes);

@@ -101,7 +101,7 @@ class DriverRuntime : public GridRuntime, public Streams {
     Stream();
     ~Stream();
   };
-  /// What lasts as long as the process.
+  /// What lasts as long as the runtime.
   struct Opened {
     Place place;
     Stream stream;          ///< the device's own
