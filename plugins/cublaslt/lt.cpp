@@ -4,20 +4,13 @@
 namespace ferrite::cublaslt {
 
 std::shared_ptr<const Library> open(const std::string& name) {
-  const std::string advice = "install cuBLAS of CUDA 12 or 13, or take the plugin out of the manifest";
-  const auto library = name.empty()
-                           ? cuda_library::SharedLibrary({"libcublasLt.so.13", "libcublasLt.so.12"}, advice)
-                           : cuda_library::SharedLibrary({name}, advice);
+  const cuda_library::SharedLibrary library(
+      name.empty() ? std::vector<std::string>{"libcublasLt.so.13", "libcublasLt.so.12"} : std::vector{name},
+      "install cuBLAS of CUDA 12 or 13, or take the plugin out of the manifest");
   auto result = std::make_shared<Library>();
   auto& f = *result;
   library.find("cublasLtGetVersion", f.version);
-  constexpr size_t of_major = 10000, of_minor = 100, least = 12, most = 13;
-  const size_t version = f.version();
-  f.text = std::to_string(version / of_major) + "." + std::to_string(version % of_major / of_minor) + "." +
-           std::to_string(version % of_minor);
-  if (version / of_major < least || version / of_major > most)
-    throw cuda_library::Unavailable{
-        "FE-P86", library.name() + " is version " + f.text + ", and 12 or 13 is needed; " + advice};
+  f.text = library.checked_version(f.version(), 12, 13);
   library.find("cublasLtCreate", f.create);
   library.find("cublasLtDestroy", f.destroy);
   library.find("cublasLtGetStatusName", f.status_name);

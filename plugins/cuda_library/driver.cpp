@@ -5,7 +5,7 @@
 
 namespace ferrite::cuda_library {
 
-SharedLibrary::SharedLibrary(std::initializer_list<std::string> names, std::string advice)
+SharedLibrary::SharedLibrary(const std::vector<std::string>& names, std::string advice)
     : advice_(std::move(advice)) {
   std::string reasons;
   for (const auto& name : names) {
@@ -18,6 +18,16 @@ SharedLibrary::SharedLibrary(std::initializer_list<std::string> names, std::stri
     reasons += (reasons.empty() ? "" : "; ") + std::string(reason ? reason : name + " cannot be opened");
   }
   throw Unavailable{"FE-P85", reasons + "; " + advice_};
+}
+
+std::string SharedLibrary::checked_version(size_t version, size_t least, size_t most) const {
+  constexpr size_t of_major = 10000, of_minor = 100;
+  const size_t major = version / of_major;
+  auto text = std::to_string(major) + "." + std::to_string(version % of_major / of_minor) + "." +
+              std::to_string(version % of_minor);
+  if (major >= least && major <= most) return text;
+  const auto needed = std::to_string(least) + (least < most ? " or " + std::to_string(most) : "");
+  throw Unavailable{"FE-P86", name_ + " is version " + text + ", and " + needed + " is needed; " + advice_};
 }
 
 void* SharedLibrary::address(const char* function) const {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ferrite/error.hpp"
 
@@ -44,9 +45,10 @@ auto or_fail(Body&& body) {
 class SharedLibrary {
  public:
   /// The first of these that there is; FE-P85 with each one's reason and `advice`, which begins with a verb.
-  SharedLibrary(std::initializer_list<std::string> names, std::string advice);
+  SharedLibrary(const std::vector<std::string>& names, std::string advice);
 
-  const std::string& name() const { return name_; }
+  /// "13.1.0" of 130100; FE-P86 where the first number is not from `least` to `most`.
+  std::string checked_version(size_t version, size_t least, size_t most) const;
   /// FE-P86 where it has no such function.
   template <class Function>
   void find(const char* function, Function& to) const {

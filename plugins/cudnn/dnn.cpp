@@ -4,20 +4,13 @@
 namespace ferrite::cudnn {
 
 std::shared_ptr<const Library> open(const std::string& name) {
-  const std::string advice = "install cuDNN 9, or take the plugin out of the manifest";
-  const auto library = name.empty()
-                           ? cuda_library::SharedLibrary({"libcudnn.so.9", "libcudnn_graph.so.9"}, advice)
-                           : cuda_library::SharedLibrary({name}, advice);
+  const cuda_library::SharedLibrary library(
+      name.empty() ? std::vector<std::string>{"libcudnn.so.9", "libcudnn_graph.so.9"} : std::vector{name},
+      "install cuDNN 9, or take the plugin out of the manifest");
   auto result = std::make_shared<Library>();
   auto& f = *result;
   library.find("cudnnGetVersion", f.version);
-  constexpr size_t of_major = 10000, of_minor = 100, needed = 9;
-  const size_t version = f.version();
-  f.text = std::to_string(version / of_major) + "." + std::to_string(version % of_major / of_minor) + "." +
-           std::to_string(version % of_minor);
-  if (version / of_major != needed)
-    throw cuda_library::Unavailable{
-        "FE-P86", library.name() + " is version " + f.text + ", and 9 is needed; " + advice};
+  f.text = library.checked_version(f.version(), 9, 9);
   library.find("cudnnCreate", f.create);
   library.find("cudnnDestroy", f.destroy);
   library.find("cudnnSetStream", f.set_stream);
