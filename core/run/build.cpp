@@ -9,6 +9,7 @@
 #include "core/loop/keywords.h"
 #include "core/loop/print.h"
 #include "core/observe/observation.h"
+#include "core/run/account.h"
 #include "core/run/arena.h"
 #include "core/run/codes.h"
 #include "core/run/mirrors.h"
@@ -584,11 +585,13 @@ class Builder::Steps {
                    {},
                    "copies between memories, at load and in each run",
                    static_cast<double>(transfers.size())});
-    if (devices_.size() > 1) record_placement(mirrors.transfers());
+    if (devices_.size() > 1)
+      record_placement(schedule_, placed_groups(), mirrors.transfers(), devices_, ledger_);
   }
 
-  /// What in the end runs where, by whom it was made and why there, and what is copied for that.
-  void record_placement(std::span<const Mirrors::Transfer> transfers) {
+  /// Of each group, by whom it was made and why it runs there.
+  std::vector<PlacedGroup> placed_groups() const {
+    std::vector<PlacedGroup> placed;
     for (size_t g = 0; g < groups_.size(); ++g) {
       const auto& state = groups_[g];
       std::string text;
@@ -599,46 +602,9 @@ class Builder::Steps {
         text = fmt::format("by {} as {}", units_[state.unit].compiler->id, units_[state.unit].candidate_name);
       if (const auto& why = placement_[g].why; !why.empty() && !region_call(g))
         text += (text.empty() ? "" : "; ") + why;
-      ledger_.add({"placement", state.provenance, devices_[device_of(g)]->place(), "runs",
-                   state.init ? "at load" : "", std::move(text), 0});
+      placed.push_back({state.provenance, device_of(g), state.init, std::move(text)});
     }
-    for (const auto& [buffer, from, to, at_load, bytes] : transfers) {
-      const bool to_device = to != Executable::host, from_device = from != Executable::host;
-      ledger_.add({"transfer",
-                   text_of(buffer),
-                   to_device && from_device
-                       ? fmt::format("{} to {}", devices_[from]->place(), devices_[to]->place())
-                       : devices_[to_device ? to : from]->place(),
-                   to_device && from_device ? "between devices"
-                   : to_device              ? "to device"
-                                            : "from device",
-                   at_load ? "at load" : "",
-                   {},
-                   static_cast<double>(bytes)});
-    }
-  }
-
-  bool writes(const loop::ProgramStatement& statement, BufferId b) const {
-    const auto is_it = [&](BufferId written) { return program_.storage(written) == b; };
-    return std::ranges::any_of(statement.call.writes, is_it) ||
-           std::ranges::any_of(statement.stores, is_it, &loop::Store::buffer);
-  }
-
-  /// A buffer as people know it: by its name in the model, or by the nodes that make it.
-  std::string text_of(BufferId b) const {
-    const auto& buffer = program_.buffers[b];
-    const auto number =
-        buffer.name.empty() ? std::to_string(buffer.number) : fmt::format("'{}'", buffer.name);
-    switch (buffer.role) {
-      case loop::Role::input: return "input " + number;
-      case loop::Role::output: return "output " + number;
-      case loop::Role::constant: return "constant " + number;
-      case loop::Role::temporary: break;
-    }
-    for (size_t g = 0; g < groups_.size(); ++g)
-      for (const uint32_t s : schedule_.groups[g].statements)
-        if (writes(program_.statements[s], b)) return fmt::format("of {}", groups_[g].provenance);
-    return fmt::format("@{}", b);
+    return placed;
   }
 
   /// Seconds of a run: kernels by their candidates, launches by what their devices say that one takes, copies by what they move.
