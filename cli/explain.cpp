@@ -7,6 +7,7 @@
 #include "cli/explain_rules.h"
 #include "cli/inputs.h"
 #include "cli/running.h"
+#include "core/support/split.h"
 #include "core/support/suggest.h"
 
 namespace ferrite::cli {
@@ -26,20 +27,15 @@ struct Options {
 
 /// Whether a list of node names, "Conv_3, Relu_4", has this one.
 bool names_node(std::string_view list, std::string_view node) {
-  for (size_t start = 0; start <= list.size();) {
-    auto end = std::min(list.find(',', start), list.size());
-    auto name = list.substr(start, end - start);
+  for (auto name : core::split(list, ',')) {
     while (name.starts_with(' ')) name.remove_prefix(1);
     if (name == node) return true;
-    start = end + 1;
   }
   return false;
 }
 
 void collect_names(std::string_view list, std::vector<std::string>& names) {
-  while (!list.empty()) {
-    auto name = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), name.size() + 1));
+  for (auto name : core::split(list, ',')) {
     while (name.starts_with(' ')) name.remove_prefix(1);
     if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
   }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "ferrite/abi/products.h"
 #include "ferrite/emitter/device_code.h"
 #include "ferrite/emitter/grid.h"
 #include "ferrite/emitter/kernel_emitter.h"

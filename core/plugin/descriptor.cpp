@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/plugin/toml_reader.h"
+#include "core/support/split.h"
 #include "core/support/suggest.h"
 #include "ferrite/abi/base.h"
 
@@ -73,16 +74,14 @@ Result<bool> holds(std::string_view condition, Version version) {
 /// FE-M16 where this program's ABI is not in the range.
 Result<void> check_abi(std::string_view range) {
   constexpr Version ours{FE_ABI_MAJOR, FE_ABI_MINOR, 0};
-  for (std::string_view rest = range;;) {
-    const auto comma = rest.find(',');
-    FE_TRY(const bool within, holds(rest.substr(0, comma), ours));
+  for (const auto part : split(range, ',')) {
+    FE_TRY(const bool within, holds(part, ours));
     if (!within)
       return error(FE_EINVALID, "FE-M16",
                    "the library is for ABI {}, this is {}.{}; get a build for this version", range,
                    FE_ABI_MAJOR, FE_ABI_MINOR);
-    if (comma == std::string_view::npos) return {};
-    rest.remove_prefix(comma + 1);
   }
+  return {};
 }
 
 Error given_twice(std::string_view what, std::string_view where) {

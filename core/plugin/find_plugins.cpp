@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/plugin/descriptor.h"
+#include "core/support/split.h"
 #include "core/support/suggest.h"
 
 namespace ferrite::core::plugin {
@@ -89,11 +90,8 @@ class Finder {
 void Finder::find_folders() {
   std::vector<std::string> folders;
   const char* path = request_.safe_mode ? nullptr : secure_getenv("FERRITE_PLUGIN_PATH");
-  for (std::string_view rest = path ? path : ""; !rest.empty();) {
-    auto folder = rest.substr(0, rest.find(':'));
-    rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
+  for (const auto folder : split(path ? path : "", ':'))
     if (!folder.empty()) folders.push_back(absolute_path(std::string(folder)));
-  }
   auto& search = pipeline_.search;
   search.insert(search.begin(), folders.begin(), folders.end());
   if (auto built_in = installed_files().plugin_folder; !built_in.empty())
@@ -105,11 +103,7 @@ void Finder::find_device_plugins() {
   const auto& given = request_.devices;
   const std::string names = given.empty() ? pipeline_.device.value_or("") : given;
   std::set<std::string, std::less<>> kinds;
-  for (std::string_view rest = names; !rest.empty();) {
-    const auto name = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-    kinds.emplace(name.substr(0, name.find(':')));
-  }
+  for (const auto name : split(names, ',')) kinds.emplace(name.substr(0, name.find(':')));
   const bool by_manifest = given.empty() && !pipeline_.device_where.empty();
   const std::string why = by_manifest ? pipeline_.device_where : fmt::format("device {}", names);
   for (const auto& file : descriptors_in(installed_files().plugin_folder)) {

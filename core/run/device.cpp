@@ -12,6 +12,7 @@
 #include "core/support/abi.h"
 #include "core/support/hash.h"
 #include "core/support/log.h"
+#include "core/support/split.h"
 #include "core/support/suggest.h"
 #include "core/support/warning.h"
 
@@ -404,14 +405,9 @@ Result<void> check_devices(const std::string& names, const plugin::Registry& reg
 
 bool takes_the_rest(const Device& device) { return !device.generators().empty() && device.host_memory; }
 
-std::vector<std::string> device_names(const std::string& names) {
-  std::vector<std::string> result;
-  for (size_t start = 0; start <= names.size();) {
-    const auto end = std::min(names.find(',', start), names.size());
-    result.push_back(names.substr(start, end - start));
-    start = end + 1;
-  }
-  return result;
+std::vector<std::string> device_names(std::string_view names) {
+  const auto parts = split(names, ',');
+  return {parts.begin(), parts.end()};
 }
 
 std::vector<Target> targets_of(const Devices& devices) {
@@ -428,7 +424,7 @@ std::string text_of(std::span<const Target> targets) {
 
 std::string kind_of(const std::string& name) { return name.substr(0, name.find(':')); }
 
-std::vector<std::string> kinds_of(const std::string& names) {
+std::vector<std::string> kinds_of(std::string_view names) {
   std::vector<std::string> kinds;
   for (const auto& name : device_names(names)) kinds.push_back(kind_of(name));
   return kinds;

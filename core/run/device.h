@@ -130,7 +130,7 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
 bool takes_the_rest(const Device& device);
 
 /// The names in "npu,cpu".
-std::vector<std::string> device_names(const std::string& names);
+std::vector<std::string> device_names(std::string_view names);
 
 /// What is compiled for.
 std::vector<Target> targets_of(const Devices& devices);
@@ -140,7 +140,7 @@ std::string text_of(std::span<const Target> targets);
 
 /// "cpu" of "cpu:1", and of all names in "npu,cpu:1".
 std::string kind_of(const std::string& name);
-std::vector<std::string> kinds_of(const std::string& names);
+std::vector<std::string> kinds_of(std::string_view names);
 
 /// The numbers by which decisions about a whole program are made: those of the first device that compiles loops. The least budget
 /// for local buffers of all holds, because statements are placed behind fusion, and the first wish for an order of activations.

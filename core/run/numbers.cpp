@@ -7,7 +7,6 @@
 #include "core/run/measured.h"
 #include "core/support/abi.h"
 #include "core/support/hash.h"
-#include "ferrite/abi/products.h"
 
 namespace ferrite::core::run {
 namespace {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/support/abi.h"
+#include "core/support/split.h"
 
 namespace ferrite::core::run {
 namespace {
@@ -35,13 +36,8 @@ Result<std::shared_ptr<Device>> open(const Target& target, const plugin::Registr
 
 std::vector<std::string> target_names(std::string_view text) {
   if (text.find_first_of("= \t\r\n") != std::string_view::npos) return {std::string(text)};
-  std::vector<std::string> names;
-  while (true) {
-    const auto comma = text.find(',');
-    names.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return names;
-    text.remove_prefix(comma + 1);
-  }
+  const auto names = split(text, ',');
+  return {names.begin(), names.end()};
 }
 
 Result<std::shared_ptr<Device>> find_target(const std::string& name, const std::vector<std::string>& kinds,

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/support/printable.h"
+#include "core/support/split.h"
 
 namespace ferrite::core::log {
 namespace {
@@ -26,9 +27,7 @@ size_t position(std::string_view channel) {
 }  // namespace
 
 Result<void> enable(std::string_view channels) {
-  while (!channels.empty()) {
-    auto name = channels.substr(0, channels.find(','));
-    channels.remove_prefix(std::min(channels.size(), name.size() + 1));
+  for (const auto name : split(channels, ',')) {
     if (name.empty()) continue;
     size_t k = position(name);
     if (k == channel_names.size())

@@ -11,7 +11,6 @@
 #include "core/run/numbers.h"
 #include "core/schedule/split.h"
 #include "core/support/abi.h"
-#include "ferrite/abi/products.h"
 #include "tests/core/loop_support.h"
 
 namespace ferrite::core::schedule {
