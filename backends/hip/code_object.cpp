@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "code_object.h"
 
+#include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/BinaryFormat/ELF.h>
 #include <llvm/BinaryFormat/MsgPackDocument.h>
 #include <llvm/Object/ELF.h>
 #include <llvm/Support/raw_ostream.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <array>
+#include <cerrno>
+#include <future>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <system_error>
 
 #include "ferrite/error.hpp"
@@ -24,30 +28,43 @@ namespace {
 
 constexpr const char* error_code = "ferrite.hip/linker";
 
-/// A folder of its own for the linker's files, which are not kept.
-class ScratchFolder {
+/// A file that goes with it.
+class File {
  public:
-  ScratchFolder() {
-    std::error_code error;
-    const auto parent = std::filesystem::temp_directory_path(error);
-    std::string name = (parent / "ferrite-hip-XXXXXX").string();
-    if (error || !mkdtemp(name.data()))
-      fail(error_code, "no folder can be made for the linker's files, ", name,
-           ": let TMPDIR name a folder that can be written to");
-    path_ = name;
+  explicit File(int descriptor) : descriptor_(descriptor) {
+    if (descriptor < 0)
+      fail(error_code, "the linker's files cannot be opened: ", std::system_category().message(errno),
+           ": close other files");
   }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~File() { ::close(descriptor_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
 
-  std::string file(const char* name) const { return (path_ / name).string(); }
+  int operator*() const { return descriptor_; }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
 
  private:
-  std::filesystem::path path_;
+  int descriptor_;
 };
+
+void write_all(const File& file, const std::string& bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    const auto more = ::write(*file, bytes.data() + done, bytes.size() - done);
+    if (more <= 0 && errno != EINTR) fail(error_code, "no room for the linker's input: make memory free");
+    if (more > 0) done += static_cast<size_t>(more);
+  }
+}
+
+/// Until all who may write are gone.
+std::string read_all(const File& file) {
+  std::string result;
+  std::array<char, 65536> part;
+  for (;;) {
+    const auto more = ::read(*file, part.data(), part.size());
+    if (more == 0 || (more < 0 && errno != EINTR)) return result;
+    if (more > 0) result.append(part.data(), static_cast<size_t>(more));
+  }
+}
 
 /// Runs the linker, which keeps its state in variables of its own. It also sets LLVM's command-line options, which are the process', back
 /// to what they are without any.
@@ -66,18 +83,21 @@ void run_linker(const std::vector<const char*>& words) {
 
 }  // namespace
 
+/// Through a pipe: an output that is a file on disk would be removed when a signal stops the process, for which LLVM takes the signals
+/// from whoever has them, such as those that say which plugin a fault is of.
 std::string link_code_object(const std::string& object) {
-  const ScratchFolder folder;
-  const auto from = folder.file("kernel.o"), to = folder.file("kernel.so");
-  std::ofstream written(from, std::ios::binary);
-  written.write(object.data(), static_cast<std::streamsize>(object.size()));
-  written.close();
-  if (!written) fail(error_code, "the linker's input cannot be written to ", from, ": make room there");
-  run_linker({"ld.lld", "-shared", "--no-undefined", "--threads=1", from.c_str(), "-o", to.c_str()});
-  std::ifstream linked(to, std::ios::binary);
-  std::string result{std::istreambuf_iterator<char>(linked), {}};
-  if (result.empty()) fail(error_code, "what the linker wrote to ", to, " cannot be read: make room there");
-  return result;
+  const File input(::memfd_create("kernel.o", MFD_CLOEXEC));
+  write_all(input, object);
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) ends = {-1, -1};
+  const File output(ends[0]);
+  std::future<std::string> result;  // waits for the end, so it goes behind what is written to
+  auto written = std::make_unique<File>(ends[1]);
+  result = std::async(std::launch::async, [&] { return read_all(output); });
+  run_linker({"ld.lld", "-shared", "--no-undefined", "--threads=1", input.path().c_str(), "-o",
+              written->path().c_str()});
+  written.reset();
+  return result.get();
 }
 
 KernelNumbers numbers_of_code_object(const std::string& code_object) {

@@ -38,6 +38,7 @@ constexpr const char* gather_text =
 struct Driver {
   void* library = dlopen(FERRITE_FAKE_DRIVER, RTLD_NOW);
   int (*stream_create)(void**, unsigned) = find<int (*)(void**, unsigned)>("cuStreamCreate");
+  int (*stream_destroy)(void*) = find<int (*)(void*)>("cuStreamDestroy_v2");
   int (*alloc)(uint64_t*, size_t) = find<int (*)(uint64_t*, size_t)>("cuMemAlloc_v2");
   int (*free)(uint64_t) = find<int (*)(uint64_t)>("cuMemFree_v2");
   template <class Function>
@@ -82,7 +83,10 @@ class EmbedStreamTest : public testing::Test {
                                            "[plugin.\"ferrite.cuda\"]\nconfig = { library = \""
                                         << FERRITE_FAKE_DRIVER << "\" }\n";
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override {
+    for (void* stream : streams_) driver_.stream_destroy(stream);
+    std::filesystem::remove_all(folder_);
+  }
   std::string file(const char* name) const { return (folder_ / name).string(); }
 
   void open(const char* name, const ferrite_allocator* allocator = nullptr) {
@@ -107,6 +111,7 @@ class EmbedStreamTest : public testing::Test {
   void* new_stream() {
     void* stream = nullptr;
     EXPECT_EQ(driver_.stream_create(&stream, 1), 0);
+    streams_.push_back(stream);
     return stream;
   }
   /// The number by which the log calls it.
@@ -144,6 +149,7 @@ class EmbedStreamTest : public testing::Test {
   ferrite_session* session_ = nullptr;
   ferrite_model* model_ = nullptr;
   size_t seen_ = 0;
+  std::vector<void*> streams_;  ///< of the program
 };
 
 TEST_F(EmbedStreamTest, GivesItsWorkToTheStreamAndReturns) {
