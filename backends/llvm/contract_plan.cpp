@@ -345,7 +345,7 @@ class Planner {
     if (plan_.window) {
       row.access = Access::window;
       row.dtype = plan_.accumulator;
-    } else if (find_strides(row, plan_.rows) && !apart(row, plan_.columns.extent)) {
+    } else if (find_strides(row, plan_.rows) && !apart(row, plan_.columns.extent) && !meet(row)) {
       row.access = Access::direct;
       row.dtype = op(row.load).dtype;
     } else if (is_constant(row)) {
@@ -399,6 +399,15 @@ class Planner {
       if (needed[id] && op(id).code == FE_OP_LOAD && (found == none || elements(id) > elements(found)))
         found = id;
     return found;
+  }
+
+  /// Whether rows lie whole pages apart, so that a block's lines meet in one set of the first-level cache, which holds fewer of them: each
+  /// element then comes from the second-level cache. A copy repays itself over many columns.
+  bool meet(const Operand& row) const {
+    constexpr int64_t page = 4096, repays_rows = 32, repays = 1024;
+    const int64_t stride = row.stride * bits_of(op(row.load).dtype) / 8;
+    return shared_ == 0 && stride % page == 0 && plan_.rows.extent >= repays_rows &&
+           plan_.columns.extent >= repays && plan_.depth.extent > plan_.lanes;
   }
 
   /// Whether the steps of an operand lie so far apart that reading it in place, again for every block of the other side, costs

@@ -250,6 +250,19 @@ TEST(Contract, FarApartOperandsOnASmallCache) {
   }
 }
 
+/// Rows whole pages apart are packed where columns are many: their lines would meet in one set of the cache.
+TEST(Contract, RowsPagesApart) {
+  const auto shape = [](int64_t n, int64_t k) {
+    return gemm({.m = 40, .n = n, .k = k, .constant_b = false, .dtype = f64, .epilogue = Gemm::bias_relu});
+  };
+  for (const int64_t k : {512, 520}) check(shape(1030, k));
+  const auto workspace = [&](int64_t n, int64_t k) {
+    return compile(host_target(), shape(n, k).kernel).workspace;
+  };
+  EXPECT_GE(workspace(1030, 512), workspace(1030, 520) + 32 * 512 * 8);
+  EXPECT_LE(workspace(260, 512), workspace(260, 520));
+}
+
 /// Rows too few to repay packing: dot products along the depth where the columns lie turned, long runs where their steps lie far apart.
 /// Memory ends behind each operand, so that nothing is read beyond it.
 TEST(Contract, FewRowsInPlace) {
