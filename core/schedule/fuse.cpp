@@ -508,7 +508,7 @@ class Fuser {
       int64_t points = 1;
       const auto& vars = program_.statements[first.statements[0]].vars;
       for (uint32_t k = 0; k < shared; ++k) points *= vars[k].extent;
-      if (points < limits_.target.workers && work(first) + work(second) > limits_.target.small_work())
+      if (idle_points(work(first) + work(second), points) > limits_.target.launch_points())
         return fmt::format("only {} iterations are shared", points);
     }
     if (edge.reads)
@@ -557,6 +557,12 @@ class Fuser {
                statements.begin(), reduce,
                [&](uint32_t s) { return is_prologue(program_, program_.statements[s], reduction); }) &&
            std::all_of(reduce + 1, statements.end(), over);
+  }
+
+  /// Points that each worker at work goes through longer than if all were, where there are `tasks`.
+  int64_t idle_points(int64_t points, int64_t tasks) const {
+    const int64_t workers = limits_.target.workers;
+    return tasks < workers ? points / std::max<int64_t>(1, tasks) - points / workers : 0;
   }
 
   int64_t work(const Group& group) const {

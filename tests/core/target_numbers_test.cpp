@@ -93,13 +93,14 @@ map (i0 < {1}, i1 < {2}) {{
 
 TEST(TargetNumbers, SayWhichIterationsKeepWorkersBusy) {
   TargetNumbers target;
+  target.launch_ns = 512;
   EXPECT_EQ(fused(rows_text(8, 8192), target).first, 1u);
   EXPECT_EQ(fused(rows_text(4, 8192), target).second, "cost: only 4 iterations are shared");
   target.workers = 4;
   EXPECT_EQ(fused(rows_text(4, 8192), target).first, 1u);
-  // One worker that is done before another joins shares nothing.
+  // What the workers at work take longer is less than a launch.
   target.workers = 8;
-  target.join_ns *= 4;
+  target.launch_ns = 2048;
   EXPECT_EQ(fused(rows_text(4, 8192), target).first, 1u);
 }
 

@@ -39,7 +39,9 @@ Result<Outcome> fused(const std::string& text, const std::string& mode, OnError 
   FE_TRY(auto compiled, compile(*session, text, ledger, "lower"));
   CostModels costs(session->registry().cost_models(), {}, ledger);
   PolicyAdvisor advisor(session->registry().fusion_policies(), costs, "cpu", ledger);
-  const auto schedule = schedule::fuse(std::move(*compiled.program), {}, {}, ledger, advisor.if_any());
+  schedule::FusionLimits limits;
+  limits.target.launch_ns = 2048;
+  const auto schedule = schedule::fuse(std::move(*compiled.program), {}, limits, ledger, advisor.if_any());
   FE_CHECK(advisor.check());
   FE_CHECK(schedule::verify(schedule));
   Outcome outcome{schedule.groups.size(), {}, {}};
