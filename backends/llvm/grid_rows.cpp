@@ -7,6 +7,8 @@
 #include <bit>
 #include <map>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "ferrite/emitter/body_emitter.h"
 #include "grid_reduce.h"
@@ -49,6 +51,12 @@ class RowsPlanner {
     for (const auto& [buffer, address] : rows_)
       words += plan_.chunks * plan_.lanes * bits_of(kernel_.buffers[buffer].dtype) / 32;
     if (plan_.chunks > most_chunks || words > most_words) return std::nullopt;
+    for (const auto& [row, last, count] : readers_) {
+      const int64_t more = plan_.chunks * plan_.lanes * bits_of(kernel_.buffers[row.first].dtype) / 32;
+      if (count < 2 || words + more > most_words) continue;
+      words += more;
+      plan_.kept.push_back(row);
+    }
     for (const auto& var : std::span(kernel_.statements[0].vars).first(kernel_.shared))
       plan_.points *= var.extent;
     return plan_;
@@ -63,8 +71,15 @@ class RowsPlanner {
     const auto* own = own_loop(kernel_, statement);
     if (own && plan_.extent != 0 && own->extent != plan_.extent) return false;
     if (own) plan_.extent = own->extent;
-    for (const auto& op : statement.ops) {
-      if (op.code == FE_OP_INDIRECT || (op.code == FE_OP_LOAD && op.a != loop::none)) return false;
+    std::vector<bool> differs(statement.ops.size());  // from one element of the row to the next
+    for (size_t k = 0; k < statement.ops.size(); ++k) {
+      const auto& op = statement.ops[k];
+      const auto of = [&](loop::OpId id) { return id != loop::none && differs[id]; };
+      differs[k] = of(op.a) || of(op.b) || of(op.c) || (own && std::ranges::any_of(op.index, [&](auto expr) {
+                                                          return pool_.depends_on(expr, own->symbol);
+                                                        }));
+      if ((op.code == FE_OP_INDIRECT && differs[k]) || (op.code == FE_OP_LOAD && op.a != loop::none))
+        return false;
       if (op.code == FE_OP_LOAD && !access(op.buffer, op.index, own, false)) return false;
     }
     for (const auto& store : statement.stores)
@@ -82,11 +97,6 @@ class RowsPlanner {
 
   bool access(loop::BufferId id, const std::vector<index::Expr>& index, const loop::Var* own, bool store) {
     const auto& buffer = kernel_.buffers[id];
-    // What one thread has written the others would have to wait for.
-    if (buffer.kind == FE_BUFFER_OUTPUT) {
-      if (!store && written_.count(id)) return false;
-      if (store) written_[id] = true;
-    }
     auto address = element_address(pool_, buffer, index);
     const auto step = own ? pool_.coefficient(address, own->symbol) : std::optional<int64_t>(0);
     if (!step || (*step != 0 && *step != 1)) return false;
@@ -96,6 +106,24 @@ class RowsPlanner {
       const std::pair<index::Symbol, index::Expr> start{own->symbol, pool_.constant(0)};
       address = pool_.substitute(address, {&start, 1});
       if (buffer.kind != FE_BUFFER_LOCAL) starts_.push_back(address);
+      if (buffer.kind != FE_BUFFER_LOCAL && !store && !written_.count(id)) note_reader({id, address}, own);
+    }
+    if (buffer.kind == FE_BUFFER_OUTPUT) {
+      const std::pair place{*step, address};
+      const auto written = written_.find(id);
+      if (store && written != written_.end()) return false;
+      // What is overwritten is read by the thread that does it.
+      if (store &&
+          std::ranges::any_of(read_[id], [&](const auto& read) { return read.first != 1 || read != place; }))
+        return false;
+      if (store) written_.emplace(id, place);
+      if (!store && written == written_.end()) read_[id].push_back(place);
+      // What is read again is what the thread itself has computed; the others would have to wait for what is in memory.
+      if (!store && written != written_.end()) {
+        if (written->second != place) return false;
+        if (std::ranges::find(plan_.forwarded, id) == plan_.forwarded.end()) plan_.forwarded.push_back(id);
+        if (*step == 1) rows_.try_emplace(id, address);
+      }
     }
     if (buffer.kind != FE_BUFFER_LOCAL) return true;
     // A local buffer is a row, each thread having its own elements, or one value, which each thread has.
@@ -107,14 +135,30 @@ class RowsPlanner {
     return !other.count(id) && known.try_emplace(id, address).first->second == address;
   }
 
+  void note_reader(const std::pair<loop::BufferId, index::Expr>& row, const loop::Var* own) {
+    auto known = std::ranges::find(readers_, row, &Readers::row);
+    if (known == readers_.end()) known = readers_.insert(known, {row, nullptr, 0});
+    if (known->last == own) return;
+    known->last = own;
+    ++known->count;
+  }
+
   const GridMachine& machine_;
   loop::Kernel& kernel_;
   index::Pool& pool_;
   GridRowsPlan plan_;
   int64_t narrowest_ = 8;
   std::map<loop::BufferId, index::Expr> rows_, values_;
-  std::map<loop::BufferId, bool> written_;
+  std::map<loop::BufferId, std::vector<std::pair<int64_t, index::Expr>>> read_;  ///< of outputs: step, start
+  std::map<loop::BufferId, std::pair<int64_t, index::Expr>> written_;
   std::vector<index::Expr> starts_;  ///< of rows in memory
+  /// A row in memory: buffer and start, the last loop that reads it, and how many do.
+  struct Readers {
+    std::pair<loop::BufferId, index::Expr> row;
+    const loop::Var* last;
+    size_t count;
+  };
+  std::vector<Readers> readers_;
 };
 
 class RowsEmitter {
@@ -178,18 +222,43 @@ class RowsEmitter {
     return context_.kernel.buffers[buffer].kind == FE_BUFFER_LOCAL;
   }
 
+  bool moves_along(index::Expr address, const Point& point) const {
+    return point.vector != Point::no_symbol && context_.kernel.pool.depends_on(address, point.vector);
+  }
+
+  bool is_kept(loop::BufferId buffer) const {
+    return is_local(buffer) || std::ranges::find(plan_.forwarded, buffer) != plan_.forwarded.end();
+  }
+
   /// Begins the point with what the thread has kept.
   void start(BodyEmitter& body, const loop::Statement& statement, const Point& point, int64_t chunk) {
     body.start(point);
     for (loop::OpId id = 0; id < statement.ops.size(); ++id) {
       const auto& op = statement.ops[id];
-      if (op.code != FE_OP_LOAD || !is_local(op.buffer)) continue;
-      // A value of the whole row is kept once.
+      if (op.code != FE_OP_LOAD) continue;
       auto slot = kept_.find({op.buffer, chunk});
-      if (slot == kept_.end()) slot = kept_.find({op.buffer, 0});
-      if (slot == kept_.end()) continue;
-      body.bind_stored(id, builder_.CreateLoad(slot->second->getAllocatedType(), slot->second));
+      // A value of the whole row is kept once.
+      if (slot == kept_.end() && !moves_along(body.load_address(id), point))
+        slot = kept_.find({op.buffer, 0});
+      if (slot != kept_.end())
+        body.bind_stored(id, builder_.CreateLoad(slot->second->getAllocatedType(), slot->second));
+      else if (!is_local(op.buffer) && moves_along(body.load_address(id), point))
+        keep_row(body, op, id, chunk);
     }
+  }
+
+  /// What several statements read of a row in memory the first one does.
+  void keep_row(BodyEmitter& body, const loop::BodyOp& op, loop::OpId id, int64_t chunk) {
+    const std::pair<index::Symbol, index::Expr> start{body.point().vector, context_.kernel.pool.constant(0)};
+    const std::pair row{op.buffer, context_.kernel.pool.substitute(body.load_address(id), {&start, 1})};
+    const auto number = std::ranges::find(plan_.kept, row) - plan_.kept.begin();
+    if (number == std::ssize(plan_.kept)) return;
+    auto& slot = rows_[{number, chunk}];
+    if (slot) return body.bind_stored(id, builder_.CreateLoad(slot->getAllocatedType(), slot));
+    auto* value = body.stored_lanes_of(id);
+    slot = context_.slot(value->getType(), "row");
+    builder_.CreateStore(value, slot);
+    body.bind_stored(id, value);
   }
 
   /// `once`: it is for the whole row, and so one thread's to write to memory.
@@ -198,10 +267,8 @@ class RowsEmitter {
     std::vector<size_t> to_memory;
     for (const size_t number : numbers) {
       const auto& given = statement.stores[number];
-      if (!is_local(given.buffer)) {
-        to_memory.push_back(number);
-        continue;
-      }
+      if (!is_local(given.buffer)) to_memory.push_back(number);
+      if (!is_kept(given.buffer)) continue;
       auto* value = body.stored_lanes_of(given.value);
       auto& slot = kept_[{given.buffer, chunk}];
       if (!slot) slot = context_.slot(value->getType(), "kept");
@@ -222,6 +289,7 @@ class RowsEmitter {
   BlockReduction reduction_;
   std::vector<llvm::Value*> coordinates_;
   std::map<std::pair<loop::BufferId, int64_t>, llvm::AllocaInst*> kept_;  // by chunk
+  std::map<std::pair<ptrdiff_t, int64_t>, llvm::AllocaInst*> rows_;  // by number in plan_.kept, and chunk
 };
 
 }  // namespace

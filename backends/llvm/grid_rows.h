@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Rows that a block goes over several times, such as those of softmax and of normalisations: a thread has the same elements each time,
-// as many neighbours at once as its widest access takes, and what lives between the statements stays in its registers.
+// as many neighbours at once as its widest access takes, and what lives between the statements stays in its registers, as does what several
+// of them read.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "ferrite/loop.hpp"
@@ -18,6 +20,9 @@ struct GridRowsPlan {
   unsigned lanes = 1;  ///< neighbours that a thread takes at once
   unsigned threads = 1;
   int64_t chunks = 1;  ///< of `lanes` elements that a thread has
+  /// Rows in memory that stay in registers from the first statement that reads them on: buffers, and where they begin.
+  std::vector<std::pair<loop::BufferId, index::Expr>> kept;
+  std::vector<loop::BufferId> forwarded;  ///< results that later statements read
 
   /// Whether all threads have all of their chunks.
   bool even() const { return chunks * threads * lanes == extent; }

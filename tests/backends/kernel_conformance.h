@@ -475,6 +475,63 @@ TEST(Rows, LayerNorm) {
   }
 }
 
+/// The first loop of the statement is that of the first one.
+Expr first_loop(Builder& b) {
+  const auto symbol = b.kernel.statements[0].vars[0].symbol;
+  b.statement().vars[0].symbol = symbol;
+  return b.kernel.pool.symbol(symbol);
+}
+
+// What follows reads results of rows, and an element by its number; rows are padded.
+TEST(Rows, Statistics) {
+  for (auto dtype : {f32, bf16})
+    for (int64_t n : {1, 64, 269}) {
+      Builder b;
+      constexpr int64_t rows = 5, alignment = 64;
+      auto x = b.buffer(dtype, FE_BUFFER_INPUT, {rows, n}, {(n + alignment - 1) / alignment * alignment, 1});
+      auto ids = b.input(i64, {rows});
+      auto most = b.output(f32, {rows}), logarithm = b.output(f32, {rows}), chosen = b.output(f32, {rows});
+      b.kernel.shared = 1;
+      auto v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
+      b.store(most, {v[0]}, b.reduce(FE_REDUCE_MAX, b.cast(b.load(x, {v[0], v[1]}), f32)));
+      v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
+      auto row = first_loop(b);
+      auto below = [&](Expr column) {
+        return b.prim(Prim::sub_, b.cast(b.load(x, {row, column}), f32), b.load(most, {row}));
+      };
+      auto sum = b.prim(Prim::log_, b.reduce(FE_REDUCE_SUM, b.prim(Prim::exp_, below(v[1]))));
+      b.store(logarithm, {row}, sum);
+      auto at = b.indirect(b.load(ids, {row}), n, FE_INDIRECT_CLAMP);
+      b.store(chosen, {row}, b.prim(Prim::sub_, below(at), sum));
+      check(b, {.tolerance = 1e-4});
+      if (HasFatalFailure()) return;
+    }
+}
+
+// Results lie where operands did: each thread reads what it overwrites, or all wait for those who read.
+TEST(Rows, InThePlaceOfOperands) {
+  for (const bool others_read : {false, true})
+    for (int64_t n : {1, 40, 600}) {
+      Builder b;
+      constexpr int64_t rows = 3;
+      auto x = b.output(f32, {rows, n}), most = b.output(f32, {rows});
+      auto mean = b.buffer(f32, FE_BUFFER_LOCAL, {rows}, {0});
+      b.kernel.shared = 1;
+      auto v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
+      auto sum = b.reduce(FE_REDUCE_SUM, b.load(x, {v[0], v[1]}));
+      if (others_read) sum = b.prim(Prim::sub_, sum, b.load(x, {v[0], b.kernel.pool.constant(0)}));
+      b.store(mean, {v[0]}, sum);
+      v = b.begin(FE_STATEMENT_MAP, {rows, n});
+      auto row = first_loop(b);
+      b.store(x, {row, v[1]}, b.prim(Prim::sub_, b.load(x, {row, v[1]}), b.load(mean, {row})));
+      v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
+      row = first_loop(b);
+      b.store(most, {row}, b.reduce(FE_REDUCE_MAX, b.load(x, {row, v[1]})));
+      check(b, {.tolerance = 1e-4});
+      if (HasFatalFailure()) return;
+    }
+}
+
 TEST(Scatter, Modes) {
   for (auto mode : {FE_STORE_SET, FE_STORE_ADD, FE_STORE_MUL, FE_STORE_MAX, FE_STORE_MIN})
     for (auto dtype : {f32, i32, bf16}) {
