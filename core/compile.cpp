@@ -147,19 +147,16 @@ class StageWatch {
   bool open_ = false;
 };
 
-/// What all devices wish of the rows of buffers, because a buffer may pass from one to another. A device wishes what the first of
-/// its code generators does that has a wish; one that only takes regions has none, and gets contiguous elements.
+/// The wish for the rows of buffers of the first device that compiles loops, as its numbers count for fusion: the others take the strides
+/// that they get. A device wishes what the first of its code generators does that has a wish.
 schedule::RowPadding row_padding(const run::Devices& devices) {
-  std::optional<schedule::RowPadding> all;
   for (const auto& device : devices) {
-    if (device->generators().empty()) continue;
-    schedule::RowPadding wish;
     for (const auto& generator : device->generators())
-      if (const auto& target = generator.target; !wish.is_wanted() && target.row_alignment != 0)
-        wish = {target.row_alignment, target.row_padding_percent, target.row_padding_from};
-    all = all ? all->and_also(wish) : wish;
+      if (const auto& target = generator.target; target.row_alignment != 0)
+        return {target.row_alignment, target.row_padding_percent, target.row_padding_from};
+    if (!device->generators().empty()) break;
   }
-  return all.value_or(schedule::RowPadding());
+  return {};
 }
 
 Error enters_nothing(std::string_view what) {
@@ -443,11 +440,11 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     if (parts)
       FE_CHECK(place::select_libraries(groups, *parts, placement, devices, costs, build.memory, refusals,
                                        ledger, decisions));
-    // Where most lives at a time, results take the place of operands that nobody reads again.
+    // Where most lives at a time, results take the place of operands that nobody reads again. A library may read an operand again
+    // when it has stored a part of the result.
     if (does(Feature::in_place)) {
       std::vector<bool> allowed;
-      for (const auto& choice : placement)
-        allowed.push_back(!choice.compiler && choice.device + 1 == devices.size());
+      for (const auto& choice : placement) allowed.push_back(!choice.compiler);
       schedule::store_in_place(groups, allowed, ledger);
     }
     run::Builder builder(groups, devices, placement, regions, build, refusals, ledger);

@@ -2,6 +2,7 @@
 #include "core/schedule/memory.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <queue>
@@ -116,17 +117,33 @@ Order order_of(const Schedule& schedule) {
   return order;
 }
 
+/// Whether the variables that move the expression give another value each time: a sum in which each term steps over all before it, as
+/// rows * block + row does.
+bool differs_each_time(const LoopProgram& program, const Statement& statement, index::Expr expr) {
+  auto sum = program.pool.affine(expr);
+  if (!sum.rest.empty()) return false;
+  std::ranges::sort(sum.terms, {}, [](const auto& term) { return std::abs(term.second); });
+  int64_t reach = 0;
+  return std::ranges::all_of(sum.terms, [&](const auto& term) {
+    const auto var = std::ranges::find(statement.vars, term.first, &Var::symbol);
+    if (var == statement.vars.end() || std::abs(term.second) <= reach) return false;
+    reach += std::abs(term.second) * (var->extent - 1);
+    return true;
+  });
+}
+
 /// Whether the statement comes to each point of what it stores once.
 bool stores_once(const LoopProgram& program, const Statement& statement, const Store& store) {
   return std::ranges::all_of(statement.vars, [&](const Var& var) {
     if (var.extent <= 1 || var.kind == VarKind::serial) return var.kind != VarKind::serial;
-    const bool moves = std::ranges::any_of(
-        store.index, [&](index::Expr expr) { return program.pool.as_symbol(expr) == var.symbol; });
+    bool moves = false, apart = false;
+    for (const index::Expr expr : store.index) {
+      if (!program.pool.depends_on(expr, var.symbol)) continue;
+      moves = true;
+      apart = apart || differs_each_time(program, statement, expr);
+    }
     // What a reduction stores when it is done it stores once.
-    return moves ||
-           (var.kind == VarKind::reduction && std::ranges::none_of(store.index, [&](index::Expr expr) {
-              return program.pool.depends_on(expr, var.symbol);
-            }));
+    return apart || (var.kind == VarKind::reduction && !moves);
   });
 }
 

@@ -159,12 +159,6 @@ class RowPadder {
 
 }  // namespace
 
-RowPadding RowPadding::and_also(const RowPadding& other) const {
-  if (!is_wanted() || !other.is_wanted()) return {};
-  return {std::max(alignment, other.alignment), std::min(most_percent, other.most_percent),
-          std::max(least_bytes, other.least_bytes)};
-}
-
 void pad_rows(Schedule& schedule, const RowPadding& padding, Ledger& ledger) {
   if (padding.is_wanted()) RowPadder(schedule, padding, ledger).run();
 }

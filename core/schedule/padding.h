@@ -13,8 +13,6 @@ struct RowPadding {
   int64_t least_bytes = 0;   ///< of a buffer that is padded
 
   bool is_wanted() const { return alignment > 0; }
-  /// What satisfies both, one of which may have no wish: then there is none.
-  RowPadding and_also(const RowPadding& other) const;
 };
 
 /// Gives large buffers strides with which their rows lie multiples of `alignment` apart. A row is what the innermost dim of more

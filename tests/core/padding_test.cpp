@@ -96,16 +96,6 @@ TEST(Padding, NoBufferBecomesTooLarge) {
             (Strides{127, 1}));
 }
 
-TEST(Padding, TwoWishesAreHeldTogetherOrNone) {
-  const RowPadding other{.alignment = 64, .most_percent = 3, .least_bytes = 4096};
-  const auto both = wish.and_also(other);
-  EXPECT_EQ(both.alignment, 128);
-  EXPECT_EQ(both.most_percent, 3);
-  EXPECT_EQ(both.least_bytes, 4096);
-  EXPECT_FALSE(wish.and_also({}).is_wanted());
-  EXPECT_FALSE(RowPadding().and_also(wish).is_wanted());
-}
-
 // Versions, sums, a scatter, an opaque kernel, a view across rows, what stays in its kernel.
 constexpr std::string_view many = R"(ferrite schedule 0
 buffer @0 : f32[4, 40] input 0 "x"
