@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A scatter upon a constant that puts at most one update on each line along its axis is a choice at each element.
+// A scatter upon a constant that puts at most one update on each line along its axis is a choice at each element; upon zeros, sums over
+// such lines are sums of the updates.
+#include <algorithm>
 #include <cstring>
 
 #include "passes.h"
@@ -44,6 +46,33 @@ bool one_update_a_line(Node scatter, size_t& axis) {
   return true;
 }
 
+/// Whether x is a constant whose elements are +0.
+bool is_zero(Value x) {
+  const auto view = x.view();
+  if (!x.is_constant() || !view.data) return false;
+  const auto* data = static_cast<const char*>(view.data);
+  return std::all_of(data, data + view.data_bytes, [](char byte) { return byte == 0; });
+}
+
+/// Turn this: %s = scatter_into_constant(%i, %u, 0)  %r = reduce_sum(%s)   over the axis of the scatter, and maybe others
+/// into this: %a = add(0, %u)  %r = reduce_sum(%a)
+bool sum_updates(Graph& graph, Node sum) {
+  if (sum.op() != "reduce_sum") return false;
+  Node scatter = sum.operand(0).producer();
+  if (!scatter || scatter.op() != "scatter_into_constant" || !is_zero(scatter.operand(2))) return false;
+  const auto axis = scatter.attrs().integer("axis"), rank = static_cast<int64_t>(scatter.result().rank());
+  const auto axes = sum.attrs().integers("axes");
+  if (std::ranges::none_of(axes, [&](int64_t each) { return (each < 0 ? each + rank : each) == axis; }))
+    return false;
+  graph.set_insertion(sum);
+  // -0 beside zeros is 0.
+  const Value updates = graph.make("add", {scatter.operand(2), scatter.operand(1)});
+  const Value result = graph.make("reduce_sum", {updates}, sum.attrs().copy());
+  graph.replace_uses(sum.result(), result);
+  graph.erase(sum);
+  return true;
+}
+
 }  // namespace
 
 bool scatter_into_constant(Graph& graph) {
@@ -63,6 +92,7 @@ bool scatter_into_constant(Graph& graph) {
     graph.erase(node);
     changed = true;
   }
+  for (Node node : graph.nodes()) changed = sum_updates(graph, node) || changed;
   return changed;
 }
 
