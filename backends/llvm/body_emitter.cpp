@@ -41,6 +41,11 @@ std::vector<int64_t> lane_offsets(index::Pool& pool, index::Expr expr, index::Sy
   return offsets;
 }
 
+bool begins_at_vectors(index::Pool& pool, index::Expr address, index::Symbol vector, unsigned lanes) {
+  const std::pair<index::Symbol, index::Expr> start[] = {{vector, pool.constant(0)}};
+  return pool.coefficient(address, vector) == 1 && pool.divisor(pool.substitute(address, start)) % lanes == 0;
+}
+
 unsigned vectors_of_window(const std::vector<int64_t>& offsets) {
   if (offsets.empty()) return 0;
   constexpr int64_t most = 4;

@@ -14,6 +14,7 @@
 #include "ferrite/error.hpp"
 #include "ferrite/loop_check.hpp"
 #include "grid_block.h"
+#include "grid_columns.h"
 #include "grid_contract.h"
 #include "grid_reduce.h"
 #include "grid_rows.h"
@@ -192,17 +193,35 @@ class GridEmitter {
     if (statement.kind != FE_STATEMENT_MAP || statement.has(VarKind::serial) || !statement.reductions.empty())
       return std::nullopt;
     auto plan = plan_statement(context_.target, context_.kernel, statement, 0);
-    if (!plan.vector_is_parallel() || plan.lanes == 1 || plan.inside ||
-        plan.statement.vars[*plan.vector].extent % plan.lanes != 0)
+    if (!plan.vector_is_parallel() || plan.lanes == 1 || plan.inside) return std::nullopt;
+    const auto& var = plan.statement.vars[*plan.vector];
+    if (var.extent % plan.lanes != 0 && !begin_at_vectors(plan.statement, var.symbol, plan.lanes))
       return std::nullopt;
     return plan;
+  }
+  /// Whether all that the statement touches is the same along the variable, or begins where vectors do: rows with a rest, which are padded.
+  bool begin_at_vectors(const loop::Statement& statement, index::Symbol along, unsigned lanes) const {
+    auto& kernel = context_.kernel;
+    const auto begins = [&](loop::BufferId buffer, const std::vector<index::Expr>& index) {
+      if (kernel.buffers[buffer].packing) return false;
+      const auto address = element_address(kernel.pool, kernel.buffers[buffer], index);
+      return !kernel.pool.depends_on(address, along) || begins_at_vectors(kernel.pool, address, along, lanes);
+    };
+    return std::ranges::all_of(statement.ops,
+                               [&](const loop::BodyOp& op) {
+                                 return op.code != FE_OP_INDIRECT &&
+                                        (op.code != FE_OP_LOAD || begins(op.buffer, op.index));
+                               }) &&
+           std::ranges::all_of(statement.stores,
+                               [&](const loop::Store& store) { return begins(store.buffer, store.index); });
   }
   int64_t by_vectors(const StatementPlan& plan) {
     auto& builder = context_.builder;
     std::vector<loop::Var> vars;
     for (const size_t k : plan.outer) vars.push_back(plan.statement.vars[k]);
     vars.push_back(plan.statement.vars[*plan.vector]);
-    vars.back().extent /= plan.lanes;
+    const int64_t extent = vars.back().extent;
+    vars.back().extent = (extent + plan.lanes - 1) / plan.lanes;
     const int64_t count = product(vars);
     auto* flat =
         builder.CreateNSWAdd(builder.CreateNSWMul(block_.number(), context_.i64(layout_.threads)), thread_);
@@ -214,9 +233,13 @@ class GridEmitter {
       point.vector = vars.back().symbol;
       point.lanes = plan.lanes;
       point.aligned = true;
+      auto* left = builder.CreateNSWSub(context_.i64(extent), values.back());
       BodyEmitter body(context_, plan.statement);
-      body.start(point);
-      body.store(body.finish_stores());
+      block_.vector(left, extent, plan.lanes, plan.lanes, [&](llvm::Value* mask) {
+        point.mask = mask;
+        body.start(point);
+        body.store(body.finish_stores());
+      });
     });
     return (count + layout_.threads - 1) / layout_.threads;
   }
@@ -324,10 +347,11 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
       statement.kind = loop::derived_kind(kernel.pool, statement);
     }
   const auto rows = softmax || contract ? std::nullopt : plan_grid_rows(target, kernel);
-  const auto tiles = softmax || contract || rows ? std::nullopt : plan_grid_tiles(kernel);
-  const auto scan = softmax || contract || rows || tiles ? std::nullopt : scan_of(target, kernel);
+  const auto columns = softmax || contract || rows ? std::nullopt : plan_grid_columns(target, kernel);
+  const auto tiles = softmax || contract || rows || columns ? std::nullopt : plan_grid_tiles(kernel);
+  const auto scan = softmax || contract || rows || columns || tiles ? std::nullopt : scan_of(target, kernel);
   const auto layout =
-      softmax || contract || rows || tiles || scan ? Layout() : layout_of(*target.grid, kernel);
+      softmax || contract || rows || columns || tiles || scan ? Layout() : layout_of(*target.grid, kernel);
   KernelContext context(*result.module, target, kernel, entry);
   const auto finish = [&](GridBlock& block, int64_t blocks, unsigned threads) {
     context.builder.CreateRetVoid();
@@ -348,6 +372,10 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
     GridBlock block(context);
     emit_grid_rows(context, block, *rows);
     finish(block, rows->points, rows->threads);
+  } else if (columns) {
+    GridBlock block(context);
+    emit_grid_columns(context, block, *columns);
+    finish(block, columns->blocks, columns->threads());
   } else if (tiles) {
     GridBlock block(context);
     emit_grid_tiles(context, block, *tiles);

@@ -68,9 +68,11 @@ const GridMachine::Copy* GridBlock::copy_of(int64_t bytes) const {
   return found == machine_.copies.widths.end() ? nullptr : &*found;
 }
 
-void GridBlock::copy(const GridMachine::Copy& copy, llvm::Value* to, llvm::Value* from, llvm::Value* exists) {
+void GridBlock::copy(const GridMachine::Copy& copy, llvm::Value* to, llvm::Value* from, llvm::Value* exists,
+                     llvm::Value* bytes) {
   auto& builder = context_.builder;
-  llvm::Value* bytes = builder.getInt32(static_cast<uint32_t>(copy.bytes));
+  bytes = bytes ? builder.CreateTrunc(bytes, builder.getInt32Ty())
+                : builder.getInt32(static_cast<uint32_t>(copy.bytes));
   if (exists) bytes = builder.CreateSelect(exists, bytes, builder.getInt32(0));
   const std::array operands{to, from, bytes};
   call(copy.name, builder.getVoidTy(), operands);
@@ -104,6 +106,17 @@ llvm::Value* GridBlock::in_block(llvm::Value* place, llvm::Value* number) {
 void GridBlock::divide(int64_t count, int64_t threads, const llvm::Twine& name,
                        const std::function<void(llvm::Value*)>& body) {
   context_.loop(thread_, context_.i64(count), threads, name, body);
+}
+
+void GridBlock::vector(llvm::Value* left, int64_t extent, int64_t lanes, int64_t together,
+                       const std::function<void(llvm::Value*)>& work) {
+  if (extent % together == 0) return work(nullptr);
+  auto& builder = context_.builder;
+  context_.when(builder.CreateICmpSGE(left, context_.i64(lanes)), "whole", [&] { work(nullptr); });
+  if (extent % lanes == 0) return;
+  auto* some = builder.CreateAnd(builder.CreateICmpSGT(left, context_.i64(0)),
+                                 builder.CreateICmpSLT(left, context_.i64(lanes)));
+  context_.when(some, "rest", [&] { work(context_.lane_mask(left, static_cast<unsigned>(lanes))); });
 }
 
 llvm::Value* GridBlock::from_lane(llvm::Value* value, unsigned distance) {

@@ -35,8 +35,10 @@ class GridBlock {
 
   /// The machine's copy of so many bytes, beside the threads' work; null where there is none.
   const GridMachine::Copy* copy_of(int64_t bytes) const;
-  /// Writes what is at `from` in global memory, or zeros where `exists` (null: it does) does not hold, to `to` in shared memory.
-  void copy(const GridMachine::Copy& copy, llvm::Value* to, llvm::Value* from, llvm::Value* exists);
+  /// Writes what is at `from` in global memory, or zeros where `exists` (null: it does) does not hold, to `to` in shared memory. `bytes`:
+  /// so many exist (i64; null: all), behind which are zeros.
+  void copy(const GridMachine::Copy& copy, llvm::Value* to, llvm::Value* from, llvm::Value* exists,
+            llvm::Value* bytes = nullptr);
   /// Makes one group of the copies that the thread asked for since the last one.
   void close_copies() { call(machine_.copies.close); }
   /// The thread waits until at most so many of its groups are under way. The other threads see what was copied behind a barrier.
@@ -59,6 +61,11 @@ class GridBlock {
   /// `body(k)` for each k < count, one thread of `threads` each.
   void divide(int64_t count, int64_t threads, const llvm::Twine& name,
               const std::function<void(llvm::Value*)>& body);
+
+  /// `work(mask)` of a thread's vector, of which `left` (i64) elements of `extent` exist: null where all do. Of none nothing is done.
+  /// `together`: elements of the vectors that threads take at once; where the extent is a multiple of it, all exist.
+  void vector(llvm::Value* left, int64_t extent, int64_t lanes, int64_t together,
+              const std::function<void(llvm::Value*)>& work);
 
   /// Of the table, with its own operands; an i64 where it gives an integer.
   llvm::Value* call(const GridMachine::Function& function);

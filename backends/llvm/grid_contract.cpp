@@ -149,11 +149,13 @@ class GridContract {
         auto* place = builder_.CreateNSWAdd(builder_.CreateNSWMul(row, context_.i64(line)), column);
         const ContractPlace at{batch_, builder_.CreateNSWAdd(row_, sums_->row_of(turn, row)),
                                builder_.CreateNSWAdd(column_, column)};
-        auto* exists =
-            builder_.CreateAnd(builder_.CreateICmpSLT(at.row, context_.i64(contract.rows.extent)),
-                               builder_.CreateICmpSLT(at.column, context_.i64(contract.columns.extent)));
-        context_.when(exists, "exists", [&] {
-          epilogue.emit_vector(at, sums_at(builder_.CreateInBoundsGEP(type, memory_, place)), nullptr);
+        context_.when(builder_.CreateICmpSLT(at.row, context_.i64(contract.rows.extent)), "exists", [&] {
+          const int64_t extent = contract.columns.extent;
+          block_.vector(builder_.CreateNSWSub(context_.i64(extent), at.column), extent, lanes, columns,
+                        [&](llvm::Value* mask) {
+                          auto* from = builder_.CreateInBoundsGEP(type, memory_, place);
+                          epilogue.emit_vector(at, sums_at(from), mask);
+                        });
         });
       });
       if (turn + 1 < sums_->turns() || plan_.tile.splits > 1) meet();

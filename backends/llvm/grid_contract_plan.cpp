@@ -101,6 +101,26 @@ bool is_copy(loop::Kernel& kernel, const loop::Statement& statement, loop::OpId 
          std::ranges::all_of(affine.rest, whole);
 }
 
+/// Whether rows of the result, and of what is read behind the sums, begin where vectors do, so that the last one may be in part.
+bool finishes_vectors(loop::Kernel& kernel, const ContractPlan& contract, unsigned lanes) {
+  auto& pool = kernel.pool;
+  const auto& statement = contract.statement;
+  if (contract.columns.vars.size() != 1) return false;
+  const auto begins = [&](loop::BufferId buffer, const std::vector<index::Expr>& index) {
+    const auto address = element_address(pool, kernel.buffers[buffer], index);
+    return !pool.depends_on(address, contract.columns.symbol) ||
+           begins_at_vectors(pool, address, contract.columns.symbol, lanes);
+  };
+  for (const auto& store : statement.stores)
+    if (store.mask != none || !begins(store.buffer, store.index)) return false;
+  const auto needed = stored_operations(statement, pool, contract.forwards);
+  for (size_t k = 0; k < statement.ops.size(); ++k)
+    if (const auto& op = statement.ops[k];
+        needed[k] && op.code == FE_OP_LOAD && (op.a != none || !begins(op.buffer, op.index)))
+      return false;
+  return true;
+}
+
 /// What of a side does not depend on the tile.
 GridContractPlan::Side side_of(loop::Kernel& kernel, const GridContractPlan& plan, const Operand& operand,
                                const Axis& across) {
@@ -130,7 +150,8 @@ void copy_side(const GridMachine& machine, loop::Kernel& kernel, const GridContr
   const auto statement = value_statement(plan.contract, kernel.pool, side.value);
   for (const auto& [bytes, name] : machine.copies.widths) {
     const int64_t lanes = bytes / side.bytes;
-    if (lanes < 1 || inner.extent % lanes != 0 ||
+    // A part of a vector is one of whole elements, which nothing masks.
+    if (lanes < 1 || (inner.extent % lanes != 0 && statement.ops[side.value].a != none) ||
         !is_copy(kernel, statement, side.value, inner.symbol, lanes))
       continue;
     side.copied = true;
@@ -265,7 +286,9 @@ std::optional<GridContractPlan> plan_without_tile(const Target& target, loop::Ke
     narrowest =
         std::min<int64_t>(narrowest, std::max<int64_t>(2, bits_of(kernel.buffers[store.buffer].dtype) / 8));
   made.lanes = static_cast<int>(bytes_of_access / narrowest);
-  while (made.columns.extent % made.lanes != 0) made.lanes /= 2;
+  while (made.columns.extent % made.lanes != 0 &&
+         !finishes_vectors(kernel, made, static_cast<unsigned>(made.lanes)))
+    made.lanes /= 2;
   const auto& machine = *target.grid;
   plan.row = side_of(kernel, plan, made.row, made.rows);
   plan.column = side_of(kernel, plan, made.column, made.columns);

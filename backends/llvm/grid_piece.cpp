@@ -128,8 +128,16 @@ void PieceLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t access) {
     if (const auto mask = statement_.ops[side_.value].a; mask != loop::none)
       exists = builder_.CreateAnd(exists, body_.value(mask));
   }
+  // The last vector of a row may have a part of its elements.
+  llvm::Value* bytes = nullptr;
+  if (const int64_t extent = side_.depth_inside ? contract.depth.extent : axis_.extent;
+      extent % side_.lanes != 0) {
+    auto* left = builder_.CreateNSWSub(context_.i64(extent), side_.depth_inside ? k : outer);
+    auto* some = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, context_.i64(side_.lanes));
+    bytes = builder_.CreateNSWMul(some, context_.i64(side_.bytes));
+  }
   block_.copy(*block_.copy_of(side_.lanes * side_.bytes), piece(stage).at(builder_, across, inside), from,
-              exists);
+              exists, bytes);
 }
 
 void PieceLoader::read(llvm::Value* depth, int64_t access) {

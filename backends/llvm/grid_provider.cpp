@@ -52,6 +52,12 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   target->name = machine.cpu.empty() ? id() : machine.cpu;
   target->vector_bytes = machine.vector_bytes;
   target->buffer_alignment = static_cast<uint32_t>(known.alignment);
+  // Vectors begin at rows, and lines do; small buffers stay in caches, where it matters less than what padding adds.
+  constexpr uint32_t most_percent = 5;
+  constexpr int64_t least_bytes = 64 << 10;
+  target->row_alignment = static_cast<uint32_t>(known.line_bytes);
+  target->row_padding_percent = most_percent;
+  target->row_padding_from = least_bytes;
   // Reductions use shared memory, too.
   constexpr int64_t of_reductions = 2 << 10;
   target->local_bytes = machine.grid->shared_bytes - of_reductions;
@@ -135,6 +141,6 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   return result;
 }
 
-std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 3"; }
+std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 4"; }
 
 }  // namespace ferrite::emitter

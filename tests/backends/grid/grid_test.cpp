@@ -181,6 +181,7 @@ struct Product {
   DType dtype = f16;
   int64_t batch = 1, m = 64, n = 64, k = 64;
   bool turned_a = false, turned_b = false;
+  int64_t unit = 1;  ///< rows in memory lie multiples of so many elements apart
 };
 
 /// relu(a b + bias), both operands as they are or turned.
@@ -190,9 +191,15 @@ Builder product(const Product& shape) {
     return turned ? std::vector<int64_t>{shape.batch, columns, rows}
                   : std::vector<int64_t>{shape.batch, rows, columns};
   };
-  auto x = b.input(shape.dtype, dims(shape.turned_a, shape.m, shape.k));
-  auto y = b.input(shape.dtype, dims(shape.turned_b, shape.k, shape.n));
-  auto bias = b.input(shape.dtype, {shape.n}), out = b.output(shape.dtype, {shape.batch, shape.m, shape.n});
+  const auto matrix = [&](uint32_t kind, const std::vector<int64_t>& given) {
+    auto padded = given;
+    padded.back() = (padded.back() + shape.unit - 1) / shape.unit * shape.unit;
+    return b.buffer(shape.dtype, kind, given, loop::contiguous_strides(padded));
+  };
+  auto x = matrix(FE_BUFFER_INPUT, dims(shape.turned_a, shape.m, shape.k));
+  auto y = matrix(FE_BUFFER_INPUT, dims(shape.turned_b, shape.k, shape.n));
+  auto bias = b.input(shape.dtype, {shape.n});
+  auto out = matrix(FE_BUFFER_OUTPUT, {shape.batch, shape.m, shape.n});
   auto v = b.begin(FE_STATEMENT_CONTRACT, {shape.batch, shape.m, shape.n}, {shape.k});
   const auto at = [&](bool turned, Expr row, Expr column) {
     return turned ? std::vector<Expr>{v[0], column, row} : std::vector<Expr>{v[0], row, column};
@@ -234,6 +241,20 @@ TEST(MatrixInstructions, Products) {
   }
 }
 
+// Rows of odd lengths that begin where vectors do: the last ones are copied and stored in part.
+TEST(Products, PaddedRows) {
+  for (const bool a : {false, true})
+    for (const bool b : {false, true}) {
+      const Product shape{
+          .dtype = bf16, .batch = 2, .m = 41, .n = 43, .k = 83, .turned_a = a, .turned_b = b, .unit = 8};
+      check_product(shape);
+      if (HasFatalFailure()) return;
+      const auto text = compile(product(shape).kernel, "cuda sm_80").text;
+      EXPECT_NE(text.find("call void @llvm.nvvm.cp.async.cg.shared.global.16.s("), std::string::npos);
+      EXPECT_EQ(text.find("call void @llvm.nvvm.cp.async.ca"), std::string::npos);
+    }
+}
+
 TEST(Products, BlocksShareTheDepth) {
   // Steps of which some are on their way before the loop, some brought in it; the last one is not whole.
   for (const auto dtype : {f16, f32}) {
@@ -242,6 +263,62 @@ TEST(Products, BlocksShareTheDepth) {
     EXPECT_NE(text.find("llvm.nvvm.mapa"), std::string::npos);
     check(built, {.tolerance = dtype == f32 ? 1e-2 : 0, .descriptions = {"cuda sm_90a"}});
   }
+}
+
+/// Sums over rows of what each row and column stores, in the place of an operand, and the largest with its row.
+Builder columns(DType dtype, int64_t batch, int64_t rows, int64_t n, int64_t stride) {
+  Builder b;
+  auto x = b.buffer(dtype, FE_BUFFER_OUTPUT, {batch, rows, n}, {rows * stride, stride, 1});
+  auto scale = b.input(f32, {rows});
+  auto chosen = b.input(i64, {rows});
+  auto sums = b.output(dtype, {batch, n}), most = b.output(i64, {batch, n});
+  auto v = b.begin(FE_STATEMENT_REDUCE, {batch, n}, {rows});
+  auto at = b.index_value(b.indirect(b.load(chosen, {v[2]}), n, FE_INDIRECT_CLAMP));
+  auto is_chosen = b.prim(Prim::eq_, b.index_value(v[1]), at);
+  auto value = b.prim(Prim::mul_, b.cast(b.load(x, {v[0], v[2], v[1]}), f32), b.load(scale, {v[2]}));
+  auto stored = b.cast(b.prim(Prim::where_, is_chosen, b.constant(f32, 3), value, f32), dtype);
+  b.store(x, {v[0], v[2], v[1]}, stored);
+  b.store(sums, {v[0], v[1]}, b.cast(b.reduce(FE_REDUCE_SUM, b.cast(stored, f32)), dtype));
+  b.store(most, {v[0], v[1]}, b.reduce(FE_REDUCE_ARGMAX, b.cast(stored, f32), b.index_value(v[2])));
+  return b;
+}
+
+// Rows whose last vector is not whole: by vectors where all rows begin where vectors do.
+TEST(Map, VectorsOfPaddedRows) {
+  constexpr int64_t rows = 40, n = 1003, vectors = 251, threads = 256;  // of f32: four at a time
+  for (const int64_t stride : {1008, 1003}) {
+    Builder b;
+    auto x = b.buffer(bf16, FE_BUFFER_INPUT, {rows, n}, {1008, 1}), shift = b.input(bf16, {n});
+    auto out = b.buffer(bf16, FE_BUFFER_OUTPUT, {rows, n}, {stride, 1});
+    auto v = b.begin(FE_STATEMENT_MAP, {rows, n});
+    b.store(out, {v[0], v[1]}, b.prim(Prim::add_, b.load(x, {v[0], v[1]}), b.load(shift, {v[1]})));
+    const int64_t points = stride == n ? rows * n : rows * vectors;
+    EXPECT_EQ(compile(b.kernel, "cuda sm_90a").tasks, (points + threads - 1) / threads);
+    check(b);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Few results for the device: a block has a line of columns.
+TEST(Reduce, BlocksOfColumns) {
+  for (const auto* description : {"cuda sm_90a multiprocessors=4", "hip gfx942 multiprocessors=4"})
+    for (const auto dtype : {f32, bf16}) {
+      const int64_t of_line = 128 * 8 / bits_of(dtype);
+      const auto tasks = [&](const Builder& b) { return compile(b.kernel, description).tasks; };
+      // Whole lines; rows that vectors begin at, with a rest; rows that they do not begin at.
+      for (const auto& [n, stride] : {std::pair<int64_t, int64_t>{2 * of_line, 2 * of_line},
+                                      {of_line + 13, of_line + 16},
+                                      {of_line + 13, of_line + 13}}) {
+        const auto built = columns(dtype, 2, 150, n, stride);
+        EXPECT_EQ(tasks(built), 2 * 2);
+        check(built, {.tolerance = 1e-4, .descriptions = {description}});
+        if (HasFatalFailure()) return;
+      }
+      EXPECT_NE(tasks(columns(dtype, 1, 150, of_line, of_line)),
+                1);  // of one block three processors have nothing
+      EXPECT_NE(tasks(columns(dtype, 1 << 13, 150, of_line, of_line)),
+                1 << 13);  // results are threads enough
+    }
 }
 
 TEST(MatrixInstructions, TurnedAndBatchedProducts) {

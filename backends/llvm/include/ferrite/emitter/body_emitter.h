@@ -44,6 +44,9 @@ index::Expr element_address(index::Pool& pool, const loop::Buffer& buffer,
 /// multiple of `lanes`) and of the other symbols; empty where it is not. No symbol but `vector` may vary over the lanes.
 std::vector<int64_t> lane_offsets(index::Pool& pool, index::Expr expr, index::Symbol vector, unsigned lanes);
 
+/// Whether neighbours along `vector` lie side by side, and begin at a multiple of `lanes` elements where that variable is one.
+bool begins_at_vectors(index::Pool& pool, index::Expr address, index::Symbol vector, unsigned lanes);
+
 /// Vectors of the lanes' number that such lanes are shuffled from, when they are read as they lie in memory; 0: too far apart for that.
 unsigned vectors_of_window(const std::vector<int64_t>& offsets);
 
