@@ -78,7 +78,8 @@ std::string ProblemReader::read_window() {
   for (auto& axis : axes_) {
     const int64_t out = s_.vars[axis.out].extent;
     const int64_t window = axis.window == SIZE_MAX ? 1 : s_.vars[axis.window].extent;
-    const int64_t reach = (out - 1) * axis.form.step + (window - 1) * axis.form.dilation + 1;
+    const int64_t span = (window - 1) * axis.form.dilation + 1;
+    const int64_t reach = (out - 1) * axis.form.step + span;
     // Where the mask says what counts, the padding is what lies before it.
     const int64_t first = axis.lower.value_or(0);
     axis.form.low = std::max<int64_t>(0, first);
@@ -87,6 +88,11 @@ std::string ProblemReader::read_window() {
     if (axis.form.size < 1) return "the convolution reads nothing but padding";
     if (axis.shift < 0 || axis.shift >= std::max<int64_t>(1, buffer.dims[axis.dim]))
       return "the convolution reads beside its operand";
+    // All of the dim, where what lies behind the last window is not enough for one more: libraries want images without gaps.
+    const int64_t whole = buffer.dims[axis.dim] - axis.shift;
+    if (axis.form.size + axis.form.low == reach && whole > axis.form.size &&
+        (whole + axis.form.low - span) / axis.form.step + 1 == out)
+      axis.form.size = whole;
   }
   return {};
 }

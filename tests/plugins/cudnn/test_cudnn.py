@@ -36,6 +36,8 @@ CASES = [
      "%y = conv(%x, %w, %b) {groups = 6, pads_low = [1, 1], pads_high = [1, 1]}", "cudnn.conv.bias", "x 2 6 9 10 w 6 1 3 3"),
     ("groups", "%x: f32[2,6,9,10], %w: f32[8,3,3,3], %b: f32[8]",
      "%y = conv(%x, %w, %b) {groups = 2, pads_low = [1, 1], pads_high = [1, 1]}", "cudnn.conv.bias", "x 2 6 9 10 w 8 3 3 3"),
+    ("points with strides", "%x: f32[2,8,10,11], %w: f32[4,8,1,1]", "%y = conv(%x, %w) {strides = [2, 2]}", "cudnn.conv",
+     "x 2 8 10 11 w 4 8 1 1 y 2 4 5 6 .* strides 2 2 dilations 1 1 low 0 0 high 0 0$"),
     ("one row", "%x: f32[2,6,50], %w: f32[8,6,5]", "%y = conv(%x, %w) {pads_low = [2], pads_high = [2]}", "cudnn.conv", "w 8 6 1 5"),
 ]  # fmt: skip
 
