@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "tests/backends/contract_kernels.h"
+#include "tests/backends/packed.h"
 
 namespace ferrite::contract_test {
 namespace {
@@ -94,8 +95,8 @@ void run(benchmark::State& state, const Builder& built) {
   }
   for (const auto& layout : wanted_layouts(target, kernel)) {
     loop::Packing packing;
-    auto bytes = pack(layout, kernel.buffers[layout.buffer], static_cast<char*>(arguments[layout.buffer]),
-                      packing, kernel.pool);
+    auto bytes = kernel_test::pack(layout, kernel.buffers[layout.buffer],
+                                   static_cast<char*>(arguments[layout.buffer]), packing, kernel.pool);
     auto* data = allocate(bytes.size());
     std::copy(bytes.begin(), bytes.end(), data);
     arguments[layout.buffer] = data;

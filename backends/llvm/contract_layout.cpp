@@ -25,11 +25,11 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
                         ? pool.add(pool.mul(pool.symbol(packed[2]), 2), pool.symbol(packed[4]))
                         : pool.symbol(packed[2]);
   expand_axis(pool, plan.depth, step, replacements);
-  if (columns) {
+  if (columns && !plan.in_lines) {
     auto column = pool.add(pool.mul(pool.symbol(packed[1]), plan.block_columns()), pool.symbol(packed[3]));
     expand_axis(pool, plan.columns, column, replacements);
   } else {
-    expand_axis(pool, plan.rows, pool.symbol(packed[1]), replacements);
+    expand_axis(pool, columns ? plan.columns : plan.rows, pool.symbol(packed[1]), replacements);
   }
 
   // A pool of the packed coordinates alone: its symbol k is coordinate k.
@@ -47,15 +47,6 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
   for (const auto& record : records)
     layout.exprs.push_back({static_cast<uint32_t>(record.op), 0, record.value, record.lhs, record.rhs});
   return layout;
-}
-
-std::vector<OperandLayout> layouts_of(const ContractPlan& plan, const loop::Statement& statement,
-                                      index::Pool& pool) {
-  std::vector<OperandLayout> layouts;
-  for (bool columns : {false, true})
-    if ((columns ? plan.column : plan.row).access == Access::constant)
-      layouts.push_back(layout_of(plan, statement, pool, columns));
-  return layouts;
 }
 
 /// The blocks that are worth a trial beside the chosen one: the few of the least time, and the best of each width.
@@ -79,6 +70,15 @@ std::vector<ContractPlan::Block> other_blocks(const ContractPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<OperandLayout> layouts_of(const ContractPlan& plan, const loop::Statement& statement,
+                                      index::Pool& pool) {
+  std::vector<OperandLayout> layouts;
+  for (bool columns : {false, true})
+    if ((columns ? plan.column : plan.row).access == Access::constant)
+      layouts.push_back(layout_of(plan, statement, pool, columns));
+  return layouts;
+}
 
 std::vector<ContractOption> contract_options(const Target& target, const loop::Kernel& kernel) {
   auto copy = kernel;

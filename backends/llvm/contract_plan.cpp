@@ -32,12 +32,22 @@ class Planner {
     windows_ = false;
     if (!merge() || !find_product() || !find_stores() || !classify()) return std::nullopt;
     if (sides_[0].vars.empty() || sides_[1].vars.empty()) return std::nullopt;
+    sort_depth();
     plan_.depth = make_axis(pool_, depth_);
     plan_.rows = make_axis(pool_, sides_[0].vars);
     plan_.columns = make_axis(pool_, sides_[1].vars);
     plan_.batch = make_axis(pool_, batch_);
     plan_.row = sides_[0].operand;
     plan_.column = sides_[1].operand;
+    plan_.in_lines = true;
+    const std::array sides = {std::pair(&plan_.row, &plan_.rows), std::pair(&plan_.column, &plan_.columns)};
+    for (const auto& [operand, axis] : sides)
+      if (is_constant(*operand) &&
+          !(find_strides(*operand, *axis) && (operand->step == 1 || operand->stride == 1)))
+        use_constant(*operand);
+    if (!packings_match()) return std::nullopt;
+    for (const auto& [operand, axis] : sides)
+      if (operand->access == Access::constant) read_lines(*operand, *axis);
     flatten_buffers(kernel_);
     return std::move(plan_);
   }
@@ -208,6 +218,20 @@ class Planner {
     });
   }
 
+  /// Brings the depth into the order of memory: of the rows, where these are no constant, which can be packed.
+  void sort_depth() {
+    const auto is_variable = [&](const Operand& operand) {
+      const auto load = largest_load(operand);
+      return load != none && kernel_.buffers[op(load).buffer].kind != FE_BUFFER_CONSTANT;
+    };
+    const auto load = largest_load(sides_[is_variable(sides_[0].operand) ? 0 : 1].operand);
+    if (load == none || op(load).index.size() != 1) return;
+    const auto step = [&](const loop::Var& var) { return pool_.coefficient(op(load).index[0], var.symbol); };
+    if (!std::ranges::all_of(depth_, [&](const loop::Var& var) { return step(var).has_value(); })) return;
+    std::ranges::stable_sort(depth_, std::ranges::greater(),
+                             [&](const loop::Var& var) { return std::abs(*step(var)); });
+  }
+
   /// The columns are the side along which the output is contiguous.
   bool second_has_columns() const {
     if (sides_[0].vars.empty() || sides_[1].vars.empty()) return !sides_[1].vars.empty();
@@ -338,6 +362,18 @@ class Planner {
     if (plan_.batch.vars.size() != 1)
       expand_axis(pool_, plan_.batch, pool_.symbol(plan_.batch.symbol), replacements);
     operand.batch_number = pool_.substitute(number, replacements);
+  }
+
+  /// Makes the load of a constant that is packed in lines one of a buffer of one dim.
+  void read_lines(const Operand& operand, const Axis& across) {
+    auto& load = plan_.statement.ops[operand.load];
+    const auto line = pool_.add(pool_.mul(operand.batch_number, across.extent), pool_.symbol(across.symbol));
+    load.index = {pool_.add(pool_.mul(line, plan_.depth.extent), pool_.symbol(plan_.depth.symbol))};
+    auto& buffer = kernel_.buffers[load.buffer];
+    buffer.packing.reset();
+    buffer.dims = {operand.batch.extent * across.extent * plan_.depth.extent};
+    buffer.strides = {1};
+    buffer.offset = 0;
   }
 
   bool reach_rows() {
@@ -544,12 +580,14 @@ std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Ker
   return Planner(target, kernel, false, config).plan_inside(statement);
 }
 
-std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel) {
-  return Planner(target, kernel, false, {}).plan_of_grid();
+std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel,
+                                                  bool assume_packed) {
+  return Planner(target, kernel, assume_packed, {}).plan_of_grid();
 }
 
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns) {
   if (!columns) return {plan.row.batch.extent, plan.rows.extent, plan.depth.extent};
+  if (plan.in_lines) return {plan.column.batch.extent, plan.columns.extent, plan.depth.extent};
   const int64_t panels = ceil_div(plan.columns.extent, plan.block_columns());
   if (plan.matrix_tiles)
     return {plan.column.batch.extent, panels, plan.depth.extent / 2, plan.block_columns(), 2};

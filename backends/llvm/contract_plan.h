@@ -99,6 +99,7 @@ struct ContractPlan {
   /// Columns that one dot product after the other is made of at once, with vectors along the depth; 0: vectors lie along the columns.
   int dots = 0;
   bool channelwise = false;  ///< rows depend on the columns too: a vector of them takes a vector of rows
+  bool in_lines = false;     ///< columns that are packed lie as rows do: each along the depth
   DType accumulator = DType::none;
 
   int lanes = 1;
@@ -146,11 +147,17 @@ std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Ker
                                                  const ContractConfig& config = {});
 
 /// What of the plan does not depend on how a grid computes it: the statement, the axes, which of the factors has the rows, the type of the
-/// sums. Nothing where the kernel is no product of rows and columns. Turns the kernel's strided buffers into one-dimensional ones.
-std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel);
+/// sums. Nothing where the kernel is no product of rows and columns. `assume_packed`: constants that lie neither along the depth nor
+/// across are as they were packed. Turns the kernel's buffers into one-dimensional ones, packed ones too.
+std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel,
+                                                  bool assume_packed);
 
 /// Stored dims of a constant operand: [batch][panel][k][column] for columns, with matrix tiles [batch][panel][k / 2][column][k % 2];
-/// [batch][row][k] for rows.
+/// [batch][row][k] for rows, and for columns in lines.
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns);
+
+/// The layouts that the plan's constants are packed in, by the statement that it is of, before its accesses were addresses.
+std::vector<OperandLayout> layouts_of(const ContractPlan& plan, const loop::Statement& statement,
+                                      index::Pool& pool);
 
 }  // namespace ferrite::emitter

@@ -316,6 +316,11 @@ std::string grid_unsupported_reason(const Target& target, const loop::Kernel& ke
   for (const auto& statement : kernel.statements)
     if (kernel.statements.size() > 1 && statement.kind == FE_STATEMENT_SCATTER)
       return "a scatter beside other statements";
+  if (std::ranges::any_of(kernel.buffers,
+                          [](const loop::Buffer& buffer) { return buffer.packing.has_value(); })) {
+    auto planned = kernel;
+    return plan_grid_contract(target, planned, 0) ? "" : "a packed operand outside a contraction";
+  }
   return unsupported_reason(target, kernel);
 }
 
@@ -323,7 +328,7 @@ std::vector<GridOption> grid_options(const Target& target, const loop::Kernel& k
   if (kernel.statements[0].kind != FE_STATEMENT_CONTRACT) return {};
   auto planned = kernel;
   if (const auto softmax = plan_grid_softmax(target, planned))
-    return {{0, "", grid_softmax_seconds(target, *softmax)}};
+    return {{0, "", grid_softmax_seconds(target, *softmax), {}}};
   return grid_contract_options(target, kernel);
 }
 

@@ -38,6 +38,7 @@ struct GridContractPlan {
     bool depth_inside = true;        ///< it is contiguous along the depth
     int64_t lanes = 1;               ///< elements that a thread brings at once, along the depth or across
     bool copied = false;             ///< as they are, by the machine's copies
+    bool even = false;               ///< evenly spaced along the depth and across, and without a mask
     bool lines_along_depth = false;  ///< in shared memory
     int64_t bytes = 0;               ///< of an element there
   };
@@ -60,11 +61,13 @@ struct GridContractPlan {
 };
 
 /// The plan, or nothing where the kernel is no contraction of floats whose rows and columns are worth a tile. `tile`: the id of one of
-/// grid_contract_options(), or 0 for the one that takes the least time. Turns the kernel's strided buffers into one-dimensional ones.
+/// grid_contract_options(), or 0 for the one that takes the least time. Turns the kernel's buffers into one-dimensional ones, packed ones
+/// too.
 std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel, uint64_t tile);
 
-/// The tiles that there are for the kernel, with their times by the cost model; that of least time first. Empty where there is no plan.
-std::vector<GridOption> grid_contract_options(const Target& target, loop::Kernel kernel);
+/// The tiles that there are for the kernel, with their times by the cost model and the layouts of constants that they want; that of least
+/// time first. Empty where there is no plan.
+std::vector<GridOption> grid_contract_options(const Target& target, const loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
 void emit_grid_contract(KernelContext& context, GridBlock& block, const GridContractPlan& plan);

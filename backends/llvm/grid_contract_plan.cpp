@@ -161,6 +161,24 @@ void copy_side(const GridMachine& machine, loop::Kernel& kernel, const GridContr
   }
 }
 
+/// Whether all that a side's value is made of is read without a mask, evenly spaced along the depth and across.
+bool is_evenly_spaced(loop::Kernel& kernel, const GridContractPlan& plan, const Axis& across,
+                      const GridContractPlan::Side& side) {
+  auto& pool = kernel.pool;
+  const auto statement = value_statement(plan.contract, pool, side.value);
+  const std::array roots{side.value};
+  const auto needed = needed_operations(statement, pool, roots);
+  for (size_t k = 0; k < statement.ops.size(); ++k) {
+    const auto& op = statement.ops[k];
+    if (!needed[k] || op.index.empty()) continue;
+    if (op.code != FE_OP_LOAD || op.a != none) return false;
+    for (auto expr : op.index)
+      for (const auto symbol : {across.symbol, plan.contract.depth.symbol})
+        if (!pool.coefficient(expr, symbol)) return false;
+  }
+  return true;
+}
+
 struct Shape {
   int64_t rows, columns, thread_rows, thread_columns;
 };
@@ -174,16 +192,23 @@ constexpr std::array scalar_shapes = {Shape{128, 128, 16, 16}, Shape{128, 64, 16
                                       Shape{64, 64, 16, 16},   Shape{32, 64, 16, 16},  Shape{64, 32, 16, 16},
                                       Shape{32, 32, 16, 16}};
 
-/// Registers of a thread, about: its sums, and operands of the products that are on their way.
+/// Registers of a thread, about: its sums, operands of the products that are on their way, and what it brings through registers.
 int64_t registers_of(const GridMachine& machine, const GridContractPlan& plan) {
   const int64_t addresses = plan.matrix ? 44 : 32;
   const auto& tile = plan.tile;
   const int64_t rows = tile.rows / tile.thread_rows, columns = tile.columns / tile.thread_columns;
   const int64_t words = bits_of(plan.contract.accumulator) / 32;
-  if (!plan.matrix) return addresses + (rows * columns + 2 * (rows + columns)) * words;
+  int64_t on_their_way = 0;
+  for (const auto& [side, across] : {std::pair(&plan.row, tile.rows), std::pair(&plan.column, tile.columns)})
+    if (!side->copied) {
+      constexpr int64_t of_place = 2;  // what of it is the same at each step
+      const int64_t each = ceil_div(side->lanes * side->bytes, 4) + (side->even ? 0 : of_place);
+      on_their_way += across * tile.depth / side->lanes / plan.threads * each;
+    }
+  if (!plan.matrix) return addresses + (rows * columns + 2 * (rows + columns)) * words + on_their_way;
   const int64_t sums = rows * columns / machine.warp * words;
   const int64_t operands = (rows + columns) * plan.matrix->depth * plan.row.bytes / 4 / machine.warp;
-  return addresses + sums + 2 * operands;
+  return addresses + sums + 2 * operands + on_their_way;
 }
 
 /// Fills in what follows from the plan's tile; false where the machine does not hold it.
@@ -224,7 +249,7 @@ bool fit(const GridMachine& machine, GridContractPlan& plan) {
 }
 
 /// Seconds of the kernel: of a multiprocessor's rounds of blocks that run at once, where the longest of multiplying, reading shared
-/// memory, bringing pieces and waiting for them takes the time of each step.
+/// memory, bringing pieces, asking for them and waiting for them takes the time of each step.
 double seconds_of(const Target& target, const GridContractPlan& plan) {
   constexpr double l2_bytes = 40, shared_bytes = 128;  // of a multiprocessor a cycle
   constexpr double latency = 800, start = 1500,
@@ -242,6 +267,15 @@ double seconds_of(const Target& target, const GridContractPlan& plan) {
   const int64_t rows = tile.rows / tile.thread_rows, columns = tile.columns / tile.thread_columns;
   const int64_t lines = tile.rows * tile.thread_columns + tile.columns * tile.thread_rows;
   const int64_t reads = 2 * (ceil_div(rows, 4) + ceil_div(columns, 4));
+  // Instructions of a thread for what it brings at once, about; what is uneven or masked has its place found each time.
+  constexpr int64_t of_copy = 4, of_read = 6, of_place_to_copy = 6, of_places_to_read = 40;
+  const auto instructions = [&](const GridContractPlan::Side& side, int64_t across) {
+    const int64_t of_place = side.copied ? of_place_to_copy : of_places_to_read;
+    const int64_t each = (side.copied ? of_copy : of_read) + (side.even ? 0 : of_place);
+    return static_cast<double>(across * tile.depth / side.lanes * each);
+  };
+  const double asking =
+      (instructions(plan.row, tile.rows) + instructions(plan.column, tile.columns)) / machine.products;
   double multiplying = area * depth / products;
   double reading = static_cast<double>(lines) * depth * bytes / shared_bytes;
   if (!plan.matrix) {
@@ -257,7 +291,7 @@ double seconds_of(const Target& target, const GridContractPlan& plan) {
     const double warps = at_once * plan.threads / machine.warp;
     const double busy = warps / (warps + 1);
     const double step = std::max({at_once * multiplying / busy, at_once * bringing, at_once * reading,
-                                  latency / static_cast<double>(tile.stages - 1)});
+                                  at_once * asking, latency / static_cast<double>(tile.stages - 1)});
     const double together = tile.splits > 1 ? meeting : 0;
     return start + latency + together + static_cast<double>(plan.steps_of_block()) * step +
            at_once * area * write;
@@ -269,10 +303,11 @@ double seconds_of(const Target& target, const GridContractPlan& plan) {
 }
 
 /// What does not depend on the tile.
-std::optional<GridContractPlan> plan_without_tile(const Target& target, loop::Kernel& kernel) {
+std::optional<GridContractPlan> plan_without_tile(const Target& target, loop::Kernel& kernel,
+                                                  bool assume_packed) {
   constexpr int64_t least = 8;  // rows, columns and depth; fewer are done as sums of their own
   auto planned = kernel;        // what is no contraction of tiles stays as it is
-  auto contract = plan_contract_of_grid(target, planned);
+  auto contract = plan_contract_of_grid(target, planned, assume_packed);
   if (!contract || contract->rows.extent < least || contract->columns.extent < least ||
       contract->depth.extent < least || contract->batch.extent == 0)
     return std::nullopt;
@@ -295,6 +330,8 @@ std::optional<GridContractPlan> plan_without_tile(const Target& target, loop::Ke
   if (plan.row.dtype == plan.column.dtype) plan.matrix = machine.matrix_of(plan.row.dtype, made.accumulator);
   copy_side(machine, kernel, plan, made.rows, plan.row);
   copy_side(machine, kernel, plan, made.columns, plan.column);
+  plan.row.even = is_evenly_spaced(kernel, plan, made.rows, plan.row);
+  plan.column.even = is_evenly_spaced(kernel, plan, made.columns, plan.column);
   return plan;
 }
 
@@ -371,7 +408,7 @@ int64_t GridContractPlan::shared_bytes() const {
 
 std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel,
                                                    uint64_t tile) {
-  auto plan = plan_without_tile(target, kernel);
+  auto plan = plan_without_tile(target, kernel, false);
   if (!plan) return std::nullopt;
   if (tile != 0) {
     plan->tile = GridTile::of(tile);
@@ -384,12 +421,14 @@ std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::K
   return plan;
 }
 
-std::vector<GridOption> grid_contract_options(const Target& target, loop::Kernel kernel) {
+std::vector<GridOption> grid_contract_options(const Target& target, const loop::Kernel& kernel) {
   constexpr size_t most = 12;
   constexpr double hopeless = 2;  // times the least
   std::vector<GridOption> options;
-  auto plan = plan_without_tile(target, kernel);
+  auto planned = kernel;
+  auto plan = plan_without_tile(target, planned, true);
   if (!plan) return options;
+  const auto layouts = layouts_of(plan->contract, kernel.statements[0], planned.pool);
   std::vector<GridTile> taken;
   for (const auto& [tile, seconds] : choices_of(target, *plan)) {
     if (options.size() == most || (!options.empty() && seconds > hopeless * options[0].seconds)) break;
@@ -401,7 +440,7 @@ std::vector<GridOption> grid_contract_options(const Target& target, loop::Kernel
     });
     if (alike == 2) continue;
     taken.push_back(tile);
-    options.push_back({tile.id(), tile.name(), seconds});
+    options.push_back({tile.id(), tile.name(), seconds, layouts});
   }
   return options;
 }

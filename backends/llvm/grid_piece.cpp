@@ -32,14 +32,28 @@ PieceLoader::PieceLoader(KernelContext& context, GridBlock& block, const GridCon
       side_(columns ? plan.column : plan.row),
       axis_(columns ? plan.contract.columns : plan.contract.rows),
       across_(columns ? plan.tile.columns : plan.tile.rows),
-      statement_(value_statement(plan.contract, context.kernel.pool, side_.value)),
+      statement_(make_statement()),
       body_(context, statement_) {
   element_ = plan.matrix ? context.storage_type(side_.dtype) : context.value_type(plan.contract.accumulator);
-  if (!side_.copied || statement_.ops[side_.value].a != loop::none) return;
+  if (!side_.copied || parts_ || statement_.ops[side_.value].a != loop::none) return;
   auto& pool = context.kernel.pool;
   const auto address = body_.load_address(side_.value);
   depth_step_ = pool.coefficient(address, plan.contract.depth.symbol);
   across_step_ = pool.coefficient(address, axis_.symbol);
+}
+
+loop::Statement PieceLoader::make_statement() {
+  auto& pool = context_.kernel.pool;
+  auto made = value_statement(plan_.contract, pool, side_.value);
+  if (!side_.copied) return made;
+  const auto& load = made.ops[side_.value];
+  const auto depth = plan_.contract.depth.symbol;
+  if (pool.coefficient(load.index[0], depth)) return made;
+  const int64_t tile = plan_.tile.depth;
+  parts_ = {pool.new_symbol({0, plan_.steps() - 1}), pool.new_symbol({0, tile - 1})};
+  const auto place = pool.add(pool.mul(pool.symbol(parts_->step), tile), pool.symbol(parts_->inside));
+  substitute(made, pool, {{depth, place}});
+  return made;
 }
 
 SharedPiece PieceLoader::piece(llvm::Value* stage) const {
@@ -75,8 +89,7 @@ Point PieceLoader::point_at(llvm::Value* across, llvm::Value* depth) {
   return point;
 }
 
-llvm::Value* PieceLoader::pointer_at(llvm::Value* across, llvm::Value* depth) {
-  body_.start(point_at(across, depth));
+llvm::Value* PieceLoader::pointer() {
   return builder_.CreateGEP(element_, context_.base(statement_.ops[side_.value].buffer),
                             body_.index(body_.load_address(side_.value)));
 }
@@ -98,7 +111,8 @@ void PieceLoader::begin(llvm::Value* batch, llvm::Value* first, llvm::Value* dep
       continue;
     }
     const auto [across, inside] = place(access);
-    starts_.push_back(pointer_at(builder_.CreateNSWAdd(first, across), inside));
+    body_.start(point_at(builder_.CreateNSWAdd(first, across), inside));
+    starts_.push_back(pointer());
   }
 }
 
@@ -124,7 +138,13 @@ void PieceLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t access) {
     from = builder_.CreateGEP(element_, starts_[static_cast<size_t>(access)],
                               builder_.CreateNSWMul(depth, context_.i64(*depth_step_)));
   } else {
-    from = pointer_at(outer, k);
+    auto point = point_at(outer, k);
+    if (parts_) {
+      point.set(parts_->step, builder_.CreateUDiv(depth, context_.i64(plan_.tile.depth)));
+      point.set(parts_->inside, inside);
+    }
+    body_.start(point);
+    from = pointer();
     if (const auto mask = statement_.ops[side_.value].a; mask != loop::none)
       exists = builder_.CreateAnd(exists, body_.value(mask));
   }

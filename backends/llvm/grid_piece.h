@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,10 +38,12 @@ class PieceLoader {
  private:
   int64_t accesses() const { return across_ * plan_.tile.depth / side_.lanes / plan_.threads; }
   std::pair<llvm::Value*, llvm::Value*> place(int64_t access);
+  loop::Statement make_statement();
   Point point_at(llvm::Value* across, llvm::Value* depth);
   void copy(llvm::Value* depth, llvm::Value* stage, int64_t access);
   void read(llvm::Value* depth, int64_t access);
-  llvm::Value* pointer_at(llvm::Value* across, llvm::Value* depth);
+  /// Where the load reads by the body's point.
+  llvm::Value* pointer();
   llvm::Value* at_most(llvm::Value* value, int64_t last, bool certain);
 
   KernelContext& context_;
@@ -50,6 +53,12 @@ class PieceLoader {
   const GridContractPlan::Side& side_;
   const Axis& axis_;
   const int64_t across_;
+  /// The depth by its steps and what is inside of one, where copies are not evenly spaced along it: so what all of a step have in common,
+  /// as a place of a window, is computed once.
+  struct Parts {
+    index::Symbol step, inside;
+  };
+  std::optional<Parts> parts_;
   loop::Statement statement_;
   BodyEmitter body_;
   llvm::Type* element_ = nullptr;

@@ -93,17 +93,18 @@ std::vector<Candidate> GridProvider::propose(ferrite::Target& target, Bytes byte
   const auto kernel = read_kernel_bytes(bytes, "ferrite." + id() + "/kernel");
   if (auto reason = grid_unsupported_reason(opened.machine, kernel); !reason.empty()) decline(reason);
   std::vector<Candidate> candidates;
-  const auto add = [&](uint64_t id, std::string name, double cost) {
-    auto& candidate = candidates.emplace_back();
-    candidate.id = id;
-    candidate.name = std::move(name);
-    candidate.cost = cost;
-  };
+  auto options = grid_options(opened.machine, kernel);
+  if (options.empty()) options.push_back({0, "", seconds_of(opened, kernel)});
   // What the emitter holds best comes first; the others are there to be measured.
-  const auto options = grid_options(opened.machine, kernel);
-  add(0, "grid", options.empty() ? seconds_of(opened, kernel) : options[0].seconds);
-  for (size_t k = 1; k < options.size(); ++k)
-    add(options[k].id, "grid." + options[k].name, options[k].seconds);
+  for (const auto& option : options) {
+    const bool first = candidates.empty();
+    auto& candidate = candidates.emplace_back();
+    candidate.id = first ? 0 : option.id;
+    candidate.name = first ? "grid" : "grid." + option.name;
+    candidate.cost = option.seconds;
+    for (const auto& layout : option.layouts)
+      candidate.operand_layouts.push_back({layout.buffer, layout.dims, layout.exprs, layout.unpack});
+  }
   return candidates;
 }
 

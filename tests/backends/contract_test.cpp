@@ -9,9 +9,13 @@
 #include <random>
 
 #include "contract_kernels.h"
+#include "convolution_kernel.h"
+#include "packed.h"
 
 namespace ferrite::contract_test {
 namespace {
+
+using kernel_test::conv, kernel_test::Conv;
 
 /// Memory that ends at an inaccessible page.
 class Guarded {
@@ -42,7 +46,7 @@ double tolerance(DType dtype, int64_t depth) {
 /// A kernel, its data, and what the interpreter makes of them.
 class Case {
  public:
-  explicit Case(const Builder& built) : kernel_(built.kernel) {
+  explicit Case(const kernel_test::Builder& built) : kernel_(built.kernel) {
     std::mt19937 random(7);
     std::uniform_real_distribution<double> uniform(-1, 1);
     std::vector<char*> pointers;
@@ -73,7 +77,8 @@ class Case {
     if (packed)
       for (const auto& layout : wanted_layouts(target, kernel)) {
         loop::Packing packing;
-        auto bytes = pack(layout, kernel.buffers[layout.buffer], data[layout.buffer], packing, kernel.pool);
+        auto bytes = kernel_test::pack(layout, kernel.buffers[layout.buffer], data[layout.buffer], packing,
+                                       kernel.pool);
         // The emitter may count on the alignment of the base.
         bytes.resize((bytes.size() + 63) / 64 * 64);
         memory.push_back(std::make_unique<Guarded>(bytes.size()));
@@ -121,8 +126,8 @@ class Case {
   int64_t depth_ = 1;
 };
 
-void check(const Builder& built, const std::vector<std::string>& levels = {"native", "avx2", "sse"},
-           int64_t l2_bytes = 2 << 20) {
+void check(const kernel_test::Builder& built,
+           const std::vector<std::string>& levels = {"native", "avx2", "sse"}, int64_t l2_bytes = 2 << 20) {
   const Case one(built);
   for (const auto& level : levels)
     for (bool packed : {true, false}) {
@@ -407,71 +412,6 @@ TEST(Contract, ComputedOperandsOfOtherSizes) {
     check(prologue({.m = 2, .n = 300, .k = 130, .b = stored}), {"native", "sse"});
     if (HasFatalFailure()) return;
   }
-}
-
-struct Conv {
-  int64_t batch = 1, channels = 3, filters = 4, height = 9, width = 11, kernel = 3, stride = 1, dilation = 1,
-          pad = 1, groups = 1;
-  bool channels_last = false;
-  bool output_last = false;  // channels last in the output alone
-  bool flipped = false;      // the kernel runs backwards, as in a gradient
-  bool then_map = false;     // a second statement adds a residual
-};
-
-Builder conv(const Conv& shape) {
-  Builder b;
-  const int64_t span = (shape.kernel - 1) * shape.dilation + 1;
-  const int64_t oh = (shape.height + 2 * shape.pad - span) / shape.stride + 1,
-                ow = (shape.width + 2 * shape.pad - span) / shape.stride + 1;
-  const int64_t in = shape.channels / shape.groups, per_group = shape.filters / shape.groups;
-  auto order = [&](bool last, auto n, auto c, auto y, auto x) {
-    using T = decltype(n);
-    return last ? std::vector<T>{n, y, x, c} : std::vector<T>{n, c, y, x};
-  };
-  const bool last = shape.channels_last, output_last = last || shape.output_last;
-  auto x =
-      b.buffer(f32, FE_BUFFER_INPUT, order(last, shape.batch, shape.channels, shape.height, shape.width));
-  auto w = b.buffer(f32, FE_BUFFER_CONSTANT, {shape.filters, in, shape.kernel, shape.kernel});
-  auto bias = b.buffer(f32, FE_BUFFER_CONSTANT, {shape.filters});
-  auto out = b.buffer(f32, FE_BUFFER_OUTPUT, order(output_last, shape.batch, shape.filters, oh, ow));
-  auto residual = b.buffer(f32, FE_BUFFER_INPUT, order(output_last, shape.batch, shape.filters, oh, ow));
-  auto local = b.buffer(f32, FE_BUFFER_LOCAL, {1});
-  auto v = b.begin(FE_STATEMENT_CONTRACT, {shape.batch, shape.groups, per_group, oh, ow},
-                   {in, shape.kernel, shape.kernel});
-  auto& pool = b.kernel.pool;
-  auto filter = [&](const std::vector<Expr>& vars) {
-    return pool.add(pool.mul(vars[1], per_group), vars[2]);
-  };
-  auto position = [&](Expr o, Expr k) {
-    return pool.add(pool.add(pool.mul(o, shape.stride), pool.mul(k, shape.dilation)), -shape.pad);
-  };
-  auto y = position(v[3], v[6]), c = position(v[4], v[7]);
-  OpId mask = none, zero = none;
-  if (shape.pad > 0) {
-    auto inside = [&](Expr index, int64_t extent) {
-      auto value = b.index_value(index);
-      return b.prim(Prim::and_, b.prim(Prim::ge_, value, b.constant(i64, 0)),
-                    b.prim(Prim::lt_, value, b.constant(i64, static_cast<double>(extent))));
-    };
-    mask = b.prim(Prim::and_, inside(y, shape.height), inside(c, shape.width));
-    zero = b.constant(f32, 0);
-  }
-  auto image = b.load(x, order(last, v[0], pool.add(pool.mul(v[1], in), v[5]), y, c), mask, zero);
-  auto tap = [&](Expr k) { return shape.flipped ? pool.sub(pool.constant(shape.kernel - 1), k) : k; };
-  auto weights = b.load(w, {filter(v), v[5], tap(v[6]), tap(v[7])});
-  auto sum = b.contract(image, weights, FE_CONTRACT_CONV);
-  auto value = b.prim(Prim::max_, b.prim(Prim::add_, sum, b.load(bias, {filter(v)})), b.constant(f32, 0));
-  auto place = [&](const std::vector<Expr>& vars) {
-    return order(output_last, vars[0], filter(vars), vars[3], vars[4]);
-  };
-  if (!shape.then_map) {
-    b.store(out, place(v), value);
-    return b;
-  }
-  b.store(local, {pool.constant(0)}, value);
-  auto u = b.begin(FE_STATEMENT_MAP, {shape.batch, shape.groups, per_group, oh, ow});
-  b.store(out, place(u), b.prim(Prim::add_, b.load(local, {pool.constant(0)}), b.load(residual, place(u))));
-  return b;
 }
 
 TEST(Contract, Convolutions) {

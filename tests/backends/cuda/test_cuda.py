@@ -34,6 +34,14 @@ def ptxas():
     return found if Path(found).is_file() else None
 
 
+CONVOLUTION = """ferrite graph 0
+graph @g(%x: f16[16,{channels},{size},{size}], %w: f16[{results},{channels},{window},{window}]) -> (%r "r") {{
+  %c = conv(%x, %w) {{pads_low = [{pad}, {pad}], pads_high = [{pad}, {pad}], strides = [{step}, {step}]}}
+  %r = relu(%c)
+}}
+"""
+
+
 def attention(rows=2048, columns=2048, depth=64, dtype="f16", scores="%m = mul(%s, %c)", more=""):
     """Written out op by op; `more`: inputs of what makes %m of the scores %s."""
     return f"""ferrite graph 0
@@ -195,6 +203,18 @@ graph @g(%x: {dtype}[{rows},{depth}], %y: {dtype}[{depth},{columns}]) -> (%r "r"
             code, _, _ = self.product(name, *size)
             self.write("code.ptx", code)
             self.assertAssembles(self.folder / "code.ptx", 256)
+
+    @unittest.skipIf(ptxas() is None, "there is no ptxas here")
+    def test_no_convolution_spills(self):
+        # The first one of a network, whose elements come one by one, and a later one, whose channels are copied 8 at a time.
+        graphs = {"first": CONVOLUTION.format(channels=3, size=224, results=64, window=7, pad=3, step=2),
+                  "later": CONVOLUTION.format(channels=128, size=28, results=128, window=3, pad=1, step=1)}  # fmt: skip
+        for name, graph in graphs.items():
+            made = [module for module in self.modules_of(name, graph) if "mma.sync" in module.read_text()]
+            self.assertEqual(len(made), 1, name)
+            self.assertAssembles(made[0], 256)
+            copies = made[0].read_text().count("cp.async.cg.shared.global")
+            (self.assertGreater if name == "later" else self.assertEqual)(copies, 0, name)
 
     def test_attention_is_one_kernel(self):
         causal = "%d = mul(%s, %c)\n  %below = literal f16[] {-inf}\n  %m = where(%seen, %d, %below)"

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Kernels of GPUs without one: what every backend must compute, products by the matrix instructions of each architecture, and the tables
 // of those instructions.
+#include "ferrite/emitter/grid.h"
 #include "backends/cuda/target.h"
 #include "backends/hip/target.h"
 #include "emulated_grid.h"
 #include "instructions.h"
 #include "tests/backends/kernel_support.h"
+#include "tests/backends/packed.h"
 
 namespace ferrite::kernel_test {
 
@@ -31,7 +33,18 @@ inline Compiled compile(const loop::Kernel& given, const std::string& descriptio
   auto kernel = given;
   if (kernel.statements.size() == 1)
     kernel.shared = static_cast<uint32_t>(kernel.statements[0].parallel_count());
-  auto made = emulate_on_grid(kernel, target_named(description));
+  const auto target = target_named(description);
+  std::vector<emitter::OperandLayout> layouts;
+  if (const auto options = emitter::grid_options(target, kernel); !options.empty())
+    layouts = options[0].layouts;
+  for (const auto& layout : layouts) {
+    auto& buffer = kernel.buffers[layout.buffer];
+    const std::vector<char> contents(static_cast<size_t>(buffer.bytes()));
+    pack(layout, buffer, contents.data(), buffer.packing.emplace(), kernel.pool);
+    buffer.strides.clear();
+    buffer.offset = 0;
+  }
+  auto made = emulate_on_grid(kernel, target);
   Compiled compiled;
   compiled.tasks = made.blocks;
   compiled.text = std::move(made.text);
@@ -39,30 +52,44 @@ inline Compiled compile(const loop::Kernel& given, const std::string& descriptio
     ADD_FAILURE() << compiled.text;
     return compiled;
   }
-  std::vector<size_t> bytes;
-  for (const auto& buffer : kernel.buffers)
-    if (buffer.kind != FE_BUFFER_LOCAL) bytes.push_back(static_cast<size_t>(buffer.bytes()));
+  std::vector<loop::Buffer> buffers;  // as they are given
+  std::vector<std::optional<emitter::OperandLayout>> wanted;
+  for (loop::BufferId b = 0; b < given.buffers.size(); ++b) {
+    if (given.buffers[b].kind == FE_BUFFER_LOCAL) continue;
+    buffers.push_back(given.buffers[b]);
+    const auto found = std::ranges::find(layouts, b, &emitter::OperandLayout::buffer);
+    wanted.push_back(found == layouts.end() ? std::nullopt : std::optional(*found));
+  }
   // Threads run by their numbers and backwards, in turns. A device's memory begins at multiples of what one access takes.
   static bool backwards = false;
   backwards = !backwards;
-  compiled.run = [run = std::move(made.run), way = backwards, bytes](void* const* arguments, int64_t* error,
-                                                                     bool) {
+  compiled.run = [run = std::move(made.run), way = backwards, buffers, layouts = wanted](
+                     void* const* arguments, int64_t* error, bool) {
     constexpr size_t access = 16;
     std::vector<std::unique_ptr<Guarded>> memory;
     std::vector<void*> aligned;
-    for (size_t k = 0; k < bytes.size(); ++k) {
-      memory.push_back(std::make_unique<Guarded>((bytes[k] + access - 1) / access * access));
+    for (size_t k = 0; k < buffers.size(); ++k) {
+      const auto* from = static_cast<const char*>(arguments[k]);
+      std::vector<char> bytes(from, from + buffers[k].bytes());
+      if (layouts[k]) {
+        loop::Packing packing;
+        index::Pool pool;
+        bytes = pack(*layouts[k], buffers[k], from, packing, pool);
+      }
+      memory.push_back(std::make_unique<Guarded>((bytes.size() + access - 1) / access * access));
       aligned.push_back(memory.back()->data);
-      std::memcpy(aligned[k], arguments[k], bytes[k]);
+      std::ranges::copy(bytes, memory.back()->data);
     }
     EXPECT_EQ(run(aligned.data(), error, way), "");
-    for (size_t k = 0; k < bytes.size(); ++k) std::memcpy(arguments[k], aligned[k], bytes[k]);
+    for (size_t k = 0; k < buffers.size(); ++k)
+      if (!layouts[k]) std::memcpy(arguments[k], aligned[k], static_cast<size_t>(buffers[k].bytes()));
   };
   return compiled;
 }
 
 }  // namespace ferrite::kernel_test
 
+#include "tests/backends/convolution_kernel.h"
 #include "tests/backends/kernel_conformance.h"
 
 namespace ferrite::kernel_test {
@@ -329,6 +356,44 @@ TEST(MatrixInstructions, TurnedAndBatchedProducts) {
         check_product({.dtype = dtype, .batch = 2, .m = 40, .n = 24, .k = 41, .turned_a = a, .turned_b = b});
         if (HasFatalFailure()) return;
       }
+}
+
+/// Lines of shared memory are copied as they lie, those of a window's places outside of the image being zeros, and weights are packed so.
+TEST(Convolutions, CopyWholeChannels) {
+  const std::string copy = "llvm.nvvm.cp.async.cg.shared.global.16";
+  for (auto shape : {Conv{.channels = 16, .filters = 24},
+                     {.batch = 2, .channels = 64, .filters = 32, .height = 8, .width = 6, .stride = 2},
+                     {.channels = 24, .filters = 16, .dilation = 2, .pad = 2},
+                     {.channels = 16, .filters = 16, .pad = 0},
+                     {.channels = 32, .filters = 48, .groups = 2},
+                     {.channels = 16, .filters = 24, .then_map = true}}) {
+    shape.dtype = f16;
+    shape.channels_last = true;
+    SCOPED_TRACE(detail::concatenate(shape.channels, " -> ", shape.filters, " step ", shape.stride));
+    const auto built = conv(shape);
+    const auto text = compile(built.kernel, "cuda sm_90a").text;
+    EXPECT_NE(text.find(copy), std::string::npos);
+    EXPECT_EQ(text.find("= load half"), std::string::npos);
+    check(built, {.descriptions = {"cuda sm_90a"}});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Convolutions, OrdersAndTypes) {
+  for (const auto dtype : {f16, f32})
+    for (const bool last : {false, true})
+      for (const uint32_t weights : {FE_BUFFER_CONSTANT, FE_BUFFER_INPUT})
+        for (const int64_t channels : {int64_t{3}, int64_t{16}}) {
+          SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", channels, last ? " last" : "", " ", weights));
+          check(conv({.dtype = dtype,
+                      .channels = channels,
+                      .filters = 16,
+                      .channels_last = last,
+                      .weights = weights}),
+                {.tolerance = dtype == f32 ? 1e-3 : 0,
+                 .descriptions = {"cuda sm_90a", "hip gfx942", "hip gfx1100"}});
+          if (HasFatalFailure()) return;
+        }
 }
 
 }  // namespace

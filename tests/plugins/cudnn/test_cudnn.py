@@ -71,6 +71,17 @@ class CuDnnTest(LibraryTests, ProgramTest):
         self.assertEqual(self.run_it().returncode, 0)
         self.assertRegex(self.calls("execute")[0], "w 16 8 3 2 .* order 48 1 16 8")
 
+    def test_windows_cost_less_than_with_the_code_generator(self):
+        self.manifest(price=1.0)
+        for images, size in ((28, 128), (14, 256), (7, 512)):
+            with self.subTest(size):
+                (self.folder / "weights.bin").write_bytes(bytes(size * size * 9 * 2))
+                self.graph(f"%x: f16[128,{images},{images},{size}], %b: f16[{size}]",
+                           f'#w = weight("weights.bin", 0, {size * size * 9 * 2}) : f16[{size},{size},3,3]\n'
+                           f"%t = transpose(%x) {{perm = [0, 3, 1, 2]}}\n%c = conv(%t, #w, %b) {PADS}\n"
+                           "%y = transpose(%c) {perm = [0, 2, 3, 1]}")  # fmt: skip
+                self.assertRegex(self.explain(), r"chosen .* <-  cudnn.conv.bias: covers (\d) of \1 ")
+
     def test_what_it_declines(self):
         for name, inputs, nodes, reason in [
             ("f64", "%x: f64[1,4,9,9], %w: f64[8,4,3,3]", "%y = conv(%x, %w)", "cuDNN multiplies no f64"),

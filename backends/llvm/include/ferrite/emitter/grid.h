@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/target.h"
 #include "ferrite/loop.hpp"
 
@@ -29,7 +30,8 @@ struct GridResult {
 struct GridOption {
   uint64_t id = 0;
   std::string name;
-  double seconds = 0;  ///< estimated
+  double seconds = 0;                    ///< estimated
+  std::vector<OperandLayout> layouts{};  ///< that it wants
 };
 
 /// The ways that there are, that of the least time first; empty where there is but one, whose id is 0.

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Constants in the layouts that emitters ask for.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "ferrite/emitter/contract.h"
+#include "ferrite/loop.hpp"
+
+namespace ferrite::kernel_test {
+
+/// Packs a constant as a host does: zero where the logical coordinate is out of range.
+inline std::vector<char> pack(const emitter::OperandLayout& layout, const loop::Buffer& buffer,
+                              const char* source, loop::Packing& packing, index::Pool& pool) {
+  packing.dims = layout.dims;
+  for (int64_t dim : layout.dims) packing.symbols.push_back(pool.new_symbol({0, dim > 0 ? dim - 1 : 0}));
+  index::Pool local;
+  for (int64_t dim : layout.dims) local.new_symbol({0, dim > 0 ? dim - 1 : 0});
+  std::vector<index::Record> records;
+  for (const auto& expr : layout.exprs) {
+    index::Record record;
+    record.op = static_cast<uint8_t>(expr.op);
+    record.value = expr.value;
+    record.lhs = expr.lhs;
+    record.rhs = expr.rhs;
+    records.push_back(record);
+  }
+  std::vector<index::Expr> exprs;
+  if (!local.read_records(records, exprs)) throw std::runtime_error("layout expressions");
+  for (auto root : layout.unpack)
+    packing.logical.push_back(pool.import(
+        local, exprs[root], [&](index::Symbol symbol) { return pool.symbol(packing.symbols[symbol]); }));
+  int64_t count = 1;
+  for (int64_t dim : layout.dims) count *= dim;
+  const auto bytes = static_cast<size_t>(bits_of(buffer.dtype)) / 8;
+  std::vector<char> packed(static_cast<size_t>(count) * bytes);
+  std::vector<int64_t> at(layout.dims.size());
+  for (int64_t n = 0; n < count; ++n) {
+    int64_t rest = n;
+    for (size_t d = at.size(); d-- > 0; rest /= layout.dims[d]) at[d] = rest % layout.dims[d];
+    int64_t element = buffer.offset;
+    bool inside = true;
+    for (size_t d = 0; d < buffer.dims.size(); ++d) {
+      const int64_t coordinate = local.eval(exprs[layout.unpack[d]], at);
+      inside = inside && coordinate >= 0 && coordinate < buffer.dims[d];
+      element += coordinate * buffer.strides[d];
+    }
+    if (inside)
+      std::copy_n(source + static_cast<size_t>(element) * bytes, bytes,
+                  packed.data() + static_cast<size_t>(n) * bytes);
+  }
+  return packed;
+}
+
+}  // namespace ferrite::kernel_test
