@@ -65,7 +65,8 @@ Result<void> verify(const Options& options, const std::string& folder, const Fil
     if (options.remove) FE_CHECK(remove(folder, file.name));
   }
   if (damaged > 0 && !options.remove)
-    return core::at(folder, core::error(FE_EINVALID, "FE-K31", "{} of {} kernels", damaged, files.size()));
+    return core::at(folder, core::error(FE_EINVALID, "FE-K31", "{} of {} kernels; --remove takes them away",
+                                        damaged, files.size()));
   fmt::print("{} kernels are whole, in {}\n", files.size() - damaged, folder);
   return {};
 }

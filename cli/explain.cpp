@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // ferrite explain: the decision ledger of a compilation.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -49,7 +50,9 @@ std::string line_of(const core::LedgerRecord& record) {
   if (!record.text.empty()) text += ": " + record.text;
   if (record.kind == "transfer")
     text += fmt::format("  {} bytes", static_cast<uint64_t>(record.score));
-  else if (record.score != 0)
+  else if (record.score == std::floor(record.score))
+    text += record.score != 0 ? fmt::format("  [{:.0f}]", record.score) : "";
+  else
     text += fmt::format("  [{:.6g}]", record.score);
   return text;
 }
