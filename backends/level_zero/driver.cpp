@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "driver.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
 
+#include "ferrite/dynamic_library.hpp"
 #include "ferrite/error.hpp"
 
 namespace ferrite::level_zero {
@@ -39,8 +38,8 @@ constexpr std::array errors = {
 }
 
 template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
+void find(const DynamicLibrary& library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(library.symbol(name));
   if (!function)
     unavailable(std::string("Level Zero's loader has no function '") + name +
                 "'; install a newer one, of version 1.3 or later");
@@ -64,43 +63,41 @@ void check(Result result, const char* what) {
                 std::string(what) + " failed: " + text_of(result));
 }
 
-Driver open_driver(const std::string& library) {
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    const char* reason = dlerror();
+Driver open_driver(const std::string& name) {
+  const DynamicLibrary library({&name, 1});
+  if (!library.is_open())
     unavailable(
-        std::string(reason ? reason : library + " cannot be opened") +
+        library.reasons() +
         "; there is no Level Zero here: install its loader and Intel's driver, or name another device");
-  }
   Driver driver;
-  find(handle, "zeInit", driver.init);
-  find(handle, "zeDriverGet", driver.driver_get);
-  find(handle, "zeDeviceGet", driver.device_get);
-  find(handle, "zeDeviceGetProperties", driver.device_properties);
-  find(handle, "zeDeviceGetComputeProperties", driver.compute_properties);
-  find(handle, "zeDeviceGetModuleProperties", driver.module_properties);
-  find(handle, "zeDeviceGetCommandQueueGroupProperties", driver.queue_group_properties);
-  find(handle, "zeDeviceGetMemoryProperties", driver.memory_properties);
-  find(handle, "zeDeviceGetCacheProperties", driver.cache_properties);
-  find(handle, "zeContextCreate", driver.context_create);
-  find(handle, "zeCommandListCreateImmediate", driver.list_create);
-  find(handle, "zeCommandListAppendBarrier", driver.append_barrier);
-  find(handle, "zeCommandListAppendMemoryCopy", driver.append_copy);
-  find(handle, "zeCommandListAppendLaunchKernel", driver.append_launch);
-  find(handle, "zeEventPoolCreate", driver.event_pool_create);
-  find(handle, "zeEventCreate", driver.event_create);
-  find(handle, "zeEventHostSynchronize", driver.event_wait);
-  find(handle, "zeEventHostReset", driver.event_reset);
-  find(handle, "zeMemAllocDevice", driver.alloc);
-  find(handle, "zeMemFree", driver.free);
-  find(handle, "zeModuleCreate", driver.module_create);
-  find(handle, "zeModuleDestroy", driver.module_destroy);
-  find(handle, "zeModuleBuildLogGetString", driver.build_log_text);
-  find(handle, "zeModuleBuildLogDestroy", driver.build_log_destroy);
-  find(handle, "zeKernelCreate", driver.kernel_create);
-  find(handle, "zeKernelDestroy", driver.kernel_destroy);
-  find(handle, "zeKernelSetGroupSize", driver.kernel_group_size);
-  find(handle, "zeKernelSetArgumentValue", driver.kernel_argument);
+  find(library, "zeInit", driver.init);
+  find(library, "zeDriverGet", driver.driver_get);
+  find(library, "zeDeviceGet", driver.device_get);
+  find(library, "zeDeviceGetProperties", driver.device_properties);
+  find(library, "zeDeviceGetComputeProperties", driver.compute_properties);
+  find(library, "zeDeviceGetModuleProperties", driver.module_properties);
+  find(library, "zeDeviceGetCommandQueueGroupProperties", driver.queue_group_properties);
+  find(library, "zeDeviceGetMemoryProperties", driver.memory_properties);
+  find(library, "zeDeviceGetCacheProperties", driver.cache_properties);
+  find(library, "zeContextCreate", driver.context_create);
+  find(library, "zeCommandListCreateImmediate", driver.list_create);
+  find(library, "zeCommandListAppendBarrier", driver.append_barrier);
+  find(library, "zeCommandListAppendMemoryCopy", driver.append_copy);
+  find(library, "zeCommandListAppendLaunchKernel", driver.append_launch);
+  find(library, "zeEventPoolCreate", driver.event_pool_create);
+  find(library, "zeEventCreate", driver.event_create);
+  find(library, "zeEventHostSynchronize", driver.event_wait);
+  find(library, "zeEventHostReset", driver.event_reset);
+  find(library, "zeMemAllocDevice", driver.alloc);
+  find(library, "zeMemFree", driver.free);
+  find(library, "zeModuleCreate", driver.module_create);
+  find(library, "zeModuleDestroy", driver.module_destroy);
+  find(library, "zeModuleBuildLogGetString", driver.build_log_text);
+  find(library, "zeModuleBuildLogDestroy", driver.build_log_destroy);
+  find(library, "zeKernelCreate", driver.kernel_create);
+  find(library, "zeKernelDestroy", driver.kernel_destroy);
+  find(library, "zeKernelSetGroupSize", driver.kernel_group_size);
+  find(library, "zeKernelSetArgumentValue", driver.kernel_argument);
   if (const auto result = driver.init(0); result == error_uninitialised)
     unavailable(
         "Level Zero's loader finds no driver that starts (0x78000001); install Intel's driver for compute, "

@@ -184,7 +184,7 @@ struct Driver {
 
 /// Opens and initialises the loader, and with it the drivers that it finds. Throws Failure ferrite.level_zero/driver: the library or a
 /// function is missing, there is no driver, or it says that it cannot start. It stays open.
-Driver open_driver(const std::string& library);
+Driver open_driver(const std::string& name);
 
 /// "the device is lost (0x70000001)".
 std::string text_of(Result result);

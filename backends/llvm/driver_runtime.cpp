@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ferrite/emitter/driver_runtime.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -25,18 +23,9 @@ constexpr uint64_t allocation_alignment = 256;
 }  // namespace
 
 DriverLibrary::DriverLibrary(std::span<const std::string> files, std::string code, std::string advice)
-    : code_(std::move(code)), advice_(std::move(advice)) {
-  std::string reasons;
-  for (const auto& file : files) {
-    handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle_) return;
-    const char* reason = dlerror();
-    reasons += (reasons.empty() ? "" : "; ") + (reason ? std::string(reason) : file + " cannot be opened");
-  }
-  unavailable(reasons);
+    : library_(files), code_(std::move(code)), advice_(std::move(advice)) {
+  if (!library_.is_open()) unavailable(library_.reasons());
 }
-
-void* DriverLibrary::symbol(const char* name) const { return dlsym(handle_, name); }
 
 void DriverLibrary::unavailable(const std::string& what) const {
   throw Failure(FE_EDEVICE, code_, what + "; " + advice_);

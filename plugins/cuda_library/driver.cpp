@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cuda_library/driver.h"
 
-#include <dlfcn.h>
-
 namespace ferrite::cuda_library {
 
 SharedLibrary::SharedLibrary(const std::vector<std::string>& names, std::string advice)
-    : advice_(std::move(advice)) {
-  std::string reasons;
-  for (const auto& name : names) {
-    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle_) {
-      name_ = name;
-      return;
-    }
-    const char* reason = dlerror();
-    reasons += (reasons.empty() ? "" : "; ") + std::string(reason ? reason : name + " cannot be opened");
-  }
-  throw Unavailable{"FE-P85", reasons + "; " + advice_};
+    : library_(names), advice_(std::move(advice)) {
+  if (!library_.is_open()) throw Unavailable{"FE-P85", library_.reasons() + "; " + advice_};
 }
 
 std::string SharedLibrary::checked_version(size_t version, size_t least, size_t most) const {
@@ -27,12 +15,14 @@ std::string SharedLibrary::checked_version(size_t version, size_t least, size_t 
               std::to_string(version % of_minor);
   if (major >= least && major <= most) return text;
   const auto needed = std::to_string(least) + (least < most ? " or " + std::to_string(most) : "");
-  throw Unavailable{"FE-P86", name_ + " is version " + text + ", and " + needed + " is needed; " + advice_};
+  throw Unavailable{"FE-P86",
+                    library_.name() + " is version " + text + ", and " + needed + " is needed; " + advice_};
 }
 
 void* SharedLibrary::address(const char* function) const {
-  void* found = dlsym(handle_, function);
-  if (!found) throw Unavailable{"FE-P86", name_ + " has no function '" + function + "'; " + advice_};
+  void* found = library_.symbol(function);
+  if (!found)
+    throw Unavailable{"FE-P86", library_.name() + " has no function '" + function + "'; " + advice_};
   return found;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ferrite/dynamic_library.hpp"
 #include "ferrite/error.hpp"
 
 namespace ferrite::cuda_library {
@@ -57,8 +58,8 @@ class SharedLibrary {
 
  private:
   void* address(const char* function) const;
-  void* handle_ = nullptr;
-  std::string name_, advice_;
+  const DynamicLibrary library_;
+  std::string advice_;
 };
 
 /// Any-thread. Contexts are the devices' primary ones, which the runtime uses, too.

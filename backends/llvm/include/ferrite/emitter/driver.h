@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 
+#include "ferrite/dynamic_library.hpp"
+
 namespace ferrite::emitter {
 
 /// A driver's numbers of what is asked of a device.
@@ -110,12 +112,12 @@ class DriverLibrary {
     found = found && function;
   }
   /// Null where there is none.
-  void* symbol(const char* name) const;
+  void* symbol(const char* name) const { return library_.symbol(name); }
   [[noreturn]] void unavailable(const std::string& what) const;
 
  private:
+  const DynamicLibrary library_;
   std::string code_, advice_;
-  void* handle_ = nullptr;
 };
 
 }  // namespace ferrite::emitter
