@@ -101,8 +101,10 @@ class ColumnsPlanner {
     if (results == 0) return std::nullopt;
     const int64_t columns = plan.across * plan.lanes;
     plan.blocks = results / var.extent * ((var.extent + columns - 1) / columns);
-    if (plan.down == 1 || results >= threads_of_multiprocessor * machine_.multiprocessors ||
-        plan.blocks < machine_.multiprocessors)
+    // A thread each reads less than a line of narrow elements together with its neighbours.
+    constexpr int64_t narrow = 4;
+    const bool busy = results >= threads_of_multiprocessor * machine_.multiprocessors;
+    if (plan.down == 1 || (busy && narrowest >= narrow) || plan.blocks < machine_.multiprocessors)
       return std::nullopt;
     return plan;
   }

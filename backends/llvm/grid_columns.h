@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions over rows, such as sums of columns, that have too few results for a thread each: a block has as many neighbouring columns
-// as a line of memory holds, its threads the rows of them in turns, and what they have is combined in shared memory.
+// Reductions over rows, such as sums of columns, that have too few results for a thread each, or narrow elements: a block has as many
+// neighbouring columns as a line of memory holds, its threads the rows of them in turns, and what they have is combined in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ struct GridColumnsPlan {
   unsigned threads() const { return static_cast<unsigned>(across * down); }
 };
 
-/// Nothing where the kernel is no such reduction, where its results are threads enough, or so few that blocks of columns are not.
+/// Nothing where the kernel is no such reduction, where its results are threads enough for wide elements, or so few that blocks of columns
+/// are not.
 std::optional<GridColumnsPlan> plan_grid_columns(const Target& target, loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.

@@ -65,6 +65,33 @@ def types(numbers):
     return f"ferrite graph 0\ngraph @g({', '.join(inputs)}) -> ({results}) {{\n{lines}}}\n"
 
 
+def loss(rows, depth, columns):
+    """A linear layer with cross entropy, both directions."""
+    return f"""ferrite graph 0
+graph @g(%x: bf16[{rows},{depth}], %w: bf16[{columns},{depth}], %target: i64[{rows},1]) -> (%r "r", %dx "dx", %dw "dw", %db "db") {{
+  %one = literal f32[] {{1}}
+  %wt = transpose(%w) {{perm = [1, 0]}}
+  %product = matmul(%x, %wt)
+  %logits = cast(%product) {{dtype = f32}}
+  %logp = log_softmax(%logits) {{axis = 1}}
+  %chosen = gather_elements(%logp, %target) {{axis = 1}}
+  %r = reduce_sum(%chosen) {{axes = [0, 1], keepdims = false}}
+  %update = expand(%one) {{shape = [{rows}, 1]}}
+  %zeros = full() {{dtype = f32, shape = [{rows}, {columns}]}}
+  %dlogp = scatter_elements(%zeros, %target, %update) {{axis = 1, reduction = "add"}}
+  %dsum = reduce_sum(%dlogp) {{axes = [1], keepdims = true}}
+  %p = exp(%logp)
+  %scaled = mul(%p, %dsum)
+  %wide = sub(%dlogp, %scaled)
+  %dlogits = cast(%wide) {{dtype = bf16}}
+  %dx = matmul(%dlogits, %w)
+  %dlogits_t = transpose(%dlogits) {{perm = [1, 0]}}
+  %dw = matmul(%dlogits_t, %x)
+  %db = reduce_sum(%dlogits) {{axes = [0], keepdims = false}}
+}}
+"""
+
+
 class GridTests:
     """Tests for a class beside ProgramTest, which says what is the plugin's own."""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
 
-from grid_tests import GATHER, KINDS, MODEL, PAD, GridTests, types  # noqa: E402
+from grid_tests import GATHER, KINDS, MODEL, PAD, GridTests, loss, types  # noqa: E402
 from program import BUILD, DEVICE, OK, ProgramTest, main  # noqa: E402
 
 # A kernel each.
@@ -215,6 +215,26 @@ graph @g(%x: {dtype}[{rows},{depth}], %y: {dtype}[{depth},{columns}]) -> (%r "r"
             self.assertAssembles(made[0], 256)
             copies = made[0].read_text().count("cp.async.cg.shared.global")
             (self.assertGreater if name == "later" else self.assertEqual)(copies, 0, name)
+
+    def test_cross_entropy(self):
+        """Rows of the logits begin with lines, and are read once for their statistics; the gradient, which is summed by blocks of columns,
+        takes their place, and all products copy 16 bytes at a time."""
+        modules = [module.read_text() for module in self.modules_of("loss", loss(2048, 64, 16411))]
+        launches = [(int(launch[2]), int(launch[4])) for launch in self.calls("launch")]
+        parts, columns_of_block, threads, whole_chunks = 64, 64, 64, 4
+        self.assertIn((parts * -(-16411 // columns_of_block), threads), launches)
+        [statistics] = [module for module in modules if "shfl.sync" in module and "ld.global.v4" in module]
+        self.assertEqual(statistics.count("ld.global.v4"), whole_chunks)
+        products = [module for module in modules if "mma.sync" in module]
+        self.assertEqual(len(products), 3)
+        for module in products:
+            self.assertIn("cp.async.cg.shared.global", module)
+            self.assertNotIn("cp.async.ca.shared.global", module)
+        padded = 16448
+        explained = self.call("explain", "loss.fe", "--manifest", "manifest.toml")
+        self.assertRegex(explained.stdout, "memory: 1 in place")
+        layouts = self.call("explain", "loss.fe", "--manifest", "manifest.toml", "--layouts")
+        self.assertEqual(layouts.stdout.count(f"[16411, 1] -> [{padded}, 1]"), 2)
 
     def test_attention_is_one_kernel(self):
         causal = "%d = mul(%s, %c)\n  %below = literal f16[] {-inf}\n  %m = where(%seen, %d, %below)"

@@ -343,8 +343,8 @@ TEST(Reduce, BlocksOfColumns) {
       }
       EXPECT_NE(tasks(columns(dtype, 1, 150, of_line, of_line)),
                 1);  // of one block three processors have nothing
-      EXPECT_NE(tasks(columns(dtype, 1 << 13, 150, of_line, of_line)),
-                1 << 13);  // results are threads enough
+      // Results are threads enough, but those of narrow elements read less than a line side by side.
+      EXPECT_EQ(tasks(columns(dtype, 1 << 13, 150, of_line, of_line)) == 1 << 13, dtype == bf16);
     }
 }
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 TESTS = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TESTS), str(TESTS / "plugins/stubs")]
+sys.path[:0] = [str(TESTS), str(TESTS / "backends"), str(TESTS / "plugins/stubs")]
 
+from grid_tests import loss  # noqa: E402
 from program import BAD_INPUT, BUILD, DEVICE, OK, ROOT, UNSUPPORTED, ProgramTest, Settings, main  # noqa: E402
 
 import tables  # noqa: E402
@@ -178,6 +179,13 @@ class LevelZeroKernelsTest(OnPocl):
     def test_products(self):
         self.write("p.fe", products())
         self.assertSameResults("p.fe")
+
+    def test_cross_entropy(self):
+        self.write("loss.fe", loss(128, 32, 1003))
+        self.assertSameResults("loss.fe")
+        explained = self.call("explain", "loss.fe", "--manifest", "manifest.toml", environment=self.environment)
+        self.assertRegex(explained.stdout, "memory: 1 in place")
+        self.assertRegex(explained.stdout, r"\[1003, 1\] -> \[1024, 1\]")
 
     def test_magika(self):
         model = Settings.models / "magika/model.onnx"

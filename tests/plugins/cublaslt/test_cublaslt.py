@@ -70,6 +70,13 @@ class CublasLtTest(LibraryTests, ProgramTest):
                 self.assertRegex(ledger, rf"chosen .* <-  {re.escape(candidate)}: covers (\d) of \1 ")
                 self.assertRegex(call, pattern)
 
+    def test_padded_rows(self):
+        """What lives between two products has rows that begin with lines."""
+        ledger, _ = self.compute("%x: bf16[64,48], %w: bf16[48,1003], %v: bf16[1003,40]", "%m = matmul(%x, %w)\n%y = matmul(%m, %v)")
+        self.assertRegex(self.explain("--layouts"), r"padded .* strides \[1003, 1\] -> \[1024, 1\]")
+        self.assertEqual(len(re.findall(r"chosen .* <-  cublaslt.matmul: covers 1 of 1 ", ledger)), 2)
+        self.assertEqual(len(self.calls("multiply")), 2)
+
     def test_what_it_leaves(self):
         for name, inputs, nodes, part in [
             ("the gelu of erf", "%x: bf16[1024,1024], %w: bf16[1024,1024], %b: bf16[1024]",
