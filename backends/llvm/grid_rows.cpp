@@ -35,8 +35,8 @@ class RowsPlanner {
 
   std::optional<GridRowsPlan> plan() {
     if (kernel_.shared == 0) return std::nullopt;
-    for (const auto& statement : kernel_.statements)
-      if (!take(statement)) return std::nullopt;
+    for (; statement_ < kernel_.statements.size(); ++statement_)
+      if (!take(kernel_.statements[statement_])) return std::nullopt;
     if (plan_.extent == 0) return std::nullopt;
     plan_.lanes = static_cast<unsigned>(bytes_of_access / narrowest_);
     while (plan_.lanes > 1 && plan_.extent % plan_.lanes != 0 && !begin_at_vectors()) plan_.lanes /= 2;
@@ -112,12 +112,14 @@ class RowsPlanner {
       const std::pair place{*step, address};
       const auto written = written_.find(id);
       if (store && written != written_.end()) return false;
-      // What is overwritten is read by the thread that does it.
-      if (store &&
-          std::ranges::any_of(read_[id], [&](const auto& read) { return read.first != 1 || read != place; }))
-        return false;
+      // What is overwritten was read by the thread that does it, or all have to wait until those are done that read it.
+      for (const auto& read : read_[id]) {
+        if (!store || (*step == 1 && read.place == place)) continue;
+        if (read.statement == statement_) return false;
+        plan_.waits.insert(statement_);
+      }
       if (store) written_.emplace(id, place);
-      if (!store && written == written_.end()) read_[id].push_back(place);
+      if (!store && written == written_.end()) read_[id].push_back({place, statement_});
       // What is read again is what the thread itself has computed; the others would have to wait for what is in memory.
       if (!store && written != written_.end()) {
         if (written->second != place) return false;
@@ -149,7 +151,13 @@ class RowsPlanner {
   GridRowsPlan plan_;
   int64_t narrowest_ = 8;
   std::map<loop::BufferId, index::Expr> rows_, values_;
-  std::map<loop::BufferId, std::vector<std::pair<int64_t, index::Expr>>> read_;  ///< of outputs: step, start
+  /// Of a result: step and start, and the statement.
+  struct Read {
+    std::pair<int64_t, index::Expr> place;
+    size_t statement;
+  };
+  std::map<loop::BufferId, std::vector<Read>> read_;
+  size_t statement_ = 0;  ///< that is looked at
   std::map<loop::BufferId, std::pair<int64_t, index::Expr>> written_;
   std::vector<index::Expr> starts_;  ///< of rows in memory
   /// A row in memory: buffer and start, the last loop that reads it, and how many do.
@@ -174,7 +182,10 @@ class RowsEmitter {
     const auto& kernel = context_.kernel;
     const auto shared = std::span(kernel.statements[0].vars).first(kernel.shared);
     coordinates_ = context_.coordinates(shared, block_.number());
-    for (const auto& statement : kernel.statements) emit(statement);
+    for (size_t k = 0; k < kernel.statements.size(); ++k) {
+      if (plan_.waits.count(k)) block_.barrier();
+      emit(kernel.statements[k]);
+    }
   }
 
  private:

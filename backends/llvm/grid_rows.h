@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct GridRowsPlan {
   /// Rows in memory that stay in registers from the first statement that reads them on: buffers, and where they begin.
   std::vector<std::pair<loop::BufferId, index::Expr>> kept;
   std::vector<loop::BufferId> forwarded;  ///< results that later statements read
+  std::set<size_t> waits;                 ///< statements that overwrite what other threads have read before
 
   /// Whether all threads have all of their chunks.
   bool even() const { return chunks * threads * lanes == extent; }
