@@ -162,7 +162,10 @@ double Convolution::seconds(const cuda_library::Device& device) const {
   const bool other_order = is_better_alone();
   const bool alone = !has_bias && !has_r && activation == contraction::Activation::none;
   const double operations = 2.0 * static_cast<double>(points(y) * w.dims[1] * w.dims[2] * w.dims[3]);
-  const auto in = static_cast<double>(bytes_of(type) * points(x)),
+  // Of the images, what any window has: steps may go past the rest.
+  int64_t touched = x.dims[0] * x.dims[1];
+  for (size_t d = 2; d < 4; ++d) touched *= std::min(x.dims[d], y.dims[d] * w.dims[d]);
+  const auto in = static_cast<double>(bytes_of(type) * touched),
              out = static_cast<double>(bytes_of(result) * points(y));
   const double times = other_order ? 3 : 1;
   const double bytes =

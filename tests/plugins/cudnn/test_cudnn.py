@@ -73,12 +73,14 @@ class CuDnnTest(LibraryTests, ProgramTest):
 
     def test_windows_cost_less_than_with_the_code_generator(self):
         self.manifest(price=1.0)
-        for images, size in ((28, 128), (14, 256), (7, 512)):
+        for size, channels, results, window, step in ((28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (7, 512, 512, 3, 1), (56, 256, 512, 1, 2)):
             with self.subTest(size):
-                (self.folder / "weights.bin").write_bytes(bytes(size * size * 9 * 2))
-                self.graph(f"%x: f16[128,{images},{images},{size}], %b: f16[{size}]",
-                           f'#w = weight("weights.bin", 0, {size * size * 9 * 2}) : f16[{size},{size},3,3]\n'
-                           f"%t = transpose(%x) {{perm = [0, 3, 1, 2]}}\n%c = conv(%t, #w, %b) {PADS}\n"
+                pads = ", ".join(f"{side} = [{window // 2}, {window // 2}]" for side in ("pads_low", "pads_high"))
+                weights = bytes(results * channels * window * window * 2)
+                (self.folder / "weights.bin").write_bytes(weights)
+                self.graph(f"%x: f16[128,{size},{size},{channels}], %b: f16[{results}]",
+                           f'#w = weight("weights.bin", 0, {len(weights)}) : f16[{results},{channels},{window},{window}]\n'
+                           f"%t = transpose(%x) {{perm = [0, 3, 1, 2]}}\n%c = conv(%t, #w, %b) {{{pads}, strides = [{step}, {step}]}}\n"
                            "%y = transpose(%c) {perm = [0, 2, 3, 1]}")  # fmt: skip
                 self.assertRegex(self.explain(), r"chosen .* <-  cudnn.conv.bias: covers (\d) of \1 ")
 
