@@ -141,7 +141,9 @@ std::string Convolution::text() const {
     return text;
   };
   return "convolution of " + std::string(name_of(type)) + (tf32 ? " as tf32" : "") + ", images " +
-         list(x.dims) + ", weights " + list(w.dims) + ", results " + list(y.dims);
+         list(x.dims) + ", weights " + list(w.dims) + ", results " + list(y.dims) +
+         (has_bias ? ", with a bias" : "") + (has_r ? ", a sum" : "") +
+         (activation == contraction::Activation::none ? "" : ", an activation");
 }
 
 int64_t Convolution::alignment(const Tensor& tensor, DType of) const {

@@ -44,6 +44,7 @@ static_assert(std::is_trivially_copyable_v<Blob>);
 struct Planned {
   std::unique_ptr<Operation> operation;
   std::vector<Plan> plans;
+  std::string others;  ///< what the library has besides, where it has no plan
 };
 
 /// An opened library with its driver, and what it keeps for each device.
@@ -78,10 +79,12 @@ class Dnn {
       const std::lock_guard of_handle(device.mutex);  // runs use it, too
       auto made = std::make_shared<Planned>();
       made->operation = std::make_unique<Operation>(library_, device, convolution_of(problem, tf32));
-      made->plans = made->operation->plans(most, workspace);
+      auto found = made->operation->plans(most, workspace);
+      made->plans = std::move(found.list);
+      made->others = std::move(found.others);
       // The host may refuse workspaces: one that wants none is among them, where there is one.
       if (workspace > 0 && std::ranges::none_of(made->plans, [](const Plan& p) { return p.workspace == 0; }))
-        for (auto& without : made->operation->plans(1, 0)) made->plans.push_back(std::move(without));
+        for (auto& without : made->operation->plans(1, 0).list) made->plans.push_back(std::move(without));
       planned = std::move(made);
     }
     return planned;
@@ -104,7 +107,8 @@ struct Exec {
 
 class CuDnn final : public LibraryProvider {
  public:
-  CuDnn(Host host, Settings settings) : opened_(host, "ferrite.cudnn"), settings_(std::move(settings)) {}
+  CuDnn(Host host, Settings settings)
+      : host_(host), opened_(host, "ferrite.cudnn"), settings_(std::move(settings)) {}
   std::string id() const override { return "cudnn"; }
   std::string device_kind() const override { return "cuda"; }
 
@@ -132,8 +136,11 @@ class CuDnn final : public LibraryProvider {
         if (packing) problem.packed = 1;
         const auto planned = plan(problem, device);
         if (!planned->plans.empty()) return candidates(problem, *planned, device, packing);
-        if (problem.covered == 1)
-          decline("cuDNN has no engine for a ", planned->operation->convolution().text());
+        const auto reason =
+            "cuDNN has no engine for a " + planned->operation->convolution().text() +
+            (planned->others.empty() ? "" : "; of those that it names there are " + planned->others);
+        if (problem.covered == 1) decline(reason);
+        host_.log(FE_LOG_INFO, "plugins", "ferrite.cudnn: " + reason);
         read = contraction::read_problem(kernel, abilities, static_cast<size_t>(problem.covered) - 1);
       }
     });
@@ -245,6 +252,7 @@ class CuDnn final : public LibraryProvider {
     return result;
   }
 
+  const Host host_;
   cuda_library::Opened<Dnn> opened_;
   const Settings settings_;
 };

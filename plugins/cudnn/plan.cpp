@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "ferrite/error.hpp"
@@ -150,24 +151,26 @@ std::optional<std::vector<int>> Operation::notes(dnn::Handle engine, int attribu
 }
 
 /// Without rounding more than the kernel says, with the same bits in each run, and with code that is there.
-bool Operation::is_wanted(const Owned& choice) const {
+std::string_view Operation::unwanted(const Owned& choice) const {
+  constexpr std::string_view silent = "do not say what they are like", rounds = "round or order otherwise";
   const auto engine = make(dnn::engine, "asking an engine");
   dnn::Handle handle = engine.get();
   int64_t count = 0;
   if (library_->get(choice.get(), dnn::choice_engine, dnn::of_descriptor, 1, &count, &handle) != dnn::success)
-    return false;
+    return silent;
   // Half a second for each convolution is too much.
   const auto ways = notes(handle, dnn::engine_ways, dnn::of_way);
   const auto numerical = notes(handle, dnn::engine_notes, dnn::of_note);
-  if (!ways || !numerical || std::ranges::find(*ways, dnn::way_compiles) != ways->end()) return false;
+  if (!ways || !numerical) return silent;
+  if (std::ranges::find(*ways, dnn::way_compiles) != ways->end()) return "compile their code";
   const bool single = convolution_.type == f32 && !convolution_.tf32;
   for (const int note : *numerical) {
     if (note == dnn::note_narrow_sums || note == dnn::note_fft || note == dnn::note_differing ||
         (note >= dnn::note_winograd && note < dnn::note_winograd + 4))
-      return false;
-    if (single && (note == dnn::note_tensor_cores || note == dnn::note_narrow_inputs)) return false;
+      return rounds;
+    if (single && (note == dnn::note_tensor_cores || note == dnn::note_narrow_inputs)) return rounds;
   }
-  return true;
+  return {};
 }
 
 std::vector<Owned> Operation::choices(int mode) const {
@@ -194,13 +197,17 @@ std::vector<Owned> Operation::choices(int mode) const {
   return result;
 }
 
-std::vector<Plan> Operation::plans(int most, int64_t most_workspace) const {
+Plans Operation::plans(int most, int64_t most_workspace) const {
   constexpr auto what = "planning a convolution";
-  std::vector<Plan> result;
+  Plans result;
+  std::map<std::string_view, int> others;
   for (const int mode : {dnn::search_best, dnn::search_fallback}) {
     for (const auto& choice : choices(mode)) {
-      if (result.size() == static_cast<size_t>(most)) return result;
-      if (!is_wanted(choice)) continue;
+      if (result.list.size() == static_cast<size_t>(most)) return result;
+      if (const auto why = unwanted(choice); !why.empty()) {
+        ++others[why];
+        continue;
+      }
       Plan plan{make(dnn::execution_plan, what)};
       set(plan.descriptor, dnn::plan_handle, dnn::of_handle, device_.handle, what);
       set(plan.descriptor, dnn::plan_choice, dnn::of_descriptor, choice.get(), what);
@@ -209,12 +216,18 @@ std::vector<Plan> Operation::plans(int most, int64_t most_workspace) const {
       if (library_->descriptor_finish(plan.descriptor.get()) != dnn::success ||
           library_->get(plan.descriptor.get(), dnn::plan_workspace, dnn::of_int64, 1, &count,
                         &plan.workspace) != dnn::success ||
-          plan.workspace < 0 || plan.workspace > most_workspace)
-        continue;
-      result.push_back(std::move(plan));
+          plan.workspace < 0)
+        ++others["have no code"];
+      else if (plan.workspace > most_workspace)
+        ++others["want more workspace"];
+      else
+        result.list.push_back(std::move(plan));
     }
-    if (!result.empty()) break;
+    if (!result.list.empty()) break;
   }
+  for (const auto& [why, count] : others)
+    result.others +=
+        (result.others.empty() ? "" : ", ") + std::to_string(count) + " that " + std::string(why);
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "convolution.h"
@@ -32,6 +33,12 @@ struct Plan {
   int64_t workspace = 0;
 };
 
+/// The library's ways, and what of its others there is none of them.
+struct Plans {
+  std::vector<Plan> list;
+  std::string others;  ///< "3 that compile their code, 1 that have no code", for listings
+};
+
 class Operation {
  public:
   /// Describes it; the device's context is the calling thread's. Throws ferrite.cudnn/failed.
@@ -39,7 +46,7 @@ class Operation {
 
   const Convolution& convolution() const { return convolution_; }
   /// In the order of the library's expectation, at most so many, of those whose results are as wanted; each wants no more workspace.
-  std::vector<Plan> plans(int most, int64_t most_workspace) const;
+  Plans plans(int most, int64_t most_workspace) const;
   void run(const Plan& plan, void* const* buffers, void* workspace, void* stream) const;
 
  private:
@@ -59,7 +66,8 @@ class Operation {
   std::vector<Owned> choices(int mode) const;
   /// None where the library does not say.
   std::optional<std::vector<int>> notes(dnn::Handle engine, int attribute, int type) const;
-  bool is_wanted(const Owned& choice) const;
+  /// Why an engine is not taken; empty where it is.
+  std::string_view unwanted(const Owned& choice) const;
 
   std::shared_ptr<const Library> library_;
   Device& device_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // cuDNN without a device: its descriptors are what was set of them, and a plan computes them in the host's memory, which is that of the
 // fake driver's devices. FAKE_LIBRARY_EPILOGUE=0: there are no engines but for a convolution alone; FAKE_LIBRARY_NOTE: what the first
-// engine says of its results, FAKE_LIBRARY_WAY: how it comes to its code; FAKE_LIBRARY_WORKSPACE: bytes that it wants; FAKE_LIBRARY_VERSION: the library's.
+// engine says of its results, FAKE_LIBRARY_WAY: how it comes to its code; FAKE_LIBRARY_WORKSPACE: bytes that it wants; FAKE_LIBRARY_ENGINES: how many there
+// are; FAKE_LIBRARY_VERSION: the library's.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -239,7 +240,7 @@ int cudnnBackendSetAttribute(Descriptor* descriptor, int attribute, int type, in
 }
 int cudnnBackendGetAttribute(Descriptor* descriptor, int attribute, int, int64_t wanted, int64_t* count,
                              void* values) {
-  constexpr int64_t engines = 2;
+  const auto engines = static_cast<int64_t>(number("FAKE_LIBRARY_ENGINES", "2"));
   switch (attribute) {
     case 202:
       *count = wanted == 0 ? engines : std::min(engines, wanted);

@@ -94,6 +94,14 @@ class CuDnnTest(LibraryTests, ProgramTest):
                 self.graph(inputs, nodes)
                 self.assertRegex(self.explain(), rf"refused \(declined\) .* <-  cudnn: .*{reason}")
 
+    def test_what_has_no_engine_is_said(self):
+        self.graph(*self.small)
+        nothing = r"no engine for a convolution of f32, images 2x4x9x9, weights 8x4x3x3, results 2x8x9x9"
+        done = self.run_it("--log", "plugins", FAKE_LIBRARY_EPILOGUE="0")
+        self.assertRegex(done.stderr, nothing + ", a sum")
+        compiles = self.explain(FAKE_LIBRARY_ENGINES="1", FAKE_LIBRARY_WAY="0")
+        self.assertRegex(compiles, nothing + "; of those that it names there are 2 that compile their code")
+
     def test_what_is_better_alone(self):
         self.graph("%x: f16[8,64,56,56], %w: f16[64,64,3,3]", f"%c = conv(%x, %w) {PADS}\n%y = relu(%c)")
         self.assertRegex(self.explain(), "chosen .* <-  cudnn.conv: covers 1 of 2")
