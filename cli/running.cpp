@@ -20,8 +20,9 @@ Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOption
   opened.compile.observation = observation;
   FE_TRY(opened.session, core::Session::open(read));
   if (observation) observation->add({"session", "open plugins", start, core::observe::Clock::now(), 0, {}});
-  // Stages before `fuse` need no device, but a name that was given must be one.
-  if (!device.device.empty()) FE_CHECK(core::run::check_devices(device.device, opened.session->registry()));
+  // Stages before `fuse` need no device, but a name that was given must be one; for targets it need not be here.
+  if (!device.device.empty())
+    FE_CHECK(core::run::check_devices(device.device, opened.session->registry(), pipeline.targets.empty()));
   opened.check = check.make(*opened.session);
   opened.compile.watcher = opened.check.get();
   FE_TRY(opened.model, core::Model::open(*opened.session, path));

@@ -266,8 +266,10 @@ Compilation packaged(package::Loaded loaded, double load_ms) {
 
 Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int64_t>> input_dims,
                                                 const CompileOptions& options) {
+  // Whose program takes and gives what is in the host's memory, wherever ports are wanted.
+  const bool from_package = state_->package && !options.recompile;
   std::string key = fmt::format("{}/{}/{}/{}/{}", options.device, options.threads, options.without.text(),
-                                options.recompile, options.ports_on_device);
+                                options.recompile, !from_package && options.ports_on_device);
   for (const auto& dims : input_dims) key += fmt::format(";{}", fmt::join(dims, ","));
   std::shared_ptr<Entry> entry;
   {
@@ -281,7 +283,7 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   if (entry->program) return entry->program;
   auto start = std::chrono::steady_clock::now();
   auto program = std::make_shared<Program>();
-  if (state_->package && !options.recompile) {
+  if (from_package) {
     const auto& tune = options.tune;
     if (tune.mode == tune::Mode::measure || !tune.replay.empty() || !tune.lock.empty())
       return at(path_,

@@ -9,6 +9,7 @@
 #include "core/isolate/wire.h"
 #include "core/plugin/library.h"
 #include "core/run/pool.h"
+#include "core/support/abi.h"
 #include "core/support/hash.h"
 #include "core/support/log.h"
 
@@ -63,6 +64,30 @@ bool copies_to(const run::Executable& executable, uint32_t device) {
     for (const auto& launch : *launches)
       if (launch.copy != run::no_copy && launch.device == device) return true;
   return false;
+}
+
+/// Devices of these kinds, each another one: "cuda,cuda:1,cpu".
+std::string names_of(std::span<const run::Target> needs) {
+  std::map<std::string_view, uint32_t> counts;
+  std::vector<std::string> names;
+  for (const auto& need : needs) {
+    const uint32_t number = counts[need.kind]++;
+    names.push_back(number == 0 ? need.kind : fmt::format("{}:{}", need.kind, number));
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+Error refuse(const run::Target& need, const std::string& reason) {
+  return error(FE_EUNSUPPORTED, "FE-K53", "'{}' ({}): {}", need.kind, need.description, reason);
+}
+
+/// Of a library that is not among those of the device.
+std::string why_not_here(const std::string& library, const plugin::Registry& registry) {
+  const bool enabled = std::ranges::any_of(
+      registry.providers(), [&](const auto& provider) { return abi::view(provider.table->id) == library; });
+  return enabled ? fmt::format("the library '{}' that it calls is of no use here; --log plugins says why",
+                               library)
+                 : fmt::format("no enabled plugin has the library '{}' that it calls", library);
 }
 
 Result<void> show(Bytes description) {
@@ -156,16 +181,11 @@ Result<graph::Graph> Package::graph() const {
   return std::move(read.graph);
 }
 
-Result<run::Devices> Package::devices(const std::string& names, const Read& program,
-                                      const plugin::Registry& registry) const {
-  const auto refuse = [](const run::Target& need, const std::string& reason) {
-    return error(FE_EUNSUPPORTED, "FE-K53", "'{}' ({}): {}", need.kind, need.description, reason);
-  };
+Result<void> Package::fit(const std::string& names, Read& program, const plugin::Registry& registry) const {
   const auto& needs = program.needs;
+  auto& executable = *program.executable;
   if (names == run::interpreter_name) return refuse(needs.back(), "the interpreter runs no code");
-  std::vector<std::string_view> kinds;
-  for (const auto& need : needs) kinds.push_back(need.kind);
-  auto opened = run::open_devices(names.empty() ? fmt::format("{}", fmt::join(kinds, ",")) : names, registry);
+  auto opened = run::open_devices(names.empty() ? names_of(needs) : names, registry);
   if (!opened) return refuse(needs.front(), opened.error().message());
   for (size_t d = 0; d < needs.size(); ++d) {
     if (opened->size() != needs.size() || (*opened)[d]->kind != needs[d].kind)
@@ -174,23 +194,36 @@ Result<run::Devices> Package::devices(const std::string& names, const Read& prog
     auto& device = *(*opened)[d];
     if (auto reason = device.refusal(needs[d].description); !reason.empty()) return refuse(needs[d], reason);
     // What was laid out without a device that could be asked copies to memory that this one need not have.
-    if (d + 1 < needs.size() && copies_to(*program.executable, static_cast<uint32_t>(d)))
-      device.host_memory = false;
+    if (d + 1 < needs.size() && copies_to(executable, static_cast<uint32_t>(d))) device.host_memory = false;
   }
-  return std::move(*opened);
+  for (size_t k = 0; k < program.parts.size(); ++k) {
+    const auto& library = program.parts[k].library;
+    auto& kernel = executable.kernels[k];
+    if (library.empty()) continue;
+    const auto& compilers = (*opened)[kernel.device]->compilers;
+    const auto found = std::ranges::find(compilers, library, &run::Compiler::id);
+    if (found == compilers.end() || !found->is_library())
+      return refuse(needs[kernel.device], why_not_here(library, registry));
+    kernel.library = &*found;
+  }
+  executable.devices = std::move(*opened);
+  return {};
 }
 
 Result<Loaded> Package::program(const std::string& names, const plugin::Registry& registry, int64_t threads,
-                                std::shared_ptr<run::Allocator> allocator) const {
+                                const std::shared_ptr<run::Allocator>& allocator) const {
   std::vector<std::string> reasons;
   for (uint32_t target = 0; target < programs_.size(); ++target) {
     FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
     FE_TRY(auto program, read_program(programs_[target], weights_, code_bytes));
-    auto fitting = devices(names, program, registry);
+    program.executable->allocator = allocator;
+    auto fitting = fit(names, program, registry);
     if (fitting) {
-      program.executable->devices = std::move(*fitting);
-      program.executable->allocator = std::move(allocator);
-      return load(target, std::move(program), threads);
+      const auto first = program.needs.front();
+      auto loaded = load(target, std::move(program), threads);
+      if (loaded || loaded.error().status != FE_EUNSUPPORTED) return loaded;
+      // Libraries say so here of what they cannot open.
+      fitting = refuse(first, loaded.error().message());
     }
     log::print("plugins", "of the package's targets, {}", fitting.error().text);
     reasons.push_back(std::move(fitting.error().text));
@@ -203,17 +236,8 @@ Result<Loaded> Package::load(uint32_t target, Read program, int64_t threads) con
   auto& executable = *program.executable;
   FE_TRY(const auto code, container_.read(Kind::code, target));
   std::vector<std::string> blobs;
-  for (size_t k = 0; k < program.parts.size(); ++k) {
-    const Part& part = program.parts[k];
+  for (const Part& part : program.parts)
     blobs.emplace_back(reinterpret_cast<const char*>(code.data()) + part.offset, part.bytes);
-    if (part.library.empty()) continue;
-    const auto& compilers = executable.devices[executable.kernels[k].device]->compilers;
-    const auto library = std::ranges::find(compilers, part.library, &run::Compiler::id);
-    if (library == compilers.end() || !library->is_library())
-      return error(FE_EUNSUPPORTED, "FE-K53", "no enabled plugin has the library '{}' that it calls",
-                   part.library);
-    executable.kernels[k].library = &*library;
-  }
   for (auto& constant : executable.constants)
     constant.owned = std::shared_ptr<const std::vector<std::byte>>(container_.file(), nullptr);
   run::Pool::process().grow(threads);

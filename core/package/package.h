@@ -60,18 +60,17 @@ class Package {
   /// The graph as it was imported; its weights stay in the file, which lives as long as they do. FE-K52 where it has other
   /// inputs or outputs than the program, FE-P34, FE-G codes.
   Result<graph::Graph> graph() const;
-  /// The first of the programs whose devices are here and take it, loaded; nothing is compiled. `names`: the devices that it has to be
-  /// for; empty: any. FE-K53 where there is none, with the reason of each, FE-D codes.
+  /// The first of the programs whose devices and libraries are here and take it, loaded; nothing is compiled. `names`: the devices
+  /// that it has to be for; empty: any. FE-K53 where there is none, with the reason of each, FE-D codes.
   Result<Loaded> program(const std::string& names, const plugin::Registry& registry, int64_t threads,
-                         std::shared_ptr<run::Allocator> allocator) const;
+                         const std::shared_ptr<run::Allocator>& allocator) const;
 
  private:
   explicit Package(Container container) : container_(std::move(container)) {}
   Result<void> read();
-  /// Devices that are what a program needs.
-  Result<run::Devices> devices(const std::string& names, const Read& program,
-                               const plugin::Registry& registry) const;
-  /// The program on the devices that it has.
+  /// Gives the program the devices and libraries that it needs. FE-K53 where one is not here.
+  Result<void> fit(const std::string& names, Read& program, const plugin::Registry& registry) const;
+  /// The program, which fits, loaded.
   Result<Loaded> load(uint32_t target, Read program, int64_t threads) const;
 
   Container container_;

@@ -149,6 +149,7 @@ class Reader {
       kernel.workspace_bytes = from_.get<int64_t>();
       kernel.registers = from_.get<int64_t>();
       kernel.spills = from_.get<int64_t>();
+      kernel.checks_indices = from_.get<uint8_t>() != 0;
       part.offset = from_.get<uint64_t>();
       part.bytes = from_.get<uint64_t>();
       if (!from_.ok()) break;
@@ -280,6 +281,7 @@ Result<std::vector<std::byte>> write_program(const Executable& executable, std::
     to.put(kernel.workspace_bytes);
     to.put(kernel.registers);
     to.put(kernel.spills);
+    to.put(kernel.checks_indices);
     to.put(uint64_t{code.size()});
     to.put(uint64_t{blob.size()});
     code.insert(code.end(), blob.begin(), blob.end());

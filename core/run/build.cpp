@@ -370,7 +370,7 @@ class Builder::Steps {
     kernel.tasks = made.tasks;
     kernel.grain = made.grain;
     kernel.workspace_bytes = made.workspace_bytes;
-    kernel.checks_indices = kernel.library || checks_indices(units_[u].group.kernel);
+    kernel.checks_indices = checks_indices(units_[u].group.kernel);
     kernel.registers = made.registers;
     kernel.spills = made.spills;
     kernel.shared_bytes = made.shared_bytes;

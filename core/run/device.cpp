@@ -94,7 +94,8 @@ Result<void> find_kind(FoundDevice& found, const plugin::Registry& registry) {
   return {};
 }
 
-Result<FoundDevice> find_device(const std::string& name, const plugin::Registry& registry) {
+/// The kind and the number that a name is of.
+Result<FoundDevice> read_name(const std::string& name) {
   FoundDevice found;
   auto colon = name.find(':');
   found.kind = name.substr(0, colon);
@@ -112,9 +113,13 @@ Result<FoundDevice> find_device(const std::string& name, const plugin::Registry&
                ? error(FE_EINVALID, "FE-D01", "the interpreter stands alone: name no device beside it")
                : error(FE_EINVALID, "FE-D01", "there is one interpreter, and it has no number: write '{}'",
                        interpreter_name);
-  FE_CHECK(find_kind(found, registry));
+  return found;
+}
+
+/// Whether there is a device of the number that was found.
+Result<void> check_number(const FoundDevice& found, const plugin::Registry& registry) {
   const auto count = count_devices(*found.runtime);
-  if (count && found.number < *count) return found;
+  if (count && found.number < *count) return {};
   const auto others = fmt::format("; here are {}", fmt::join(here(registry), ", "));
   if (!count) {
     auto fault = count.error();
@@ -128,6 +133,13 @@ Result<FoundDevice> find_device(const std::string& name, const plugin::Registry&
                others);
 }
 
+Result<FoundDevice> find_device(const std::string& name, const plugin::Registry& registry, bool here = true) {
+  FE_TRY(auto found, read_name(name));
+  FE_CHECK(find_kind(found, registry));
+  if (here) FE_CHECK(check_number(found, registry));
+  return found;
+}
+
 /// The first target that can be the last device of a program, or the first device number 0 of all runtimes; null where there is none.
 std::shared_ptr<Device> open_for_the_rest(const plugin::Registry& registry, std::span<const Target> targets) {
   for (const auto& target : targets) {
@@ -139,6 +151,14 @@ std::shared_ptr<Device> open_for_the_rest(const plugin::Registry& registry, std:
     if (device && takes_the_rest(**device)) return std::move(*device);
   }
   return nullptr;
+}
+
+/// The target in the place of the device that is named.
+Result<std::shared_ptr<Device>> open_as(const Target& target, const std::string& name,
+                                        const plugin::Registry& registry) {
+  const auto named = read_name(name);
+  if (!named) return core::at(place_of(name), named.error());
+  return Device::open(target, registry, named->number);
 }
 
 /// FE-P68 where what the target wishes of rows is no wish.
@@ -213,10 +233,10 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   return device;
 }
 
-Result<std::shared_ptr<Device>> Device::open(const Target& target, const plugin::Registry& registry) {
+Result<std::shared_ptr<Device>> Device::open(const Target& target, const plugin::Registry& registry,
+                                             uint32_t number) {
   const std::string where = place_of(target.kind);
-  FoundDevice found;
-  found.kind = target.kind;
+  FoundDevice found{target.kind, number};
   if (auto known = find_kind(found, registry); !known) return core::at(where, std::move(known.error()));
   std::shared_ptr<Device> device(new Device());
   device->runtime = found.runtime;
@@ -228,7 +248,10 @@ Result<std::shared_ptr<Device>> Device::open(const Target& target, const plugin:
     device->host_memory = false;
     device->alignment = usual_alignment;
     device->capacity = 0;
+  } else if (auto here = check_number(found, registry); !here) {
+    return core::at(where, std::move(here.error()));
   }
+  device->number = number;
   device->description = device->name = target.description;
   if (auto opened = device->open_targets(registry); !opened)
     return core::at(where, std::move(opened.error()));
@@ -348,7 +371,7 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
   const auto all = device_names(names);
   for (const auto& name : all) {
     const auto target = std::ranges::find(targets, kind_of(name), &Target::kind);
-    auto device = target == targets.end() ? Device::open(name, registry) : Device::open(*target, registry);
+    auto device = target == targets.end() ? Device::open(name, registry) : open_as(*target, name, registry);
     if (device) {
       for (const auto& other : devices)
         if (other->kind == (*device)->kind && other->number == (*device)->number)
@@ -392,11 +415,11 @@ TargetNumbers numbers_of(const Devices& devices) {
   return result.value_or(TargetNumbers());
 }
 
-Result<void> check_devices(const std::string& names, const plugin::Registry& registry) {
+Result<void> check_devices(const std::string& names, const plugin::Registry& registry, bool here) {
   if (names == interpreter_name) return {};
   std::set<std::pair<std::string, uint32_t>> all;
   for (const auto& name : device_names(names)) {
-    auto found = find_device(name, registry);
+    auto found = find_device(name, registry, here);
     if (!found) return core::at(place_of(name), std::move(found.error()));
     if (!all.emplace(found->kind, found->number).second) return core::at(place_of(names), named_twice(name));
   }
@@ -426,7 +449,9 @@ std::string kind_of(const std::string& name) { return name.substr(0, name.find('
 
 std::vector<std::string> kinds_of(std::string_view names) {
   std::vector<std::string> kinds;
-  for (const auto& name : device_names(names)) kinds.push_back(kind_of(name));
+  for (const auto& name : device_names(names))
+    if (auto kind = kind_of(name); std::ranges::find(kinds, kind) == kinds.end())
+      kinds.push_back(std::move(kind));
   return kinds;
 }
 

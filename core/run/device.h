@@ -50,7 +50,9 @@ class Device {
   static Result<std::shared_ptr<Device>> open(const std::string& name, const plugin::Registry& registry);
   /// A device that is not here: code for it is compiled and not loaded. Its driver need not be there either. Where nothing can be asked,
   /// its memory is taken for its own, which holds for what runs on devices that reach the host's, too.
-  static Result<std::shared_ptr<Device>> open(const Target& target, const plugin::Registry& registry);
+  /// `number`: of a kind with memory of its own any; of others one that is here, else FE-D01.
+  static Result<std::shared_ptr<Device>> open(const Target& target, const plugin::Registry& registry,
+                                              uint32_t number = 0);
   ~Device();
   Device(const Device&) = delete;
 
@@ -138,7 +140,7 @@ std::vector<Target> targets_of(const Devices& devices);
 /// "npu (v2), cpu (x86-64-v4)"
 std::string text_of(std::span<const Target> targets);
 
-/// "cpu" of "cpu:1", and of all names in "npu,cpu:1".
+/// "cpu" of "cpu:1", and of all names in "npu,cpu:1", each kind once.
 std::string kind_of(const std::string& name);
 std::vector<std::string> kinds_of(std::string_view names);
 
@@ -146,8 +148,9 @@ std::vector<std::string> kinds_of(std::string_view names);
 /// for local buffers of all holds, because statements are placed behind fusion, and the first wish for an order of activations.
 TargetNumbers numbers_of(const Devices& devices);
 
-/// Whether these are names of devices or the interpreter's: the errors of open_devices() without opening anything.
-Result<void> check_devices(const std::string& names, const plugin::Registry& registry);
+/// Whether these are names of devices or the interpreter's: the errors of open_devices() without opening anything. `here`: the devices
+/// have to be.
+Result<void> check_devices(const std::string& names, const plugin::Registry& registry, bool here = true);
 
 /// The kind of the last device, for which ops are lowered.
 std::string last_kind(const std::string& names);

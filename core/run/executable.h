@@ -58,7 +58,8 @@ struct CompiledKernel {
   int64_t registers = -1, spills = -1, shared_bytes = -1;  ///< as compiled, else as loaded; -1: unknown
   /// Its launches only give work to a stream. Of a library's, where its exec says so.
   bool recordable = true;
-  bool checks_indices = true;  ///< it may find one out of range, which it says in the words of errors
+  /// It may find one out of range, which it says in the words of errors. So it is of all that is not made of loops.
+  bool checks_indices = true;
   std::vector<fe_argument_needs> arguments;  ///< what its code reaches, once loaded; empty: it does not say
 };
 

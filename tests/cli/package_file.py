@@ -35,7 +35,7 @@ BARE = 'schema = 0\nextends = "none"\nenable = ["ferrite.cpu"]\n[pipeline]\ndevi
 DESCRIPTION, PROGRAM, CODE, GRAPH, WEIGHTS = range(1, 6)
 STORED, ZSTD = range(2)
 HEADER, ENTRY = struct.Struct("<8sIIQ64s"), struct.Struct("<IIIIQQQ64s")
-MAGIC = b"FEPKG\r\n\x1a"
+MAGIC, VERSION = b"FEPKG\r\n\x1a", 1
 
 zstd = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
 zstd.ZSTD_decompress.restype = ctypes.c_size_t
@@ -76,7 +76,7 @@ def read(path):
     file = path.read_bytes()
     magic, version, count, size, head = HEADER.unpack_from(file)
     table = file[HEADER.size : HEADER.size + count * ENTRY.size]
-    assert (magic, version, size, head) == (MAGIC, 0, len(file), digest(file[:24] + table))
+    assert (magic, version, size, head) == (MAGIC, VERSION, len(file), digest(file[:24] + table))
     sections = []
     for kind, codec, target, reserved, offset, size, raw, hashed in ENTRY.iter_unpack(table):
         contents = file[offset : offset + size]
@@ -85,7 +85,7 @@ def read(path):
     return sections
 
 
-def written(sections, behind=b"", version=0):
+def written(sections, behind=b"", version=VERSION):
     """The file of these sections, hashes right."""
     table, body = b"", b""
     end = HEADER.size + len(sections) * ENTRY.size
@@ -136,8 +136,9 @@ class Fields:
         self.list(lambda: self.number("arena"))
         self.list(lambda: self.number("persistent device", "<I"), lambda: self.number("persistent bytes"))
         self.list(lambda: self.number("constant offset"), lambda: self.number("constant size"))
-        names = ("tasks", "grain", "workspace", "registers", "spills", "code offset", "code size")
-        self.list(*[self.text] * 4, lambda: self.number("device", "<I"), *[lambda name=name: self.number(name) for name in names])
+        names, places = ("tasks", "grain", "workspace", "registers", "spills"), ("code offset", "code size")
+        self.list(*[self.text] * 4, lambda: self.number("device", "<I"), *[lambda name=name: self.number(name) for name in names],
+                  lambda: self.number("checks", "<B"), *[lambda name=name: self.number(name) for name in places])  # fmt: skip
         for _ in range(2):
             whose = [lambda name=name: self.number(name, "<I") for name in ("launched kernel", "copy device", "copy")]
             self.list(*whose, self.text, self.places)

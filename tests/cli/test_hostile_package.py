@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from package_file import (  # noqa: E402
-    CODE, ENTRY, GRAPH, HEADER, MAGIC, PROGRAM, STORED, WEIGHTS, Fields, PackageCase, Section, read, written,
+    CODE, ENTRY, GRAPH, HEADER, MAGIC, PROGRAM, STORED, VERSION, WEIGHTS, Fields, PackageCase, Section, read, written,
 )  # fmt: skip
 from program import BAD_INPUT, DEVICE, OK, UNSUPPORTED, Settings, main  # noqa: E402
 
@@ -34,7 +34,10 @@ class HostileFileTest(PackageCase):
         self.package.unlink()
         self.assertRefused(self.call("run", "layers.fepkg"), "FE-I01", "layers.fepkg")
         self.compiled()
-        self.refused(written(read(self.package), version=1), "FE-K50", "version 1", UNSUPPORTED)
+        sections = read(self.package)
+        for version in (VERSION - 1, VERSION + 1):
+            reason = f"version {version}, this program reads version {VERSION}; make it again with `ferrite compile`"
+            self.refused(written(sections, version=version), "FE-K50", reason, UNSUPPORTED)
 
     def test_cut_and_altered(self):
         self.compiled()

@@ -10,13 +10,14 @@ import json
 import platform
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from package_file import CODE, DESCRIPTION, GRAPH, PROGRAM, STORED, WEIGHTS, ZSTD, PackageCase, read  # noqa: E402
+from package_file import CODE, DESCRIPTION, GRAPH, PROGRAM, STORED, WEIGHTS, ZSTD, PackageCase, read, written  # noqa: E402
 from program import BUILD, OK, PLUGINS, UNSUPPORTED, USAGE, Settings, main  # noqa: E402
 
 RUNNING_SUM = """ferrite graph 0
@@ -141,7 +142,28 @@ class PackageTest(PackageCase):
         direct, _ = self.outputs("layers.fe", *library)
         self.compiled(*library)
         self.assertEqual(self.outputs("layers.fepkg", *library)[0], direct)
-        self.assertRefused(self.call("run", "layers.fepkg"), "FE-K53", "the library 'acme.gemm'", UNSUPPORTED)
+        self.assertRefused(self.call("run", "layers.fepkg"), "FE-K53", "no enabled plugin has the library 'acme.gemm'", UNSUPPORTED)
+        # A target behind it runs.
+        best = read(self.package)
+        plain, _ = self.outputs("layers.fe")
+        self.compiled()
+        self.with_another_target(best)
+        results, said = self.outputs("layers.fepkg", "--log", "plugins")
+        self.assertEqual(results, plain)
+        self.assertIn("nothing compiled, for cpu (", said)
+        self.assertIn("of the package's targets, 'cpu' (", self.call("run", "layers.fepkg", "--log", "plugins").stderr)
+        self.assertEqual(self.outputs("layers.fepkg", *library)[0], direct)
+        # None does: each has its reason.
+        self.compiled("--target", AARCH64)
+        self.with_another_target(best)
+        if platform.machine() != "aarch64":
+            self.assertRefused(self.call("run", "layers.fepkg"), "FE-K53", "'acme.gemm' that it calls; for 'cpu' .*aarch64", UNSUPPORTED)
+
+    def with_another_target(self, best):
+        """Puts the program of another package before that of the package as it is."""
+        after = [replace(section, target=1) for section in read(self.package) if section.kind in (PROGRAM, CODE)]
+        self.assertEqual(read(self.package)[-1], best[-1])  # the weights
+        self.package.write_bytes(written([*best[:3], *after, *best[3:]]))
 
     def test_explained(self):
         """A package keeps no ledger: what it is made of is compiled again, and gives that of the model."""

@@ -140,6 +140,20 @@ class TargetsTest(PackageCase):
         done = self.compile("--target", "sm_90a", "--manifest", "without.toml", "--profile", "none")
         self.assertRefused(done, "ferrite.cpu/target", "unknown cpu 'sm_90a'")
 
+    def test_several_devices_of_one_target(self):
+        """None of which is here."""
+        self.made("sm_90a", "--device", "cuda:0,cuda:1,cpu")
+        (program,) = self.programs()
+        self.assertEqual(program[:2], [("cuda", "sm_90a")] * 2)
+        self.assertEqual([kind for kind, _ in program], ["cuda", "cuda", "cpu"])
+        done = self.call("run", "layers.fepkg")
+        self.assertRefused(done, "FE-K53", rf"'cuda' \(sm_90a\): .*{NOWHERE['cuda']}", UNSUPPORTED)
+        for devices, reason in (("cuda,cuda:0", "'cuda:0' is named twice"), ("cuda:x", "a kind and a number"),
+                                ("cpu:0,cpu:1", "device cpu.*: 'cpu' has one device, number 0")):  # fmt: skip
+            with self.subTest(devices):
+                target = "x86-64-v2" if "cpu" in devices else "sm_90a"
+                self.assertRefused(self.compile("--target", target, "--device", devices), "FE-D01", reason, USAGE)
+
     def test_several_kinds_with_one_name(self):
         """The stub takes any target."""
         stub = ("--plugin", Settings.stubs / "acme.c.plugin.toml")

@@ -117,6 +117,8 @@ config = {{ {settings} }}
         (self.folder / "cuda.toml").write_text(without)
         done = self.call("run", "g.fepkg", "--manifest", "cuda.toml")
         self.assertRefused(done, "FE-K53", f"no enabled plugin has the library '{self.kind}'", UNSUPPORTED)
+        self.manifest(library='"libmissing.so.13"')
+        self.assertRefused(self.run_it(model="g.fepkg"), "FE-K53", r"'cuda' \(.*FE-P85 .*libmissing.so.13", UNSUPPORTED)
 
     def test_a_library_that_is_missing(self):
         self.graph(*self.small)
