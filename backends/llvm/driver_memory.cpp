@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Memory of devices, which comes from pools where the driver has them, memory of the host that devices reach, and copies.
 #include <algorithm>
+#include <utility>
 
 #include "ferrite/emitter/driver_runtime.h"
 #include "ferrite/error.hpp"
@@ -22,17 +23,18 @@ constexpr uint64_t kept_part = 16;
 void DriverRuntime::open_pool(Opened& device) {
   const auto& api = driver();
   const std::lock_guard lock(mutex_);
-  if (device.pool || !api.pools.create) return;
+  if (std::exchange(device.pool_was_tried, true) || !api.pools.create) return;
   DriverPool properties;
   properties.location = {memory_of_device, device.place.device};
   if (api.pools.create(&device.pool, &properties) != success) {
     device.pool = nullptr;
     return;
   }
+  // A pool that keeps what it would by itself serves as well.
   size_t bytes = 0;
-  check(api.device_memory(&bytes, device.place.device), "asking for the device's memory");
+  if (api.device_memory(&bytes, device.place.device) != success) return;
   uint64_t kept = bytes / kept_part;
-  check(api.pools.set_attribute(device.pool, attribute_release_threshold, &kept), "making a pool of memory");
+  api.pools.set_attribute(device.pool, attribute_release_threshold, &kept);
 }
 
 void* DriverRuntime::stream_alloc(uint32_t number, uint64_t bytes, void* stream) {
@@ -44,25 +46,36 @@ void* DriverRuntime::stream_alloc(uint32_t number, uint64_t bytes, void* stream)
     check(api.alloc(&data, bytes), "taking memory");
     return data;
   }
-  const auto& on = stream_of(device, stream);
-  auto result = api.pools.alloc(&data, bytes, device.pool, on.native);
+  // A stream that is recorded takes no memory: it would be the recording's.
+  const bool aside = !stream || stream_of(device, stream).recording;
+  const Handle on = aside ? device.aside : stream_of(device, stream).native;
+  auto result = api.pools.alloc(&data, bytes, device.pool, on);
   if (result == error_out_of_memory) {
-    // What the pool keeps may be in pieces that are too small.
-    wait(device, on);
+    // What the pool keeps may be in pieces that are too small, or about to be given back.
+    finish(number, device);
     check(api.pools.trim(device.pool, 0), "giving memory back");
-    result = api.pools.alloc(&data, bytes, device.pool, on.native);
+    result = api.pools.alloc(&data, bytes, device.pool, on);
   }
   check(result, "taking memory");
-  if (!stream) wait(device, on);
+  if (aside) wait(device, on);
   return data;
 }
 
 void DriverRuntime::stream_free(uint32_t number, void* data, void* stream) {
-  const auto& api = driver();
   auto& device = enter(number);
-  const auto& on = stream_of(device, stream);
-  if (device.pool) return check(api.pools.free(data, on.native), "giving memory back");
-  wait(device, on);
+  auto& on = stream_of(device, stream);
+  const std::lock_guard lock(streams_mutex_);
+  if (on.recording)
+    on.freed.push_back(data);
+  else
+    give_back(device, data, on.native);
+}
+
+/// Behind the stream's work.
+void DriverRuntime::give_back(Opened& device, void* data, Handle stream) {
+  const auto& api = driver();
+  if (device.pool) return check(api.pools.free(data, stream), "giving memory back");
+  wait(device, stream);
   check(api.free(data), "giving memory back");
 }
 
@@ -111,7 +124,7 @@ void DriverRuntime::copy(const fe_copy_args& args) {
       const bool pinned = is_pinned(args.to);
       if (!pinned) refuse_to_record();
       check(api.copy_to_host(args.to, args.from, args.bytes, on.native), "a copy from the device");
-      if (!pinned) wait(device, on);
+      if (!pinned) wait(device, on.native);
       return;
     }
     case FE_COPY_PEER: return copy_from_peer(device, args);
@@ -125,15 +138,21 @@ void DriverRuntime::copy_from_peer(Opened& device, const fe_copy_args& args) {
   const auto& api = driver();
   const auto& peer = enter(args.peer);
   enter(args.device);
-  const bool first = [&] {
+  {
     const std::lock_guard lock(mutex_);
-    return device.peers.insert(args.peer).second;
-  }();
-  int reaches = 0;
-  if (first && api.reaches_peer(&reaches, device.place.device, peer.place.device) == success && reaches) {
-    reach_peer(peer.place);
-    const DriverAccess access{{memory_of_device, device.place.device}, access_to_read_and_write};
-    if (peer.pool) api.pools.set_access(peer.pool, &access, 1);
+    auto [known, first] = device.peers.try_emplace(args.peer);
+    auto& given = known->second;
+    int reaches = 0;
+    if (first && api.reaches_peer(&reaches, device.place.device, peer.place.device) == success && reaches) {
+      reach_peer(peer.place);
+      given.reached = true;
+    }
+    // The peer may have taken memory of a pool since the last copy.
+    if (given.reached && peer.pool && !given.has_pool) {
+      const DriverAccess access{{memory_of_device, device.place.device}, access_to_read_and_write};
+      api.pools.set_access(peer.pool, &access, 1);
+      given.has_pool = true;
+    }
   }
   check(copy_peer(args.to, device.place, args.from, peer.place, args.bytes,
                   stream_of(device, args.stream).native),

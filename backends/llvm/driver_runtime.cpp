@@ -120,8 +120,7 @@ LoadedCode DriverRuntime::load(uint32_t number, const DeviceCode& made) {
 
 void DriverRuntime::unload(uint32_t number, std::span<const LoadedCode> codes) {
   const auto& api = driver();
-  const auto& device = enter(number);
-  api.stream_synchronise(device.stream.native);  // what it says was said to who waited for the work
+  finish(number, enter(number));
   Result result = success;
   for (const auto& code : codes) result = std::max(result, api.module_unload(code.module));
   check(result, "unloading a module");
@@ -155,7 +154,8 @@ DriverRuntime::Opened& DriverRuntime::enter(uint32_t number) {
   auto& stream = opened.stream.native;
   if (!stream) check(api.device_get(&opened.place.device, static_cast<int>(number)), "opening the device");
   enter(opened.place.device, opened.place.context);
-  if (!stream) check(api.stream_create(&stream, stream_beside_others), "making a stream");
+  for (auto* made : {&stream, &opened.aside})
+    if (!*made) check(api.stream_create(made, stream_beside_others), "making a stream");
   return opened;
 }
 

@@ -44,7 +44,8 @@ DriverRuntime::DriverRuntime(Host host) : GridRuntime(host) {}
 /// The context stays, which others of the process may have as well. What the driver says is nobody's: it may be shut down already.
 DriverRuntime::~DriverRuntime() {
   for (const auto& [number, device] : devices_) {
-    if (device.stream.native) driver_->stream_destroy(device.stream.native);
+    for (auto* stream : {device.stream.native, device.aside})
+      if (stream) driver_->stream_destroy(stream);
     if (device.pool) driver_->pools.destroy(device.pool);
   }
 }
@@ -59,12 +60,18 @@ void* DriverRuntime::stream_open(uint32_t number, void* native) {
   stream->native = native;
   stream->owned = !native;
   if (stream->owned) check(driver().stream_create(&stream->native, stream_beside_others), "making a stream");
+  const std::lock_guard lock(streams_mutex_);
+  streams_.emplace(number, stream.get());
   return stream.release();
 }
 
 void DriverRuntime::stream_close(uint32_t number, void* stream) {
   const auto& api = driver();
   const std::unique_ptr<Stream> closed(static_cast<Stream*>(stream));
+  {
+    const std::lock_guard lock(streams_mutex_);
+    streams_.erase({number, closed.get()});
+  }
   enter(number);
   api.stream_synchronise(closed->native);  // what it says was said to who waited for the work
   if (closed->owned) check(api.stream_destroy(closed->native), "closing a stream");
@@ -82,12 +89,12 @@ void* DriverRuntime::native_handle(uint32_t number, void* stream, uint32_t kind)
 
 void DriverRuntime::stream_synchronise(uint32_t number, void* stream) {
   auto& device = enter(number);
-  wait(device, stream_of(device, stream));
+  wait(device, stream_of(device, stream).native);
 }
 
 /// Of the device that the thread has entered.
-void DriverRuntime::wait(Opened& device, const Stream& stream) {
-  const auto result = driver().stream_synchronise(stream.native);
+void DriverRuntime::wait(Opened& device, Handle stream) {
+  const auto result = driver().stream_synchronise(stream);
   if (result == success) return;
   {
     const std::lock_guard lock(mutex_);
@@ -96,18 +103,40 @@ void DriverRuntime::wait(Opened& device, const Stream& stream) {
   check(result, "work on the device");
 }
 
+/// Whoever owns a stream may record it by other means.
+bool DriverRuntime::is_recorded(const Stream& stream) {
+  const auto& api = driver().recordings;
+  if (stream.recording || stream.owned || !api.state) return stream.recording != nullptr;
+  int state = 0;
+  uint64_t id = 0;
+  Handle graph = nullptr;
+  const Handle* last = nullptr;
+  size_t count = 0;
+  return api.state(stream.native, &state, &id, &graph, &last, &count) != success || state != 0;
+}
+
+/// Waits for all work that the device was given by this runtime. What is recorded is none, and may not be waited for; what fails was
+/// said, or will be, to who waits for it.
+void DriverRuntime::finish(uint32_t number, Opened& device) {
+  const auto& api = driver();
+  const std::lock_guard lock(streams_mutex_);
+  if (!device.stream.recording) api.stream_synchronise(device.stream.native);
+  for (const auto& [on, stream] : streams_)
+    if (on == number && !is_recorded(*stream)) api.stream_synchronise(stream->native);
+}
+
 DeviceStatus DriverRuntime::status(uint32_t number) {
   const auto& api = driver();
   const std::lock_guard lock(mutex_);
   auto& device = devices_[number];
   const auto fault = std::exchange(device.fault, {});
-  if (!device.stream.native) return {};  // nothing was done on it yet
+  if (!device.aside) return {};  // nothing was done on it yet
   try {
     enter(device.place.device, device.place.context);
   } catch (const Failure& failure) {
     return {FE_DEVICE_LOST, failure.what()};
   }
-  const auto result = api.stream_query(device.stream.native);
+  const auto result = api.stream_query(device.aside);
   if (result != success && result != error_not_ready) return {FE_DEVICE_LOST, text_of(result)};
   return fault.empty() ? DeviceStatus() : DeviceStatus{FE_DEVICE_FAULT, fault};
 }
@@ -116,6 +145,7 @@ void DriverRuntime::record_begin(uint32_t number, void* stream) {
   const auto& api = driver().recordings;
   if (!api.begin) decline("the driver records nothing");
   auto& on = stream_of(enter(number), stream);
+  const std::lock_guard lock(streams_mutex_);
   check(api.begin(on.native, record_this_thread), "recording");
   on.recording = std::make_unique<Recording>(number, api);
 }
@@ -140,10 +170,18 @@ void DriverRuntime::keep_launch(Stream& stream, Handle function, const DeviceCod
 }
 
 void* DriverRuntime::record_end(uint32_t number, void* stream) {
-  auto& on = stream_of(enter(number), stream);
-  auto recording = std::move(on.recording);
-  if (!recording) fail(code("record"), "nothing is being recorded");
-  check(recording->api.end(on.native, &recording->graph), "recording");
+  auto& device = enter(number);
+  auto& on = stream_of(device, stream);
+  std::unique_ptr<Recording> recording;
+  Result ended = success;
+  {
+    const std::lock_guard lock(streams_mutex_);
+    if (!on.recording) fail(code("record"), "nothing is being recorded");
+    ended = on.recording->api.end(on.native, &on.recording->graph);
+    recording = std::move(on.recording);
+    for (void* data : std::exchange(on.freed, {})) give_back(device, data, on.native);
+  }
+  check(ended, "recording");
   check(recording->api.instantiate(&recording->instance, recording->graph, 0), "making a launch graph");
   return recording.release();
 }

@@ -186,6 +186,12 @@ class Executable {
       void* arena = nullptr;
       void* errors = nullptr;  ///< words for each launch; null where none is needed
       size_t waited = 0;       ///< the launches of the run before this one are known to be done
+      /// Memory of the host that copies may still read: from pinned memory they do so behind the call.
+      std::vector<std::span<const std::byte>> sources;
+
+      void add_source(const void* from, int64_t bytes);
+      /// What was given to the device before launch `end` was waited for.
+      void done(size_t end);
     };
     /// For these launches of the program.
     Context(const Executable& executable, std::span<const Launch> launches, void* native_stream);
@@ -217,6 +223,9 @@ class Executable {
                       Context& context) const;
   Result<void> launch_copy(std::span<const Launch> launches, size_t number, const void* from, void* to,
                            Context& context) const;
+  /// Before a launch writes to the host's memory: waits where a copy to a device may still read what is there.
+  Result<void> wait_for_sources(std::span<const Launch> launches, size_t number,
+                                std::span<void* const> pointers, Context& context) const;
   Result<void> call_lowering(const Launch& launch, std::span<void* const> pointers) const;
   Result<void> launch_kernel(std::span<const Launch> launches, size_t number, std::span<void* const> pointers,
                              Context& context, void* stream, void* native_stream) const;
@@ -226,6 +235,8 @@ class Executable {
   Result<void> check_words(std::span<const Launch> launches, const void* words) const;
   /// Waits for all work that was given to the devices before launch `end`.
   Result<void> wait(std::span<const Launch> launches, size_t end, Context& context) const;
+  /// Waits for what a run that failed has given to the devices, which is of the caller's memory; what fails of it is not told.
+  void abandon(Context& context) const;
   /// An error of work that is told of later than it was given: with the nodes of all launches that may have failed.
   Error of_pending(Error failed, std::span<const Launch> launches, size_t end, uint32_t device,
                    const Context& context) const;

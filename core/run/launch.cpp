@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "core/plugin/serial.h"
@@ -19,6 +20,16 @@ using ErrorWords = std::array<int64_t, 2>;
 
 Error bad_index(const std::string& provenance) {
   return at(provenance, error(FE_EINVALID, "FE-X10", "an index that the inputs give is out of range"));
+}
+
+using Bytes = std::span<const std::byte>;
+
+Bytes bytes_at(const void* data, int64_t bytes) {
+  return {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)};
+}
+
+bool overlap(Bytes a, Bytes b) {
+  return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
 }
 
 /// Not of a lowering's call or a copy.
@@ -90,6 +101,19 @@ Executable::Context::~Context() {
     for (void* data : {work_[d].arena, work_[d].errors}) executable_.free(d, data, work_[d].stream);
     device.close_stream(work_[d].stream);
   }
+}
+
+void Executable::Context::Work::add_source(const void* from, int64_t bytes) {
+  const auto source = bytes_at(from, bytes);
+  // A context whose runs return early waits seldom, and copies from the same places in each.
+  const bool known = std::ranges::any_of(
+      sources, [&](Bytes other) { return other.data() == source.data() && other.size() == source.size(); });
+  if (!known) sources.push_back(source);
+}
+
+void Executable::Context::Work::done(size_t end) {
+  waited = end;
+  sources.clear();
 }
 
 void Executable::Context::fill_arenas(std::byte value) {
@@ -169,9 +193,45 @@ Result<void> Executable::wait(std::span<const Launch> launches, size_t end, Cont
     if (devices[d]->host_memory || !work.used) continue;
     auto done = devices[d]->synchronise(work.stream);
     if (!done) return of_pending(std::move(done.error()), launches, end, d, context);
-    work.waited = end;
+    work.done(end);
   }
   return {};
+}
+
+void Executable::abandon(Context& context) const {
+  for (uint32_t d = 0; d < devices.size(); ++d)
+    if (context.work_[d].used && !devices[d]->host_memory)
+      (void)devices[d]->synchronise(context.work_[d].stream);
+}
+
+Result<void> Executable::wait_for_sources(std::span<const Launch> launches, size_t number,
+                                          std::span<void* const> pointers, Context& context) const {
+  const auto& step = launches[number];
+  const auto& places = step.arguments;
+  const auto is_read = [&](Bytes written) {
+    for (uint32_t d = 0; d < devices.size(); ++d) {
+      if (step.copy != no_copy && d == step.device) continue;  // in the order of one stream
+      if (std::ranges::any_of(context.work_[d].sources, [&](Bytes from) { return overlap(from, written); }))
+        return true;
+    }
+    return false;
+  };
+  const auto is_written = [&](size_t k) {
+    if (step.copy != no_copy) return k == 1;
+    if (step.call.function) return k >= step.call.reads.size();
+    const auto& said = kernels[step.kernel].arguments;
+    return said.empty() || said[k].written != 0;
+  };
+  bool waits = false;
+  for (size_t k = 0; k < places.size() && !waits; ++k)
+    waits = is_written(k) && is_read(bytes_at(pointers[k], places[k].bytes));
+  if (is_kernel(step) && step.workspace >= 0) {
+    const auto& kernel = kernels[step.kernel];
+    const auto* const arena = static_cast<const char*>(context.work_[kernel.device].arena);
+    waits = waits ||
+            is_read(bytes_at(arena + step.workspace, kernel.workspace_bytes * workers_of(kernel.device)));
+  }
+  return waits ? wait(launches, number, context) : Result<void>();
 }
 
 Result<void> Executable::move_words(std::span<const Launch> launches, uint32_t direction,
@@ -188,7 +248,7 @@ Result<void> Executable::move_words(std::span<const Launch> launches, uint32_t d
     }
     auto copied = devices[d]->copy(direction, words.data(), work.errors, bytes, work.stream);
     if (!copied) return of_pending(std::move(copied.error()), launches, launches.size(), d, context);
-    work.waited = launches.size();
+    work.done(launches.size());
     FE_CHECK(check_words(launches, words.data()));
   }
   return {};
@@ -228,6 +288,9 @@ Result<void> Executable::launch(std::span<const Launch> launches, size_t number,
   const auto& step = launches[number];
   std::vector<void*> pointers(step.arguments.size());
   for (size_t k = 0; k < pointers.size(); ++k) pointers[k] = address(step.arguments[k], buffers, context);
+  const auto device = device_of(step);
+  if (!device || devices[*device]->host_memory || step.copy == FE_COPY_TO_HOST)
+    FE_CHECK(wait_for_sources(launches, number, pointers, context));
   if (step.copy != no_copy) return launch_copy(launches, number, pointers[0], pointers[1], context);
   if (step.call.function) return call_lowering(step, pointers);
   const auto& work = context.work_[kernels[step.kernel].device];
@@ -246,7 +309,8 @@ Result<void> Executable::launch_copy(std::span<const Launch> launches, size_t nu
                             of_peers ? devices[memory_of(step.arguments[0])].get() : nullptr);
   if (!copied) return of_pending(std::move(copied.error()), launches, number, step.device, context);
   if (of_peers) return wait(launches, number + 1, context);
-  if (step.copy == FE_COPY_TO_HOST) work.waited = number + 1;
+  if (step.copy == FE_COPY_TO_DEVICE && !device.host_memory) work.add_source(from, step.arguments[0].bytes);
+  if (step.copy == FE_COPY_TO_HOST) work.done(number + 1);
   return {};
 }
 
@@ -313,17 +377,23 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
   const Buffers buffers{input_data, output_data};
   if (context.times_) context.times_->clear();
   FE_TRY(context.recorded_.replayed, replay(context, buffers));
-  if (!context.recorded_.replayed) FE_CHECK(launch_all(steps, buffers, context));
+  if (!context.recorded_.replayed)
+    if (auto done = launch_all(steps, buffers, context); !done) {
+      abandon(context);
+      return done;
+    }
   for (size_t k = 0; k < output_places.size(); ++k) {
     const auto& place = output_places[k];
     if (place.kind == Place::Kind::output && place.number == k) continue;
     const void* from = address(place, buffers, context);
     if (memory_of_ports() != host) {
       const auto& device = *devices[ports_device()];
-      void* const stream = context.work_[ports_device()].stream;
-      FE_CHECK(device.copy(host_reaches(place) ? FE_COPY_TO_DEVICE : FE_COPY_ON_DEVICE, output_data[k], from,
-                           place.bytes, stream));
-      if (!context.early_) FE_CHECK(device.synchronise(stream));
+      auto& work = context.work_[ports_device()];
+      const bool from_host = host_reaches(place);
+      FE_CHECK(device.copy(from_host ? FE_COPY_TO_DEVICE : FE_COPY_ON_DEVICE, output_data[k], from,
+                           place.bytes, work.stream));
+      if (from_host) work.add_source(from, place.bytes);
+      if (!context.early_) FE_CHECK(device.synchronise(work.stream));
     } else if (place.bytes > 0) {
       std::memcpy(output_data[k], from, static_cast<size_t>(place.bytes));
     }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fake {
@@ -97,7 +98,7 @@ inline Result free(const char* function, void* data) {
   return called(function, illegal_address, "");
 }
 
-// Streams and what they keep.
+// Streams, what they keep, and what they have still to do.
 
 struct Node {
   std::function<void()> work;
@@ -115,37 +116,63 @@ struct Stream {
   std::unique_ptr<Graph> kept;
   void* last = nullptr;  // node
   bool broken = false;   // it was given what it cannot keep
+  std::vector<Node> waiting;
 };
 inline Stream& stream_of(void* stream) { return *static_cast<Stream*>(stream); }
+/// Does what a copy from memory of the host left for later, and all behind it.
+inline void finish(Stream& stream) {
+  for (auto& node : std::exchange(stream.waiting, {})) node.work();
+}
 
 inline Result stream_create(const char* function, void** stream, unsigned flags) {
   static int count = 0;
   if (const auto failed = called(function, unknown, " %u", flags)) return failed;
   const std::lock_guard lock(mutex);
-  *stream = new Stream{++count, nullptr, nullptr, false};
+  auto made = std::make_unique<Stream>();
+  made->number = ++count;
+  *stream = made.release();
   return success;
 }
 inline Result stream_destroy(const char* function, void* stream) {
   const auto result = called(function, unknown, " %d", stream_of(stream).number);
+  finish(stream_of(stream));
   delete &stream_of(stream);
   return result;
 }
+/// Whether the stream is given what it does not keep, which breaks what it keeps.
+inline bool breaks(void* stream) {
+  auto& on = stream_of(stream);
+  on.broken = on.broken || on.kept;
+  return on.kept != nullptr;
+}
 inline Result stream_wait(const char* function, void* stream) {
-  if (stream_of(stream).kept) {
-    stream_of(stream).broken = true;
-    return not_kept;
-  }
+  if (breaks(stream)) return not_kept;
+  finish(stream_of(stream));
   return called(function, illegal_address, " %d", stream_of(stream).number);
 }
-/// Does the work, or keeps it.
+inline Result stream_query(const char* function, void* stream) {
+  return breaks(stream) ? not_kept : called(function, unknown, " %d", stream_of(stream).number);
+}
+/// Memory in the order of a stream, which does not keep that.
+inline Result alloc_on(const char* function, void** data, size_t bytes, void* stream) {
+  return breaks(stream) ? not_kept : alloc(function, data, bytes);
+}
+inline Result free_on(const char* function, void* data, void* stream) {
+  if (breaks(stream)) return not_kept;
+  finish(stream_of(stream));
+  return free(function, data);
+}
+/// Does the work, or keeps it; does it when the stream is waited for where it comes `later`.
 template <class... Parts>
-Result give(void* stream, Node node, const char* function, const char* format, Parts... parts) {
+Result give(void* stream, Node node, bool later, const char* function, const char* format, Parts... parts) {
   auto& on = stream_of(stream);
   if (const auto failed = noted(on.kept ? "kept " : "", function, illegal_address, format, parts...))
     return failed;
   if (on.kept) {
     on.kept->nodes.push_back(std::make_shared<Node>(std::move(node)));
     on.last = on.kept->nodes.back().get();
+  } else if (later || !on.waiting.empty()) {
+    on.waiting.push_back(std::move(node));
   } else {
     node.work();
   }
@@ -172,7 +199,8 @@ inline Result kept(void* stream, int* state, void** graph, void* const** last, s
   *graph = on.kept.get();
   *last = &on.last;
   *count = on.kept && !on.kept->nodes.empty() ? 1 : 0;
-  return success;
+  const std::lock_guard lock(mutex);
+  return lost ? illegal_address : success;
 }
 inline Result instantiate(const char* function, void** instance, void* graph) {
   const auto& nodes = static_cast<Graph*>(graph)->nodes;
@@ -188,6 +216,7 @@ inline Result instantiate(const char* function, void** instance, void* graph) {
 inline Result replay(const char* function, void* instance, void* stream) {
   if (const auto failed = called(function, illegal_address, " stream %d", stream_of(stream).number))
     return failed;
+  finish(stream_of(stream));
   for (auto& node : static_cast<Instance*>(instance)->nodes) node.work();
   return success;
 }
@@ -217,11 +246,13 @@ inline bool is_host_memory(const void* data) {
   return above != host_memory.begin() && (--above, place < above->first + above->second);
 }
 
-/// `on_host`: the side that is the host's memory, which a stream keeps only where the device reaches it by itself.
+/// `on_host`: the side that is the host's memory, which a stream keeps only where the device reaches it by itself. From there it copies
+/// behind the call, as late as it can be.
 inline Result copy(const char* function, void* to, const void* from, size_t bytes, void* stream,
                    const void* on_host = nullptr) {
   if (stream_of(stream).kept && on_host && !is_host_memory(on_host)) return not_kept;
-  return give(stream, {[=] { std::memmove(to, from, bytes); }, {}}, function, " %zu", bytes);
+  const bool later = on_host == from && is_host_memory(from);
+  return give(stream, {[=] { std::memmove(to, from, bytes); }, {}}, later, function, " %zu", bytes);
 }
 
 struct Pool {};
@@ -289,7 +320,7 @@ inline Result launch(const char* name, void* function, unsigned grid_x, unsigned
       const std::lock_guard lock(mutex);
       lost = true;
     };
-  return give(stream, {effect, arguments}, name, " %s grid %u block %u shared %u stream %d",
+  return give(stream, {effect, arguments}, false, name, " %s grid %u block %u shared %u stream %d",
               static_cast<Module*>(function)->kernel.c_str(), grid_x, block_x, shared,
               stream_of(stream).number);
 }

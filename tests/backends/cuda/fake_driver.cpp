@@ -86,13 +86,15 @@ Result cuMemPoolSetAccess(void*, const void*, size_t count) {
 Result cuMemPoolTrimTo(void*, size_t bytes) {
   return fake::called("cuMemPoolTrimTo", fake::unknown, " %zu", bytes);
 }
-Result cuMemAllocFromPoolAsync(uint64_t* data, size_t bytes, void*, void*) {
+Result cuMemAllocFromPoolAsync(uint64_t* data, size_t bytes, void*, void* stream) {
   void* taken = nullptr;
-  const auto result = fake::alloc("cuMemAllocFromPoolAsync", &taken, bytes);
+  const auto result = fake::alloc_on("cuMemAllocFromPoolAsync", &taken, bytes, stream);
   *data = reinterpret_cast<uint64_t>(taken);
   return result;
 }
-Result cuMemFreeAsync(uint64_t data, void*) { return fake::free("cuMemFreeAsync", pointer(data)); }
+Result cuMemFreeAsync(uint64_t data, void* stream) {
+  return fake::free_on("cuMemFreeAsync", pointer(data), stream);
+}
 Result cuMemHostAlloc(void** data, size_t bytes, unsigned) {
   return fake::host_alloc("cuMemHostAlloc", data, bytes);
 }
@@ -114,7 +116,7 @@ Result cuStreamCreate(void** stream, unsigned flags) {
 }
 Result cuStreamDestroy_v2(void* stream) { return fake::stream_destroy("cuStreamDestroy", stream); }
 Result cuStreamSynchronize(void* stream) { return fake::stream_wait("cuStreamSynchronize", stream); }
-Result cuStreamQuery(void*) { return fake::called("cuStreamQuery", fake::unknown, ""); }
+Result cuStreamQuery(void* stream) { return fake::stream_query("cuStreamQuery", stream); }
 Result cuStreamBeginCapture_v2(void* stream, int mode) {
   return fake::keep("cuStreamBeginCapture", stream, mode);
 }

@@ -47,16 +47,24 @@ class DeviceRuns : public testing::Test {
     setenv("FAKE_DRIVER_LOG", log().c_str(), 1);
     driver_ = dlopen(FERRITE_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(driver_, nullptr) << dlerror();
-    reinterpret_cast<void (*)()>(dlsym(driver_, "fake_driver_reset"))();
-    const std::string manifest =
-        "schema = 0\nenable = [\"ferrite.cuda\"]\n[plugin.\"ferrite.cuda\"]\nconfig = { library = \"" +
-        std::string(FERRITE_FAKE_DRIVER) + "\" }\n";
+    driver<void()>("fake_driver_reset")();
+    open();
+    options_.device = "cuda:0";
+  }
+  /// A session; `library`: with cuBLASLt, for which one stands that computes products on the host.
+  void open(bool library = false) {
+    std::string manifest = "schema = 0\nenable = [\"ferrite.cuda\"";
+    manifest += library ? ", \"ferrite.cublaslt\"]\n" : "]\n";
+    manifest +=
+        "[plugin.\"ferrite.cuda\"]\nconfig = { library = \"" + std::string(FERRITE_FAKE_DRIVER) + "\" }\n";
+    if (library)
+      manifest += "[plugin.\"ferrite.cublaslt\"]\nconfig = { library = \"" FERRITE_FAKES
+                  "/fake_lt.so\", driver = \"" FERRITE_FAKE_DRIVER "\", price = 0.0 }\n";
     auto pipeline = plugin::read_pipeline_text(manifest, (folder_ / "manifest.toml").string(), {});
     ASSERT_TRUE(pipeline) << pipeline.error().message();
     auto session = Session::open(*pipeline);
     ASSERT_TRUE(session) << session.error().message();
     session_ = std::move(*session);
-    options_.device = "cuda:0";
   }
   void TearDown() override {
     program_.reset();
@@ -81,18 +89,46 @@ class DeviceRuns : public testing::Test {
     return result;
   }
 
-  void compile(const std::string& text) {
-    const auto path = folder_ / "model.fe";
-    std::ofstream(path) << text;
+  void load(const std::filesystem::path& path) {
     auto model = Model::open(*session_, path.string());
     ASSERT_TRUE(model) << model.error().message();
     model_ = std::move(*model);
-    std::vector<std::vector<int64_t>> dims;
-    for (const auto& input : model_->inputs()) dims.push_back(input.dims);
-    auto program = model_->program(dims, options_);
+  }
+  std::vector<std::vector<int64_t>> dims() const {
+    std::vector<std::vector<int64_t>> result;
+    for (const auto& input : model_->inputs()) result.push_back(input.dims);
+    return result;
+  }
+  void make() {
+    auto program = model_->program(dims(), options_);
     ASSERT_TRUE(program) << program.error().message();
     program_ = *program;
     forget_calls();
+  }
+  void compile(const std::string& text) {
+    std::ofstream(folder_ / "model.fe") << text;
+    load(folder_ / "model.fe");
+    make();
+  }
+  /// The program of a package of the model, which is the model from here on.
+  void package(const std::string& text, std::span<const TargetName> targets = {}) {
+    std::ofstream(folder_ / "model.fe") << text;
+    load(folder_ / "model.fe");
+    const auto path = folder_ / "model.fepkg";
+    const auto saved = model_->save(dims(), options_, targets, path.string());
+    ASSERT_TRUE(saved) << saved.error().message();
+    load(path);
+    make();
+  }
+  /// Of the driver, as a program beside Ferrite calls it.
+  template <class Function>
+  Function* driver(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(driver_, name));
+  }
+  std::shared_ptr<run::Device> device(const std::string& name) const {
+    auto opened = run::Device::open(name, session_->registry());
+    EXPECT_TRUE(opened) << (opened ? "" : opened.error().message());
+    return opened ? *opened : nullptr;
   }
   const run::Executable& executable() const { return *program_->compilation.executable; }
 
@@ -226,7 +262,7 @@ TEST_F(DeviceRuns, WhatTheDriverRefusesToRecordIsLaunched) {
   for (const char* function :
        {"cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate", "cuMemHostAlloc"}) {
     compile(one_kernel);
-    reinterpret_cast<void (*)()>(dlsym(driver_, "fake_driver_reset"))();
+    driver<void()>("fake_driver_reset")();
     setenv("FAKE_DRIVER_FAIL", (std::string(function) + ":1").c_str(), 1);
     Context context(executable());
     for (int k = 0; k < 3; ++k) EXPECT_EQ(*run(context, 3), 4) << function;
@@ -243,6 +279,160 @@ TEST_F(DeviceRuns, WordsOfErrorsAreRecordedToo) {
   EXPECT_TRUE(context.replayed());
   EXPECT_EQ(calls("kept cuMemcpyHtoDAsync").size(), 2u + 1u);
   EXPECT_EQ(calls("kept cuMemcpyDtoHAsync").size(), 1u + 1u);
+}
+
+TEST_F(DeviceRuns, WordsOfErrorsAreOfThoseThatCheckIndices) {
+  for (const bool packaged : {false, true})
+    for (const auto& [text, checks] : {std::pair{one_kernel, false}, {taken, true}}) {
+      if (packaged)
+        package(text);
+      else
+        compile(text);
+      for (const auto& kernel : executable().kernels) EXPECT_EQ(kernel.checks_indices, checks) << text;
+      Context context(executable());
+      EXPECT_TRUE(run(context, 1));
+      EXPECT_EQ(calls("cuMemcpyHtoDAsync").size(), executable().inputs.size() + (checks ? 1 : 0)) << text;
+      EXPECT_EQ(calls("cuMemcpyDtoHAsync").size(), checks ? 2u : 1u) << text;
+    }
+}
+
+TEST_F(DeviceRuns, ALibraryChecksNoIndicesThatItsKernelHasNot) {
+  open(true);
+  options_.ports_on_device = true;
+  compile(
+      "ferrite graph 0\ngraph @g(%x: f32[37,48], %w: f32[48,80]) -> (%y \"y\") {\n"
+      "  %y = matmul(%x, %w)\n}\n");
+  ASSERT_EQ(executable().kernels.size(), 1u);
+  ASSERT_NE(executable().kernels[0].library, nullptr);
+  std::vector<void*> memory;
+  for (const auto* ports : {&executable().inputs, &executable().outputs})
+    for (const auto& port : *ports) {
+      memory.push_back(*executable().alloc(0, port.bytes));
+      std::memset(memory.back(), 0, static_cast<size_t>(port.bytes));
+    }
+  {
+    Context context(executable());
+    context.return_early(true);
+    forget_calls();
+    const void* inputs[] = {memory[0], memory[1]};
+    const auto ran = executable().run(context, inputs, {&memory[2], 1});
+    EXPECT_TRUE(ran) << ran.error().message();
+    EXPECT_TRUE(calls("cuStreamSynchronize").empty());
+  }
+  for (void* data : memory) executable().free(0, data);
+}
+
+TEST_F(DeviceRuns, APackageIsLoadedOnceWhereverPortsAreWanted) {
+  package(one_kernel);
+  const auto first = program_;
+  options_.ports_on_device = true;
+  make();
+  EXPECT_EQ(program_, first);
+}
+
+TEST_F(DeviceRuns, SeveralDevicesOfOneTarget) {
+  setenv("FAKE_DRIVER_DEVICES", "8", 1);
+  options_.device_chosen = true;
+  options_.device = "cuda:6,cuda:7";
+  const std::vector<TargetName> targets = {{"sm_90a", "--target"}};
+  package(one_kernel, targets);
+  ASSERT_EQ(executable().devices.size(), 3u);
+  for (const auto& [device, place] : {std::pair{0, "cuda:6"}, {1, "cuda:7"}, {2, "cpu:0"}})
+    EXPECT_EQ(executable().devices[static_cast<size_t>(device)]->place(), place);
+  {
+    Context context(executable());
+    EXPECT_EQ(*run(context, 3), 4);
+  }
+  // Any two serve who names none.
+  options_.device_chosen = false;
+  options_.device = "cpu";
+  make();
+  EXPECT_EQ(executable().devices[1]->place(), "cuda:1");
+  // There is one CPU.
+  load(folder_ / "model.fe");
+  options_.device_chosen = true;
+  options_.device = "cpu:0,cpu:1";
+  const std::vector<TargetName> cpu = {{"cpu:", "--target"}};
+  const auto refused = model_->save(dims(), options_, cpu, (folder_ / "cpu.fepkg").string());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("'cpu' has one device, number 0"), std::string::npos)
+      << refused.error().message();
+}
+
+/// A step of the host's that adds 1 to what it is given to write.
+int32_t add_one(void*, fe_call*, const fe_kernel_call_args* args, fe_none*) {
+  *static_cast<float*>(static_cast<const fe_kernel_buffer*>(args->buffers.data)->data) += 1;
+  return FE_OK;
+}
+
+TEST_F(DeviceRuns, TheHostWaitsForCopiesFromPinnedMemory) {
+  run::Executable program;
+  for (const char* name : {"cuda:0", "cpu"}) {
+    auto device = run::Device::open(name, session_->registry());
+    ASSERT_TRUE(device) << device.error().message();
+    program.devices.push_back(*device);
+  }
+  constexpr int64_t bytes = 256;
+  const run::PortInfo port{"x", DType::f32_, {bytes / 4}, bytes};
+  program.inputs = {port};
+  program.outputs = {port};
+  program.arena_bytes = {bytes, bytes};
+  const auto place = [&](run::Place::Kind kind, uint32_t device) {
+    run::Place result;
+    result.kind = kind;
+    result.device = device;
+    result.bytes = bytes;
+    return result;
+  };
+  const auto input = place(run::Place::Kind::input, 1), output = place(run::Place::Kind::output, 1);
+  const auto there = place(run::Place::Kind::arena, 0);
+  // The device is given the input; the host changes it, as a cache is changed; the device gives back what it was given.
+  run::Launch to, change, back;
+  to.copy = FE_COPY_TO_DEVICE;
+  to.arguments = {input, there};
+  change.call.function = add_one;
+  change.call.writes = {0};
+  change.arguments = {input};
+  change.call_types.resize(1);
+  back.copy = FE_COPY_TO_HOST;
+  back.arguments = {there, output};
+  program.steps = {to, change, back};
+  program.output_places = {output};
+  const auto ready = program.prepare();
+  ASSERT_TRUE(ready) << ready.error().message();
+  void* pinned = nullptr;
+  driver<int(void**, size_t, unsigned)>("cuMemHostAlloc")(&pinned, bytes, 0);
+  auto& first = *static_cast<float*>(pinned);
+  std::vector<float> y(bytes / 4);
+  void* out = y.data();
+  {
+    Context context(program);
+    for (const float given : {1.0f, 5.0f}) {
+      first = given;
+      const void* in = pinned;
+      const auto ran = program.run(context, {&in, 1}, {&out, 1});
+      ASSERT_TRUE(ran) << ran.error().message();
+      EXPECT_EQ(y[0], given);
+      EXPECT_EQ(first, given + 1);
+    }
+    // From other memory copies are done when they return, and what the host only reads may be read beside them.
+    program.steps[1].call.reads = {0};
+    program.steps[1].call.writes = {};
+    forget_calls();
+    const void* in = pinned;
+    EXPECT_TRUE(program.run(context, {&in, 1}, {&out, 1}));
+    EXPECT_EQ(calls("cuStreamSynchronize").size(), 2u);
+  }
+  driver<int(void*)>("cuMemFreeHost")(pinned);
+}
+
+TEST_F(DeviceRuns, ARunThatFailsLeavesNothingToDo) {
+  compile(two_kernels);
+  driver<void()>("fake_driver_reset")();
+  setenv("FAKE_DRIVER_FAIL", "cuLaunchKernel:2", 1);
+  Context context(executable());
+  EXPECT_FALSE(run(context, 1));
+  EXPECT_EQ(calls("cuStreamSynchronize").size(), 1u);
 }
 
 TEST_F(DeviceRuns, ContextsHaveStreamsOfTheirOwn) {
@@ -273,7 +463,7 @@ TEST_F(DeviceRuns, ContextsHaveStreamsOfTheirOwn) {
 TEST_F(DeviceRuns, AStreamOfTheCallersIsUsedAndKept) {
   compile(one_kernel);
   void* mine = nullptr;
-  reinterpret_cast<int (*)(void**, unsigned)>(dlsym(driver_, "cuStreamCreate"))(&mine, 0);
+  driver<int(void**, unsigned)>("cuStreamCreate")(&mine, 0);
   const auto number = std::to_string(*static_cast<int*>(mine));
   {
     Context context(executable(), mine);
@@ -285,12 +475,12 @@ TEST_F(DeviceRuns, AStreamOfTheCallersIsUsedAndKept) {
   EXPECT_FALSE(calls("kept cuLaunchKernel")[0].ends_with(" stream " + number));
   for (const auto& launch : calls("cuGraphLaunch")) EXPECT_EQ(launch, " stream " + number);
   EXPECT_EQ(calls("cuStreamDestroy").size(), 1u);  // the one that was recorded
-  reinterpret_cast<int (*)(void*)>(dlsym(driver_, "cuStreamDestroy_v2"))(mine);
+  driver<int(void*)>("cuStreamDestroy_v2")(mine);
 }
 
 TEST_F(DeviceRuns, ALostDeviceFailsAndTheProcessGoesOn) {
   compile(two_kernels);
-  reinterpret_cast<void (*)()>(dlsym(driver_, "fake_driver_reset"))();
+  driver<void()>("fake_driver_reset")();
   setenv("FAKE_DRIVER_LOSE", "cuLaunchKernel:1", 1);
   {
     Context context(executable());
@@ -320,7 +510,7 @@ TEST_F(DeviceRuns, ALostDeviceFailsAndTheProcessGoesOn) {
 
 TEST_F(DeviceRuns, AFaultOfAReplayNamesTheLaunches) {
   compile(two_kernels);
-  reinterpret_cast<void (*)()>(dlsym(driver_, "fake_driver_reset"))();
+  driver<void()>("fake_driver_reset")();
   setenv("FAKE_DRIVER_LOSE", "cuGraphLaunch:2", 1);
   Context context(executable());
   EXPECT_TRUE(run(context, 1));
@@ -344,6 +534,123 @@ TEST_F(DeviceRuns, ADriverWithoutPoolsGivesMemoryItself) {
   }
   EXPECT_TRUE(calls("cuMemAllocFromPoolAsync").empty());
   EXPECT_EQ(calls("cuMemAlloc").size(), calls("cuMemFree").size());
+}
+
+TEST_F(DeviceRuns, APoolIsTriedOnce) {
+  setenv("FAKE_DRIVER_FAIL", "cuMemPoolCreate:1", 1);
+  const auto device = this->device("cuda:0");
+  for (int k = 0; k < 3; ++k) device->free(*device->alloc(64, nullptr), nullptr);
+  EXPECT_EQ(calls("cuMemPoolCreate").size(), 1u);
+  EXPECT_TRUE(calls("cuMemAllocFromPoolAsync").empty());
+  EXPECT_EQ(calls("cuMemAlloc").size(), 3u);
+}
+
+TEST_F(DeviceRuns, MemoryIsTakenAndGivenBackBesideARecording) {
+  const auto device = this->device("cuda:0");
+  void* const opened = *device->open_stream(nullptr);
+  for (void* stream : {static_cast<void*>(nullptr), opened}) {
+    void* const before = *device->alloc(64, stream);
+    void* taken = nullptr;
+    forget_calls();
+    const auto graph = device->record(stream, [&]() -> Result<void> {
+      FE_TRY(taken, device->alloc(64, stream));
+      device->free(before, stream);
+      // Asked of a device that is well, the status changes nothing of an error.
+      EXPECT_EQ(device->failed(error(FE_EDEVICE, "FE-D04", "a failure")).code, "FE-D04");
+      EXPECT_TRUE(calls("cuMemFreeAsync").empty()) << "the stream may have work for it from before";
+      return {};
+    });
+    ASSERT_TRUE(graph) << graph.error().message();
+    EXPECT_EQ(calls("cuMemFreeAsync").size(), 1u);
+    device->free_graph(*graph);
+    device->free(taken, stream);
+    EXPECT_EQ(calls("cuMemFreeAsync").size(), 2u);
+  }
+  device->close_stream(opened);
+}
+
+TEST_F(DeviceRuns, CodeIsUnloadedBehindTheWorkOfAllStreams) {
+  compile(one_kernel);
+  const auto device = executable().devices[0];
+  void *mine = nullptr, *recorded = nullptr;
+  for (auto** stream : {&mine, &recorded}) driver<int(void**, unsigned)>("cuStreamCreate")(stream, 0);
+  std::vector<void*> opened;
+  for (void* native : {static_cast<void*>(nullptr), mine, recorded})
+    opened.push_back(*device->open_stream(native));
+  const auto number = [&](void* stream) {
+    return " " + std::to_string(*static_cast<const int*>(device->native(FE_NATIVE_STREAM, stream)));
+  };
+  // The caller records a stream as it likes.
+  driver<int(void*, int)>("cuStreamBeginCapture_v2")(recorded, 0);
+  std::set<std::string> expected = {number(nullptr), number(opened[0]), number(opened[1])};
+  program_.reset();
+  model_.reset();
+  const auto unloads = calls("cuModuleUnload");
+  ASSERT_EQ(unloads.size(), 1u);
+  std::set<std::string> waited;
+  for (const auto& stream : calls("cuStreamSynchronize")) waited.insert(stream);
+  EXPECT_EQ(waited, expected);
+  void* graph = nullptr;
+  EXPECT_EQ(driver<int(void*, void**)>("cuStreamEndCapture")(recorded, &graph), 0);
+  driver<int(void*)>("cuGraphDestroy")(graph);
+  for (void* stream : opened) device->close_stream(stream);
+  for (void* stream : {mine, recorded}) driver<int(void*)>("cuStreamDestroy_v2")(stream);
+}
+
+TEST_F(DeviceRuns, AllIsClosedWhereverTheDeviceIsLost) {
+  for (const char* call :
+       {"cuMemAllocFromPoolAsync:1", "cuMemcpyHtoDAsync:1", "cuLaunchKernel:2", "cuMemcpyDtoHAsync:1",
+        "cuStreamSynchronize:1", "cuStreamBeginCapture:1", "cuStreamEndCapture:1", "cuGraphInstantiate:1",
+        "cuGraphLaunch:1", "cuGraphLaunch:2"}) {
+    TearDown();
+    SetUp();
+    compile(two_kernels);
+    driver<void()>("fake_driver_reset")();
+    setenv("FAKE_DRIVER_LOSE", call, 1);
+    {
+      Context context(executable());
+      bool lost = false;
+      for (int k = 0; k < 4; ++k) {
+        const auto done = run(context, 1);
+        EXPECT_TRUE(!lost || !done) << call;
+        lost = lost || !done;
+        EXPECT_EQ(done ? "FE-D06" : done.error().code, "FE-D06")
+            << call << (done ? "" : done.error().message());
+      }
+      EXPECT_TRUE(lost) << call;
+    }
+    program_.reset();
+    model_.reset();
+    EXPECT_EQ(calls("cuModuleUnload").size(), 2u) << call;
+    for (auto [take, give] : {std::pair{"cuMemAllocFromPoolAsync", "cuMemFreeAsync"},
+                              {"cuMemHostAlloc", "cuMemFreeHost"},
+                              {"cuStreamCreate", "cuStreamDestroy"},
+                              {"cuGraphInstantiate", "cuGraphExecDestroy"}})
+      EXPECT_LE(calls(take).size(), calls(give).size() + 1)
+          << call << " " << take;  // what loses it gives nothing
+  }
+}
+
+TEST_F(DeviceRuns, APeersPoolIsReachedOnceItIsThere) {
+  setenv("FAKE_DRIVER_DEVICES", "2", 1);
+  const auto first = device("cuda:0"), second = device("cuda:1");
+  uint64_t given = 0;
+  driver<int(uint64_t*, size_t)>("cuMemAlloc_v2")(&given, 64);
+  auto* const theirs = reinterpret_cast<void*>(given);
+  void* const mine = *first->alloc(64, nullptr);
+  const auto copies = [&] {
+    const auto done = first->copy(FE_COPY_PEER, mine, theirs, 64, nullptr, second.get());
+    EXPECT_TRUE(done) << done.error().message();
+    return calls("cuMemPoolSetAccess").size();
+  };
+  EXPECT_EQ(copies(), 0u);  // it has no pool yet
+  void* const pooled = *second->alloc(64, nullptr);
+  EXPECT_EQ(copies(), 1u);
+  EXPECT_EQ(copies(), 1u);
+  EXPECT_EQ(calls("cuCtxEnablePeerAccess").size(), 1u);
+  second->free(pooled, nullptr);
+  first->free(mine, nullptr);
+  driver<int(uint64_t)>("cuMemFree_v2")(given);
 }
 
 TEST_F(DeviceRuns, CodeSaysWhatItTakes) {

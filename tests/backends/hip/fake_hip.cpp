@@ -107,7 +107,7 @@ Result hipStreamCreateWithFlags(void** stream, unsigned flags) {
 }
 Result hipStreamDestroy(void* stream) { return fake::stream_destroy("hipStreamDestroy", stream); }
 Result hipStreamSynchronize(void* stream) { return fake::stream_wait("hipStreamSynchronize", stream); }
-Result hipStreamQuery(void*) { return fake::called("hipStreamQuery", fake::unknown, ""); }
+Result hipStreamQuery(void* stream) { return fake::stream_query("hipStreamQuery", stream); }
 #ifndef FAKE_HIP_5
 Result hipMemPoolCreate(void** pool, const void*) { return fake::pool_create("hipMemPoolCreate", pool); }
 Result hipMemPoolDestroy(void* pool) { return fake::pool_destroy("hipMemPoolDestroy", pool); }
@@ -120,10 +120,10 @@ Result hipMemPoolSetAccess(void*, const void*, size_t count) {
 Result hipMemPoolTrimTo(void*, size_t bytes) {
   return fake::called("hipMemPoolTrimTo", fake::unknown, " %zu", bytes);
 }
-Result hipMallocFromPoolAsync(void** data, size_t bytes, void*, void*) {
-  return fake::alloc("hipMallocFromPoolAsync", data, bytes);
+Result hipMallocFromPoolAsync(void** data, size_t bytes, void*, void* stream) {
+  return fake::alloc_on("hipMallocFromPoolAsync", data, bytes, stream);
 }
-Result hipFreeAsync(void* data, void*) { return fake::free("hipFreeAsync", data); }
+Result hipFreeAsync(void* data, void* stream) { return fake::free_on("hipFreeAsync", data, stream); }
 Result hipStreamBeginCapture(void* stream, int mode) {
   return fake::keep("hipStreamBeginCapture", stream, mode);
 }

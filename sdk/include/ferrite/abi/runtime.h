@@ -53,8 +53,8 @@ typedef struct fe_free_args {
 #define FE_COPY_TO_HOST 1u
 #define FE_COPY_ON_DEVICE 2u
 #define FE_COPY_PEER 3u  // from the memory of `peer`, whose work on what is copied is done, to the device's
-// A copy from or to memory of the host may use it when the call has returned, unless it is memory of host_alloc: then only until the
-// stream was waited for.
+// Memory of the host is the caller's again when the call has returned, unless it is pinned: a copy from there, by whomever it is pinned,
+// and one to memory of host_alloc may use it until the stream was waited for.
 typedef struct fe_copy_args {
   uint64_t size;
   uint32_t device;
@@ -214,7 +214,7 @@ typedef struct fe_runtime {
   int32_t (*native_handle)(void* self, fe_call*, const fe_native_args*, fe_native_out*);
   // Launch graphs, all four or none. Between record_begin and record_end what the stream is given is kept instead of done, by whomever
   // it comes; the same thread calls both, and waits for nothing between. record_end is called in any case, and fails where something
-  // cannot be kept: the stream then is as it was before record_begin.
+  // cannot be kept: the stream then is as it was before record_begin. Memory is taken and given back beside it, and never recorded.
   int32_t (*record_begin)(void* self, fe_call*, const fe_device_args*, fe_none*);
   int32_t (*record_end)(void* self, fe_call*, const fe_device_args*, fe_graph_out*);
   // Gives the stream all that was recorded.

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ferrite/emitter/driver.h"
@@ -98,27 +99,41 @@ class DriverRuntime : public GridRuntime, public Streams {
     Handle native = nullptr;
     bool owned = false;                    ///< by this runtime
     std::unique_ptr<Recording> recording;  ///< while it is recorded
+    std::vector<void*> freed;              ///< memory that was given back to it meanwhile
     Stream();
     ~Stream();
+  };
+  /// What a device was given of another one's memory.
+  struct Peer {
+    bool reached = false, has_pool = false;
   };
   /// What lasts as long as the runtime.
   struct Opened {
     Place place;
-    Stream stream;          ///< the device's own
-    Handle pool = nullptr;  ///< null: memory comes from the driver
-    std::set<int> peers;    ///< whose memory it was made to reach, where it can
-    std::string fault;      ///< what failed since status() was asked for
+    Stream stream;  ///< the device's own
+    /// Never recorded: what is taken for whatever comes is taken in its order, and the driver is asked of it how the device does.
+    Handle aside = nullptr;
+    bool pool_was_tried = false;
+    Handle pool = nullptr;           ///< null: memory comes from the driver
+    std::map<uint32_t, Peer> peers;  ///< by number
+    std::string fault;               ///< what failed since status() was asked for
   };
 
   GridDevice device_of(int device);
   Opened& enter(uint32_t number);
   void open_pool(Opened& device);
   static Stream& stream_of(Opened& device, void* stream);
-  void wait(Opened& device, const Stream& stream);
+  void wait(Opened& device, Handle stream);
+  bool is_recorded(const Stream& stream);
+  void finish(uint32_t number, Opened& device);
+  void give_back(Opened& device, void* data, Handle stream);
   void keep_launch(Stream& stream, Handle function, const DeviceCode& code, std::vector<const void*> values);
   bool is_pinned(const void* data);
   void copy_from_peer(Opened& device, const fe_copy_args& args);
 
+  /// Held while it is asked whether a stream is recorded and the answer is acted upon; before mutex_ where both are.
+  std::mutex streams_mutex_;
+  std::set<std::pair<uint32_t, Stream*>> streams_;  ///< that were opened, by device
   std::mutex mutex_;
   std::optional<Driver> driver_;
   std::map<uint32_t, Opened> devices_;      ///< addresses stay
