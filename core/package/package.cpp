@@ -66,7 +66,7 @@ bool copies_to(const run::Executable& executable, uint32_t device) {
   return false;
 }
 
-/// Devices of these kinds, each another one: "cuda,cuda:1,cpu".
+/// Devices of these kinds, each another one: "npu,npu:1,cpu".
 std::string names_of(std::span<const run::Target> needs) {
   std::map<std::string_view, uint32_t> counts;
   std::vector<std::string> names;
