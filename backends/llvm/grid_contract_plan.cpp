@@ -272,7 +272,8 @@ double seconds_of(const Target& target, const GridContractPlan& plan) {
   const auto instructions = [&](const GridContractPlan::Side& side, int64_t across) {
     const int64_t of_place = side.copied ? of_place_to_copy : of_places_to_read;
     const int64_t each = (side.copied ? of_copy : of_read) + (side.even ? 0 : of_place);
-    return static_cast<double>(across * tile.depth / side.lanes * each);
+    const int64_t accesses = across * tile.depth / side.lanes;
+    return static_cast<double>(accesses * each);
   };
   const double asking =
       (instructions(plan.row, tile.rows) + instructions(plan.column, tile.columns)) / machine.products;

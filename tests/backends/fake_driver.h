@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -242,8 +243,10 @@ inline Result host_free(const char* function, void* data) {
 inline bool is_host_memory(const void* data) {
   const auto* const place = static_cast<const char*>(data);
   const std::lock_guard lock(mutex);
-  auto above = host_memory.upper_bound(place);
-  return above != host_memory.begin() && (--above, place < above->first + above->second);
+  const auto above = host_memory.upper_bound(place);
+  if (above == host_memory.begin()) return false;
+  const auto& [data_of_block, bytes] = *std::prev(above);
+  return place < data_of_block + bytes;
 }
 
 /// `on_host`: the side that is the host's memory, which a stream keeps only where the device reaches it by itself. From there it copies
