@@ -2,6 +2,7 @@
 #include "library.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -36,12 +37,12 @@ const contraction::Abilities abilities{
              (activation == Activation::relu || (activation == Activation::gelu_tanh && p.type != f64));
     }};
 
-/// What a blob holds. The algorithm is one of the library of that version.
+/// What a blob holds. The algorithms are of the library of that version, one for each part.
 struct Blob {
   Problem problem;
-  int64_t tf32 = 0, workspace = 0;
+  int64_t tf32 = 0, divided = 0, workspace = 0;
   uint64_t version = 0;
-  lt::Algorithm algorithm{};
+  std::array<lt::Algorithm, most_parts> algorithms{};
 };
 static_assert(std::is_trivially_copyable_v<Blob>);
 
@@ -76,13 +77,30 @@ class Lt {
   std::map<uint32_t, lt::Handle> handles_;  // guarded by mutex_
 };
 
-/// A product with an algorithm of the library that is loaded.
+/// The parts of a product, the one that is nearly all of it last.
+using Parts = std::vector<std::unique_ptr<Matmul>>;
+
+std::string text_of(const Parts& parts) {
+  std::string text;
+  for (const auto& part : parts) text += (text.empty() ? "" : "; ") + part->product().text();
+  return text;
+}
+
+/// How parts are computed: an algorithm for each, which share a workspace.
+struct Way {
+  bool divided = false;
+  std::array<lt::Algorithm, most_parts> algorithms{};
+  size_t workspace = 0;
+  float waves = 0;  // of the last part
+};
+
+/// Parts with algorithms of the library that is loaded.
 struct Exec {
   std::shared_ptr<Lt> lt;
   void* context = nullptr;
   lt::Handle handle = nullptr;
-  std::unique_ptr<Matmul> matmul;
-  lt::Algorithm algorithm{};
+  Parts parts;
+  std::array<lt::Algorithm, most_parts> algorithms{};
   int64_t workspace = 0;
 };
 
@@ -108,10 +126,10 @@ class CublasLt final : public LibraryProvider {
       auto problem = contraction::read_problem(kernel, abilities).problem;
       // Where it has no algorithm with all of what follows, it may have one with less of that.
       while (true) {
-        const Matmul matmul(lt()->library(), product_of(problem, settings_.tf32));
-        if (const auto found = search(matmul, device); !found.empty())
-          return candidates(problem, matmul.product(), found, device);
-        if (problem.covered == 1) decline("cuBLASLt has no algorithm for a ", matmul.product().text());
+        if (const auto found = ways(problem, device); !found.empty())
+          return candidates(problem, found, device);
+        if (problem.covered == 1)
+          decline("cuBLASLt has no algorithm for a ", product_of(problem, settings_.tf32).text());
         problem =
             contraction::read_problem(kernel, abilities, static_cast<size_t>(problem.covered) - 1).problem;
       }
@@ -122,21 +140,23 @@ class CublasLt final : public LibraryProvider {
     return cuda_library::or_fail([&] {
       const auto kernel = contraction::read_kernel_of(request.kernel, "ferrite.cublaslt");
       const auto problem = contraction::read_problem(kernel, abilities).problem;
-      const auto& library = lt()->library();
-      const Matmul matmul(library, product_of(problem, settings_.tf32));
-      const auto found = search(matmul, static_cast<OpenTarget&>(target).device);
+      const auto found = ways(problem, static_cast<OpenTarget&>(target).device);
       if (problem.covered != static_cast<int64_t>(kernel.statements.size()) ||
           request.candidate >= found.size())
         fail("ferrite.cublaslt/kernel", "the kernel is not the one that was proposed for");
       const auto& chosen = found[request.candidate];
-      const Blob blob{problem, settings_.tf32, static_cast<int64_t>(chosen.workspace), library->version(),
-                      chosen.algorithm};
+      const Blob blob{problem,
+                      settings_.tf32,
+                      chosen.divided,
+                      static_cast<int64_t>(chosen.workspace),
+                      lt()->library()->version(),
+                      chosen.algorithms};
       CompileResult result;
       result.blob.assign(reinterpret_cast<const char*>(&blob), sizeof(Blob));
       result.workspace_bytes = blob.workspace;
       if (request.want_listing)
-        result.listing = matmul.product().text() + ", workspace " + std::to_string(blob.workspace) +
-                         ", waves " + std::to_string(chosen.waves) + "\n";
+        result.listing = text_of(parts_of(problem, settings_.tf32, chosen.divided)) + ", workspace " +
+                         std::to_string(blob.workspace) + ", waves " + std::to_string(chosen.waves) + "\n";
       return result;
     });
   }
@@ -148,7 +168,7 @@ class CublasLt final : public LibraryProvider {
     } catch (const cuda_library::Unavailable&) {
       version = "none";
     }
-    return "cublaslt 1 library " + version;
+    return "cublaslt 2 library " + version;
   }
 
   void* exec_create(Target&, const ExecRequest& request) override {
@@ -164,16 +184,16 @@ class CublasLt final : public LibraryProvider {
           request.native_context ? request.native_context : exec->lt->driver().context(request.device);
       exec->lt->driver().enter(exec->context);
       exec->handle = exec->lt->handle(request.device);
-      exec->matmul = std::make_unique<Matmul>(exec->lt->library(), product_of(blob.problem, blob.tf32 != 0));
-      exec->algorithm = blob.algorithm;
+      exec->parts = parts_of(blob.problem, blob.tf32 != 0, blob.divided != 0);
+      if (exec->parts.empty()) fail("ferrite.cublaslt/kernel", "the code is none of this provider");
+      exec->algorithms = blob.algorithms;
       exec->workspace = blob.workspace;
       if (blob.version == exec->lt->library()->version()) return exec.release();
-      const auto found = exec->matmul->search(exec->handle, blob.workspace, 1);
+      const auto found = search(exec->parts, exec->handle, blob.workspace, 1);
       if (found.empty())
         fail("ferrite.cublaslt/failed", "cuBLASLt ", exec->lt->library()->text, " has no algorithm for a ",
-             exec->matmul->product().text(), " with ", blob.workspace,
-             " bytes of workspace; compile it anew");
-      exec->algorithm = found[0].algorithm;
+             text_of(exec->parts), " with ", blob.workspace, " bytes of workspace; compile it anew");
+      exec->algorithms = found[0].algorithms;
       return exec.release();
     });
   }
@@ -185,8 +205,9 @@ class CublasLt final : public LibraryProvider {
   void exec_launch(const fe_launch_args& args) override {
     auto& exec = *static_cast<Exec*>(args.function);
     cuda_library::or_fail([&] { exec.lt->driver().enter(exec.context); });
-    exec.matmul->run(exec.handle, exec.algorithm, args.buffers, args.workspace, exec.workspace,
-                     args.native_stream);
+    for (size_t k = 0; k < exec.parts.size(); ++k)
+      exec.parts[k]->run(exec.handle, exec.algorithms[k], args.buffers, args.workspace, exec.workspace,
+                         args.native_stream);
   }
 
  private:
@@ -194,34 +215,78 @@ class CublasLt final : public LibraryProvider {
     return opened_.get([&] { return std::make_shared<Lt>(settings_); });
   }
 
-  /// On a device of the architecture that is compiled for, which the library asks.
-  std::vector<lt::Found> search(const Matmul& matmul, const cuda_library::Device& device) {
-    const auto open = lt();
-    const auto handle = open->handle(cuda_library::enter_like(open->driver(), device, "cuBLASLt"));
-    auto found = matmul.search(handle, most_workspace, settings_.choices);
-    // The host may refuse workspaces: one that wants none is among them, where there is one.
-    if (std::ranges::none_of(found, [](const lt::Found& each) { return each.workspace == 0; }))
-      for (const auto& without : matmul.search(handle, 0, 1)) found.push_back(without);
-    return found;
+  /// Of the product as it is, or divided: then none where it is not.
+  Parts parts_of(const Problem& problem, bool tf32, bool divided) {
+    const auto product = product_of(problem, tf32);
+    Parts parts;
+    for (const auto& part : divided ? in_whole_vectors(product) : std::vector{product})
+      parts.push_back(std::make_unique<Matmul>(lt()->library(), part));
+    return parts;
   }
 
-  std::vector<Candidate> candidates(const Problem& problem, const Product& product,
-                                    const std::vector<lt::Found>& found,
+  /// With the last part's algorithms in the order of the library's expectation; none where it has none for one of the parts.
+  static std::vector<Way> search(const Parts& parts, lt::Handle handle, int64_t most_workspace, int most) {
+    Way way;
+    for (size_t k = 0; k + 1 < parts.size(); ++k) {
+      const auto found = parts[k]->search(handle, most_workspace, 1);
+      if (found.empty()) return {};
+      way.algorithms[k] = found[0].algorithm;
+      way.workspace = std::max(way.workspace, found[0].workspace);
+    }
+    std::vector<Way> ways;
+    for (const auto& found : parts.back()->search(handle, most_workspace, most)) {
+      auto& next = ways.emplace_back(way);
+      next.algorithms[parts.size() - 1] = found.algorithm;
+      next.workspace = std::max(way.workspace, found.workspace);
+      next.waves = found.waves;
+    }
+    return ways;
+  }
+
+  /// On a device of the architecture that is compiled for, which the library asks; those of the whole product first.
+  std::vector<Way> ways(const Problem& problem, const cuda_library::Device& device) {
+    const auto open = lt();
+    const auto handle = open->handle(cuda_library::enter_like(open->driver(), device, "cuBLASLt"));
+    std::vector<Way> ways;
+    for (const bool divided : {false, true}) {
+      const auto parts = parts_of(problem, settings_.tf32, divided);
+      if (parts.empty()) continue;
+      auto found = search(parts, handle, most_workspace, settings_.choices);
+      // The host may refuse workspaces: one that wants none is among them, where there is one.
+      if (std::ranges::none_of(found, [](const Way& each) { return each.workspace == 0; }))
+        for (const auto& without : search(parts, handle, 0, 1)) found.push_back(without);
+      for (auto& way : found) {
+        way.divided = divided;
+        ways.push_back(way);
+      }
+    }
+    return ways;
+  }
+
+  std::vector<Candidate> candidates(const Problem& problem, const std::vector<Way>& ways,
                                     const cuda_library::Device& device) const {
     // Each is a little dearer than the one that the library expects more of.
     constexpr double of_rank = 1e-3;
+    const auto product = product_of(problem, settings_.tf32);
     std::string name = "cublaslt.matmul";
     if (product.tf32) name += ".tf32";
     if (product.bias.argument >= 0) name += ".bias";
     if (product.has_c) name += ".sum";
     if (problem.activation != Activation::none) name += ".act";
+    double seconds_of_parts = 0;
+    for (const auto& part : in_whole_vectors(product)) seconds_of_parts += part.seconds(device);
     std::vector<Candidate> result;
-    for (size_t k = 0; k < found.size(); ++k) {
+    int rank = 0;
+    for (size_t k = 0; k < ways.size(); ++k) {
+      const auto& way = ways[k];
+      rank = k > 0 && way.divided == ways[k - 1].divided ? rank + 1 : 0;
       auto& candidate = result.emplace_back();
       candidate.id = k;
-      candidate.name = name + (k == 0 ? "" : "#" + std::to_string(k + 1));
-      candidate.cost = settings_.price * product.seconds(device) * (1 + of_rank * static_cast<double>(k));
-      candidate.workspace_bytes = static_cast<int64_t>(found[k].workspace);
+      candidate.name =
+          name + (way.divided ? ".parts" : "") + (rank == 0 ? "" : "#" + std::to_string(rank + 1));
+      candidate.cost =
+          settings_.price * (way.divided ? seconds_of_parts : product.seconds(device)) * (1 + of_rank * rank);
+      candidate.workspace_bytes = static_cast<int64_t>(way.workspace);
       candidate.covered = static_cast<uint32_t>(problem.covered);
     }
     return result;

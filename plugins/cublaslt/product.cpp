@@ -59,6 +59,48 @@ std::vector<Loop> loops_of(const Problem& p) {
 
 int bytes_of(DType type) { return bits_of(type) / 8; }
 
+constexpr int64_t vector_bytes = 16;
+
+int64_t vector_of(const Product& product) { return vector_bytes / bytes_of(product.type); }
+
+/// Of the operands that have rows of their own.
+bool rows_begin_at_vectors(const Product& p) {
+  const auto does = [](const Matrix& matrix, DType of) {
+    return matrix.columns == 1 || matrix.leading * bytes_of(of) % vector_bytes == 0;
+  };
+  return does(p.a, p.type) && does(p.b, p.type) && does(p.c, p.result) && does(p.d, p.result);
+}
+
+/// A matrix's steps from `first` on, `count` of them; along its columns, or its rows.
+void cut(Matrix& matrix, bool columns, int64_t first, int64_t count) {
+  (columns ? matrix.columns : matrix.rows) = count;
+  matrix.place.offset += first * (columns ? matrix.leading : 1);
+}
+
+Product part_of_m(Product p, int64_t first, int64_t count) {
+  p.m = count;
+  cut(p.a, p.a.turned, first, count);
+  cut(p.c, false, first, count);
+  cut(p.d, false, first, count);
+  p.bias.offset += first;
+  return p;
+}
+
+Product part_of_n(Product p, int64_t first, int64_t count) {
+  p.n = count;
+  cut(p.b, !p.b.turned, first, count);
+  cut(p.c, true, first, count);
+  cut(p.d, true, first, count);
+  return p;
+}
+
+Product part_of_k(Product p, int64_t first, int64_t count) {
+  p.k = count;
+  cut(p.a, !p.a.turned, first, count);
+  cut(p.b, p.b.turned, first, count);
+  return p;
+}
+
 }  // namespace
 
 Product product_of(const Problem& p, bool tf32) {
@@ -107,6 +149,38 @@ Product product_of(const Problem& p, bool tf32) {
   return result;
 }
 
+std::vector<Product> in_whole_vectors(const Product& product) {
+  // What is left over of the depth is rounded to the result's type once more, at most 7 products of it: from this depth on that is less
+  // than the rounding of a sum of so many products in f32 may be, by the bounds of both.
+  constexpr int64_t least_depth = 1024;
+  if (bytes_of(product.type) != 2 || !rows_begin_at_vectors(product)) return {};
+  const int64_t vector = vector_of(product);
+  const auto left = [&](int64_t extent) { return extent > vector ? extent % vector : 0; };
+  const int64_t m = left(product.m), n = left(product.n), k = left(product.k);
+  if (k > 0 && (product.has_c || product.k < least_depth)) return {};
+  std::vector<Product> parts;
+  auto main = product;
+  if (m > 0) {
+    parts.push_back(part_of_m(main, main.m - m, m));
+    main = part_of_m(main, 0, main.m - m);
+  }
+  if (n > 0) {
+    parts.push_back(part_of_n(main, main.n - n, n));
+    main = part_of_n(main, 0, main.n - n);
+  }
+  if (k > 0) {
+    auto rest = part_of_k(main, main.k - k, k);
+    rest.bias = {};
+    rest.epilogue = lt::epilogue_none;
+    parts.push_back(rest);
+    main = part_of_k(main, 0, main.k - k);
+    main.has_c = true;
+    for (auto& loop : main.around) loop.addend[0] = loop.c;
+  }
+  if (!parts.empty()) parts.push_back(main);
+  return parts;
+}
+
 int64_t Product::launches() const {
   int64_t count = 1;
   for (const auto& loop : around) count *= loop.extent;
@@ -146,8 +220,9 @@ std::string Product::text() const {
 
 double Product::seconds(const cuda_library::Device& device) const {
   // What a launch takes, and how much of a device's rates is reached, as on an H200; of the operations little where rows do not begin
-  // at 16 bytes.
-  constexpr double of_launch = 5e-6, of_operations = 0.77, of_odd_rows = 0.12, of_bandwidth = 0.8;
+  // at vectors or do not fill them.
+  constexpr double of_launch = 5e-6, of_operations = 0.77, of_odd_columns = 0.55, of_odd = 0.12,
+                   of_bandwidth = 0.8;
   // A tile of the result is a block's, and blocks of one multiprocessor take turns; a sum that is long is divided, too.
   constexpr double tile_rows = 128, tile_columns = 128, of_block = 512;
   const auto x = static_cast<double>(m), y = static_cast<double>(n), z = static_cast<double>(k),
@@ -158,12 +233,15 @@ double Product::seconds(const cuda_library::Device& device) const {
   const double work = rounds * (tile_rows * tile_columns * z / parts) * 2 * device.multiprocessors;
   const double bytes =
       count * (bytes_of(type) * (x * z + y * z) + bytes_of(result) * x * y * (has_c ? 2 : 1));
-  const auto is_odd = [](const Matrix& matrix, DType of) {
-    return matrix.columns > 1 && matrix.leading * bytes_of(of) % 16 != 0;
+  const auto is_odd = [&](int64_t extent) {
+    return extent > vector_of(*this) && extent % vector_of(*this) != 0;
   };
-  const bool odd =
-      bytes_of(type) == 2 && (is_odd(a, type) || is_odd(b, type) || is_odd(c, result) || is_odd(d, result));
-  const double rate = device.operations(type, tf32) * (odd ? of_odd_rows : of_operations);
+  double reached = of_operations;
+  if (bytes_of(type) == 2)
+    reached = !rows_begin_at_vectors(*this) || is_odd(m) || is_odd(k) ? of_odd
+              : is_odd(n)                                             ? of_odd_columns
+                                                                      : of_operations;
+  const double rate = device.operations(type, tf32) * reached;
   return static_cast<double>(launches()) *
          (of_launch + std::max(work / rate, bytes / (device.bandwidth * of_bandwidth)));
 }

@@ -48,4 +48,11 @@ struct Product {
 /// Declines what cuBLASLt has no form for.
 Product product_of(const contraction::Problem& problem, bool tf32);
 
+inline constexpr size_t most_parts = 4;
+
+/// The product in parts that run one after another, at most most_parts: the last one's dims fill vectors of 16 bytes, as the library's fast
+/// algorithms want; those before it are what is left over of its dims. Empty where there is nothing to divide, or no algorithm
+/// would be fast for it.
+std::vector<Product> in_whole_vectors(const Product& product);
+
 }  // namespace ferrite::cublaslt

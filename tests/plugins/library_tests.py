@@ -66,16 +66,16 @@ config = {{ {settings} }}
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         return [line for line in lines if line.split()[0] == function]
 
-    def compute(self, inputs, nodes):
+    def compute(self, inputs, nodes, *options):
         """What the library makes of a graph that it takes all of is what the interpreter does. The ledger, and the first call."""
         self.graph(inputs, nodes)
         done = self.call("run", "g.fe", "--device", "interpreter", "--seed", 5, "-o", "out")
         self.assertEqual(done.returncode, OK, done.stderr)
         expected = self.values()
-        done = self.run_it()
+        done = self.run_it(*options)
         self.assertEqual(done.returncode, OK, done.stderr)
         tolerance = 2e-2 if "bf16" in inputs else 2e-3 if "f16" in inputs else 1e-5
-        np.testing.assert_allclose(self.values(), expected, tolerance, tolerance)
+        np.testing.assert_allclose(self.values(), expected, tolerance, tolerance * max(1.0, float(expected.std())))
         return self.explain(), (self.calls(self.launch) or [""])[0]
 
     def test_what_follows_and_has_no_code(self):

@@ -77,6 +77,58 @@ class CublasLtTest(LibraryTests, ProgramTest):
         self.assertEqual(len(re.findall(r"chosen .* <-  cublaslt.matmul: covers 1 of 1 ", ledger)), 2)
         self.assertEqual(len(self.calls("multiply")), 2)
 
+    def test_parts(self):
+        """Dims that fill no vectors of 16 bytes, in rows that begin at some: the library has no fast algorithm for the whole."""
+        self.manifest(price=1e-9)
+        ledger, _ = self.compute(
+            "%x: bf16[64,2048], %w: bf16[1531,2048], %b: bf16[1531], %v: bf16[1531,40], %c: bf16[40]",
+            "%t = transpose(%w) {perm = [1, 0]}\n%m = matmul(%x, %t)\n%s = add(%m, %b)\n%p = matmul(%s, %v)\n"
+            "%q = add(%p, %c)\n%y = relu(%q)")  # fmt: skip
+        self.assertRegex(ledger, r"chosen .* <-  cublaslt.matmul.bias.parts: covers (\d) of \1 ")
+        self.assertRegex(ledger, r"refused \(cost\) .* <-  cublaslt.matmul.bias: covers")
+        self.assertRegex(ledger, r"chosen .* <-  cublaslt.matmul.bias.act.parts: covers (\d) of \1 ")
+        patterns = ("m 3 n 64 k 2048 .* epilogue 4 .* beta 0 ", "m 1528 n 64 k 2048 .* epilogue 4 .* beta 0 ",
+                    "m 40 n 64 k 3 .* epilogue 1 .* beta 0 ", "m 40 n 64 k 1528 .* epilogue 6 .* beta 1 ")  # fmt: skip
+        calls = self.calls("multiply")
+        self.assertEqual(len(calls), len(patterns))
+        for call, pattern in zip(calls, patterns):
+            self.assertRegex(call, pattern)
+
+    def test_parts_of_columns_and_depth(self):
+        inputs = "%x: f16[1027,256], %w: f16[1027,256]"
+        nodes = """%a = slice(%x) {starts = [0, 0], sizes = [1027, 251], strides = [1, 1]}
+%t = transpose(%a) {perm = [1, 0]}
+%b = slice(%w) {starts = [0, 8], sizes = [1027, 248], strides = [1, 1]}
+%m = matmul(%t, %b)
+%y = relu(%m)"""
+        self.graph(inputs, nodes)
+        lock = self.folder / "g.lock"
+        self.assertEqual(self.run_it("--lock-decisions", lock).returncode, OK)
+        whole = 'candidate = "cublaslt.matmul.act"'
+        self.assertIn(whole, lock.read_text())
+        lock.write_text(lock.read_text().replace(whole, 'candidate = "cublaslt.matmul.act.parts"'))
+        self.compute(inputs, nodes, "--decisions", lock)  # so small a product is cheaper as a whole
+        patterns = ("m 248 n 3 k 1027 .* epilogue 2 .* beta 0 ", "m 248 n 248 k 3 .* epilogue 1 .* beta 0 ",
+                    "m 248 n 248 k 1024 .* epilogue 2 .* beta 1 ")  # fmt: skip
+        calls = self.calls("multiply")
+        self.assertEqual(len(calls), len(patterns))
+        for call, pattern in zip(calls, patterns):
+            self.assertRegex(call, pattern)
+
+    def test_what_has_no_parts(self):
+        """Rows that begin anywhere, f32, a residual or few products beside the rest of the depth."""
+        self.manifest(price=1e-9)
+        for inputs, nodes in [
+            ("%x: bf16[64,2048], %w: bf16[2048,1003]", "%y = matmul(%x, %w)"),
+            ("%x: f32[64,2048], %w: f32[2048,1003]", "%y = matmul(%x, %w)"),
+            ("%x: bf16[1027,64], %w: bf16[1027,1024], %r: bf16[64,1024]",
+             "%t = transpose(%x) {perm = [1, 0]}\n%m = matmul(%t, %w)\n%y = add(%m, %r)"),
+            ("%x: bf16[515,64], %w: bf16[515,1024]", "%t = transpose(%x) {perm = [1, 0]}\n%y = matmul(%t, %w)"),
+        ]:  # fmt: skip
+            with self.subTest(inputs):
+                self.graph(inputs, nodes)
+                self.assertNotIn(".parts", self.explain())
+
     def test_what_it_leaves(self):
         for name, inputs, nodes, part in [
             ("the gelu of erf", "%x: bf16[1024,1024], %w: bf16[1024,1024], %b: bf16[1024]",
