@@ -41,6 +41,7 @@ struct GridContractPlan {
     bool even = false;               ///< evenly spaced along the depth and across, and without a mask
     bool lines_along_depth = false;  ///< in shared memory
     int64_t bytes = 0;               ///< of an element there
+    int64_t operations = 0;          ///< that make an element of what is read
   };
   Side row, column;
   const GridMachine::Matrix* matrix = nullptr;  ///< the target's; none: one product after the other

@@ -121,6 +121,15 @@ bool finishes_vectors(loop::Kernel& kernel, const ContractPlan& contract, unsign
   return true;
 }
 
+/// What is computed for each element, beside its place.
+int64_t operations_of(const loop::Statement& statement, index::Pool& pool, loop::OpId value) {
+  const std::array roots{value};
+  const auto needed = needed_operations(statement, pool, roots);
+  int64_t count = 0;
+  for (size_t k = 0; k < statement.ops.size(); ++k) count += needed[k] && statement.ops[k].is_prim();
+  return count;
+}
+
 /// What of a side does not depend on the tile.
 GridContractPlan::Side side_of(loop::Kernel& kernel, const GridContractPlan& plan, const Operand& operand,
                                const Axis& across) {
@@ -130,6 +139,7 @@ GridContractPlan::Side side_of(loop::Kernel& kernel, const GridContractPlan& pla
   side.dtype = contract.statement.ops[side.value].dtype;
   side.depth_inside = step_along(kernel, contract, side.value, contract.depth) == 1 ||
                       step_along(kernel, contract, side.value, across) != 1;
+  side.operations = operations_of(contract.statement, kernel.pool, side.value);
   const auto& inner = side.depth_inside ? contract.depth : across;
   const int64_t lanes = bytes_of_access * 8 / bits_of(side.dtype);
   const auto statement = value_statement(contract, kernel.pool, side.value);
@@ -268,10 +278,11 @@ double seconds_of(const Target& target, const GridContractPlan& plan) {
   const int64_t lines = tile.rows * tile.thread_columns + tile.columns * tile.thread_rows;
   const int64_t reads = 2 * (ceil_div(rows, 4) + ceil_div(columns, 4));
   // Instructions of a thread for what it brings at once, about; what is uneven or masked has its place found each time.
-  constexpr int64_t of_copy = 4, of_read = 6, of_place_to_copy = 6, of_places_to_read = 40;
+  constexpr int64_t of_copy = 4, of_read = 6, of_place_to_copy = 6, of_places_to_read = 40, of_operation = 2;
   const auto instructions = [&](const GridContractPlan::Side& side, int64_t across) {
     const int64_t of_place = side.copied ? of_place_to_copy : of_places_to_read;
-    const int64_t each = (side.copied ? of_copy : of_read) + (side.even ? 0 : of_place);
+    const int64_t each = (side.copied ? of_copy : of_read) + (side.even ? 0 : of_place) +
+                         side.operations * side.lanes * of_operation;
     const int64_t accesses = across * tile.depth / side.lanes;
     return static_cast<double>(accesses * each);
   };

@@ -220,7 +220,7 @@ class Fuser {
   }
 
   Refusal operand_refusal(const Edge& edge) const {
-    return schedule::prologue_refusal(program_, deps_, edge.first, edge.second, edge.buffer,
+    return schedule::prologue_refusal(program_, deps_, limits_.target, edge.first, edge.second, edge.buffer,
                                       constant_[edge.first] && !constant_[edge.second]);
   }
 

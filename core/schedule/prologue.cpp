@@ -15,6 +15,8 @@ constexpr int64_t packings = 2;
 /// Of a constant that is computed at each run instead of once: so many products of each element at most, and it has to be so
 /// much narrower as it is stored.
 constexpr int64_t few_products = 1, much_narrower = 2;
+/// Rows, or columns, of a block's tile.
+constexpr int64_t products_of_block = 128;
 constexpr size_t most_operations = 256;  // of the contraction that computes its operands
 
 /// The one load of the storage; none where there are several.
@@ -89,8 +91,8 @@ bool makes_operand(const LoopProgram& program, const Dependencies& deps, uint32_
          deps.writers[storage].size() == 1 && stores_identity(program, producer);
 }
 
-Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, uint32_t map,
-                         uint32_t contract, BufferId storage, bool at_load) {
+Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, const TargetNumbers& target,
+                         uint32_t map, uint32_t contract, BufferId storage, bool at_load) {
   const auto& producer = program.statements[map];
   const auto& reader = program.statements[contract];
   if (deps.readers[storage].size() > 1) return {category::cost, "others read the operand too"};
@@ -104,6 +106,10 @@ Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, u
     return {category::size_limit, fmt::format("more than {} operations", most_operations)};
 
   const int64_t products = products_of(program, reader, reader.ops[only_load(program, reader, storage)]);
+  if (target.products != Products::any && products > products_of_block)
+    return {category::cost,
+            fmt::format("an element has {} products; blocks have {} each, and would compute it again",
+                        products, products_of_block)};
   const auto expensive = std::ranges::find_if(
       producer.ops, [](const BodyOp& op) { return op.is_prim() && !is_cheap(op.prim()); });
   if (expensive != producer.ops.end() && products > 1)

@@ -100,6 +100,21 @@ graph @g(%x: f32[7,64], %h: f16[7,64], %b: bf16[7,64], %n: i8[7,64], %l: i64[7,6
 PRODUCTS = [(64, 64, 64), (130, 70, 50), (9, 33, 9), (33, 7, 3), (1, 40, 17)]
 
 
+# Operands of products that are computed where they are read: along the columns, the depth and the rows, and turned.
+OPERANDS = """ferrite graph 0
+graph @g(%x: f16[16,512], %q: i8[512,72], %s: f16[72], %z: i8[72], %a: f32[64,250], %c: f32[250], %v: f32[250,40], %t: u8[72,512], %sr: f16[72],
+    %u: u8[72]) -> (%y "y", %o "o", %p "p") {
+  %w = dequantize_linear(%q, %s, %z) {axis = 1}
+  %y = matmul(%x, %w)
+  %b = mul(%a, %c)
+  %o = matmul(%b, %v)
+  %d = dequantize_linear(%t, %sr, %u) {axis = 0}
+  %e = transpose(%d) {perm = [1, 0]}
+  %p = matmul(%x, %e)
+}
+"""
+
+
 def products():
     graph = "\n".join(f'  %r{k} = matmul(%x{k}, %y{k})' for k in range(len(PRODUCTS)))
     inputs = ", ".join(f"%x{k}: f32[{m},{d}], %y{k}: f32[{d},{n}]" for k, (m, d, n) in enumerate(PRODUCTS))
@@ -179,6 +194,12 @@ class LevelZeroKernelsTest(OnPocl):
     def test_products(self):
         self.write("p.fe", products())
         self.assertSameResults("p.fe")
+
+    def test_computed_operands(self):
+        self.write("o.fe", OPERANDS)
+        self.assertSameResults("o.fe")
+        explained = self.call("explain", "o.fe", "--manifest", "manifest.toml", environment=self.environment)
+        self.assertRegex(explained.stdout, "kernel: 3 compiled")
 
     def test_cross_entropy(self):
         self.write("loss.fe", loss(128, 32, 1003))

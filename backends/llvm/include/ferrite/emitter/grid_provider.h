@@ -35,6 +35,7 @@ struct GridCode {
 class GridProvider : public Provider {
  public:
   std::string device_kind() const final { return id(); }
+  uint64_t features() const final { return FE_FLAT_PROLOGUES; }
   std::unique_ptr<ferrite::Target> open_target(Bytes description) final;
   std::vector<Candidate> propose(ferrite::Target& target, Bytes kernel) final;
   CompileResult compile(ferrite::Target& target, const CompileRequest& request) final;
