@@ -291,7 +291,9 @@ double seconds_of(const Target& target, const GridContractPlan& plan) {
   double multiplying = area * depth / products;
   double reading = static_cast<double>(lines) * depth * bytes / shared_bytes;
   if (!plan.matrix) {
-    multiplying *= 1 + static_cast<double>(reads) / static_cast<double>(rows * columns);
+    // Of the cycles that have a multiplication to issue (f32, 4,096 x 4,096 x 4,096 on an H200: 3.43 to 3.86 ms).
+    constexpr double issued = 0.78;
+    multiplying *= (1 + static_cast<double>(reads) / static_cast<double>(rows * columns)) / issued;
     const int64_t reads_of_warps = reads * plan.threads / machine.warp;
     reading = static_cast<double>(reads_of_warps) * depth * words;
   }
