@@ -88,7 +88,7 @@ void run_linker(const std::vector<const char*>& words) {
 std::string link_code_object(const std::string& object) {
   const File input(::memfd_create("kernel.o", MFD_CLOEXEC));
   write_all(input, object);
-  std::array<int, 2> ends{-1, -1};
+  std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) ends = {-1, -1};
   const File output(ends[0]);
   std::future<std::string> result;  // waits for the end, so it goes behind what is written to
