@@ -4,6 +4,7 @@
 #include "cli/running.h"
 #include "core/package/package.h"
 #include "core/run/target.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
 namespace {
@@ -46,7 +47,8 @@ Result<void> compile(const Options& options) {
   }
   for (const auto& program : saved.programs)
     fmt::print("{}: {}\n", program.devices, stats_text(program.stats));
-  fmt::print("{}: {} targets, {}\n", options.output, saved.programs.size(), size_text(saved.bytes));
+  fmt::print("{}: {}, {}\n", options.output, counted(saved.programs.size(), "target"),
+             size_text(saved.bytes));
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include "cli/running.h"
 #include "core/support/split.h"
 #include "core/support/suggest.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
 namespace {
@@ -49,7 +50,7 @@ std::string line_of(const core::LedgerRecord& record) {
   if (!record.object.empty()) text += (record.kind == "inline" ? "  into  " : "  <-  ") + record.object;
   if (!record.text.empty()) text += ": " + record.text;
   if (record.kind == "transfer")
-    text += fmt::format("  {} bytes", static_cast<uint64_t>(record.score));
+    text += fmt::format("  {}", counted(static_cast<uint64_t>(record.score), "byte"));
   else if (record.score == std::floor(record.score))
     text += record.score != 0 ? fmt::format("  [{:.0f}]", record.score) : "";
   else
@@ -177,7 +178,8 @@ void print_placement(const std::vector<core::LedgerRecord>& records, const core:
         ++copies;
         bytes += static_cast<uint64_t>(record.score);
       }
-    parts.push_back(fmt::format("{} copies of {} bytes {}", copies, bytes, when.empty() ? "in a run" : when));
+    parts.push_back(fmt::format("{} of {} {}", counted(copies, "copy", "copies"), counted(bytes, "byte"),
+                                when.empty() ? "in a run" : when));
   }
   fmt::print("kernels: {}\n", fmt::join(parts, ", "));
   print_records(records);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/support/suggest.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
 namespace {
@@ -34,10 +35,6 @@ std::vector<RuleUse> uses_of_rules(const core::plugin::Registry& registry,
   std::stable_sort(uses.begin(), uses.end(),
                    [](const RuleUse& a, const RuleUse& b) { return a.count > b.count; });
   return uses;
-}
-
-std::string counted(size_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
 /// Names come from models and may be no UTF-8.
@@ -79,7 +76,7 @@ void print_applied(const core::plugin::Registry& registry, const std::vector<cor
     applied += use.count != 0;
     total += use.count;
   }
-  fmt::print("{} of {} rules applied, {}\n", applied, uses.size(), counted(total, "time", "times"));
+  fmt::print("{} of {} rules applied, {}\n", applied, uses.size(), counted(total, "time"));
 }
 
 void print_near_misses(const core::plugin::Registry& registry, const core::rewrite::NearMisses& misses,
@@ -116,7 +113,7 @@ void print_near_misses(const core::plugin::Registry& registry, const core::rewri
   for (const auto& use : uses_of_rules(registry, records, 0)) {
     if (use.name != rule) continue;
     if (misses.tried(rule))
-      fmt::print("{} was applied {}\n", rule, counted(use.count, "time", "times"));
+      fmt::print("{} was applied {}\n", rule, counted(use.count, "time"));
     else
       fmt::print("{} was not tried: its phase '{}' did not run, or its pass is turned off\n", rule,
                  use.phase);

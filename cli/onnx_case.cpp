@@ -8,6 +8,8 @@
 #include "cli/running.h"
 #include "cli/tensor_proto.h"
 
+#include "core/support/file_fault.h"
+#include "ferrite/counted.hpp"
 namespace ferrite::cli {
 namespace {
 
@@ -64,9 +66,8 @@ Result<std::string> run_data_set(OpenModel& opened, std::span<const DeclaredInpu
   FE_TRY(auto expected, read_tensors(folder, "output"));
   const auto& ports = opened.model->inputs();
   if (inputs.size() != ports.size())
-    return core::at(folder.string(),
-                    error(FE_EINVALID, "FE-X01", "the model has {} inputs, the test gives {}", ports.size(),
-                          inputs.size()));
+    return core::at(folder.string(), error(FE_EINVALID, "FE-X01", "the model has {}, the test gives {}",
+                                           counted(ports.size(), "input"), inputs.size()));
   for (size_t k = 0; k < ports.size(); ++k) {
     FE_CHECK(check_agreement(declared, ports[k].name, inputs[k],
                              (folder / fmt::format("input_{}.pb", k)).string()));
@@ -79,7 +80,8 @@ Result<std::string> run_data_set(OpenModel& opened, std::span<const DeclaredInpu
   FE_TRY(auto runner, Runner::make(opened, inputs));
   FE_CHECK(runner.run(inputs));
   if (runner.outputs().size() != expected.size())
-    return fmt::format("{} outputs, the test expects {}", runner.outputs().size(), expected.size());
+    return fmt::format("{}, the test expects {}", counted(runner.outputs().size(), "output"),
+                       expected.size());
   for (size_t k = 0; k < expected.size(); ++k) {
     adopt_raw_floats(expected[k], runner.outputs()[k].dtype);
     auto text = difference(runner.outputs()[k], expected[k], tolerance_of(expected[k].dtype));

@@ -8,6 +8,7 @@
 #include "core/plugin/lock.h"
 #include "core/plugin/toml_reader.h"
 #include "core/support/replace_file.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
 namespace {
@@ -75,7 +76,7 @@ Result<void> lock(const Options& options) {
     return core::at(now.path() + ":1:1", error(FE_EINVALID, "FE-M24",
                                                "the lock file does not fit {}: {}; run `ferrite plugin lock`",
                                                options.pipeline.manifest, difference(locked, now)));
-  fmt::print("{}: {} plugins are as they were locked\n", now.path(), now.plugins().size());
+  fmt::print("{}: {} as locked\n", now.path(), counted(now.plugins().size(), "plugin"));
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "cli/inputs.h"
 #include "cli/report_html.h"
 #include "cli/running.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
 namespace {
@@ -114,7 +115,7 @@ std::string summary(const Seen& seen) {
   text += tile(fmt::format("{}", stats.kernels), kernels_text(stats));
   text += tile(fmt::format("{} to {}", stats.nodes, stats.statements), "nodes imported, statements lowered");
   text += tile(html::time_text(stats.compile_ms * 1e-3),
-               fmt::format("compiled; {} kernels from the cache", stats.cache.hits));
+               fmt::format("compiled; {} from the cache", counted(stats.cache.hits, "kernel")));
   text += tile(bytes_text(seen.observation.arena_bytes),
                fmt::format("between kernels; {} without reuse", bytes_text(seen.observation.buffer_bytes)));
   return text + "</div>\n";
@@ -130,7 +131,7 @@ std::string details_of(const Row& row) {
   const auto& [entry, provenance, candidate, facts, kernel_text, listing, registers, spills, shared] =
       *row.kernel;
   std::string facts_text = fmt::format(
-      "{} over {}{}; {} loads, {} stores, {} loops, {} atomic; {} in arguments, at most {} moved; {} "
+      "{} over {}{}; {}, {}, {}, {} atomic; {} in arguments, at most {} moved; {} "
       "operations; "
       "made by {}",
       facts.category, sizes_text(facts.sizes),
@@ -138,13 +139,16 @@ std::string details_of(const Row& row) {
           ? std::string()
           : fmt::format(", {} reduced{}", sizes_text(facts.reduced),
                         facts.reduction_hint.empty() ? "" : " (" + facts.reduction_hint + ")"),
-      facts.loads, facts.stores, facts.loops, facts.atomics, bytes_text(facts.argument_bytes),
-      bytes_text(facts.moved_bytes), html::count_text(facts.operations), candidate.empty() ? "-" : candidate);
-  if (registers >= 0) facts_text += fmt::format("; {} registers", registers);
-  if (spills >= 0) facts_text += fmt::format("; {} spills", spills);
+      counted(facts.loads, "load"), counted(facts.stores, "store"), counted(facts.loops, "loop"),
+      facts.atomics, bytes_text(facts.argument_bytes), bytes_text(facts.moved_bytes),
+      html::count_text(facts.operations), candidate.empty() ? "-" : candidate);
+  if (registers >= 0) facts_text += fmt::format("; {}", counted(registers, "register"));
+  if (spills >= 0) facts_text += fmt::format("; {}", counted(spills, "spill"));
   if (shared > 0) facts_text += fmt::format("; {} of shared memory", bytes_text(shared));
   return fmt::format(
-      "<details><summary>{}</summary><p>{}</p>\n{}{}{}</details>", escape(entry), escape(facts_text),
+      "<details><summary>what it computes, and its code</summary><p><code>{}</code>: "
+      "{}</p>\n{}{}{}</details>",
+      escape(entry), escape(facts_text),
       row.names.size() > 1 ? html::folded("Its launches", fmt::format("{}", fmt::join(row.names, "\n")))
                            : std::string(),
       html::folded("What it computes", kernel_text), html::folded("Its code", listing));
@@ -167,7 +171,8 @@ std::string kernels(const Seen& seen) {
         "<code>ferrite targets --measure</code> does that once, and takes some seconds; later compilations "
         "decide by it too.</p>\n";
   text +=
-      "<div class=\"wide\"><table><thead><tr><th class=\"n\">#</th><th class=\"n\">time</th><th>share</th>"
+      "<div class=\"wide\"><table><thead><tr><th class=\"n\">#</th><th class=\"n\">time</th><th "
+      "class=\"n\">share</th>"
       "<th>nodes of the model</th><th>kind</th><th class=\"n\">launches</th><th class=\"n\">GB/s</th>"
       "<th class=\"n\">GFLOP/s</th><th class=\"n\">floor</th><th class=\"n\">of floor</th><th>bound by</th>"
       "</tr></thead>\n<tbody>\n";
@@ -180,8 +185,9 @@ std::string kernels(const Seen& seen) {
                  : std::string("-");
     };
     text += fmt::format(
-        "<tr class=\"first\"><td class=\"n\">{}</td><td class=\"n\">{}</td><td><span class=\"share\" "
-        "title=\"{:.1f} % of the run's kernels\"><i style=\"width:{:.1f}%\"></i></span></td><td "
+        "<tr class=\"first\"><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{:.1f} %<span "
+        "class=\"share\">"
+        "<i style=\"width:{:.1f}%\"></i></span></td><td "
         "class=\"name\">{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
         "class=\"n\">{}</td>",
         k + 1, html::time_text(row.seconds), 100 * share, 100 * share,
@@ -334,8 +340,8 @@ std::string rules(const Seen& seen) {
 std::string page(const Seen& seen) {
   const auto name = std::filesystem::path(seen.model).filename().string();
   return html::head(name + " - ferrite report") +
-         fmt::format("<h1>{}</h1>\n<p>on {}, {} threads; {}</p>\n", escape(name), escape(seen.device),
-                     seen.program.compilation.executable->workers, version_text()) +
+         fmt::format("<h1>{}</h1>\n<p>on {}, {}; {}</p>\n", escape(name), escape(seen.device),
+                     counted(seen.program.compilation.executable->workers, "thread"), version_text()) +
          "<nav><a href=\"#kernels\">Kernels</a>" + (seen.peaks ? "<a href=\"#roofline\">Roofline</a>" : "") +
          "<a href=\"#stages\">Stages</a><a href=\"#fusion\">Fusion</a><a href=\"#memory\">Memory</a>"
          "<a href=\"#rules\">Rules</a></nav>\n" +

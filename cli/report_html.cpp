@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/observe/metrics.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli::html {
 namespace {
@@ -236,11 +237,11 @@ std::string memory_map(const core::observe::Observation& seen) {
         R"(<rect class="buffer" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"><title>{}</title></rect>)",
         from, upper, std::max(to - from, 0.5), std::max(lower - upper, 0.5),
         buffer.workers > 0 ? workspace : colours[k % colours.size()],
-        escape(fmt::format("{}: {} at {}, launches {} to {}",
-                           buffer.workers > 0 ? fmt::format("workspace of {} workers", buffer.workers)
-                                              : fmt::format("@{}", buffer.buffer),
-                           core::observe::bytes_text(buffer.bytes), buffer.offset, buffer.first,
-                           buffer.last)));
+        escape(
+            fmt::format("{}: {} at {}, launches {} to {}",
+                        buffer.workers > 0 ? fmt::format("workspace of {}", counted(buffer.workers, "worker"))
+                                           : fmt::format("@{}", buffer.buffer),
+                        core::observe::bytes_text(buffer.bytes), buffer.offset, buffer.first, buffer.last)));
   }
   return text + "</svg></figure>\n";
 }

@@ -9,6 +9,8 @@
 #include "cli/npy.h"
 #include "cli/running.h"
 #include "core/support/elapsed.h"
+#include "core/support/file_fault.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
 namespace {
@@ -87,8 +89,8 @@ Result<void> run(const Options& options) {
     fmt::print("output {} '{}' {}: {}\n", k, opened.model->outputs()[k].name,
                type_text(tensor.dtype, tensor.dims), summary(tensor));
   }
-  fmt::print("{}, run in {:.2f} ms on {} threads\n", stats_text(runner.program().compilation.stats), run_ms,
-             runner.threads());
+  fmt::print("{}, run in {:.2f} ms on {}\n", stats_text(runner.program().compilation.stats), run_ms,
+             counted(runner.threads(), "thread"));
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/package/package.h"
 #include "core/run/device.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
 PipelineOptions pipeline_for(PipelineOptions pipeline, const std::string& path, bool recompile) {
@@ -106,7 +107,7 @@ void add_recompile(CLI::App& command, bool& recompile) {
 }
 
 std::string kernels_text(const core::CompileStats& stats) {
-  std::string text = "kernels";
+  std::string text = stats.kernels == 1 ? "kernel" : "kernels";
   if (stats.kernels_at_load > 0) text += fmt::format(" and {} at load", stats.kernels_at_load);
   if (stats.unique_kernels != stats.kernels + stats.kernels_at_load)
     text += fmt::format(", {} different", stats.unique_kernels);
@@ -114,8 +115,8 @@ std::string kernels_text(const core::CompileStats& stats) {
 }
 
 std::string stats_text(const core::CompileStats& stats) {
-  std::string text = fmt::format("{} nodes, {} statements, {} {}", stats.nodes, stats.statements,
-                                 stats.kernels, kernels_text(stats));
+  std::string text = fmt::format("{}, {}, {} {}", counted(stats.nodes, "node"),
+                                 counted(stats.statements, "statement"), stats.kernels, kernels_text(stats));
   if (stats.packaged)
     return text + fmt::format(", nothing compiled, {}loaded in {:.1f} ms",
                               stats.target.empty() ? "" : "for " + stats.target + ", ", stats.load_ms);

@@ -4,6 +4,8 @@
 #include "core/plugin/serial.h"
 #include "core/run/pool.h"
 #include "core/support/abi.h"
+#include "core/support/warning.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
 namespace {
@@ -39,7 +41,7 @@ Result<void> measure(const Options& options, const core::plugin::Pipeline& pipel
   }
   const int64_t workers = compile.threads > 0 ? compile.threads : core::run::Pool::process().workers();
   FE_TRY(const auto path, core::observe::save_peaks(device, workers, peaks));
-  fmt::print("measured {}:{} with {} threads: {}\n", device.kind, device.number, workers,
+  fmt::print("measured {}:{} with {}: {}\n", device.kind, device.number, counted(workers, "thread"),
              rate_text(peaks.operations, "FLOP"));
   for (const auto& [bytes, per_second] : peaks.bandwidth)
     fmt::print("  {:>8} KiB  {}\n", bytes >> 10, rate_text(per_second, "B"));

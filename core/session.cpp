@@ -20,6 +20,7 @@
 #include "core/support/elapsed.h"
 #include "core/support/warning.h"
 #include "core/trust/verdicts.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core {
 
@@ -178,8 +179,8 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
 
 Result<void> Model::check_dims(std::span<const std::vector<int64_t>> input_dims) const {
   if (input_dims.size() != inputs_.size())
-    return at(path_, error(FE_EINVALID, "FE-X01", "the model has {} inputs, {} were given", inputs_.size(),
-                           input_dims.size()));
+    return at(path_, error(FE_EINVALID, "FE-X01", "the model has {}, not {}",
+                           counted(inputs_.size(), "input"), input_dims.size()));
   for (size_t k = 0; k < inputs_.size(); ++k) {
     const auto& port = inputs_[k];
     auto shape = [](const std::vector<int64_t>& dims) { return fmt::format("[{}]", fmt::join(dims, ",")); };

@@ -15,6 +15,7 @@
 #include "core/plugin/serial.h"
 #include "core/run/device.h"
 #include "core/trust/compare.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {
 namespace {
@@ -121,7 +122,7 @@ Verdict check_larger(const Policies& policies, std::vector<graph::Graph> graphs,
     }
   }
   if (tried == 0) return Verdict::skipped("none of the sampled graphs could be lowered");
-  return Verdict::passed(fmt::format("{} graphs", tried));
+  return Verdict::passed(counted(tried, "graph"));
 }
 
 Verdict check_schedules(const Policies& policies, const std::vector<graph::Graph>& graphs,
@@ -157,7 +158,7 @@ Verdict check_schedules(const Policies& policies, const std::vector<graph::Graph
                    (*difference)->text(), schedule::print(schedule));
   }
   if (tried == 0) return Verdict::skipped("none of the sampled graphs could be lowered");
-  return Verdict::passed(fmt::format("{} graphs, {} decisions", tried, decided));
+  return Verdict::passed(fmt::format("{}, {}", counted(tried, "graph"), counted(decided, "decision")));
 }
 
 /// The kernels of graphs, each statement one.

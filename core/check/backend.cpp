@@ -15,6 +15,7 @@
 #include "core/place/place.h"
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {
 namespace {
@@ -204,7 +205,7 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
     return *first;
   }
   if (passed == 0) return Verdict::skipped(fmt::format("declined: {}", reason));
-  auto text = fmt::format("{} cases, {} element types", cases, passed);
+  auto text = fmt::format("{}, {}", counted(cases, "case"), counted(passed, "element type"));
   if (worst > 0) text += fmt::format(", at most {:.2g} ulp", worst);
   if (!declined.empty()) text += fmt::format("; declined for {}: {}", fmt::join(declined, ", "), reason);
   return Verdict::passed(std::move(text));
@@ -237,7 +238,7 @@ Verdict check_repeatable(const run::Devices& devices) {
                    cases.front().name);
   }
   if (compared == 0) return Verdict::skipped("every kernel is declined");
-  return Verdict::passed(fmt::format("{} kernels", compared));
+  return Verdict::passed(counted(compared, "kernel"));
 }
 
 /// The conformance list, and with it the table of capabilities. Providers of regions and of libraries take programs apart instead

@@ -10,6 +10,7 @@
 #include "core/graph/print.h"
 #include "core/loop/print.h"
 #include "core/loop/record.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {
 namespace {
@@ -208,7 +209,7 @@ Verdict larger_structs(const std::vector<Trial>& trials, const graph::OpRegistry
             "by their stride",
             trial.name());
     }
-  return Verdict::passed(fmt::format("{} calls", calls));
+  return Verdict::passed(counted(calls, "call"));
 }
 
 Verdict refused(const std::vector<Trial>& trials, const graph::OpRegistry& ops) {
@@ -231,7 +232,7 @@ Verdict refused(const std::vector<Trial>& trials, const graph::OpRegistry& ops) 
         return error(FE_EINVALID, "FE-P47",
                      "{}: after calls of the host were refused it gives another result", trial.name());
     }
-  return Verdict::passed(fmt::format("{} calls", tried));
+  return Verdict::passed(counted(tried, "call"));
 }
 
 Verdict two_threads(const std::vector<Trial>& trials, const graph::OpRegistry& ops) {
@@ -254,7 +255,7 @@ Verdict two_threads(const std::vector<Trial>& trials, const graph::OpRegistry& o
     }
     return fault;
   }));
-  return Verdict::passed(fmt::format("{} calls", expected.size() * 2 * thread_rounds));
+  return Verdict::passed(counted(expected.size() * 2 * thread_rounds, "call"));
 }
 
 /// Operands and attributes as no model should have them: the type rule gives types or says what is wrong, and comes back.
@@ -410,7 +411,7 @@ void check_hostile_ops(const CheckOptions&, const Subject& subject, Runner& runn
     size_t calls = 0;
     for (const auto& trial : trials)
       if (trial.own_op) calls += OddInstances(trial).run();
-    return Verdict::passed(fmt::format("{} calls", calls));
+    return Verdict::passed(counted(calls, "call"));
   });
   with_trials("ops: two threads", [&] { return two_threads(trials, registry.ops()); });
 }

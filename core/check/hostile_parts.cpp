@@ -18,6 +18,7 @@
 #include "core/run/pack.h"
 #include "core/run/propose.h"
 #include "core/trust/tensors.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {
 namespace {
@@ -312,7 +313,7 @@ void check_creation(const CheckOptions& options, const Subject& subject, Runner&
         return error(FE_EINVALID, "FE-P47",
                      "after call {} of the host was refused it cannot be created as before", k);
     }
-    return Verdict::passed(fmt::format("{} calls", count.calls));
+    return Verdict::passed(counted(count.calls, "call"));
   });
 }
 
@@ -370,14 +371,14 @@ void check_hostile_importers(const CheckOptions& options, const Subject& subject
       if (plain() != expected)
         return error(FE_EINVALID, "FE-P47",
                      "after calls of the host were refused the importer gives another graph");
-      return Verdict::passed(fmt::format("{} calls", refused.size()));
+      return Verdict::passed(counted(refused.size(), "call"));
     });
     with_file("damaged files", [&]() -> Verdict {
       const auto tried = damage(file->bytes(), options.seed, [&](std::span<const std::byte> bytes) {
         Treatment treatment;
         static_cast<void>(import(importer, path, bytes, registry, treatment));
       });
-      return Verdict::passed(fmt::format("{} files", tried));
+      return Verdict::passed(counted(tried, "file"));
     });
     with_file("two threads", [&]() -> Verdict {
       if (importer.thread_model != FE_THREADS_ANY)
@@ -426,7 +427,7 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
           return error(FE_EINVALID, "FE-P46", "with structs of a later version the provider {}",
                        intact ? "gives other code" : "writes behind the structs that it is given");
       }
-      return Verdict::passed(fmt::format("{} kernels", kernels.size()));
+      return Verdict::passed(counted(kernels.size(), "kernel"));
     });
     with_device("full sinks", [&](const run::Compiler& compiler) -> Verdict {
       size_t tried = 0;
@@ -455,7 +456,7 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
             static_cast<void>(compile(compiler, damaged));
           });
       }
-      return Verdict::passed(fmt::format("{} kernels", tried));
+      return Verdict::passed(counted(tried, "kernel"));
     });
     with_device("two threads", [&](const run::Compiler& compiler) -> Verdict {
       if (provider.thread_model != FE_THREADS_ANY)
@@ -474,7 +475,7 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
           }
         return std::string(same ? "" : "the provider gives other code");
       }));
-      return Verdict::passed(fmt::format("{} kernels", kernels.size()));
+      return Verdict::passed(counted(kernels.size(), "kernel"));
     });
   }
 }

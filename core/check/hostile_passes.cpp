@@ -13,6 +13,7 @@
 #include "core/lower/lower.h"
 #include "core/plugin/gate.h"
 #include "core/rewrite/apply.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {
 namespace {
@@ -126,7 +127,7 @@ Verdict larger_structs(const plugin::PassEntry& pass, const std::vector<Trial>& 
           "struct, whatever its size",
           trial.graph->name());
   }
-  return Verdict::passed(fmt::format("{} graphs", trials.size()));
+  return Verdict::passed(counted(trials.size(), "graph"));
 }
 
 Verdict refused(const plugin::PassEntry& pass, const std::vector<Trial>& trials,
@@ -153,7 +154,7 @@ Verdict refused(const plugin::PassEntry& pass, const std::vector<Trial>& trials,
     }
   }
   if (tried == 0) return Verdict::skipped("it makes no calls of the host on the sampled graphs");
-  return Verdict::passed(fmt::format("{} calls", tried));
+  return Verdict::passed(counted(tried, "call"));
 }
 
 Verdict two_threads(const plugin::PassEntry& pass, const std::vector<Trial>& trials,
@@ -168,7 +169,7 @@ Verdict two_threads(const plugin::PassEntry& pass, const std::vector<Trial>& tri
       }
     return fault;
   }));
-  return Verdict::passed(fmt::format("{} graphs", trials.size()));
+  return Verdict::passed(counted(trials.size(), "graph"));
 }
 
 }  // namespace

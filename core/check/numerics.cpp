@@ -15,6 +15,7 @@
 #include "core/schedule/schedule.h"
 #include "core/trust/compare.h"
 #include "core/trust/try_rule.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {
 namespace {
@@ -30,7 +31,7 @@ Verdict check_rule(const rewrite::CompiledRules& rules, size_t index, const Subj
   options.seed = seed;
   const auto verdict = trust::try_rule(rules, index, subject.registry(), options);
   switch (verdict.kind) {
-    case trust::Verdict::Kind::passed: return Verdict::passed(fmt::format("{} graphs", verdict.samples));
+    case trust::Verdict::Kind::passed: return Verdict::passed(counted(verdict.samples, "graph"));
     case trust::Verdict::Kind::untested: return Verdict::skipped(verdict.reason);
     case trust::Verdict::Kind::wrong: break;
   }
@@ -102,7 +103,7 @@ Verdict check_valid(const std::vector<Run>& runs, const plugin::Registry& regist
       return error(FE_EINVALID, "FE-P49", "it changes the inputs or outputs of {}: {} became {}",
                    run.before->name(), before, after);
   }
-  return Verdict::passed(fmt::format("{} graphs, {} of them changed", runs.size(), changed(runs)));
+  return Verdict::passed(fmt::format("{}, {} of them changed", counted(runs.size(), "graph"), changed(runs)));
 }
 
 Verdict check_equal(const std::vector<Run>& runs, const plugin::Registry& registry, uint64_t seed) {
@@ -124,7 +125,7 @@ Verdict check_equal(const std::vector<Run>& runs, const plugin::Registry& regist
   }
   if (compared == 0)
     return Verdict::skipped("none of the sampled graphs is changed by it; give models with --sample");
-  return Verdict::passed(fmt::format("{} graphs", compared));
+  return Verdict::passed(counted(compared, "graph"));
 }
 
 Verdict check_settles(const plugin::PassEntry& pass, const std::vector<Run>& runs,
@@ -148,9 +149,9 @@ Verdict check_settles(const plugin::PassEntry& pass, const std::vector<Run>& run
   }
   if (tried == 0)
     return Verdict::skipped("none of the sampled graphs is changed by it; give models with --sample");
-  return Verdict::passed(most == 0
-                             ? fmt::format("{} graphs: a second run changes nothing", tried)
-                             : fmt::format("{} graphs: at most {} further runs change them", tried, most));
+  return Verdict::passed(most == 0 ? fmt::format("{}: a second run changes nothing", counted(tried, "graph"))
+                                   : fmt::format("{}: changed by at most {}", counted(tried, "graph"),
+                                                 counted(most, "further run")));
 }
 
 Verdict check_repeatable(const plugin::PassEntry& pass, const std::vector<Run>& runs,
@@ -162,7 +163,7 @@ Verdict check_repeatable(const plugin::PassEntry& pass, const std::vector<Run>& 
     if (!same)
       return error(FE_EINVALID, "FE-P50", "run twice on {}, it gives two results", run.before->name());
   }
-  return Verdict::passed(fmt::format("{} graphs", runs.size()));
+  return Verdict::passed(counted(runs.size(), "graph"));
 }
 
 /// pre_fusion and post_fusion: what they ask for is the same each time, and the groups that they leave are legal.
@@ -195,7 +196,7 @@ Verdict check_schedule_pass(const plugin::PassEntry& pass, const std::vector<gra
       return error(FE_EINVALID, "FE-P50", "run twice on {}, it gives two results", graph.name());
   }
   if (tried == 0) return Verdict::skipped("none of the sampled graphs could be lowered");
-  return Verdict::passed(fmt::format("{} graphs", tried));
+  return Verdict::passed(counted(tried, "graph"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "core/run/build.h"
 #include "core/support/abi.h"
 #include "core/trust/compare.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {
 namespace {
@@ -73,7 +74,7 @@ Verdict check_evaluated(const std::vector<Sample>& samples, const plugin::Regist
       return error(FE_EINVALID, "FE-P51", "a sample of op '{}' fails on every input: {}", op->name,
                    fault->message());
   }
-  return Verdict::passed(fmt::format("{} samples", samples.size()));
+  return Verdict::passed(counted(samples.size(), "sample"));
 }
 
 Verdict check_forms(const std::vector<Sample>& samples, const plugin::Registry& registry, uint64_t seed) {
@@ -97,7 +98,7 @@ Verdict check_forms(const std::vector<Sample>& samples, const plugin::Registry& 
                    op->name, (*difference)->text());
   }
   if (compared == 0) return Verdict::skipped("no op has both");
-  return Verdict::passed(fmt::format("{} samples", compared));
+  return Verdict::passed(counted(compared, "sample"));
 }
 
 /// A lowering for `device`, or with `lowers` false a decomposition, of somebody else's op against what the op is without it.
@@ -138,7 +139,7 @@ Verdict check_override(std::string_view device, bool lowers, const graph::OpInfo
   if (compared == 0)
     return Verdict::skipped(declined ? "it declines the samples of the op"
                                      : "the op has no samples that can be computed");
-  return Verdict::passed(fmt::format("{} runs", compared));
+  return Verdict::passed(counted(compared, "run"));
 }
 
 /// The session without the plugin; an error where the manifest enables it by itself.
@@ -239,7 +240,7 @@ void check_importers(const CheckOptions& options, const Subject& subject, Runner
         FE_TRY(const auto second, subject.import_model(path));
         if (graph::print(first) != graph::print(second))
           return error(FE_EINVALID, "FE-P50", "read twice, the model is two graphs");
-        return Verdict::passed(fmt::format("{} nodes", first.node_count()));
+        return Verdict::passed(counted(first.node_count(), "node"));
       });
     }
     if (!any)

@@ -9,6 +9,7 @@
 #include "core/graph/print.h"
 #include "core/support/abi.h"
 #include "core/trust/compare.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {
 namespace {
@@ -94,7 +95,7 @@ Verdict check_provider(const fe_provider& provider, const std::vector<graph::Gra
   }
   if (compared == 0)
     return Verdict::skipped("it takes no part of the sampled graphs; give models with --sample");
-  return Verdict::passed(fmt::format("{} parts of {} graphs", parts, compared));
+  return Verdict::passed(fmt::format("{} of {}", counted(parts, "part"), counted(compared, "graph")));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "core/plugin/descriptor.h"
 #include "core/run/build.h"
 #include "core/support/abi.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {
 
@@ -160,7 +161,7 @@ void check_samples(const CheckOptions& options, const Subject& subject, Runner& 
   for (const auto& path : options.samples)
     runner.run("sample " + name_of_sample(path), [&]() -> Verdict {
       FE_TRY(const auto graph, subject.import_model(path));
-      return Verdict::passed(fmt::format("{} nodes", graph.node_count()));
+      return Verdict::passed(counted(graph.node_count(), "node"));
     });
 }
 

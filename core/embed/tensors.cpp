@@ -6,6 +6,8 @@
 #include <cstring>
 #include <tuple>
 
+#include "ferrite/counted.hpp"
+
 namespace ferrite::core::embed {
 namespace {
 
@@ -171,7 +173,7 @@ Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor*
                                              uint64_t count, const TensorDevice& device, bool with_data) {
   const auto& ports = model.inputs();
   if (count != ports.size())
-    return error(FE_EINVALID, "FE-X01", "the model has {} inputs, {} were given", ports.size(), count);
+    return error(FE_EINVALID, "FE-X01", "the model has {}, not {}", counted(ports.size(), "input"), count);
   if (!tensors && count > 0) return error(FE_EINVALID, "FE-X30", "the inputs are null");
   std::vector<BoundTensor> result;
   for (size_t k = 0; k < ports.size(); ++k) {
@@ -192,7 +194,7 @@ Result<std::vector<BoundTensor>> bind_outputs(const Model& model, const std::vec
                                               DLTensor* const* tensors, uint64_t count,
                                               const TensorDevice& device) {
   if (count != ports.size())
-    return error(FE_EINVALID, "FE-X01", "the model has {} outputs, {} were given", ports.size(), count);
+    return error(FE_EINVALID, "FE-X01", "the model has {}, not {}", counted(ports.size(), "output"), count);
   if (!tensors && count > 0) return error(FE_EINVALID, "FE-X30", "the outputs are null");
   std::vector<BoundTensor> result;
   for (size_t k = 0; k < ports.size(); ++k) {

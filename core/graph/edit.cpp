@@ -9,6 +9,7 @@
 #include "core/graph/graph.h"
 #include "core/graph/journal.h"
 #include "core/text/lexer.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::graph {
 
@@ -111,8 +112,8 @@ Result<void> Graph::check_type(const TensorType& type) const {
   const Layout& layout = type.layout;
   if (layout.kind > FE_LAYOUT_OPAQUE ||
       (layout.kind == FE_LAYOUT_STRIDED && layout.strides.size() != type.rank())) {
-    return error(FE_EINVALID, "FE-G06", "a strided layout needs one stride for each of {} dimensions, not {}",
-                 type.rank(), layout.strides.size());
+    return error(FE_EINVALID, "FE-G06", "a strided layout needs {}, one for each dimension, not {}",
+                 counted(type.rank(), "stride"), layout.strides.size());
   }
   for (const Block& block : layout.blocks) {
     if (block.dim >= type.rank() || block.size < 0) {

@@ -7,6 +7,7 @@
 #include "core/support/abi.h"
 #include "core/support/callback.h"
 #include "core/text/lexer.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::graph {
 
@@ -158,12 +159,9 @@ Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
          !info->variadic()) {
     operands.pop_back();
   }
-  const size_t least = info->least_operands(), most = info->operands.size();
-  if (operands.size() < least || (operands.size() > most && !info->variadic())) {
-    return error(FE_EINVALID, "FE-G14", "op '{}' takes {}{} operands, not {}", op, least,
-                 info->variadic() ? " or more"
-                 : most > least   ? fmt::format(" to {}", most)
-                                  : "",
+  const size_t most = info->operands.size();
+  if (operands.size() < info->least_operands() || (operands.size() > most && !info->variadic())) {
+    return error(FE_EINVALID, "FE-G14", "op '{}' takes {}, not {}", op, info->operands_text(),
                  operands.size());
   }
   for (size_t k = 0; k < operands.size(); ++k) {
@@ -240,8 +238,8 @@ Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op
     return std::move(*collected.fault);
   }
   if (op.def.results != 0 && collected.types.size() != op.def.results) {
-    return error(FE_EINTERNAL, "FE-G16", "the shape rule of '{}' (plugin '{}') gave {} results instead of {}",
-                 op.name, op.plugin, collected.types.size(), op.def.results);
+    return error(FE_EINTERNAL, "FE-G16", "the shape rule of '{}' (plugin '{}') gave {} instead of {}",
+                 op.name, op.plugin, counted(collected.types.size(), "result"), op.def.results);
   }
   return std::move(collected.types);
 }

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <optional>
 
+#include "ferrite/counted.hpp"
+
 namespace ferrite::core::graph {
 namespace {
 
@@ -203,7 +205,8 @@ Result<std::vector<std::byte>> parse_elements(text::Cursor& cursor, DType dtype,
   FE_CHECK(cursor.expect("}"));
   const int64_t given = complex ? read / 2 : read;
   if (given != count) {
-    return at(place, error(FE_EINVALID, "FE-G18", "the type has {} elements, the list {}", count, given));
+    return at(place,
+              error(FE_EINVALID, "FE-G18", "the type has {}, the list {}", counted(count, "element"), given));
   }
   return bytes;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/support/abi.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::graph {
 
@@ -78,6 +79,12 @@ Result<OpInfo> OpInfo::read(const fe_op_def& def, std::string plugin) {
 size_t OpInfo::least_operands() const {
   return static_cast<size_t>(std::count_if(operands.begin(), operands.end(),
                                            [](const Operand& o) { return !o.optional && !o.variadic; }));
+}
+
+std::string OpInfo::operands_text() const {
+  const size_t least = least_operands(), most = operands.size();
+  if (variadic()) return fmt::format("{} or more operands", least);
+  return most > least ? fmt::format("{} to {} operands", least, most) : counted(most, "operand");
 }
 
 const OpInfo::AttributeDef* OpInfo::find(std::string_view attribute) const {

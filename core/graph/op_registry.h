@@ -39,6 +39,8 @@ struct OpInfo {
   std::vector<AttributeDef> attributes;  ///< in the order of the definition
 
   size_t least_operands() const;
+  /// "1 operand", "1 to 3 operands", "2 or more operands"
+  std::string operands_text() const;
   bool variadic() const { return !operands.empty() && operands.back().variadic; }
   const AttributeDef* find(std::string_view attribute) const;
 };

@@ -6,6 +6,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/literal.h"
 #include "core/text/expression.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::graph {
 namespace {
@@ -309,7 +310,8 @@ class Parser {
     }
     if (typed && types.size() != results.size()) {
       return at(cursor_.where(types_at),
-                error(FE_EINVALID, "FE-G19", "{} types for {} results", types.size(), results.size()));
+                error(FE_EINVALID, "FE-G19", "{} for {}", counted(types.size(), "type"),
+                      counted(results.size(), "result")));
     }
     if (!registry_ && !typed) {
       return at(cursor_.where(types_at),

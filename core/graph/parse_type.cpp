@@ -2,6 +2,7 @@
 // Types and attributes out of text.
 #include "core/graph/parse.h"
 #include "core/text/expression.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::graph {
 namespace {
@@ -58,7 +59,7 @@ Result<void> parse_layout(Cursor& cursor, TensorType& type) {
   Layout& layout = type.layout;
   if (cursor.accept("strides")) {
     layout.kind = FE_LAYOUT_STRIDED;
-    const Error wrong = cursor.unexpected(fmt::format("{} strides", type.rank()));
+    const Error wrong = cursor.unexpected(counted(type.rank(), "stride"));
     FE_TRY(layout.strides, parse_integers(cursor, "a stride in elements"));
     if (layout.strides.size() != type.rank()) return wrong;
     if (cursor.accept("offset")) {

@@ -7,6 +7,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/print.h"
 #include "core/text/lexer.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::graph {
 namespace {
@@ -62,8 +63,8 @@ class Verifier {
       }
     }
     if (graph_.forward_outputs().value_or(0) > graph_.outputs().size()) {
-      return error(FE_EINVALID, "FE-G53", "a joint graph with {} forward outputs has only {} outputs",
-                   *graph_.forward_outputs(), graph_.outputs().size());
+      return error(FE_EINVALID, "FE-G53", "a joint graph with {} has only {} in all",
+                   counted(*graph_.forward_outputs(), "forward output"), graph_.outputs().size());
     }
     return {};
   }
@@ -113,8 +114,8 @@ class Verifier {
     }
     FE_TRY(const auto types, infer_types(graph_, *op, operands, attributes));
     if (types.size() != node.results.size()) {
-      return error(FE_EINVALID, "FE-G57", "the node has {} results where its op gives {}",
-                   node.results.size(), types.size());
+      return error(FE_EINVALID, "FE-G57", "the node has {} where its op gives {}",
+                   counted(node.results.size(), "result"), types.size());
     }
     for (size_t k = 0; k < types.size(); ++k) {
       if (!types[k].same_shape(graph_.type(node.results[k]))) {

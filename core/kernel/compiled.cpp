@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "ferrite/counted.hpp"
+
 namespace ferrite::core::kernel {
 
 namespace {
@@ -26,7 +28,8 @@ std::string too_many_or_few(const loop::Kernel& kernel, int64_t tasks) {
   }
   // A task that nobody needs harms nothing where there is nothing to compute.
   if (computes ? tasks > 0 && tasks <= points : tasks <= 1) return {};
-  return fmt::format("the kernel is said to have {} tasks, and has {} points", tasks, points);
+  return fmt::format("the kernel is said to have {}, and has {}", counted(tasks, "task"),
+                     counted(points, "point"));
 }
 
 }  // namespace
@@ -34,8 +37,8 @@ std::string too_many_or_few(const loop::Kernel& kernel, int64_t tasks) {
 std::string unfit(int64_t tasks, int64_t grain, int64_t workspace_bytes, const loop::Kernel* kernel) {
   constexpr int64_t most_workspace = int64_t{1} << 40;  // a worker; their sum must not overflow
   if (tasks < 0 || grain < 0 || workspace_bytes < 0 || workspace_bytes > most_workspace)
-    return fmt::format("the kernel is said to have {} tasks, a grain of {} and {} bytes of workspace", tasks,
-                       grain, workspace_bytes);
+    return fmt::format("the kernel is said to have {}, a grain of {} and {} of workspace",
+                       counted(tasks, "task"), grain, counted(workspace_bytes, "byte"));
   return kernel ? too_many_or_few(*kernel, tasks) : std::string();
 }
 

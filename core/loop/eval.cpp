@@ -12,6 +12,7 @@
 #include "core/loop/scalar.h"
 #include "core/loop/verify.h"
 #include "core/support/callback.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::loop {
 namespace {
@@ -489,8 +490,8 @@ Result<void> run_shared(const StatementList& list, std::vector<Runner>& runners)
 Result<void> evaluate(const StatementList& list, std::span<const Memory> given) {
   FE_CHECK(verify(list));
   if (given.size() != list.buffers.size())
-    return error(FE_EINVALID, "FE-X20", "{} buffers need as many pieces of memory, not {}",
-                 list.buffers.size(), given.size());
+    return error(FE_EINVALID, "FE-X20", "{} of memory for {}", counted(given.size(), "piece"),
+                 counted(list.buffers.size(), "buffer"));
   std::vector<Memory> memory(given.begin(), given.end());
   std::vector<std::vector<std::byte>> owned;
   for (BufferId id = 0; id < list.buffers.size(); ++id) {
@@ -521,8 +522,9 @@ Result<void> evaluate(const StatementList& list, std::span<const Memory> given) 
 Result<void> evaluate(const LoopProgram& program, std::span<const ConstMemory> inputs,
                       std::span<const Memory> outputs, std::span<const Memory> changed) {
   if (inputs.size() != program.inputs.size() || outputs.size() != program.outputs.size())
-    return error(FE_EINVALID, "FE-X20", "the program has {} inputs and {} outputs, not {} and {}",
-                 program.inputs.size(), program.outputs.size(), inputs.size(), outputs.size());
+    return error(FE_EINVALID, "FE-X20", "the program has {} and {}, not {} and {}",
+                 counted(program.inputs.size(), "input"), counted(program.outputs.size(), "output"),
+                 inputs.size(), outputs.size());
   FE_CHECK(verify(program));
   const StatementList list = list_of(program);
   std::vector<std::vector<std::byte>> owned;

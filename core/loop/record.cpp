@@ -6,6 +6,7 @@
 #include "core/loop/record_checks.h"
 #include "core/loop/trivial_loops.h"
 #include "core/support/abi.h"
+#include "ferrite/counted.hpp"
 #include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::loop {
@@ -145,7 +146,8 @@ uint32_t Recorder::index_token(index::Expr expr) {
 Result<std::vector<index::Expr>> Recorder::indices_of(const fe_array& tokens, const Buffer& buffer) const {
   if (!readable<fe_index_token>(tokens)) return misuse("the array of indices is not readable");
   if (tokens.count != buffer.dims.size())
-    return misuse("{} indices for a buffer of {} dims", tokens.count, buffer.dims.size());
+    return misuse("{} for a buffer of {}", counted(tokens.count, "index", "indices"),
+                  counted(buffer.dims.size(), "dim"));
   std::vector<index::Expr> result;
   for (uint64_t k = 0; k < tokens.count; ++k) {
     const auto token = at<fe_index_token>(tokens, k);

@@ -11,6 +11,7 @@
 #include "core/plugin/advice.h"
 #include "core/run/propose.h"
 #include "core/tune/decisions.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::place {
 namespace {
@@ -136,9 +137,9 @@ class Selector {
         workspaces.emplace_back(proposal.workspace_bytes * copies,
                                 memory_.allows(proposal.workspace_bytes * copies, live));
         if (!workspaces.back().second)
-          offer.refused = fmt::format(
-              "it wants {} bytes of workspace for each of {} workers, where {} bytes live of {} that may",
-              proposal.workspace_bytes, copies, live, memory_.bytes(0));
+          offer.refused =
+              fmt::format("it wants {} bytes of workspace for each of {}, where {} bytes live of {} that may",
+                          proposal.workspace_bytes, counted(copies, "worker"), live, memory_.bytes(0));
         if (!only_constants(group.kernel, proposal))
           offer.refused = "it wants a layout for what is no constant";
         if (offer.refused.empty() && proposal.covered < group.kernel.statements.size()) {
@@ -175,8 +176,8 @@ class Selector {
       }
       if (decisions_.is_locked())
         return tune::no_candidate(decisions_, *decided, flat.entry,
-                                  fmt::format("is not offered for {} of its {} statements", decided->covered,
-                                              group.kernel.statements.size()));
+                                  fmt::format("is not offered for {} of its {}", decided->covered,
+                                              counted(group.kernel.statements.size(), "statement")));
     }
     if (!offers.empty()) {
       FE_TRY(whole, price(device, kernels_.make(g)));
@@ -206,7 +207,7 @@ class Selector {
     for (const auto& offer : offers) {
       const auto& v = offer.verdict;
       const bool taken = v.compiler == best.compiler && v.name == best.name && v.covered == best.covered;
-      auto text = fmt::format("covers {} of {} statements", v.covered, statements);
+      auto text = fmt::format("covers {} of {}", v.covered, counted(statements, "statement"));
       if (!offer.refused.empty()) text += "; " + offer.refused;
       ledger_.add({"select", subject, v.name, taken ? "chosen" : "refused",
                    taken                   ? ""
@@ -217,7 +218,7 @@ class Selector {
     if (whole)
       ledger_.add({"select", subject, "the code generator", best.compiler ? "refused" : "chosen",
                    best.compiler ? "cost" : "",
-                   fmt::format("covers {} of {} statements{}{}", statements, statements,
+                   fmt::format("covers {} of {}{}{}", statements, counted(statements, "statement"),
                                whole->by.empty() ? "" : ", by ", whole->by),
                    whole->seconds});
   }

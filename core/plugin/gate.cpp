@@ -15,6 +15,7 @@
 #include "core/support/callback.h"
 #include "core/support/elapsed.h"
 #include "core/support/warning.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -65,11 +66,12 @@ Result<void> check_expectations(const PassEntry& entry, size_t applications, con
   const auto check = [&](const Expectation& expect, std::string_view what, std::string_view name,
                          size_t count) -> Result<void> {
     if (expect.holds(count)) return {};
-    return at(expect.where, error(FE_EINVALID, "FE-M20",
-                                  "{} '{}' of plugin '{}' was applied {} times in {}, expected is {}; see "
-                                  "`ferrite explain`, or drop "
-                                  "the expectation",
-                                  what, name, entry.plugin->id, count, entry.phase, expect.text));
+    return at(expect.where,
+              error(FE_EINVALID, "FE-M20",
+                    "{} '{}' of plugin '{}' was applied {} in {}, expected is {}; see "
+                    "`ferrite explain`, or drop "
+                    "the expectation",
+                    what, name, entry.plugin->id, counted(count, "time"), entry.phase, expect.text));
   };
   if (entry.expect) FE_CHECK(check(*entry.expect, "pass", entry.name, applications));
   for (const auto& [name, expect] : entry.rule_expectations) {

@@ -13,6 +13,7 @@
 #include "core/support/abi.h"
 #include "core/support/callback.h"
 #include "core/support/suggest.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -221,8 +222,9 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     const std::string pass = loaded.id + "/" + std::filesystem::path(path).filename().string();
     rule_sets_.push_back({text, path, pass, {}, &loaded});
   }
-  log::print("plugins", "{} {} from {} ({}): {} contributions", loaded.id, loaded.version,
-             loaded.library.empty() ? "rule files" : loaded.library, loaded.why, contributions.size());
+  log::print("plugins", "{} {} from {} ({}): {}", loaded.id, loaded.version,
+             loaded.library.empty() ? "rule files" : loaded.library, loaded.why,
+             counted(contributions.size(), "contribution"));
   return &loaded;
 }
 

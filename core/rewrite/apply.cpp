@@ -16,6 +16,7 @@
 #include "core/support/abi.h"
 #include "core/support/callback.h"
 #include "core/support/suggest.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::rewrite {
 namespace {
@@ -123,7 +124,7 @@ class Driver {
       const OpTerm& root = rule.terms[rule.roots[0].term];
       misses.add(near_miss(rule, {},
                            {root.position, print(rule, root), fmt::format("a node '{}'", root.op),
-                            fmt::format("none among {} nodes", graph_.node_count()), 0}));
+                            fmt::format("none among {}", counted(graph_.node_count(), "node")), 0}));
     }
   }
 

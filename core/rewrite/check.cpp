@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/support/suggest.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::rewrite {
 namespace {
@@ -52,9 +53,9 @@ class Checker {
     term.commutative = info->def.flags & FE_OP_COMMUTATIVE;
     FE_CHECK(check_operands(term, *info));
     if (info->def.results != 0 && term.results.size() > info->def.results) {
-      return fault(
-          term.position, "FE-R05",
-          fmt::format("op '{}' has {} results, not {}", term.op, info->def.results, term.results.size()));
+      return fault(term.position, "FE-R05",
+                   fmt::format("op '{}' has {}, not {}", term.op, counted(info->def.results, "result"),
+                               term.results.size()));
     }
     for (AttributeTerm& attribute : term.attributes)
       FE_CHECK(check_attribute(term, attribute, *info, matching));
@@ -81,14 +82,10 @@ class Checker {
   }
 
   Result<void> check_operands(const OpTerm& term, const OpInfo& info) const {
-    const size_t least = info.least_operands(), most = info.operands.size(), given = term.operands.size();
-    if (given < least || (given > most && !info.variadic())) {
+    const size_t most = info.operands.size(), given = term.operands.size();
+    if (given < info.least_operands() || (given > most && !info.variadic())) {
       return fault(term.position, "FE-R05",
-                   fmt::format("op '{}' takes {}{} operands, not {}", term.op, least,
-                               info.variadic() ? " or more"
-                               : most > least  ? fmt::format(" to {}", most)
-                                               : "",
-                               given));
+                   fmt::format("op '{}' takes {}, not {}", term.op, info.operands_text(), given));
     }
     bool value = false, number = false;
     for (size_t k = 0; k < given; ++k) {

@@ -8,6 +8,7 @@
 #include "core/graph/api.h"
 #include "core/graph/print.h"
 #include "core/rewrite/print.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::rewrite {
 
@@ -121,8 +122,8 @@ std::optional<Refusal> Rewrite::make(const OpTerm& term) {
   new_.push_back(*node);
   const size_t results = graph_.node(*node).results.size();
   if (results >= term.results.size()) return std::nullopt;
-  return Refusal{"results", fmt::format("'{}' has {} results here, the rule names {}", term.op, results,
-                                        term.results.size())};
+  return Refusal{"results", fmt::format("'{}' has {} here, the rule names {}", term.op,
+                                        counted(results, "result"), term.results.size())};
 }
 
 graph::NodeSpec Rewrite::new_node(std::string op) const {

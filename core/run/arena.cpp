@@ -7,6 +7,7 @@
 
 #include "core/observe/observation.h"
 #include "core/support/log.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::run {
 
@@ -41,8 +42,9 @@ ArenaPlan::ArenaPlan(const ArenaNeeds& needs, int64_t alignment, int64_t most)
     for (const auto& want : needs.workspaces)
       if (want.first >= lifetimes_[k].first && want.last <= lifetimes_[k].last)
         workspace_at_[want.first] = memory_.offsets[k];
-  log::print("schedule", "memory plan: {} buffers, {} workspaces, {} bytes with reuse, {} without",
-             buffers_.size(), lifetimes_.size() - buffers_.size(), memory_.bytes, memory_.sum);
+  log::print("schedule", "memory plan: {}, {}, {} with reuse, {} without", counted(buffers_.size(), "buffer"),
+             counted(lifetimes_.size() - buffers_.size(), "workspace"), counted(memory_.bytes, "byte"),
+             memory_.sum);
 }
 
 void ArenaPlan::lay(const ArenaNeeds& needs, std::vector<schedule::Lifetime> workspaces, int64_t alignment) {

@@ -19,6 +19,7 @@
 #include "core/support/abi.h"
 #include "core/text/lexer.h"
 #include "core/tune/decisions.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::run {
 using loop::BufferId;
@@ -280,12 +281,12 @@ class Builder::Steps {
                     .second
               : refusals_.candidates.insert({unit.compiler, unit.asked, unit.candidate}).second;
       if (!is_new) continue;
-      ledger_.add(
-          {"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
-           fmt::format("with its workspace of {} bytes for each of {} workers the plan has {} bytes, "
-                       "op by op it is {}",
-                       want.bytes / needs.workers, needs.workers, arena.bytes(), *options_.memory.op_by_op),
-           static_cast<double>(want.bytes)});
+      ledger_.add({"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
+                   fmt::format("with its workspace of {} bytes for each of {} the plan has {} bytes, "
+                               "op by op it is {}",
+                               want.bytes / needs.workers, counted(needs.workers, "worker"), arena.bytes(),
+                               *options_.memory.op_by_op),
+                   static_cast<double>(want.bytes)});
     }
   }
 

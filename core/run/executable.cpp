@@ -9,6 +9,7 @@
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
 #include "core/support/elapsed.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::run {
 
@@ -26,10 +27,10 @@ Result<void> take_needs(CompiledKernel& kernel, const Out& needs) {
   if (needs.tasks != kernel.tasks || needs.grain != kernel.grain ||
       needs.workspace_bytes != kernel.workspace_bytes)
     return at(kernel.provenance, error(FE_EINVALID, "FE-P67",
-                                       "the kernel is said to have {} tasks, a grain of {} and {} bytes of "
+                                       "the kernel is said to have {}, a grain of {} and {} bytes of "
                                        "workspace; its code has {}, {} and {}",
-                                       kernel.tasks, kernel.grain, kernel.workspace_bytes, needs.tasks,
-                                       needs.grain, needs.workspace_bytes));
+                                       counted(kernel.tasks, "task"), kernel.grain, kernel.workspace_bytes,
+                                       needs.tasks, needs.grain, needs.workspace_bytes));
   for (uint64_t k = 0; k < needs.arguments.count; ++k)
     kernel.arguments.push_back(abi::element<fe_argument_needs>(needs.arguments, k));
   return {};
@@ -215,8 +216,8 @@ Result<void> Executable::check(const Launch& launch) const {
   const auto& wanted = kernel.arguments;
   if (wanted.empty()) return {};
   if (given.size() != wanted.size())
-    return refuse(
-        fmt::format("the kernel is given {} arguments, and its code takes {}", given.size(), wanted.size()));
+    return refuse(fmt::format("the kernel is given {}, and its code takes {}",
+                              counted(given.size(), "argument"), wanted.size()));
   for (size_t k = 0; k < given.size(); ++k) {
     if (given[k].bytes < wanted[k].bytes)
       return refuse(fmt::format("argument {} of the kernel has {} bytes, and its code reaches {}", k,

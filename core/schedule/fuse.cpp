@@ -17,6 +17,7 @@
 #include "core/schedule/softmax_rows.h"
 #include "core/schedule/split.h"
 #include "core/schedule/traffic.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -312,7 +313,7 @@ class Fuser {
         const auto& statement = program_.statements[s];
         int64_t row = 1;
         for (size_t k = shared; k < statement.vars.size(); ++k) row *= statement.vars[k].extent;
-        if (row < least_row) return fmt::format("rows of {} points", row);
+        if (row < least_row) return fmt::format("rows of {}", counted(row, "point"));
       }
     }
     return {};
@@ -509,7 +510,7 @@ class Fuser {
       const auto& vars = program_.statements[first.statements[0]].vars;
       for (uint32_t k = 0; k < shared; ++k) points *= vars[k].extent;
       if (idle_points(work(first) + work(second), points) > limits_.target.launch_points())
-        return fmt::format("only {} iterations are shared", points);
+        return fmt::format("only {} shared", counted(points, "iteration is", "iterations are"));
     }
     if (edge.reads)
       if (auto text = useless(edge, first, second, shared); !text.empty()) return text;

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "ferrite/counted.hpp"
+
 namespace ferrite::core::schedule {
 namespace {
 
@@ -85,7 +87,7 @@ Refusal compare(const Walk& a, int64_t points_of_a, const Walk& b, int64_t point
   if (points_of_a != points_of_b ? a.repeats || b.repeats : a.repeats != b.repeats)
     return {category::broadcast, "one of them comes back to the same elements"};
   if (points_of_a != points_of_b)
-    return {category::element_count, fmt::format("{} points and {}", points_of_a, points_of_b)};
+    return {category::element_count, fmt::format("{} and {}", counted(points_of_a, "point"), points_of_b)};
   const auto reshaped = [&] {
     return Refusal{category::element_count, "a reshape cuts the same elements into other loops"};
   };
@@ -103,7 +105,7 @@ Refusal compare(const Walk& a, int64_t points_of_a, const Walk& b, int64_t point
       return {category::broadcast, "they come back to the same elements in different loops"};
     if (x != y) return {category::offset, "in other steps"};
     if (a.begin != b.begin)
-      return {category::offset, fmt::format("{} elements apart", std::abs(a.begin - b.begin))};
+      return {category::offset, fmt::format("{} apart", counted(std::abs(a.begin - b.begin), "element"))};
     // Loops of one iteration may stand at other places.
     if (!std::ranges::equal(a.steps, b.steps, {}, &Step::extent, &Step::extent))
       return {category::loop_order, {}};
@@ -114,7 +116,7 @@ Refusal compare(const Walk& a, int64_t points_of_a, const Walk& b, int64_t point
   if (a.repeats || !counts_evenly(of_x) || !counts_evenly(of_y) || of_x.back().stride != of_y.back().stride)
     return {category::unknown, {}};
   if (a.begin != b.begin)
-    return {category::offset, fmt::format("{} elements apart", std::abs(a.begin - b.begin))};
+    return {category::offset, fmt::format("{} apart", counted(std::abs(a.begin - b.begin), "element"))};
   return x == of_x && y == of_y ? reshaped() : Refusal{category::loop_order, {}};
 }
 
@@ -163,7 +165,7 @@ Refusal mismatch(const LoopProgram& program, uint32_t first, uint32_t second) {
   };
   auto x = results(program.statements[first]), y = results(program.statements[second]);
   if (product(x) != product(y))
-    return {category::element_count, fmt::format("{} results and {}", product(x), product(y))};
+    return {category::element_count, fmt::format("{} and {}", counted(product(x), "result"), product(y))};
   if (x == y) return {};
   std::ranges::sort(x);
   std::ranges::sort(y);

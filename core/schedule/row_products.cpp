@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/schedule/mismatch.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -48,12 +49,13 @@ RowProducts::Answer RowProducts::ask(std::span<const uint32_t> statements, uint3
   int64_t points = 1;
   for (uint32_t k = 0; k < shared; ++k) points *= program_.statements[statements[0]].vars[k].extent;
   if (points < limits_.target.workers)
-    return refuse(category::cost, fmt::format("only {} rows of products leave workers idle", points));
+    return refuse(category::cost,
+                  fmt::format("{} of products would leave workers idle", counted(points, "row")));
   for (const auto& each : products) {
     if (each.rows < least_rows)
       return refuse(category::cost,
-                    fmt::format("columns would be read for {} rows of products only, fewer than {}",
-                                each.rows, least_rows));
+                    fmt::format("columns would be read for {} of products only, fewer than {}",
+                                counted(each.rows, "row"), least_rows));
     const int64_t near = columns_for_local * limits_.target.local_bytes;
     if (each.column_bytes > near && each.column_bytes > row_bytes / rows_for_columns * each.rows)
       return refuse(

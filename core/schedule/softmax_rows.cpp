@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/schedule/group_kernel.h"
+#include "ferrite/counted.hpp"
 #include "ferrite/softmax_products.hpp"
 
 namespace ferrite::core::schedule {
@@ -115,11 +116,11 @@ SoftmaxRows::Answer SoftmaxRows::ask(const Groups& groups, const Candidate& cand
   const auto found = find_softmax_products(kernel.pool, kernel);
   if (!found) return refuse(category::contraction, std::string(found.reason));
   if (found.row.extent < least_rows)
-    return refuse(category::cost, fmt::format("{} rows are too few for a tile", found.row.extent));
+    return refuse(category::cost, fmt::format("{}: too few for a tile", counted(found.row.extent, "row")));
   int64_t tasks = (found.row.extent + rows_of_task - 1) / rows_of_task;
   for (uint32_t k = 0; k + 1 < all.shared; ++k) tasks *= found.between.vars[k].extent;
   if (found.column.extent > few_columns && tasks < limits_.target.workers / 8)
-    return refuse(category::cost, fmt::format("{} tiles of rows leave workers idle", tasks));
+    return refuse(category::cost, fmt::format("{} of rows would leave workers idle", counted(tasks, "tile")));
   return {{}, all.shared};
 }
 

@@ -4,6 +4,7 @@
 #include "core/schedule/schedule.h"
 
 #include "core/loop/verify.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -21,7 +22,8 @@ Result<void> check_shared(const Schedule& schedule, const Group& group) {
     const uint32_t s = group.statements[k];
     const auto& statement = program.statements[s];
     if (statement.parallel_count() < group.shared)
-      return fault(s, fmt::format("it lacks the {} variables that its group shares", group.shared));
+      return fault(s,
+                   fmt::format("it lacks the {} that its group shares", counted(group.shared, "variable")));
     if (group.statements.size() == 1) break;
     const bool contract = statement.kind == FE_STATEMENT_CONTRACT;
     const bool has_loops =
@@ -37,8 +39,9 @@ Result<void> check_shared(const Schedule& schedule, const Group& group) {
       return fault(s, "a contraction and what follows it in its group share all their loops");
     for (size_t j = 0; j < k; ++j)
       if (common_loops(program, group.statements[j], s, group.shared) != group.shared)
-        return fault(s, fmt::format("it does not have the {} loops that its group shares in common with {}",
-                                    group.shared, loop::describe_place(list, group.statements[j])));
+        return fault(
+            s, fmt::format("it does not have the {} that its group shares in common with {}",
+                           counted(group.shared, "loop"), loop::describe_place(list, group.statements[j])));
   }
   return {};
 }

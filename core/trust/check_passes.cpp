@@ -13,6 +13,7 @@
 #include "core/trust/reproducer.h"
 #include "core/trust/same_nodes.h"
 #include "core/trust/try_rule.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::trust {
 
@@ -319,11 +320,11 @@ const CheckCounts& PassCheck::counts() const { return impl_->counts(); }
 
 std::string PassCheck::summary() const {
   const CheckCounts& n = impl_->counts();
-  std::string text =
-      fmt::format("checked {} passes and {} applications of rules: ", n.passes, n.applications);
+  std::string text = fmt::format("checked {} and {} of rules: ", counted(n.passes, "pass", "passes"),
+                                 counted(n.applications, "application"));
   // Whoever reads this line alone must not take suspicions for a clean bill.
-  text += n.suspected > 0 ? fmt::format("{} of {} places suspected", n.suspected, n.places)
-                          : fmt::format("no difference in {} places", n.places);
+  text += n.suspected > 0 ? fmt::format("{} of {} suspected", n.suspected, counted(n.places, "place"))
+                          : fmt::format("no difference in {}", counted(n.places, "place"));
   text += fmt::format(" ({} alike", n.alike);
   if (n.skipped > 0) text += fmt::format(", {} skipped", n.skipped);
   return text + ")";

@@ -10,6 +10,7 @@
 #include "core/support/shell.h"
 
 namespace ferrite::core::trust {
+#include "ferrite/counted.hpp"
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,10 +53,9 @@ Result<std::string> write_reproducer(const graph::Graph& graph, const Reproducer
   file << as_comment(reproducer.what) << as_comment(command) << text;
   file.close();
   if (!file)
-    return at(path.string(),
-              error(FE_EINVALID, "FE-R33", "{}; the graph that shows it cannot be written", reproducer.what));
-  return fmt::format(". A graph of {} node{} shows it: {}", graph.node_count(),
-                     graph.node_count() == 1 ? "" : "s", command);
+    return at(path.string(), error(FE_EINVALID, "FE-R33", "{}; the graph that shows it cannot be written: {}",
+                                   reproducer.what, file_fault(path.string(), errno)));
+  return fmt::format(". A graph of {} shows it: {}", counted(graph.node_count(), "node"), command);
 }
 
 }  // namespace ferrite::core::trust

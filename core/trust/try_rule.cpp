@@ -7,6 +7,7 @@
 
 #include "core/trust/reduce.h"
 #include "core/trust/sample.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::trust {
 namespace {
@@ -45,7 +46,7 @@ class Trial {
       verdict_.kind = Verdict::Kind::passed;
     } else if (verdict_.reason.empty()) {
       verdict_.reason = drawn_ == 0 ? "no sample met the operands that its ops and conditions want"
-                                    : fmt::format("it matched none of {} samples", drawn_);
+                                    : fmt::format("it matched none of {}", counted(drawn_, "sample"));
     }
     return std::move(verdict_);
   }

@@ -12,6 +12,7 @@
 #include "core/support/hash.h"
 #include "core/tune/alone.h"
 #include "core/tune/trial.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::tune {
 namespace {
@@ -97,10 +98,10 @@ class Tuner {
       report(k);
       const double budget = options_.seconds - spent();
       if (budget <= 0 || question.usual_seconds == 0) {
-        ledger_.add(
-            {"candidate", question.subject, question.ways[0].name, "unmeasured", "budget",
-             fmt::format("{}: {} candidates, of which costs decide", question.entry, question.ways.size()),
-             question.ways[0].cost});
+        ledger_.add({"candidate", question.subject, question.ways[0].name, "unmeasured", "budget",
+                     fmt::format("{}: {}, of which costs decide", question.entry,
+                                 counted(question.ways.size(), "candidate")),
+                     question.ways[0].cost});
         continue;
       }
       const double share = budget * question.weight() / left;
@@ -117,9 +118,10 @@ class Tuner {
     if (!options_.progress) return;
     constexpr size_t width = 20;
     const size_t full = done * width / questions_.size();
-    options_.progress(fmt::format("measuring candidates [{}{}] {} of {} kernels, {:.0f} of {:g} s",
+    options_.progress(fmt::format("measuring candidates [{}{}] {} of {}, {:.0f} of {:g} s",
                                   std::string(full, '#'), std::string(width - full, '.'), done,
-                                  questions_.size(), std::min(spent(), options_.seconds), options_.seconds));
+                                  counted(questions_.size(), "kernel"), std::min(spent(), options_.seconds),
+                                  options_.seconds));
   }
 
   std::string refusal(const Question& question) const {

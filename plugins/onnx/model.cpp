@@ -9,6 +9,7 @@
 #include <set>
 
 #include "build.h"
+#include "ferrite/counted.hpp"
 #include "registry.h"
 
 namespace ferrite::from_onnx {
@@ -92,8 +93,8 @@ Port OnnxModel::port_of(const onnx::ValueInfoProto& info) const {
 
 void OnnxModel::build(Graph& graph, std::span<const TensorType> input_types) {
   if (input_types.size() != inputs_.size())
-    fail("FE-I14", "the model has ", inputs_.size(), " inputs and the types of ", input_types.size(),
-         " were given");
+    fail("FE-I14", "the model has ", counted(inputs_.size(), "input"), ", and the types of ",
+         input_types.size(), " were given");
   std::vector<std::pair<std::string, Value>> inputs;
   for (size_t k = 0; k < inputs_.size(); ++k)
     inputs.emplace_back(inputs_[k].name, graph.input(inputs_[k].name, input_types[k]));

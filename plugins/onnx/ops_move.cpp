@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ferrite/counted.hpp"
 #include "helpers.h"
 
 namespace ferrite::from_onnx {
@@ -95,7 +96,8 @@ void pad(Context& c) {
   Dims pads = c.opset < 11 ? c.integers("pads").value_or(Dims{}) : c.constant_integers(1);
   Dims named = dim_range(0, x.rank());
   if (c.opset >= 18 && c.has(3)) named = c.axes(c.constant_integers(3), x.rank());
-  if (pads.size() != 2 * named.size()) c.bad("there are ", pads.size(), " pads for ", named.size(), " dims");
+  if (pads.size() != 2 * named.size())
+    c.bad("there are ", counted(pads.size(), "pad"), " for ", counted(named.size(), "dim"));
   Dims low(x.rank()), high(x.rank());
   for (size_t k = 0; k < named.size(); ++k) {
     low[static_cast<size_t>(named[k])] = pads[k];

@@ -2,6 +2,7 @@
 // Resampling.
 #include <cmath>
 
+#include "ferrite/counted.hpp"
 #include "helpers.h"
 
 namespace ferrite::from_onnx {
@@ -74,7 +75,8 @@ void resize(Context& c) {
   Dims named = dim_range(0, x.rank());
   if (auto axes = c.opset >= 18 ? c.integers("axes") : std::nullopt) named = c.axes(*axes, x.rank());
   auto spread = [&](auto list, auto whole) {
-    if (list.size() != named.size()) c.bad("there are ", list.size(), " numbers for ", named.size(), " dims");
+    if (list.size() != named.size())
+      c.bad("there are ", counted(list.size(), "number"), " for ", counted(named.size(), "dim"));
     for (size_t k = 0; k < list.size(); ++k) whole[static_cast<size_t>(named[k])] = list[k];
     return whole;
   };

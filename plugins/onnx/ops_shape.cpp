@@ -2,6 +2,7 @@
 // Ops that change or tell shapes and compute nothing.
 #include <algorithm>
 
+#include "ferrite/counted.hpp"
 #include "helpers.h"
 
 namespace ferrite::from_onnx {
@@ -115,7 +116,8 @@ void transpose(Context& c) {
   Dims perm = dim_range(0, rank);
   std::ranges::reverse(perm);
   if (auto given = c.integers("perm")) perm = c.axes(*given, rank);
-  if (perm.size() != rank) c.bad("attribute 'perm' names ", perm.size(), " dims and the input has ", rank);
+  if (perm.size() != rank)
+    c.bad("attribute 'perm' names ", counted(perm.size(), "dim"), " and the input has ", rank);
   c.give(transpose_by(c, c.operand(0), perm));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "schemas.h"
+#include "ferrite/counted.hpp"
 
 #include <set>
 
@@ -71,10 +72,10 @@ void check_node(const onnx::NodeProto& node, const Signature& signature, std::st
     fail("FE-I23", where, ": input ", inputs, " is missing: the op takes ",
          range_text(signature.least_inputs, signature.most_inputs), " inputs");
   if (signature.most_inputs >= 0 && inputs > signature.most_inputs)
-    fail("FE-I23", where, ": the node has ", inputs, " inputs, and the op takes ",
+    fail("FE-I23", where, ": the node has ", counted(inputs, "input"), ", and the op takes ",
          range_text(signature.least_inputs, signature.most_inputs));
   if (outputs < signature.least_outputs || (signature.most_outputs >= 0 && outputs > signature.most_outputs))
-    fail("FE-I23", where, ": the node has ", outputs, " outputs, and the op gives ",
+    fail("FE-I23", where, ": the node has ", counted(outputs, "output"), ", and the op gives ",
          range_text(signature.least_outputs, signature.most_outputs));
   std::set<std::string_view> given;
   for (const auto& attribute : node.attribute()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::standard {
 namespace {
@@ -21,8 +22,8 @@ OpDef reshape_op() {
         auto list = op.attrs.integers("shape");
         auto shape = integers(op, "shape", list.size(), 0, large);
         if (element_count(op, shape) != element_count(op, x.dims))
-          fail("FE-G76", op.op(), ": ", to_string(x), " has ", x.elements(), " elements and the shape ",
-               to_string({DType::none, shape}).substr(1), " ", element_count(op, shape));
+          fail("FE-G76", op.op(), ": ", to_string(x), " has ", counted(x.elements(), "element"),
+               " and the shape ", to_string({DType::none, shape}).substr(1), " ", element_count(op, shape));
         return result_like(x, shape);
       })
       .lower([](Lowering& l) {

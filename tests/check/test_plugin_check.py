@@ -204,7 +204,7 @@ class PluginCheckTest(ProgramTest):
         self.assertFails(checks, "L3 sample models/broken.fe", "FE-G02", "broken.fe:3:1")
         sample.write_text("ferrite graph 0\ngraph @g(%x: f32[4]) -> (%0 \"y\") {\n  %0 = relu(%x) : f32[4]\n}\n")
         checks = self.findings("--level", "L3", "--sample", sample, self.plain, status=OK)
-        self.assertEqual(checks["L3 sample models/broken.fe"]["text"], "1 nodes")
+        self.assertEqual(checks["L3 sample models/broken.fe"]["text"], "1 node")
         for level in ("L0", "L1", "L3"):
             for missing in ("nope.fe", self.folder):
                 done = self.check("--level", level, "--sample", missing, self.plain)

@@ -98,6 +98,9 @@ class ReportTest(ProgramTest):
         for part in ("reduce", "contract", "unknown", "passes.recognise_gelu", "fused", "refused", "post_fusion", "link"):
             self.assertIn(part, cells)
         self.assertIn("+1 gelu", cells)
+        shares = [float(share) for share in re.findall(r"(?m)^([\d.]+) %$", page.text("td"))]
+        self.assertAlmostEqual(sum(shares), 100, delta=1)
+        self.assertIn("what it computes, and its code", page.text("summary"))
         self.assertRegex(page.text("pre"), "ferrite kernel 0")
         self.assertRegex(page.text("pre"), "define ")  # the code of a kernel
         self.assertIn("ferrite targets --measure", page.text("code"))

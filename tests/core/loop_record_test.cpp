@@ -171,7 +171,7 @@ TEST(Recorder, RefusesWithCodes) {
          auto i = r.begin({8});
          r.load(1, i, r.value(i[0]), r.constant(0.0f));
        }},
-      {"FE-K01", "2 indices for a buffer of 1 dims",
+      {"FE-K01", "2 indices for a buffer of 1 dim",
        [](Recording& r) {
          auto i = r.begin({8, 8});
          r.load(1, i);

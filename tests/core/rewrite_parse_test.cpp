@@ -96,7 +96,7 @@ const Bad bad[] = {
     {on("%r = add(%x)", "%r = relu(%x)"), "FE-R05 rules.fe:2:14: op 'add' takes 2 operands, not 1"},
     {on("%r = clamp(none, %x)", "%r = relu(%x)"),
      "FE-R05 rules.fe:2:20: operand 'x' of op 'clamp' is never absent"},
-    {on("%r, %s = neg(%x)", "%r = relu(%x)"), "FE-R05 rules.fe:2:18: op 'neg' has 1 results, not 2"},
+    {on("%r, %s = neg(%x)", "%r = relu(%x)"), "FE-R05 rules.fe:2:18: op 'neg' has 1 result, not 2"},
     {on("%r = scale(%x) {axes = 1}", "%r = relu(%x)"),
      "FE-R06 rules.fe:2:25: op 'scale' has no attribute 'axes'; did you mean 'axis'?"},
     {on("%r = scale(%x) {axis = \"a\"}", "%r = relu(%x)"),

@@ -130,7 +130,7 @@ TEST(SoftmaxRows, WhatIsNoSuchKernelStaysApart) {
       {replaced(attention, "reduction 0 = max", "reduction 0 = min"), ""},
       {replaced(attention, "= exp ", "= tanh "), "contraction: its powers are no exponentials in f32"},
       {replaced(replaced(attention, "i1 < 64", "i1 < 8"), "[2, 64,", "[2, 8,"),
-       "cost: 8 rows are too few for a tile"},
+       "cost: 8 rows: too few for a tile"},
   };
   for (const auto& [text, refusal] : cases) {
     const auto made = fused(text);

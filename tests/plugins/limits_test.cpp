@@ -163,7 +163,7 @@ TEST(Limits, OfRules) {
   EXPECT_EQ(run_rules(limits, expected(1, 1)), "1");
   const auto text = run_rules(limits, expected(2, SIZE_MAX));
   EXPECT_TRUE(
-      text.starts_with("FE-M20 test.toml:2:1: rule 'test.split' of plugin 'test.rules' was applied 1 times"))
+      text.starts_with("FE-M20 test.toml:2:1: rule 'test.split' of plugin 'test.rules' was applied 1 time"))
       << text;
 }
 

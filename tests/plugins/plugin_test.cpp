@@ -489,7 +489,7 @@ graph @g(%x: f32[4], %y: f32[4]) -> (%q "q") {
             std::string::npos)
       << warned;
   EXPECT_NE(warned.find("Div_7"), std::string::npos) << warned;
-  EXPECT_NE(check.summary().find("1 of 1 places suspected"), std::string::npos) << check.summary();
+  EXPECT_NE(check.summary().find("1 of 1 place suspected"), std::string::npos) << check.summary();
   EXPECT_EQ(check.summary().find("no difference"), std::string::npos) << check.summary();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sums up the kernels of each compilation in the log, and keeps the rows of the table `kernel` as lines of JSON where a path is
 // given, as tools want them that watch many compilations.
+#include <ferrite/counted.hpp>
 #include <ferrite/plugin.hpp>
 
 #include <cstdlib>
@@ -40,8 +41,8 @@ class KernelSums : public MetricSink {
     }
     if (!path_.empty() && !file) fail("acme.metric_sink/path", "the file cannot be written: ", path_);
     host_.log(FE_LOG_INFO, "plugins",
-              std::string(rows.value(0, 0)) + ": " + std::to_string(launches) + " launches move " +
-                  std::to_string(bytes) + " bytes");
+              std::string(rows.value(0, 0)) + ": " + counted(launches, "launch moves", "launches move") +
+                  " " + counted(bytes, "byte"));
   }
 
  private:

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ferrite/counted.hpp"
 #include "ferrite/loop.hpp"
 
 namespace ferrite::inline v0::loop {
@@ -284,8 +285,8 @@ class StatementCheck {
   bool access(const std::string& what, const Buffer& target, std::span<const index::Expr> index,
               bool masked) {
     if (index.size() != target.dims.size())
-      return fault(what + " has " + std::to_string(index.size()) + " indices for " +
-                   std::to_string(target.dims.size()) + " dims");
+      return fault(what + " has " + counted(index.size(), "index", "indices") + " for " +
+                   counted(target.dims.size(), "dim"));
     for (size_t d = 0; d < index.size(); ++d) {
       if (!index[d] || !scoped(index[d]))
         return fault(what + ": index " + std::to_string(d) + " uses a symbol that is not in scope");
