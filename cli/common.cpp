@@ -4,10 +4,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
+
+#include "core/support/file_fault.h"
 
 #include "core/support/printable.h"
 #include "core/support/suggest.h"
@@ -197,16 +199,17 @@ core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline
   return options;
 }
 
+Error not_written(const std::string& path) {
+  return core::at(
+      path, error(FE_EINVALID, "FE-C10", "the file cannot be written: {}", core::file_fault(path, errno)));
+}
+
 Result<void> write_text(const std::string& path, std::string_view text) {
-  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
-    return core::at(path, error(FE_EINVALID, "FE-C10", "this is a folder; give the name of a file"));
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
-  if (!file)
-    return core::at(path, error(FE_EINVALID, "FE-C10",
-                                "the file cannot be written; check its folder and the free space"));
-  return {};
+  return file ? Result<void>() : not_written(path);
 }
 
 Progress::Progress(std::string_view text) { update(text); }

@@ -87,6 +87,8 @@ struct DeviceOptions {
   core::CompileOptions compile_options(const core::plugin::Pipeline& pipeline) const;
 };
 
+/// FE-C10: a file could not be written just now, for the reason that is in errno.
+Error not_written(const std::string& path);
 /// Writes a file of text. FE-C10 where that fails.
 Result<void> write_text(const std::string& path, std::string_view text);
 

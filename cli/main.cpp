@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The program `ferrite`: one command a file, errors with codes, exit status 0 only on success.
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -11,6 +12,7 @@
 
 #include "cli/common.h"
 #include "core/plugin/watchdog.h"
+#include "core/support/file_fault.h"
 #include "core/support/suggest.h"
 #include "core/support/warning.h"
 
@@ -90,8 +92,10 @@ Error usage_error(const CLI::App& program, const CLI::ParseError& fault) {
   return error(FE_EINVALID, "FE-C01", "{}; {}", fault.what(), help);
 }
 
-int stdout_failed(int status) {
-  std::fputs("ferrite: FE-C10 standard output: cannot be written; check the free space\n", stderr);
+/// `number`: the system's, of what is wrong.
+int stdout_failed(int status, int number) {
+  const auto why = ferrite::core::file_fault("standard output", number);
+  std::fputs(("ferrite: FE-C10 standard output: it cannot be written: " + why + "\n").c_str(), stderr);
   return status == 0 ? exit_bad_input : status;
 }
 
@@ -100,11 +104,12 @@ int run_chosen(const Run& chosen) {
   int status = 0;
   try {
     status = chosen();
-  } catch (const std::system_error&) {
+  } catch (const std::system_error& fault) {
     if (std::ferror(stdout) == 0) throw;
-    return stdout_failed(status);
+    return stdout_failed(status, fault.code().value());
   }
-  return std::fflush(stdout) != 0 || std::ferror(stdout) ? stdout_failed(status) : status;
+  errno = 0;
+  return std::fflush(stdout) != 0 || std::ferror(stdout) ? stdout_failed(status, errno) : status;
 }
 
 /// How long a plugin's callback may take: five minutes, or what the environment says.

@@ -2,10 +2,14 @@
 #include "cli/npy.h"
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+
+#include "cli/common.h"
+#include "core/support/file_fault.h"
 
 namespace ferrite::cli {
 namespace {
@@ -164,9 +168,11 @@ Result<Tensor> read_npy(const std::string& path) {
     return at(path, error(FE_EINVALID, "FE-C10", "it is {}; give a .npy file",
                           std::filesystem::is_directory(status) ? "a folder" : "no regular file"));
   const auto total = std::filesystem::file_size(path, failed);
+  errno = failed.value();
   std::ifstream file(path, std::ios::binary);
   if (!file || failed)
-    return at(path, error(FE_EINVALID, "FE-C10", "the file cannot be read; check its permissions"));
+    return at(path,
+              error(FE_EINVALID, "FE-C10", "the file cannot be read: {}", core::file_fault(path, errno)));
 
   std::array<unsigned char, 12> start{};
   if (total < 10 || !file.read(reinterpret_cast<char*>(start.data()), 10) ||
@@ -228,6 +234,7 @@ Result<void> write_npy(const std::string& path, const Tensor& tensor) {
   // Elements start at a multiple of 64 bytes.
   while ((magic.size() + 4 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   const char prefix[] = {1, 0, static_cast<char>(header.size() & 0xff),
                          static_cast<char>(header.size() >> 8)};
@@ -236,10 +243,7 @@ Result<void> write_npy(const std::string& path, const Tensor& tensor) {
   file.write(reinterpret_cast<const char*>(tensor.data()),
              static_cast<std::streamsize>(tensor.bytes().size()));
   file.close();
-  if (!file)
-    return at(path, error(FE_EINVALID, "FE-C10",
-                          "the file cannot be written; check the folder and the free space"));
-  return {};
+  return file ? Result<void>() : not_written(path);
 }
 
 }  // namespace ferrite::cli

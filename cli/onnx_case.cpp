@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // One directory of ONNX test data in this process; onnx-test starts it so that nothing it does harms the others.
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -7,9 +8,9 @@
 
 #include "cli/running.h"
 #include "cli/tensor_proto.h"
-
 #include "core/support/file_fault.h"
 #include "ferrite/counted.hpp"
+
 namespace ferrite::cli {
 namespace {
 
@@ -22,9 +23,12 @@ struct Options {
 };
 
 Result<std::string> read_file(const fs::path& path) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) return core::at(path.string(), error(FE_EINVALID, "FE-C10", "the file cannot be read"));
+  if (!file)
+    return core::at(path.string(), error(FE_EINVALID, "FE-C10", "the file cannot be read: {}",
+                                         core::file_fault(path.string(), errno)));
   return bytes;
 }
 

@@ -12,7 +12,6 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -179,7 +178,7 @@ Result<int> onnx_test(const Options& options) {
   for (const auto& folder : options.folders) {
     std::error_code failed;
     if (!fs::exists(folder, failed))
-      return core::at(folder, error(FE_EINVALID, "FE-C10", "there is no such folder"));
+      return core::at(folder, error(FE_EINVALID, "FE-C10", "there is no such folder; correct the path"));
     if (!fs::is_directory(folder, failed))
       return core::at(folder, error(FE_EINVALID, "FE-C10",
                                     "this is a file; give the folder that holds model.onnx and its data"));
@@ -215,10 +214,8 @@ Result<int> onnx_test(const Options& options) {
   if (!options.json.empty()) {
     nlohmann::ordered_json document{
         {"passed", passed}, {"failed", failed}, {"skipped", skipped}, {"cases", list}};
-    std::ofstream file(options.json);
-    file << document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
-    file.close();
-    if (!file) return core::at(options.json, error(FE_EINVALID, "FE-C10", "the file cannot be written"));
+    FE_CHECK(write_text(
+        options.json, document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"));
   }
   fmt::print("{} passed, {} failed, {} skipped\n", passed, failed, skipped);
   return failed == 0 ? 0 : exit_wrong;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -22,6 +23,7 @@
 #include "core/check/levels.h"
 #include "core/graph/weights.h"
 #include "core/support/file_descriptor.h"
+#include "core/support/file_fault.h"
 #include "core/support/sanitizer.h"
 
 extern char** environ;
@@ -326,6 +328,7 @@ Result<void> check_writable(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code none;
   bool writable = false;
+  errno = 0;
   if (fs::is_directory(path, none)) {
     writable = access(path.c_str(), W_OK | X_OK) == 0;
   } else {
@@ -338,8 +341,8 @@ Result<void> check_writable(const std::string& path) {
   }
   if (writable) return {};
   return core::at("--capabilities " + path,
-                  error(FE_EINVALID, "FE-P54",
-                        "the table of capabilities cannot be written; check the folder and the free space"));
+                  error(FE_EINVALID, "FE-P54", "the table of capabilities cannot be written: {}",
+                        core::file_fault(path, errno)));
 }
 
 Result<int> run_checks(const Options& options) {

@@ -4,12 +4,14 @@
 // one word, with underscores for points.
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "cli/plugin.h"
 #include "core/plugin/manifest.h"
+#include "core/support/file_fault.h"
 #include "core/support/suggest.h"
 
 namespace ferrite::cli {
@@ -21,8 +23,10 @@ struct Options {
   std::string kind, name, output;
 };
 
-Error file_error(const fs::path& path, std::string_view what) {
-  return core::at(path.string(), error(FE_EINVALID, "FE-C10", "{}", what));
+/// By the system's `number` of what is wrong.
+Error file_error(const fs::path& path, std::string_view what, int number) {
+  return core::at(path.string(),
+                  error(FE_EINVALID, "FE-C10", "{}: {}", what, core::file_fault(path.string(), number)));
 }
 
 /// Words of letters, digits and '_', each begun by a letter and at least two, joined by points: what may be an id, the name of a
@@ -77,16 +81,13 @@ std::string without_licence(std::string text) {
 
 /// Copies one file of a template.
 Result<void> copy(const fs::path& from, const fs::path& to, const std::string& id) {
+  errno = 0;
   std::ifstream in(from, std::ios::binary);
   std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) return file_error(from, "the template cannot be read");
+  if (!in || !(text << in.rdbuf())) return file_error(from, "the template cannot be read", errno);
   std::error_code failed;
   fs::create_directories(to.parent_path(), failed);
-  std::ofstream out(to, std::ios::binary);
-  out << filled_in(without_licence(text.str()), id);
-  if (!out.flush())
-    return file_error(to, "the file cannot be written; check the permissions and the free space");
-  return {};
+  return write_text(to.string(), filled_in(without_licence(text.str()), id));
 }
 
 /// The files that were made, relative to the folder.
@@ -125,7 +126,7 @@ Result<void> make_plugin(const Options& options) {
                           "it is there already, and nothing in it is overwritten; give another "
                           "folder with --output, or remove it"));
   if (!fs::create_directories(folder, failed))
-    return file_error(folder, "the folder cannot be made; check the path and its permissions");
+    return file_error(folder, "the folder cannot be made", failed.value());
   auto made = make(source, folder, options.name);
   if (!made) {
     fs::remove_all(folder, failed);

@@ -52,7 +52,8 @@ Result<void> write_outputs(const std::string& folder, const Runner& runner,
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed)
-    return at(folder, error(FE_EINVALID, "FE-C10", "the folder cannot be made: {}", failed.message()));
+    return at(folder, error(FE_EINVALID, "FE-C10", "the folder cannot be made: {}",
+                            core::file_fault(folder, failed.value())));
   auto list = nlohmann::ordered_json::array();
   for (size_t k = 0; k < runner.outputs().size(); ++k) {
     const auto& tensor = runner.outputs()[k];

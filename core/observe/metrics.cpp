@@ -7,12 +7,12 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include "core/cache/folder.h"
 #include "core/observe/metric_tables.h"
 #include "core/support/file_descriptor.h"
+#include "core/support/file_fault.h"
 
 namespace ferrite::core::observe {
 namespace {
@@ -42,20 +42,20 @@ Result<void> append(const std::string& path, const MetricTable& table) {
     return at(path, error(FE_EINVALID, "FE-C10", "the metric table cannot be written: {}", why));
   };
   const FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!file) return failed(std::strerror(errno));
+  if (!file) return failed(file_fault(path, errno));
   // Another process may be about to write the first line too.
-  if (flock(file.get(), LOCK_EX) != 0) return failed(std::strerror(errno));
+  if (flock(file.get(), LOCK_EX) != 0) return failed(file_fault(path, errno));
   const auto header = line(table.columns);
   std::string first(header.size(), '\0');
   const ssize_t there = pread(file.get(), first.data(), first.size(), 0);
-  if (there < 0) return failed(std::strerror(errno));
+  if (there < 0) return failed(file_fault(path, errno));
   if (there > 0 && first != header) return failed("it has other columns; move it away");
   std::string text = there == 0 ? header : "";
   for (const auto& row : table.rows) text += line(row);
   for (size_t done = 0; done < text.size();) {
     const ssize_t written = write(file.get(), text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return failed(std::strerror(errno));
+    if (written <= 0) return failed(file_fault(path, errno));
     done += static_cast<size_t>(written);
   }
   return {};

@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "core/support/file_descriptor.h"
+#include "core/support/file_fault.h"
 
 namespace ferrite::core {
 
@@ -31,23 +33,21 @@ std::string replace_file(const std::string& given, std::span<const std::span<con
     path = (fs::path(path).parent_path() / fs::read_symlink(path, failed)).string();
   }
   const std::string part = fmt::format("{}.{}.{}", path, getpid(), replaced++);
-  bool whole = false;
+  std::string fault;
   {
     const FileDescriptor file(
         open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
-    whole = static_cast<bool>(file);
+    bool whole = static_cast<bool>(file);
     uint64_t end = 0;
     for (const auto piece : pieces) {
       whole = whole && write_at(file.get(), piece, end);
       end += piece.size();
     }
+    if (!whole) fault = file_fault(path, errno);
   }
-  std::string fault;
-  if (!whole) {
-    fault = "no file can be made: is the folder there, may it be written to, and is there space on the disk?";
-  } else {
+  if (fault.empty()) {
     fs::rename(part, path, failed);
-    if (failed) fault = failed.message();
+    if (failed) fault = file_fault(path, failed.value());
   }
   if (!fault.empty()) fs::remove(part, failed);
   return fault;

@@ -3,14 +3,16 @@
 
 #include <xxhash.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include "core/graph/print.h"
+#include "core/support/file_fault.h"
 #include "core/support/shell.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::trust {
-#include "ferrite/counted.hpp"
 namespace {
 
 namespace fs = std::filesystem;
@@ -49,6 +51,7 @@ Result<std::string> write_reproducer(const graph::Graph& graph, const Reproducer
                                           reproducer.options, reproducer.phase, shell_word(pass));
   std::error_code failed;
   fs::create_directories(reproducer.folder, failed);
+  errno = 0;
   std::ofstream file(path);
   file << as_comment(reproducer.what) << as_comment(command) << text;
   file.close();

@@ -170,7 +170,7 @@ class Inputs(BadInputTest):
             with self.subTest(path=path):
                 self.refused(BAD_INPUT, "FE-C10", path, text, "run", "fixed.fe", "-i", f"x={path}")
         if os.geteuid() != 0:
-            self.refused(BAD_INPUT, "FE-C10", "closed.npy", "permissions", "run", "fixed.fe", "-i", "x=closed.npy")
+            self.refused(BAD_INPUT, "FE-C10", "closed.npy", "permission denied; correct the rights", "run", "fixed.fe", "-i", "x=closed.npy")
 
     def refused_file(self, status, code, text, data):
         (self.folder / "bad.npy").write_bytes(data)
@@ -351,15 +351,20 @@ class Files(BadInputTest):
 
     def test_outputs(self):
         (self.folder / "file").touch()
-        for path in ("file", "file/below", "/proc/nowhere"):
+        for path, why in (("file", "'file' is no folder"), ("file/below", "'file' is no folder"), ("/proc/nowhere", "correct the path")):
             with self.subTest(path=path):
-                self.refused(BAD_INPUT, "FE-C10", path, "the folder cannot be made", "run", "fixed.fe", "-o", path)
+                self.refused(BAD_INPUT, "FE-C10", path, "the folder cannot be made: " + why, "run", "fixed.fe", "-o", path)
+        for path, why in (("none/below/t.json", "there is no folder 'none'; make it, or correct the path"), (".", "this is a folder"),
+                          ("file/t.json", "'file' is no folder"), ("/dev/full", "no space is left on the disk; make room"),
+                          ("n" * 300, "the name is too long")):  # fmt: skip
+            with self.subTest(path=path):
+                self.refused(BAD_INPUT, "FE-C10", path, "cannot be written: " + why, "run", "fixed.fe", "--trace", path)
         (self.folder / "taken/output_0.npy").mkdir(parents=True)
-        self.refused(BAD_INPUT, "FE-C10", "taken/output_0.npy", "cannot be written", "run", "fixed.fe", "-o", "taken")
+        self.refused(BAD_INPUT, "FE-C10", "taken/output_0.npy", "cannot be written: this is a folder; give the name of a file", "run", "fixed.fe", "-o", "taken")
         path = self.pipe()
         self.refused(BAD_INPUT, "FE-C10", path, "no regular file", "run", "fixed.fe", "--lock-decisions", path)
         self.assertTrue((self.folder / path).is_fifo())
-        self.refused(BAD_INPUT, "FE-C10", "none/x.lock", "is the folder there", "run", "fixed.fe", "--lock-decisions", "none/x.lock")
+        self.refused(BAD_INPUT, "FE-C10", "none/x.lock", "there is no folder 'none'; make it", "run", "fixed.fe", "--lock-decisions", "none/x.lock")
         self.assertFalse((self.folder / "none").exists())
 
     def test_output_through_a_link(self):
@@ -377,7 +382,7 @@ class Files(BadInputTest):
         for words in (("ops",), ("bench", "fixed.fe", "--json", "--repeat", "1"), ("run", "fixed.fe"), ("--help",), ("version",),
                       ("explain", "fixed.fe", "--json"), ("opt", "fixed.fe", "--to", "fuse")):
             with self.subTest(words=words), open("/dev/full", "w", encoding="ascii") as full:
-                self.refused(BAD_INPUT, "FE-C10", "standard output", "cannot be written", *words, stdout=full)
+                self.refused(BAD_INPUT, "FE-C10", "standard output", "cannot be written: no space is left on the disk; make room", *words, stdout=full)
 
     def test_folder_that_is_gone(self):
         gone = self.folder / "gone"

@@ -182,7 +182,7 @@ class PackageTest(PackageCase):
         self.assertRefused(self.call("compile", "layers.fe", "-o", "p.fepkg"), "FE-C05", "--dim n=N", USAGE)
 
     def test_packages_that_cannot_be_written(self):
-        self.assertRefused(self.compile(name="none/layers.fepkg"), "FE-K55", "none/layers.fepkg: no file can be made: is the folder there")
+        self.assertRefused(self.compile(name="none/layers.fepkg"), "FE-K55", "none/layers.fepkg: there is no folder 'none'; make it")
         self.package.mkdir()
         self.assertRefused(self.compile(), "FE-K55", "is no regular file")
         self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["layers.fe", "layers.fepkg", "x.npy"])
