@@ -240,8 +240,7 @@ Result<Loaded> Package::load(uint32_t target, Read program, int64_t threads) con
     blobs.emplace_back(reinterpret_cast<const char*>(code.data()) + part.offset, part.bytes);
   for (auto& constant : executable.constants)
     constant.owned = std::shared_ptr<const std::vector<std::byte>>(container_.file(), nullptr);
-  run::Pool::process().grow(threads);
-  executable.workers = threads > 0 ? threads : run::Pool::process().workers();
+  executable.workers = run::workers_for(threads, true);
   if (auto loaded = executable.load(blobs); !loaded) {
     // Here it is the file that says what the code's launches are.
     if (loaded.error().code != "FE-P67") return std::move(loaded.error());

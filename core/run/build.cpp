@@ -42,8 +42,7 @@ class Builder::Steps {
         codes_(devices_, options_) {
     executable_ = std::make_shared<Executable>();
     executable_->devices = devices_;
-    Pool::process().grow(options_.threads);
-    executable_->workers = options_.threads > 0 ? options_.threads : Pool::process().workers();
+    executable_->workers = workers_for(options_.threads, options_.load);
     executable_->constants = program_.constants;
     executable_->ports_on_device = options_.ports_on_device;
     executable_->allocator = options_.allocator;

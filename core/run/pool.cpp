@@ -9,6 +9,12 @@
 #include <immintrin.h>
 #endif
 
+#include <fmt/format.h>
+
+#include "core/support/error.h"
+#include "core/support/warning.h"
+#include "ferrite/counted.hpp"
+
 namespace ferrite::core::run {
 namespace {
 
@@ -25,14 +31,13 @@ void pause() {
 
 thread_local bool inside_parallel_for = false;
 
-/// Processors that this process may run on; a machine may have more.
-int64_t processors() {
+}  // namespace
+
+int64_t Pool::processors() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
   return std::max<int64_t>(1, std::thread::hardware_concurrency());
 }
-
-}  // namespace
 
 Pool& Pool::process() {
   static Pool pool(processors());
@@ -131,6 +136,20 @@ void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* conte
   generation_.fetch_add(1);
   while (job_.active.load() != 0) pause();
   inside_parallel_for = false;
+}
+
+int64_t workers_for(int64_t threads, bool runs) {
+  auto& pool = Pool::process();
+  const int64_t processors = Pool::processors();
+  // Once: then they are there.
+  if (runs && threads > processors && threads > pool.workers())
+    log::warn("kernels", error(FE_EINVALID, "FE-X40",
+                               "{} threads are asked for, and this process may use {}: they take turns, "
+                               "and runs are slower; ask for {} at most, or leave the number out",
+                               threads, counted(processors, "processor"), processors)
+                             .message());
+  pool.grow(threads);
+  return threads > 0 ? threads : pool.workers();
 }
 
 }  // namespace ferrite::core::run

@@ -24,6 +24,9 @@ class Pool {
   ~Pool();
   Pool(const Pool&) = delete;
 
+  /// Processors that this process may run on; a machine may have more.
+  static int64_t processors();
+
   /// Workers that exist, the caller counted.
   int64_t workers() const { return workers_.load(); }
   /// Starts threads until there are at least this many workers; waits for a parallel_for that runs. Not from inside of one.
@@ -61,5 +64,9 @@ class Pool {
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
 };
+
+/// How many workers of the process' pool a program has that asks for `threads`, 0 for all that there are; as many are started.
+/// `runs`: it runs in this process: FE-X40, a warning, where there have to be more of them than processors.
+int64_t workers_for(int64_t threads, bool runs);
 
 }  // namespace ferrite::core::run

@@ -112,6 +112,13 @@ class Usage(BadInputTest):
             with self.subTest(option=option):
                 self.refused(USAGE, "FE-C01", option, "the value is empty", "run", "fixed.fe", option, "")
 
+    def test_more_threads_than_processors(self):
+        processors = len(os.sched_getaffinity(0))
+        said = self.accepted("bench", "fixed.fe", "--repeat", "1", "--threads", str(processors + 3)).stderr
+        self.assertRegex(said, rf"^ferrite: warning: FE-X40 {processors + 3} threads are asked for, and this process may use "
+                               rf"{processors} processors?: they take turns, .*; ask for {processors} at most, or leave the number out\n$")
+        self.assertEqual(self.accepted("run", "fixed.fe", "--threads", str(processors)).stderr, "")
+
     def test_features(self):
         self.refused(USAGE, "FE-C01", "--without", "did you mean 'split'?", "run", "fixed.fe", "--without", "spilt")
         self.refused(USAGE, "FE-C01", "--without", "there are inline, cut_loops", "run", "fixed.fe", "--without", "split,zzz")
