@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // ferrite cache: the compiled kernels that are kept from one process to the next.
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/common.h"
 #include "core/cache/kernels.h"
+#include "core/support/printable.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
 namespace {
@@ -21,6 +24,8 @@ struct Options {
 using Files = std::vector<core::cache::File>;
 using Act = Result<void> (*)(const Options&, const std::string& folder, const Files&);
 
+constexpr int64_t minute = 60, hour = 60 * minute, day = 24 * hour;  // seconds
+
 uint64_t total(const Files& files) {
   uint64_t bytes = 0;
   for (const auto& file : files) bytes += file.bytes;
@@ -36,38 +41,74 @@ Result<void> remove(const std::string& folder, const std::string& name) {
   return {};
 }
 
+/// "3 hours ago"
+std::string age_text(int64_t seconds) {
+  if (seconds < minute) return "just now";
+  return (seconds < hour  ? counted(seconds / minute, "minute")
+          : seconds < day ? counted(seconds / hour, "hour")
+                          : counted(seconds / day, "day")) +
+         " ago";
+}
+
+/// What of a text fits into a column.
+std::string shortened(const std::string& text, size_t most) {
+  const auto shown = core::printable(text);
+  if (shown.size() <= most) return shown;
+  size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xc0) == 0x80) --end;  // of UTF-8
+  return shown.substr(0, end) + "…";
+}
+
 Result<void> list(const Options&, const std::string& folder, const Files& files) {
-  for (const auto& file : files) {
-    const auto fault = core::cache::verify_kernel(folder, file.name);
-    fmt::print("{}  {:>9} bytes, used {} ago{}\n", file.name, file.bytes,
-               file.days == 1 ? "1 day" : fmt::format("{} days", file.days),
-               fault.empty() ? "" : "; damaged: " + fault);
+  constexpr size_t most_name = 24, most_nodes = 80;
+  auto sorted = files;
+  std::ranges::stable_sort(sorted, {}, &core::cache::File::unused);
+  if (!sorted.empty())
+    fmt::print("{:<16}  {:<16}  {:>10}  {:<8}  {:<24}  {}\n", "used", "made", "size", "device", "candidate",
+               "nodes of the model");
+  size_t damaged = 0;
+  for (const auto& file : sorted) {
+    std::string fault;
+    const auto about = core::cache::look_at(folder, file.name, fault);
+    if (!about && fault.empty()) continue;  // another process cleared it meanwhile
+    const auto used = age_text(file.unused), size = size_text(file.bytes);
+    if (about)
+      fmt::print("{:<16}  {:<16}  {:>10}  {:<8}  {:<24}  {}\n", used,
+                 file.age ? age_text(*file.age) : std::string(), size, shortened(about->device, most_name),
+                 shortened(about->candidate, most_name), shortened(about->nodes, most_nodes));
+    else
+      fmt::print("{:<16}  {:<16}  {:>10}  not usable: {}: {}\n", used, "", size, file.name, fault);
+    damaged += about ? 0 : 1;
   }
-  fmt::print("{} kernels, {}, in {}\n", files.size(), size_text(total(files)), folder);
+  fmt::print("{}, {}, in {}\n", counted(files.size(), "kernel"), size_text(total(files)), folder);
+  if (damaged > 0)
+    fmt::print("{} not usable, and made anew when {} wanted; ferrite cache verify --remove takes {} away\n",
+               counted(damaged, "is", "are"), damaged == 1 ? "it is" : "they are",
+               damaged == 1 ? "it" : "them");
   return {};
 }
 
 Result<void> clear(const Options& options, const std::string& folder, const Files& files) {
   Files old = files;
-  std::erase_if(old, [&](const auto& file) { return file.days < options.days; });
+  std::erase_if(old, [&](const auto& file) { return file.unused / day < options.days; });
   for (const auto& file : old) FE_CHECK(remove(folder, file.name));
-  fmt::print("removed {} kernels, {}, from {}\n", old.size(), size_text(total(old)), folder);
+  fmt::print("removed {}, {}, from {}\n", counted(old.size(), "kernel"), size_text(total(old)), folder);
   return {};
 }
 
 Result<void> verify(const Options& options, const std::string& folder, const Files& files) {
   size_t damaged = 0;
   for (const auto& file : files) {
-    const auto fault = core::cache::verify_kernel(folder, file.name);
-    if (fault.empty()) continue;
+    std::string fault;
+    if (core::cache::look_at(folder, file.name, fault) || fault.empty()) continue;
     ++damaged;
     fmt::print("{}: {}{}\n", file.name, fault, options.remove ? "; removed" : "");
     if (options.remove) FE_CHECK(remove(folder, file.name));
   }
   if (damaged > 0 && !options.remove)
-    return core::at(folder, core::error(FE_EINVALID, "FE-K31", "{} of {} kernels; --remove takes them away",
-                                        damaged, files.size()));
-  fmt::print("{} kernels are whole, in {}\n", files.size() - damaged, folder);
+    return core::at(folder, core::error(FE_EINVALID, "FE-K31", "{} of {}; --remove takes them away", damaged,
+                                        counted(files.size(), "kernel")));
+  fmt::print("{} whole, in {}\n", counted(files.size() - damaged, "kernel is", "kernels are"), folder);
   return {};
 }
 

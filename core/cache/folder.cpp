@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <span>
 
@@ -28,6 +29,15 @@ std::string foreign(const struct stat& about) {
   if (about.st_uid != geteuid()) return "it belongs to another user";
   if (about.st_mode & (S_IWGRP | S_IWOTH)) return "others may write to it";
   return {};
+}
+
+/// Seconds since the file was made, which its use does not change.
+std::optional<int64_t> age_of(const fs::path& path) {
+  struct statx about{};
+  if (statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &about) != 0 ||
+      !(about.stx_mask & STATX_BTIME))
+    return std::nullopt;
+  return time(nullptr) - about.stx_btime.tv_sec;
 }
 
 }  // namespace
@@ -81,7 +91,7 @@ Result<std::vector<File>> list(const std::string& folder, std::string_view suffi
   const auto now = fs::file_time_type::clock::now();
   fs::directory_iterator entry(folder, failed);
   for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-    File file{entry->path().filename().string(), 0, 0};
+    File file{.name = entry->path().filename().string()};
     if (!file.name.ends_with(suffix)) continue;
     std::error_code gone;  // another process may clear the folder meanwhile
     const auto about = entry->symlink_status(gone);
@@ -94,7 +104,8 @@ Result<std::vector<File>> list(const std::string& folder, std::string_view suffi
     if (gone) continue;
     const auto used = entry->last_write_time(gone);
     if (gone) continue;
-    file.days = std::chrono::duration_cast<std::chrono::hours>(now - used).count() / 24;
+    file.unused = std::chrono::duration_cast<std::chrono::seconds>(now - used).count();
+    file.age = age_of(entry->path());
     files.push_back(std::move(file));
   }
   if (failed)

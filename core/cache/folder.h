@@ -30,7 +30,8 @@ std::string write_file(const std::string& folder, const std::string& name, std::
 struct File {
   std::string name;
   uint64_t bytes = 0;
-  int64_t days = 0;  ///< since it was last used
+  int64_t unused = 0;          ///< seconds since it was last used
+  std::optional<int64_t> age;  ///< seconds since it was made, where the file system says that
 };
 /// The files with this suffix, by name. FE-K30 where the folder is not there or cannot be read.
 Result<std::vector<File>> list(const std::string& folder, std::string_view suffix);

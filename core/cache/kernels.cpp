@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// An entry: Head, listing, blob. The head's checksum is of everything behind it and of itself without the checksum.
+// An entry: Head, what is said to people, listing, blob. The head's checksum is of everything behind it and of itself without the checksum.
 #include "core/cache/kernels.h"
 
 #include <fcntl.h>
@@ -19,9 +19,10 @@ namespace ferrite::core::cache {
 namespace {
 
 constexpr std::array<char, 8> magic = {'F', 'E', 'K', 'E', 'R', 'N', 'E', 'L'};
-constexpr uint32_t layout_version = 1;
+constexpr uint32_t layout_version = 2;
 constexpr size_t checksum_digits = 32, key_digits = 64;
 constexpr uint64_t most_bytes = uint64_t{1} << 30;  // no kernel has more code and listing
+constexpr size_t most_said = 256;                   // bytes of each part of what is said to people
 
 struct Head {
   std::array<char, checksum_digits> checksum{};
@@ -30,6 +31,7 @@ struct Head {
   std::array<char, key_digits> key{};
   int64_t tasks = 0, grain = 0, workspace_bytes = 0, registers = 0, spills = 0, shared_bytes = 0;
   uint64_t listing_bytes = 0, blob_bytes = 0;
+  uint64_t device_bytes = 0, candidate_bytes = 0, nodes_bytes = 0;
 };
 static_assert(std::has_unique_object_representations_v<Head>, "padding would be part of the checksum");
 
@@ -40,8 +42,13 @@ std::string_view text_of(const std::array<char, digits>& text) {
 
 std::string checksum_of(std::string_view entry) { return hash128(entry.substr(checksum_digits)); }
 
+struct Entry {
+  CompiledKernel kernel;
+  About about;
+};
+
 /// Reads an entry; `fault` says why it is none.
-std::optional<CompiledKernel> parse(std::string_view bytes, std::string_view key, std::string& fault) {
+std::optional<Entry> parse(std::string_view bytes, std::string_view key, std::string& fault) {
   Head head;
   const auto refuse = [&](std::string reason) {
     fault = std::move(reason);
@@ -52,21 +59,23 @@ std::optional<CompiledKernel> parse(std::string_view bytes, std::string_view key
   if (head.magic != magic) return refuse("it is no entry of this cache");
   if (head.version != layout_version) return refuse("it is of another version");
   if (text_of(head.key) != key) return refuse("it is another kernel's");
-  const uint64_t rest = bytes.size() - sizeof head;
-  if (head.listing_bytes > rest || head.blob_bytes != rest - head.listing_bytes)
-    return refuse("it is cut short, or longer than it says");
+  const std::array sizes{head.device_bytes, head.candidate_bytes, head.nodes_bytes, head.listing_bytes,
+                         head.blob_bytes};
+  std::array<std::string_view, sizes.size()> parts;
+  auto rest = bytes.substr(sizeof head);
+  for (size_t k = 0; k < parts.size(); ++k) {
+    if (sizes[k] > rest.size()) return refuse("it is cut short");
+    parts[k] = rest.substr(0, sizes[k]);
+    rest.remove_prefix(sizes[k]);
+  }
+  if (!rest.empty()) return refuse("it is longer than it says");
   if (text_of(head.checksum) != checksum_of(bytes)) return refuse("its contents were changed");
   if (auto why = kernel::unfit(head.tasks, head.grain, head.workspace_bytes); !why.empty())
     return refuse(std::move(why));
-  return CompiledKernel{std::string(bytes.substr(sizeof head + head.listing_bytes)),
-                        std::string(bytes.substr(sizeof head, head.listing_bytes)),
-                        head.listed != 0,
-                        head.tasks,
-                        head.grain,
-                        head.workspace_bytes,
-                        head.registers,
-                        head.spills,
-                        head.shared_bytes};
+  const auto& [device, candidate, nodes, listing, blob] = parts;
+  return Entry{{std::string(blob), std::string(listing), head.listed != 0, head.tasks, head.grain,
+                head.workspace_bytes, head.registers, head.spills, head.shared_bytes},
+               {std::string(device), std::string(candidate), std::string(nodes)}};
 }
 
 }  // namespace
@@ -94,7 +103,8 @@ std::optional<CompiledKernel> Kernels::find(const std::string& key, bool listing
   const std::string path = path_of(key);
   std::string why;
   std::optional<CompiledKernel> kernel;
-  if (const auto bytes = read_file(path, most_bytes, why)) kernel = parse(*bytes, key, why);
+  if (const auto bytes = read_file(path, most_bytes, why))
+    if (auto entry = parse(*bytes, key, why)) kernel = std::move(entry->kernel);
   if (!why.empty()) fault(path + ": " + why);
   // Code that was made when nobody wanted to read it.
   if (kernel && listing && !kernel->listed) kernel.reset();
@@ -109,7 +119,7 @@ void Kernels::drop(const std::string& key, const std::string& reason) {
   count(-1, 1);
 }
 
-void Kernels::keep(const std::string& key, const CompiledKernel& kernel) {
+void Kernels::keep(const std::string& key, const CompiledKernel& kernel, const About& about) {
   if (!is_open() || key.size() != key_digits) return;
   Head head;
   head.magic = magic;
@@ -124,8 +134,15 @@ void Kernels::keep(const std::string& key, const CompiledKernel& kernel) {
   head.shared_bytes = kernel.shared_bytes;
   head.listing_bytes = kernel.listing.size();
   head.blob_bytes = kernel.blob.size();
+  const std::array said{std::string_view(about.device).substr(0, most_said),
+                        std::string_view(about.candidate).substr(0, most_said),
+                        std::string_view(about.nodes).substr(0, most_said)};
+  head.device_bytes = said[0].size();
+  head.candidate_bytes = said[1].size();
+  head.nodes_bytes = said[2].size();
   std::string entry(sizeof head, '\0');
   std::memcpy(entry.data(), &head, sizeof head);
+  for (const auto part : said) entry += part;
   entry += kernel.listing;
   entry += kernel.blob;
   const std::string checksum = checksum_of(entry);
@@ -167,11 +184,11 @@ std::string kernel_folder(const std::optional<std::string>& setting) {
   return text == "on" ? user_folder("kernels") : std::string(text);
 }
 
-std::string verify_kernel(const std::string& folder, const std::string& name) {
-  std::string why;
-  const auto bytes = read_file(folder + "/" + name, most_bytes, why);
-  if (bytes) parse(*bytes, std::string_view(name).substr(0, name.size() - kernel_suffix.size()), why);
-  return why;
+std::optional<About> look_at(const std::string& folder, const std::string& name, std::string& fault) {
+  const auto bytes = read_file(folder + "/" + name, most_bytes, fault);
+  if (!bytes) return std::nullopt;
+  auto entry = parse(*bytes, std::string_view(name).substr(0, name.size() - kernel_suffix.size()), fault);
+  return entry ? std::optional(std::move(entry->about)) : std::nullopt;
 }
 
 }  // namespace ferrite::core::cache

@@ -23,6 +23,13 @@ struct CompiledKernel {
   int64_t registers = -1, spills = -1, shared_bytes = -1;  ///< -1: unknown
 };
 
+/// What a kernel was made of and for. For people who look into the folder: nothing is decided by it.
+struct About {
+  std::string device;     ///< its kind
+  std::string candidate;  ///< the provider's name of it
+  std::string nodes;      ///< of the model that wanted it first
+};
+
 /// What came of looking kernels up.
 struct Counts {
   size_t hits = 0, misses = 0;  ///< kernels that were found, and that were not or could not be used
@@ -45,7 +52,7 @@ class Kernels {
   std::optional<CompiledKernel> find(const std::string& key, bool listing);
   /// What was found turned out to be of no use: it counts as a miss, with this fault. keep() replaces it. Any-thread.
   void drop(const std::string& key, const std::string& reason);
-  void keep(const std::string& key, const CompiledKernel& kernel);
+  void keep(const std::string& key, const CompiledKernel& kernel, const About& about);
   Counts counts() const;
 
  private:
@@ -66,7 +73,7 @@ std::string kernel_folder(const std::optional<std::string>& setting);
 
 inline constexpr std::string_view kernel_suffix = ".kernel";
 
-/// Why an entry cannot be used; empty: it can.
-std::string verify_kernel(const std::string& folder, const std::string& name);
+/// What an entry says of its kernel; none where `fault` says why it cannot be used.
+std::optional<About> look_at(const std::string& folder, const std::string& name, std::string& fault);
 
 }  // namespace ferrite::core::cache

@@ -346,7 +346,7 @@ class Builder::Steps {
     if (failed) return {};
     if (options_.observation) options_.observation->kernels.clear();
     for (size_t u = 0; u < units_.size(); ++u) {
-      codes_.keep(made[u]);
+      codes_.keep(units_[u], made[u]);
       take(u, std::move(made[u]));
     }
     return {};

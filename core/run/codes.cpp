@@ -42,7 +42,7 @@ class CompileSpan {
 
 }  // namespace
 
-Codes::Codes(const Devices& devices, const BuildOptions& options) : options_(options) {
+Codes::Codes(const Devices& devices, const BuildOptions& options) : devices_(devices), options_(options) {
   if (!options_.cache || !options_.cache->is_open()) return;  // libraries need not be read then
   for (const auto& device : devices)
     for (const auto& compiler : device->compilers) makers_[&compiler] = maker_key(compiler);
@@ -73,8 +73,10 @@ std::vector<Code> Codes::make(const Units& units) const {
   return std::move(context.made);
 }
 
-void Codes::keep(const Code& code) const {
-  if (options_.cache && !code.found) options_.cache->keep(code.key, code.kernel);
+void Codes::keep(const Unit& unit, const Code& code) const {
+  if (!options_.cache || code.found) return;
+  options_.cache->keep(code.key, code.kernel,
+                       {devices_[unit.device]->kind, unit.candidate_name, unit.provenance});
 }
 
 Result<Code> Codes::make_anew(const Unit& unit, const std::string& key, const std::string& reason) const {
@@ -82,7 +84,7 @@ Result<Code> Codes::make_anew(const Unit& unit, const std::string& key, const st
   Code code;
   code.key = key;
   FE_TRY(code.kernel, compile(unit));
-  keep(code);
+  keep(unit, code);
   return code;
 }
 

@@ -29,7 +29,7 @@ class Codes {
   /// The code of every unit, in their order; several are made at a time, as BuildOptions::jobs says. None of it is kept yet.
   std::vector<Code> make(const Units& units) const;
   /// Puts what was not found into the cache.
-  void keep(const Code& code) const;
+  void keep(const Unit& unit, const Code& code) const;
   /// Code that was found and is of no use, and why: it leaves the cache, and what the provider makes of the unit takes its place.
   /// FE-K22, FE-P67.
   Result<Code> make_anew(const Unit& unit, const std::string& key, const std::string& reason) const;
@@ -39,6 +39,7 @@ class Codes {
   Result<cache::CompiledKernel> compile(const Unit& unit) const;
   std::string key_of(const Unit& unit) const;
 
+  const Devices& devices_;
   const BuildOptions& options_;
   /// All that code depends on beside the kernel; by who makes it.
   std::map<const Compiler*, std::string> makers_;

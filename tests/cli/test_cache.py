@@ -15,6 +15,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,7 +37,8 @@ graph @small(%x: f32[64,48]) -> (%row "row", %soft "soft") {
 
 # An entry: the checksum of what follows it, magic, version and whether it is listed, the key, then numbers. Offsets of these.
 CHECKSUM_BYTES, TASKS, GRAIN, WORKSPACE, LISTING_BYTES, BLOB_BYTES = 32, 112, 120, 128, 160, 168
-HEAD_BYTES = 176
+DEVICE_BYTES, CANDIDATE_BYTES, NODES_BYTES = 176, 184, 192
+HEAD_BYTES = 200
 
 
 class Hash128(ctypes.Structure):
@@ -54,18 +56,21 @@ def forged(entry, numbers=None, code=None):
     for offset, value in (numbers or {}).items():
         struct.pack_into("<q", changed, offset, value)
     if code is not None:
-        listing = struct.unpack_from("<Q", changed, LISTING_BYTES)[0]
-        changed[HEAD_BYTES + listing :] = code
+        changed[code_at(entry) :] = code
         struct.pack_into("<Q", changed, BLOB_BYTES, len(code))
     body = bytes(changed[CHECKSUM_BYTES:])
     checksum = XXHASH.XXH3_128bits(body, len(body))
     return f"{checksum.high:016x}{checksum.low:016x}".encode() + body
 
 
+def code_at(entry):
+    """Behind the head, what is said to people, and the listing."""
+    return HEAD_BYTES + sum(struct.unpack_from("<Q", entry, field)[0] for field in (DEVICE_BYTES, CANDIDATE_BYTES, NODES_BYTES, LISTING_BYTES))
+
+
 def code_of(entry):
-    listing, blob = struct.unpack_from("<QQ", entry, LISTING_BYTES)
-    assert HEAD_BYTES + listing + blob == len(entry)
-    return entry[HEAD_BYTES + listing :]
+    assert code_at(entry) + struct.unpack_from("<Q", entry, BLOB_BYTES)[0] == len(entry)
+    return entry[code_at(entry) :]
 
 
 class CacheTest(ProgramTest):
@@ -379,6 +384,47 @@ class CacheTest(ProgramTest):
             library.write(b"another build")
         self.assertEqual(self.bench(*words)["cache_hits"], 0)
 
+    def listed(self):
+        done = self.call("cache", "list", "--cache", self.cache)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        return done.stdout.splitlines()
+
+    def test_what_the_list_says(self):
+        self.counts()
+        hours, days = self.kept()[:2]
+        for file, seconds in ((hours, 2 * 3600 + 60), (days, 86400 + 60)):
+            os.utime(file, (time.time() - seconds,) * 2)
+        head, *lines, total = self.listed()
+        self.assertRegex(head, "^used +made +size +device +candidate +nodes of the model$")
+        self.assertRegex(total, f"^{len(lines)} kernels, ")
+        # Those that were used last come first; each says what it was made of, and for what.
+        self.assertRegex(lines[0], r"^just now +(just now)? +[\d.]+ KiB  cpu +\w+ ")
+        # Where the file system says when a file was made, using it changes nothing of that.
+        self.assertRegex(lines[-2], r"^2 hours ago +(just now)? +[\d.]+ KiB")
+        self.assertRegex(lines[-1], r"^1 day ago +(just now)? +[\d.]+ KiB")
+        self.assertEqual({line.split()[-1] for line in lines} & {"e", "row", "soft"}, {"e", "row", "soft"})
+
+    def test_what_the_list_says_of_entries_that_are_none(self):
+        self.counts()
+        first, second, *_ = self.kept()
+        whole = first.read_bytes()
+        # Names are somebody's: a terminal obeys what it is sent.
+        nodes = struct.unpack_from("<Q", whole, NODES_BYTES)[0]
+        at = code_at(whole) - struct.unpack_from("<Q", whole, LISTING_BYTES)[0] - nodes
+        first.write_bytes(forged(forged(whole, {NODES_BYTES: nodes + 4})[:at] + b"\x1b[2J" + whole[at:]))
+        self.assertIn("\\x1b[2J", "\n".join(self.listed()))
+        for field in (DEVICE_BYTES, CANDIDATE_BYTES, NODES_BYTES):
+            for size in (2**63 - 1, -1, len(whole)):
+                first.write_bytes(forged(whole, {field: size}))
+                self.assertIn(f"not usable: {first.name}: it is cut short", "\n".join(self.listed()))
+        first.write_bytes(forged(whole + b"more"))
+        self.assertIn("it is longer than it says", "\n".join(self.listed()))
+        self.assertRegex(self.listed()[-1], "^1 is not usable, and made anew when it is wanted; ferrite cache verify --remove takes it away")
+        second.write_bytes(b"")
+        self.assertRegex(self.listed()[-1], "^2 are not usable")
+        self.assertEqual(self.bench()["cache_misses"], 2)
+        self.assertRegex(self.listed()[-1], "kernels, ")
+
     def test_list_and_clear(self):
         for command in ("list", "clear", "verify"):
             done = self.call("cache", command, "--cache", self.cache)
@@ -391,7 +437,7 @@ class CacheTest(ProgramTest):
         self.assertRegex(self.call("cache", "list", "--cache", self.cache).stdout, f"(?m)^{kernels} kernels, .* [KM]iB, in ")
         old = self.kept()[0]
         os.utime(old, (0, 0))
-        self.assertRegex(self.call("cache", "clear", "--days", 30, "--cache", self.cache).stdout, "^removed 1 kernels")
+        self.assertRegex(self.call("cache", "clear", "--days", 30, "--cache", self.cache).stdout, "^removed 1 kernel, ")
         self.assertFalse(old.exists())
         self.kept()[0].write_bytes(b"")
         done = self.call("cache", "verify", "--remove", "--cache", self.cache)
