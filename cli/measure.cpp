@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <vector>
 
 #include "cli/tensor.h"
 #include "core/run/pool.h"
 #include "core/support/abi.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
 namespace {
@@ -18,41 +22,21 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t least_bytes = 64 << 10, most_bytes = 256 << 20;
 constexpr int64_t product_sizes[] = {256, 512, 1024, 1536};
 constexpr double seconds_each = 0.15;  // enough for the clock and the caches to settle
-constexpr int least_runs = 3;
+constexpr size_t least_runs = 4;
 
-/// The least seconds that a run of the graph takes, over runs of some tenths of a second.
-Result<double> time_graph(const core::Session& session, core::CompileOptions options,
-                          const std::string& text) {
-  core::graph::ParseOptions parse;
-  parse.file = "measure";
-  parse.registry = &session.registry().ops();
-  FE_TRY(auto source, core::parse_source(text, parse));
-  core::Ledger ledger;
-  core::Program program;
-  FE_TRY(program.compilation, core::compile(std::move(source), session.registry(), options, ledger));
-  core::run::Executable::Context context(*program.compilation.executable);
-  std::vector<Tensor> inputs, outputs;
-  std::vector<const void*> in;
-  std::vector<void*> out;
-  for (const auto& port : program.inputs()) {
-    FE_TRY(auto tensor, Tensor::make(port.dtype, port.dims));
-    in.push_back(inputs.emplace_back(std::move(tensor)).data());
+/// More is no noise of a machine that does nothing else.
+constexpr double most_waited = 0.05, most_apart = 0.1;
+constexpr double most_repeated = 5;  // seconds, in all
+
+/// Seconds that all threads of this process wanted to run and had no processor, as far as the system counts them.
+double waited_seconds() {
+  double nanoseconds = 0;
+  std::error_code failed;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", failed)) {
+    double ran = 0, waited = 0;
+    if (std::ifstream(thread.path() / "schedstat") >> ran >> waited) nanoseconds += waited;
   }
-  for (const auto& port : program.outputs()) {
-    FE_TRY(auto tensor, Tensor::make(port.dtype, port.dims));
-    out.push_back(outputs.emplace_back(std::move(tensor)).data());
-  }
-  double least = 0;
-  const auto begin = Clock::now();
-  for (int run = 0;
-       run < least_runs || std::chrono::duration<double>(Clock::now() - begin).count() < seconds_each;
-       ++run) {
-    const auto start = Clock::now();
-    FE_CHECK(program.run(&context, in, out));
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    least = run == 0 ? seconds : std::min(least, seconds);
-  }
-  return least;
+  return nanoseconds * 1e-9;
 }
 
 std::string product_text(int64_t size) {
@@ -92,24 +76,95 @@ std::string chain_text(int64_t elements, int count) {
 
 }  // namespace
 
-Result<fe_target_numbers> measure_numbers(const core::Session& session, const core::CompileOptions& options,
-                                          Progress& progress) {
+bool Meter::Round::disturbed() const { return waited > most_waited || apart > most_apart; }
+
+Result<Meter::Round> Meter::run(const core::Program& program, core::run::Executable::Context& context,
+                                std::span<const void* const> in, std::span<void* const> out) {
+  std::vector<double> times;
+  const double before = waited_seconds();
+  const auto begin = Clock::now();
+  Round round;
+  while (times.size() < least_runs || round.wall < seconds_each) {
+    const auto start = Clock::now();
+    FE_CHECK(program.run(&context, in, out));
+    const auto end = Clock::now();
+    times.push_back(std::chrono::duration<double>(end - start).count());
+    round.wall = std::chrono::duration<double>(end - begin).count();
+  }
+  const auto half = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+  const auto [low, high] =
+      std::minmax(*std::min_element(times.begin(), half), *std::min_element(half, times.end()));
+  round.least = low;
+  round.apart = high / low - 1;
+  round.waited = (waited_seconds() - before) /
+                 (round.wall * static_cast<double>(program.compilation.executable->workers));
+  return round;
+}
+
+Result<double> Meter::time(core::CompileOptions options, const std::string& text) {
+  core::graph::ParseOptions parse;
+  parse.file = "measure";
+  parse.registry = &session_.registry().ops();
+  FE_TRY(auto source, core::parse_source(text, parse));
+  core::Ledger ledger;
+  core::Program program;
+  FE_TRY(program.compilation, core::compile(std::move(source), session_.registry(), options, ledger));
+  core::run::Executable::Context context(*program.compilation.executable);
+  std::vector<Tensor> inputs, outputs;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (const auto& port : program.inputs()) {
+    FE_TRY(auto tensor, Tensor::make(port.dtype, port.dims));
+    in.push_back(inputs.emplace_back(std::move(tensor)).data());
+  }
+  for (const auto& port : program.outputs()) {
+    FE_TRY(auto tensor, Tensor::make(port.dtype, port.dims));
+    out.push_back(outputs.emplace_back(std::move(tensor)).data());
+  }
+  FE_CHECK(program.run(&context, in, out));  // memory is touched, and threads are awake
+  FE_TRY(auto round, run(program, context, in, out));
+  double least = round.least;
+  while (round.disturbed() && repeated_ < most_repeated) {
+    repeated_ += round.wall;
+    FE_TRY(round, run(program, context, in, out));
+    least = std::min(least, round.least);
+  }
+  ++measured_;
+  if (round.disturbed()) {
+    ++disturbed_;
+    waited_ = std::max(waited_, round.waited);
+    apart_ = std::max(apart_, round.apart);
+  }
+  return least;
+}
+
+std::optional<Error> Meter::disturbance() const {
+  if (disturbed_ == 0) return std::nullopt;
+  return error(
+      FE_EINVALID, "FE-T48",
+      "something else kept the machine busy at {} of {}: threads waited for a processor for up to "
+      "{:.0f} % of the time, and times of the same kernel were up to {:.0f} % apart; rates may be too low, "
+      "so measure again when nothing else runs",
+      disturbed_, counted(measured_, "measurement"), 100 * waited_, 100 * apart_);
+}
+
+Result<fe_target_numbers> measure_numbers(Meter& meter, const core::CompileOptions& options) {
   using core::schedule::Feature;
   auto result = core::abi::sized<fe_target_numbers>();
   result.workers = core::run::Pool::process().workers();  // of the machine: programs are cut for all of it
-  FE_TRY(const auto devices, core::run::open_devices(options.device, session.registry()));
+  FE_TRY(const auto devices, core::run::open_devices(options.device, meter.session().registry()));
   const int64_t step = std::max<int64_t>(1, core::run::numbers_of(devices).line_bytes / 4);
   // What is measured is not to depend on what was measured before.
   auto one = options;
   one.threads = 1;
   one.without.add(Feature::split);
-  progress.update("measuring one worker");
-  FE_TRY(const double read, time_graph(session, one, read_text(most_bytes / 4)));
+  meter.show("measuring one worker");
+  FE_TRY(const double read, meter.time(one, read_text(most_bytes / 4)));
   result.bandwidth = std::llround(static_cast<double>(most_bytes) / read);
-  FE_TRY(const double apart, time_graph(session, one, stride_text(most_bytes / 4 / step, step)));
+  FE_TRY(const double apart, meter.time(one, stride_text(most_bytes / 4 / step, step)));
   result.uncoalesced = std::llround(apart / read * static_cast<double>(step));
   constexpr int chain = 48, near = 16 << 10;  // elements that stay in a cache
-  FE_TRY(const double computed, time_graph(session, one, chain_text(near, chain)));
+  FE_TRY(const double computed, meter.time(one, chain_text(near, chain)));
   result.operations = std::llround(chain * static_cast<double>(near) / computed);
   for (const auto& number : core::run::number_table)
     if (number.is_measured)
@@ -117,19 +172,18 @@ Result<fe_target_numbers> measure_numbers(const core::Session& session, const co
   return result;
 }
 
-Result<core::observe::Peaks> measure_peaks(const core::Session& session, const core::CompileOptions& options,
-                                           Progress& progress) {
+Result<core::observe::Peaks> measure_peaks(Meter& meter, const core::CompileOptions& options) {
   core::observe::Peaks peaks;
   for (const int64_t size : product_sizes) {
-    progress.update(fmt::format("measuring a product of {0} x {0}", size));
-    FE_TRY(const double seconds, time_graph(session, options, product_text(size)));
+    meter.show(fmt::format("measuring a product of {0} x {0}", size));
+    FE_TRY(const double seconds, meter.time(options, product_text(size)));
     const auto edge = static_cast<double>(size);
     peaks.operations = std::max(peaks.operations, 2 * edge * edge * edge / seconds);
   }
   for (int64_t bytes = least_bytes; bytes <= most_bytes; bytes *= 4) {
-    progress.update(fmt::format("measuring {} KiB", bytes >> 10));
-    FE_TRY(const double copied, time_graph(session, options, copy_text(bytes / 8)));
-    FE_TRY(const double read, time_graph(session, options, read_text(bytes / 4)));
+    meter.show(fmt::format("measuring {} KiB", bytes >> 10));
+    FE_TRY(const double copied, meter.time(options, copy_text(bytes / 8)));
+    FE_TRY(const double read, meter.time(options, read_text(bytes / 4)));
     peaks.bandwidth.push_back({bytes, static_cast<double>(bytes) / std::min(copied, read)});
   }
   // Small sizes are slowed down by the launch, which is no limit of the memory.

@@ -34,11 +34,17 @@ Result<void> measure(const Options& options, const core::plugin::Pipeline& pipel
   const auto& device = *devices.back();
   core::observe::Peaks peaks;
   fe_target_numbers numbers{};
+  std::optional<Error> disturbance;
   {
     Progress progress("measuring");
-    FE_TRY(peaks, measure_peaks(session, compile, progress));
-    FE_TRY(numbers, measure_numbers(session, compile, progress));
+    Meter meter(session, progress);
+    FE_TRY(peaks, measure_peaks(meter, compile));
+    FE_TRY(numbers, measure_numbers(meter, compile));
+    disturbance = meter.disturbance();
   }
+  if (disturbance)
+    core::log::warn("kernels",
+                    core::at(fmt::format("{}:{}", device.kind, device.number), *disturbance).message());
   const int64_t workers = compile.threads > 0 ? compile.threads : core::run::Pool::process().workers();
   FE_TRY(const auto path, core::observe::save_peaks(device, workers, peaks));
   fmt::print("measured {}:{} with {}: {}\n", device.kind, device.number, counted(workers, "thread"),

@@ -8,6 +8,7 @@ Usage: test_measure.py [--ferrite FILE] [unittest options]
 import csv
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -104,6 +105,20 @@ class MeasureTest(ProgramTest):
         self.check_warning("report", "plus.fe", "-o", "plus.html", "--threads", 1, file=file)
         numbers.write_text('{"workers": 0}')
         self.check_warning("explain", "plus.fe", file=numbers)
+
+    def test_a_busy_machine(self):
+        """Two processes on each processor that never rest."""
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))]
+        try:
+            done = self.call("targets", "--measure", environment={"XDG_CACHE_HOME": str(self.home)}, timeout=110)
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertRegex(done.stderr, r"ferrite: warning: FE-T48 cpu:0: something else kept the machine busy at \d+ of 21 measurements: "
+                                      r"threads waited for a processor for up to [1-9]\d* % of the time, .*measure again when nothing else runs")  # fmt: skip
+        self.assertEqual(len(list((self.home / "ferrite/targets").iterdir())), 1)
 
     def check_warning(self, *words, file):
         done = self.call(*words, environment={"XDG_CACHE_HOME": str(self.home)})
