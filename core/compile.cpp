@@ -14,6 +14,7 @@
 #include "core/loop/verify.h"
 #include "core/lower/lower.h"
 #include "core/observe/observation.h"
+#include "core/place/operands.h"
 #include "core/plugin/advice.h"
 #include "core/plugin/gate.h"
 #include "core/plugin/manifest.h"
@@ -146,6 +147,24 @@ class StageWatch {
   Clock::time_point start_;
   bool open_ = false;
 };
+
+/// Whether all code generators take contractions that compute operands; the ledger has those that do not.
+bool takes_prologues(const run::Devices& devices, Ledger& ledger) {
+  bool all = true;
+  for (const auto& device : devices)
+    for (const auto& generator : device->generators()) {
+      if (generator.slots.features & FE_FLAT_PROLOGUES) continue;
+      all = false;
+      ledger.add({"fusion",
+                  "prologues",
+                  generator.id,
+                  "switched off",
+                  {},
+                  "the code generator takes no operands of contractions that are computed",
+                  0});
+    }
+  return all;
+}
 
 /// The wish for the rows of buffers of the first device that compiles loops, as its numbers count for fusion: the others take the strides
 /// that they get. A device wishes what the first of its code generators does that has a wish.
@@ -354,27 +373,21 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   std::map<std::string, fe_target_numbers, std::less<>> numbers;
   for (const auto& device : devices) numbers.emplace(device->kind, run::abi_numbers(device->numbers.values));
   plugin::CostModels costs(registry.cost_models(), std::move(numbers), ledger);
+  const schedule::MemoryLimit memory{op_by_op,
+                                     options.threads > 0 ? options.threads : run::Pool::process().workers()};
   if (enters("fuse")) {
     schedule::FusionLimits limits;
     limits.without = options.without;
     limits.target = target;
-    limits.prologues = true;
+    limits.prologues = takes_prologues(devices, ledger);
     // A library that does not take them is not to lose products.
-    for (const auto& device : devices)
-      for (const auto& compiler : device->compilers)
-        if (compiler.takes_kernels() && !(compiler.slots.features & FE_FLAT_PROLOGUES)) {
-          limits.prologues = false;
-          ledger.add({"fusion",
-                      "prologues",
-                      compiler.id,
-                      "switched off",
-                      {},
-                      "the provider takes no operands of contractions that are computed",
-                      0});
-        }
+    std::optional<place::StoredOperands> operands;
+    if (limits.prologues && place::wants_stored_operands(devices))
+      limits.operands = &operands.emplace(devices, costs, memory, refusals, decisions);
     plugin::PolicyAdvisor policies(registry.fusion_policies(), costs, devices.front()->kind, ledger);
     c.schedule = schedule::fuse(std::move(*c.program), requests, limits, ledger, policies.if_any());
     FE_CHECK(policies.check());
+    if (operands) FE_CHECK(operands->check());
     c.program.reset();
     show("schedule", "fuse", c);
   }
@@ -404,18 +417,17 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   schedule::Schedule no_groups;
   auto& groups = c.schedule ? *c.schedule : no_groups;
   cache::Kernels kernels(options.cache);
-  const run::BuildOptions build{
-      options.threads,
-      options.jobs,
-      options.listings || options.to == "code",
-      &kernels,
-      options.observation,
-      options.load,
-      options.ports_on_device,
-      options.allocator,
-      does(Feature::record),
-      &decisions,
-      {op_by_op, options.threads > 0 ? options.threads : run::Pool::process().workers()}};
+  const run::BuildOptions build{options.threads,
+                                options.jobs,
+                                options.listings || options.to == "code",
+                                &kernels,
+                                options.observation,
+                                options.load,
+                                options.ports_on_device,
+                                options.allocator,
+                                does(Feature::record),
+                                &decisions,
+                                memory};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split
   if (parts || devices.size() > 1) merged = groups;
   place::Placement placement;

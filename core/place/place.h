@@ -28,6 +28,7 @@ struct Choice {
   uint32_t device = 0;                      ///< of the program's devices
   const run::Compiler* compiler = nullptr;  ///< null: the device's code generator
   std::string candidate{};                  ///< of the compiler, the one that was priced
+  double cost = 0;    ///< seconds of the candidate, with the rest of the group where it covers a part
   std::string why{};  ///< it is on none of the devices before; empty where there are none
 };
 

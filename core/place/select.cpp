@@ -8,7 +8,7 @@
 #include "core/kernel/flatten.h"
 #include "core/kernel/legalise.h"
 #include "core/place/place.h"
-#include "core/plugin/advice.h"
+#include "core/place/prices.h"
 #include "core/run/propose.h"
 #include "core/tune/decisions.h"
 #include "ferrite/counted.hpp"
@@ -29,7 +29,7 @@ class Selector {
         parts_(parts),
         placement_(placement),
         devices_(devices),
-        costs_(costs),
+        prices_(costs, refusals, ledger),
         memory_(memory),
         live_(schedule::live_bytes(schedule)),
         refusals_(refusals),
@@ -232,26 +232,9 @@ class Selector {
     });
   }
 
-  /// What a cost model says that a group costs, else the code generator; none where that declines.
   Result<std::optional<Price>> price(const run::Device& device, schedule::GroupKernel group) {
     schedule::mark_constants(group, constants_);
-    const auto& kernel = group.kernel;
-    std::optional<Price> best;
-    for (const auto& compiler : device.generators()) {
-      if (refusals_.has_dropped(compiler)) continue;
-      std::string declined;
-      const auto proposals = run::propose_whole(compiler, kernel, declined);
-      if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
-      if (!proposals) return proposals.error();
-      for (const auto& proposal : *proposals)
-        if (!best || proposal.cost < best->seconds) best = Price{proposal.cost, {}};
-    }
-    if (best && !costs_.empty()) {
-      FE_TRY(const auto flat, kernel::flatten(kernel));
-      if (auto known = costs_.price(device.kind, flat)) best = std::move(known);
-      FE_CHECK(costs_.check());
-    }
-    return best;
+    return prices_.of(device, group.kernel);
   }
   Result<std::optional<Price>> price_of_rest(const run::Device& device, size_t g, size_t covered) {
     Schedule trial = parts_;
@@ -273,10 +256,11 @@ class Selector {
         schedule::split_group(result, g, verdict.covered);
         apart.insert(apart.begin() + static_cast<ptrdiff_t>(g) + 1, false);
         placement_.insert(placement_.begin() + static_cast<ptrdiff_t>(g) + 1,
-                          Choice{g, placement_[g].device, nullptr, {}, placement_[g].why});
+                          Choice{.group = g, .device = placement_[g].device, .why = placement_[g].why});
       }
       placement_[g].compiler = verdict.compiler;
       placement_[g].candidate = verdict.name;
+      placement_[g].cost = verdict.cost;
     }
     schedule::merge_statements(result, apart);
     schedule_ = std::move(result);
@@ -286,7 +270,7 @@ class Selector {
   const Schedule& parts_;
   Placement& placement_;
   const run::Devices& devices_;
-  plugin::CostModels& costs_;
+  Prices prices_;
   const schedule::MemoryLimit memory_;
   const std::vector<int64_t> live_;  ///< by group
   Refusals& refusals_;

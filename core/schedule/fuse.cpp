@@ -85,6 +85,7 @@ class Fuser {
         for (uint32_t s = 0; s < program_.statements.size(); ++s)
           if (program_.statements[s].kind == FE_STATEMENT_CONTRACT) attempt_softmax(s);
       // What no other kernel has taken in by now goes into the contraction that it makes an operand of.
+      keep_stored();
       for (const auto& edge : operands_) attempt_prologue(edge);
       prologues_done_ = true;
       for (const auto& edge : std::exchange(beside_, {})) attempt(edge);
@@ -218,6 +219,27 @@ class Fuser {
     if (!category.empty()) return;
     groups_.dissolve(a, b);
     take_prologue(program_, deps_, edge.first, edge.second, edge.buffer);
+  }
+
+  /// Takes out the operands that are better stored for somebody who does not compute them.
+  void keep_stored() {
+    if (!limits_.operands) return;
+    std::vector<Edge> possible;
+    std::string text;
+    for (const auto& edge : operands_)
+      if (const uint32_t a = groups_.of(edge.first), b = groups_.of(edge.second);
+          a != b && prologue_refusal(edge, a, b, text).empty())
+        possible.push_back(edge);
+    if (possible.empty()) return;
+    const auto reasons = limits_.operands->stored(program_, groups_.ordered(), possible);
+    for (size_t k = 0; k < possible.size(); ++k) {
+      if (reasons[k].empty()) continue;
+      record(possible[k], std::string(category::cost), reasons[k]);
+      made_operand_.erase(possible[k].first);
+      std::erase_if(operands_, [&](const Edge& edge) {
+        return edge.first == possible[k].first && edge.second == possible[k].second;
+      });
+    }
   }
 
   Refusal operand_refusal(const Edge& edge) const {

@@ -2,10 +2,24 @@
 // Prologues of contractions: a map that makes an operand is computed where that is read, so that the operand is never stored.
 #pragma once
 
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/schedule/advisor.h"
 #include "core/schedule/mismatch.h"
-#include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {
+
+/// Whom fusion asks about contractions that may compute operands, where not everybody takes these.
+class OperandAdvisor {
+ public:
+  virtual ~OperandAdvisor() = default;
+  /// Each pair is of a map, a group of its own, and the contraction that it makes an operand of, which it may be computed in. Gives
+  /// for each why it is to be stored all the same; empty where it is not.
+  virtual std::vector<std::string> stored(const LoopProgram& program, const std::vector<Group>& groups,
+                                          std::span<const FusionPair> operands) = 0;
+};
 
 /// Whether the statement at `map` is a map and makes all of `storage`, which the contraction at `contract` has as an operand.
 bool makes_operand(const LoopProgram& program, const Dependencies& deps, uint32_t map, uint32_t contract,

@@ -50,11 +50,14 @@ struct FusionRequests {
   std::vector<std::pair<uint32_t, uint32_t>> forced;
 };
 
+class OperandAdvisor;
+
 /// By what groups are formed, and what is switched off.
 struct FusionLimits {
   TargetNumbers target;
-  bool prologues = false;       ///< code generators take contractions whose operands are computed
-  size_t most_statements = 48;  ///< of one group
+  bool prologues = false;              ///< code generators take contractions whose operands are computed
+  OperandAdvisor* operands = nullptr;  ///< asked about those that would be; null: there is none
+  size_t most_statements = 48;         ///< of one group
   /// Of one group: more take longer than linearly to compile, and what one more intermediate tensor costs is little beside them.
   size_t most_operations = 256;
   Features without;  ///< without `fuse` every statement is a kernel

@@ -48,6 +48,17 @@ CASES = [
      "%c = conv(%x, %w, %b) {groups = 20, pads_low = [1, 1], pads_high = [1, 1]}\n%y = relu(%c)", "onednn.conv.bias.act"),
 ]  # fmt: skip
 
+COMPUTED = """ferrite graph 0
+graph @g(%x: f32[64,256], %q: i8[256,192], %s: f32[192], %i: i32[64,256], %n: i8[256,192]) -> (%y "y", %z "z") {
+  %d = cast(%q) {dtype = f32} from "scale"
+  %w = mul(%d, %s) from "scale"
+  %y = matmul(%x, %w) from "taken"
+  %o = cast(%n) {dtype = i32} from "widen"
+  %two = literal i32[] {2}
+  %p = mul(%o, %two) from "widen"
+  %z = matmul(%i, %p) from "others"
+}
+"""
 SMALL = 'ferrite graph 0\ngraph @g(%x: f32[37,48], %w: f32[48,80]) -> (%y "y") {\n  %y = matmul(%x, %w)\n}\n'
 
 
@@ -163,6 +174,21 @@ class OneDnnTest(ProgramTest):
         self.graph("%x: f32[37,48]", "%w: f32[48,80]", "%y = matmul(%x, %w)")
         self.manifest(price=1e9)
         self.assertRegex(self.call("explain", "g.fe", "--manifest", "ferrite.toml").stdout, r"refused \(cost\) .* <-  onednn.matmul")
+
+    @unittest.skipUnless(INSTALLED, "libdnnl.so.2 is not installed")
+    def test_operands_are_computed_where_that_costs_less(self):
+        """Of two products whose operands are computed oneDNN may have one; the other is of integers, which it does not take."""
+        (self.folder / "g.fe").write_text(COMPUTED)
+        expected = self.result("--device", "interpreter")
+        for price, chosen in ((0.0, True), (1e9, False)):
+            self.manifest(price=price)
+            explained = self.call("explain", "g.fe", "--manifest", "ferrite.toml").stdout
+            self.assertNotIn("switched off", explained)
+            self.assertEqual(bool(re.search(r"chosen .*taken.* <-  onednn.matmul: covers", explained)), chosen, explained)
+            self.assertRegex(explained, r"refused \(cost\)  scale, scale  <-  taken: it is stored for onednn.matmul: \S+ us with the map, \S+ us where it is computed"
+                             if chosen else r"fused  scale, scale  <-  taken")  # fmt: skip
+            self.assertRegex(explained, r"fused  widen, widen  <-  others")
+            np.testing.assert_allclose(self.result("--manifest", "ferrite.toml"), expected, 2e-5, 2e-5)
 
     @unittest.skipUnless(INSTALLED, "libdnnl.so.2 is not installed")
     def test_plugin_check(self):

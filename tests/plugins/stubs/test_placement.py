@@ -240,6 +240,42 @@ graph @layers(%x: f32[8,64], %y: f32[4,24]) -> (%top "top", %out "out") {
             manifest.write_text(manifest.read_text() + "price = 0.001\n")
             self.explained(outcome, device="cpu", **how)
 
+    def test_an_operand_is_stored_for_a_library_only_where_that_pays(self):
+        """The library takes products by constants in f32, and none with a computed operand: of the two products only the first."""
+        (self.folder / "mixed.fe").write_text("""ferrite graph 0
+graph @two(%x: f16[64,256], %y: f16[64,256], %v: f32[256,32]) -> (%top "top", %other "other") {
+  #w = weight("w.bin", 0, 65536) : f32[256,64]
+  %a = cast(%x) {dtype = f32}
+  %b = relu(%a) from "first operand"
+  %top = matmul(%b, #w) from "first"
+  %c = cast(%y) {dtype = f32}
+  %d = relu(%c) from "second operand"
+  %other = matmul(%d, %v) from "second"
+}
+""")
+        generator = np.random.default_rng(5)
+        w, x, y = (generator.normal(size=size).astype(np.float32) for size in ((256, 64), (64, 256), (64, 256)))
+        w.tofile(self.folder / "w.bin")
+        np.save(self.folder / "x.npy", x.astype(np.float16))
+        np.save(self.folder / "y.npy", y.astype(np.float16))
+        manifest = self.folder / "ferrite.toml"
+        for price, chosen in ((0.001, True), (1e9, False)):
+            manifest.write_text('schema = 0\nextends = "default"\nsearch = ["."]\nenable = ["acme.gemm"]\n'
+                                f'[plugin."acme.gemm".config]\nprice = {price}\n')  # fmt: skip
+            how = {"options": ["--manifest", manifest], "plugins": (), "device": "cpu"}
+            text = self.explained(r"fused .*second operand  <-  second", **how)
+            self.assertNotIn("switched off", text)
+            self.assertIn(f"statements, {3 if chosen else 2} kernels", text)
+            if chosen:
+                self.assertRegex(text, r"(?m)refused \(cost\) .*first operand  <-  first: it is stored for gemm: \S+ us with the map, \S+ us where it is computed")
+                self.assertRegex(text, r"(?m)chosen .*first  <-  gemm")
+            else:
+                self.assertRegex(text, r"(?m)fused .*first operand  <-  first")
+            done = self.compiled("run", "-o", self.folder / "out", *how.pop("options"), **how)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            expected = np.maximum(x.astype(np.float16).astype(np.float32), 0) @ w
+            np.testing.assert_allclose(np.load(self.folder / "out/output_0.npy"), expected, 1e-4, 1e-4)
+
     def test_what_does_not_compile_goes_to_the_next_device(self):
         self.right(PATH="/nonexistent")
         self.explained(r"refused .* <-  c: .*acme.c/compiler .*'cc' cannot be run", r"placed .* <-  cpu$", PATH="/nonexistent")
