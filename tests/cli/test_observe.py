@@ -89,6 +89,32 @@ class TraceTest(ObserveTest):
         for each in seen:
             self.assertEqual(each["thread"], 0)
 
+    def test_perfetto_can_read_it(self):
+        """The JSON of trace events, as its format defines them: https://perfetto.dev/docs/getting-started/other-formats."""
+        self.trace("--compile-jobs", 2)
+        whole = json.loads((self.folder / "out.json").read_text(encoding="utf-8"), parse_constant=self.fail)
+        self.assertEqual((sorted(whole), whole["displayTimeUnit"]), (["displayTimeUnit", "traceEvents"], "ms"))
+        names, threads = {}, set()
+        for event in whole["traceEvents"]:
+            self.assertEqual((type(event["pid"]), type(event["tid"])), (int, int), event)
+            self.assertTrue(event["name"] and isinstance(event["name"], str), event)
+            self.assertIsInstance(event["args"], dict)
+            if event["ph"] == "M":
+                self.assertIsInstance(event["args"]["name"], str)
+                names[event["name"], event["pid"], event["tid"]] = event["args"]["name"]
+                continue
+            self.assertEqual(event["ph"], "X")
+            self.assertTrue(event["cat"])
+            for time in (event["ts"], event["dur"]):
+                self.assertIsInstance(time, (int, float))
+                self.assertGreaterEqual(time, 0)
+            threads.add((event["pid"], event["tid"]))
+        self.assertEqual({pid for pid, _ in threads}, {1})
+        self.assertEqual(names.pop(("process_name", 1, 0)), "ferrite")
+        self.assertEqual(set(names), {("thread_name", *thread) for thread in threads})
+        self.assertEqual(len(set(names.values())), len(threads))
+        self.assertEqual(names["thread_name", 1, 0], "main")
+
     def test_spans_nest(self):
         spans = [event for event in self.trace() if event["ph"] == "X"]
         stages = [span["name"] for span in spans if span["cat"] == "stage"]
