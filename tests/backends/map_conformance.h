@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Of what every backend must compute, the maps: primitives, casts, and how elements are read and stored. kernel_conformance.h has
+// the rest.
+#pragma once
+
+#include "kernel_support.h"
+
+namespace ferrite::kernel_test {
+namespace {
+
+const std::vector<int64_t> sizes = {1, 2, 7, 8, 9, 15, 16, 17, 63, 65, 500};
+
+Builder exp_of_sum(DType dtype, int64_t n) {
+  Builder b;
+  auto x = b.input(dtype, {n}), y = b.input(dtype, {n}), out = b.output(dtype, {n});
+  auto i = b.begin(FE_STATEMENT_MAP, {n});
+  b.store(out, {i[0]}, b.prim(Prim::exp_, b.prim(Prim::add_, b.load(x, {i[0]}), b.load(y, {i[0]}))));
+  return b;
+}
+
+TEST(Map, ExpOfSum) {
+  for (auto dtype : {f32, f64, bf16, f16})
+    for (int64_t n : sizes) {
+      SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", n));
+      check(exp_of_sum(dtype, n));
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Map, ManyTasks) {
+  check(exp_of_sum(f32, 100003));
+  Builder b;
+  auto x = b.input(f32, {37, 5, 301}), row = b.input(f32, {301}), out = b.output(f32, {37, 5, 301});
+  auto i = b.begin(FE_STATEMENT_MAP, {37, 5, 301});
+  b.store(out, {i[0], i[1], i[2]}, b.prim(Prim::mul_, b.load(x, {i[0], i[1], i[2]}), b.load(row, {i[2]})));
+  check(b);
+}
+
+/// Every primitive on every dtype that it takes.
+TEST(Map, Primitives) {
+  const DType dtypes[] = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+  for (const auto& info : prim_table) {
+    if (info.prim == Prim::bitcast_ || info.prim == Prim::cast_) continue;
+    for (auto dtype : dtypes) {
+      int kind = dtype == boolean ? FE_PRIM_BOOL : is_float(dtype) ? FE_PRIM_FLOAT : FE_PRIM_INT;
+      if (!(info.classes & kind)) continue;
+      SCOPED_TRACE(detail::concatenate(info.name, " ", name_of(dtype)));
+      Builder b;
+      const int64_t n = 83;
+      auto result = info.gives_bool ? boolean : dtype;
+      auto c = b.input(boolean, {n}), x = b.input(dtype, {n}), y = b.input(dtype, {n}),
+           z = b.input(dtype, {n}), out = b.output(result, {n});
+      auto i = b.begin(FE_STATEMENT_MAP, {n});
+      std::vector<OpId> operands;
+      for (auto from : {x, y, z}) operands.push_back(b.load(from, {i[0]}));
+      if (info.prim == Prim::where_) operands[0] = b.load(c, {i[0]});
+      operands.resize(3, none);
+      for (size_t k = static_cast<size_t>(info.operands); k < 3; ++k) operands[k] = none;
+      b.store(out, {i[0]}, b.prim(info.prim, operands[0], operands[1], operands[2]));
+      Options options;
+      // Large arguments of the trigonometric functions and pow are the vector math's own tests.
+      options.special = !(info.prim >= Prim::sin_ && info.prim <= Prim::tan_) && info.prim != Prim::pow_;
+      options.tolerance = kind == FE_PRIM_FLOAT && info.max_ulp > 0 ? 2e-5 : 0;
+      options.descriptions = {"", "cpu=x86-64-v2"};
+      if (dtype == f16 || dtype == i16 || dtype == u16 || dtype == u64) options.descriptions.resize(1);
+      if (is_float(dtype) && (info.prim == Prim::mod_ || info.prim == Prim::rem_)) options.special = false;
+      check(b, options);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Map, Casts) {
+  const DType dtypes[] = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+  for (auto from : dtypes)
+    for (auto to : dtypes) {
+      SCOPED_TRACE(detail::concatenate(name_of(from), " to ", name_of(to)));
+      Builder b;
+      auto x = b.input(from, {75}), out = b.output(to, {75});
+      auto i = b.begin(FE_STATEMENT_MAP, {75});
+      b.store(out, {i[0]}, b.cast(b.load(x, {i[0]}), to));
+      check(b, {.special = true, .descriptions = {""}});
+      if (HasFatalFailure()) return;
+    }
+  for (auto [from, to] : {std::pair(f32, i32), std::pair(i32, f32), std::pair(bf16, u16), std::pair(i16, f16),
+                          std::pair(f64, u64)}) {
+    Builder b;
+    auto x = b.input(from, {75}), out = b.output(to, {75});
+    auto i = b.begin(FE_STATEMENT_MAP, {75});
+    b.store(out, {i[0]}, b.prim(Prim::bitcast_, b.load(x, {i[0]}), none, none, to));
+    check(b);
+  }
+}
+
+TEST(Map, StridesAndTransposes) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>(1, 1), {3, 5}, {17, 33}, {64, 64}, {130, 7}}) {
+    SCOPED_TRACE(detail::concatenate(m, "x", n));
+    Builder b;
+    auto x = b.input(f32, {n, m}), y = b.buffer(f32, FE_BUFFER_INPUT, {m, n}, {2 * n + 3, 2}, 5),
+         z = b.input(f32, {m, 1});
+    auto reversed = b.buffer(f32, FE_BUFFER_INPUT, {m, n}, {n, 1});
+    auto out = b.buffer(f32, FE_BUFFER_OUTPUT, {m, n}, {n + 3, 1}, 2);
+    auto i = b.begin(FE_STATEMENT_MAP, {m, n});
+    auto sum = b.prim(Prim::add_, b.load(x, {i[1], i[0]}), b.load(y, {i[0], i[1]}));
+    sum = b.prim(Prim::add_, sum, b.load(z, {i[0], b.kernel.pool.constant(0)}));
+    sum = b.prim(Prim::add_, sum, b.load(reversed, {i[0], b.add(b.mul(i[1], -1), n - 1)}));
+    b.store(out, {i[0], i[1]}, sum);
+    check(b);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Map, ReversedBytes) {
+  for (auto prim : {Prim::xor_, Prim::sub_})
+    for (int64_t n : {7, 83, 130}) {
+      Builder b;
+      auto x = b.input(i8, {n}), y = b.input(i8, {n}), out = b.output(i8, {n});
+      auto i = b.begin(FE_STATEMENT_MAP, {n});
+      auto from = b.add(b.mul(i[0], -1), n - 1);
+      b.store(out, {i[0]}, b.prim(prim, b.load(x, {from}), b.load(y, {from})));
+      check(b);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Map, PermutedStoreAndDivMod) {
+  Builder b;
+  auto x = b.input(f32, {6, 35}), out = b.output(f32, {5, 6, 7}), numbers = b.output(i64, {6, 35});
+  auto i = b.begin(FE_STATEMENT_MAP, {6, 35});
+  auto& pool = b.kernel.pool;
+  b.store(out, {pool.floordiv(i[1], 7), i[0], pool.mod(i[1], 7)}, b.load(x, {i[0], i[1]}));
+  b.store(numbers, {i[0], i[1]}, b.index_value(pool.mod(pool.add(pool.mul(i[0], -3), i[1]), 4)));
+  check(b);
+}
+
+TEST(Map, MaskedLoads) {
+  for (int64_t n : {1, 4, 9, 16, 40}) {
+    Builder b;
+    auto x = b.input(f32, {3, n}), out = b.output(f32, {5, n + 4});
+    auto i = b.begin(FE_STATEMENT_MAP, {5, n + 4});
+    auto inside = [&](Expr at, int64_t extent) {
+      auto value = b.index_value(at);
+      return b.prim(Prim::and_, b.prim(Prim::ge_, value, b.constant(i64, 0)),
+                    b.prim(Prim::lt_, value, b.constant(i64, static_cast<double>(extent))));
+    };
+    auto r = b.add(i[0], -1), c = b.add(i[1], -2);
+    auto mask = b.prim(Prim::and_, inside(r, 3), inside(c, n));
+    b.store(out, {i[0], i[1]}, b.load(x, {r, c}, mask, b.constant(f32, -7)));
+    check(b);
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// Elements in steps, each of them several times, and both, from the first element of each buffer to its last; of each or of those that
+/// a mask has.
+Builder in_steps(DType dtype, int64_t n, bool masked) {
+  Builder b;
+  auto& pool = b.kernel.pool;
+  const auto out = b.output(dtype, {n}), some = b.input(boolean, {n});
+  std::vector<std::pair<loop::BufferId, std::function<Expr(Expr)>>> reads;
+  for (int64_t step : {2, 3, 4, 5})
+    reads.emplace_back(b.input(dtype, {(n - 1) * step + 1}), [=, &b](Expr i) { return b.mul(i, step); });
+  for (int64_t times : {2, 3, 4, 16})
+    reads.emplace_back(b.input(dtype, {(n - 1) / times + 1}),
+                       [=, &pool](Expr i) { return pool.floordiv(i, times); });
+  reads.emplace_back(b.input(dtype, {(3 * n - 1) / 4 + 1}),
+                     [&](Expr i) { return pool.floordiv(b.add(b.mul(i, 3), 2), 4); });
+  reads.emplace_back(b.input(dtype, {n + 6}),
+                     [&](Expr i) { return pool.sub(b.add(i, 6), b.mul(pool.mod(i, 4), 2)); });
+  const auto i = b.begin(FE_STATEMENT_MAP, {n});
+  const auto mask = masked ? b.load(some, {i[0]}) : none;
+  OpId all = none;
+  for (const auto& [buffer, at] : reads) {
+    const auto read = b.load(buffer, {at(i[0])}, mask, masked ? b.constant(dtype, 1) : none);
+    all = all == none ? read : b.prim(dtype == boolean ? Prim::xor_ : Prim::max_, all, read);
+  }
+  b.store(out, {i[0]}, all);
+  return b;
+}
+
+TEST(Map, ElementsInSteps) {
+  for (auto dtype : {f32, f64, bf16, f16, i8, boolean})
+    for (int64_t n : {1, 4, 17, 70})
+      for (bool masked : {false, true}) {
+        if (masked && n < 17) continue;
+        SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", n, " ", masked));
+        check(in_steps(dtype, n, masked));
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(Map, ConcatenationByPartialStores) {
+  Builder b;
+  auto x = b.input(f32, {4, 9}), y = b.input(f32, {4, 20}), out = b.output(f32, {4, 29});
+  auto i = b.begin(FE_STATEMENT_MAP, {4, 9});
+  b.store(out, {i[0], i[1]}, b.load(x, {i[0], i[1]}));
+  auto j = b.begin(FE_STATEMENT_MAP, {4, 20});
+  b.store(out, {j[0], b.add(j[1], 9)}, b.load(y, {j[0], j[1]}));
+  check(b);
+  b.kernel.shared = 1;
+  check(b);
+}
+
+TEST(Map, Indirect) {
+  for (auto mode : {FE_INDIRECT_WRAP, FE_INDIRECT_CLAMP, FE_INDIRECT_CHECK, FE_INDIRECT_ASSUME})
+    for (int64_t n : {1, 5, 40})
+      for (bool inner : {false, true}) {
+        Builder b;
+        auto table = b.input(f32, {11, n}), ids = b.input(i64, {inner ? n : 13}),
+             out = b.output(f32, {13, n});
+        auto i = b.begin(FE_STATEMENT_MAP, {13, n});
+        auto row = b.indirect(b.load(ids, {inner ? i[1] : i[0]}), 11, mode);
+        b.store(out, {i[0], i[1]}, b.load(table, {row, i[1]}));
+        Options options;
+        options.set = [&](loop::BufferId buffer, char* data) {
+          if (buffer != ids) return;
+          for (int64_t k = 0; k < b.kernel.buffers[ids].dims[0]; ++k) {
+            int64_t value = (k * 7) % 11;
+            if (mode == FE_INDIRECT_WRAP && k % 3 == 0) value -= 11;
+            if (mode == FE_INDIRECT_CLAMP && k % 3 == 0) value = k % 2 ? -100 : 100;
+            std::memcpy(data + k * 8, &value, 8);
+          }
+        };
+        check(b, options);
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(Map, IndirectOutOfRange) {
+  for (auto mode : {FE_INDIRECT_WRAP, FE_INDIRECT_CHECK})
+    for (bool inner : {false, true}) {
+      Builder b;
+      auto table = b.input(f32, {11, 40}), ids = b.input(i32, {40}), out = b.output(f32, {13, 40});
+      auto i = b.begin(FE_STATEMENT_MAP, {13, 40});
+      auto row = b.indirect(b.load(ids, {inner ? i[1] : i[0]}), 11, mode);
+      b.store(out, {i[0], i[1]}, b.load(table, {row, i[1]}));
+      Options options;
+      options.expected_error = 1;
+      options.set = [&](loop::BufferId buffer, char* data) {
+        if (buffer != ids) return;
+        std::memset(data, 0, 160);
+        int32_t bad = 11;
+        std::memcpy(data + 4 * 5, &bad, 4);
+      };
+      check(b, options);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Map, ZeroSize) {
+  Builder b;
+  auto x = b.input(f32, {0, 4}), out = b.output(f32, {0, 4});
+  auto i = b.begin(FE_STATEMENT_MAP, {0, 4});
+  b.store(out, {i[0], i[1]}, b.load(x, {i[0], i[1]}));
+  check(b);
+}
+
+TEST(Map, LongBody) {
+  Builder b;
+  auto x = b.input(f32, {70}), out = b.output(f32, {70});
+  auto i = b.begin(FE_STATEMENT_MAP, {70});
+  auto value = b.load(x, {i[0]});
+  for (int k = 0; k < 3000; ++k)
+    value = b.prim(k % 2 ? Prim::add_ : Prim::max_, value, b.constant(f32, k % 2 ? 1e-3 : -1));
+  b.store(out, {i[0]}, value);
+  check(b, {.tolerance = 1e-3, .descriptions = {""}});
+}
+
+}  // namespace
+}  // namespace ferrite::kernel_test
