@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs on a device whose driver is a recording one. A launch stores one more than the first element of its first buffer as the first one of
+// its last buffer.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/session.h"
+
+namespace ferrite::core {
+namespace {
+
+using Context = run::Executable::Context;
+
+// Two kernels: the sum is another size than what it is of.
+constexpr const char* two_kernels = R"(ferrite graph 0
+graph @g(%x: f32[4,300]) -> (%r "r", %s "s") {
+  %r = exp(%x) from "first"
+  %t = transpose(%r) {perm = [1, 0]} from "turned"
+  %s = matmul(%r, %t) from "second"
+}
+)";
+constexpr const char* one_kernel = R"(ferrite graph 0
+graph @g(%x: f32[4,300]) -> (%r "r") {
+  %r = exp(%x) from "first"
+}
+)";
+
+class DeviceRuns : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("ferrite-runs-" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+    setenv("FAKE_DRIVER_LOG", log().c_str(), 1);
+    driver_ = dlopen(FERRITE_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(driver_, nullptr) << dlerror();
+    driver<void()>("fake_driver_reset")();
+    open();
+    options_.device = "cuda:0";
+  }
+  /// A session; `library`: with cuBLASLt, for which one stands that computes products on the host.
+  void open(bool library = false) {
+    std::string manifest = "schema = 0\nenable = [\"ferrite.cuda\"";
+    manifest += library ? ", \"ferrite.cublaslt\"]\n" : "]\n";
+    manifest +=
+        "[plugin.\"ferrite.cuda\"]\nconfig = { library = \"" + std::string(FERRITE_FAKE_DRIVER) + "\" }\n";
+    if (library)
+      manifest += "[plugin.\"ferrite.cublaslt\"]\nconfig = { library = \"" FERRITE_FAKES
+                  "/fake_lt.so\", driver = \"" FERRITE_FAKE_DRIVER "\", price = 0.0 }\n";
+    auto pipeline = plugin::read_pipeline_text(manifest, (folder_ / "manifest.toml").string(), {});
+    ASSERT_TRUE(pipeline) << pipeline.error().message();
+    auto session = Session::open(*pipeline);
+    ASSERT_TRUE(session) << session.error().message();
+    session_ = std::move(*session);
+  }
+  void TearDown() override {
+    program_.reset();
+    model_.reset();
+    session_.reset();
+    for (const char* name :
+         {"FAKE_DRIVER_FAIL", "FAKE_DRIVER_LOSE", "FAKE_DRIVER_DEVICES", "FAKE_DRIVER_POOLS"})
+      unsetenv(name);
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::string log() const { return (folder_ / "calls").string(); }
+  /// From here on.
+  void forget_calls() { std::filesystem::remove(log()); }
+  /// What the calls of a function, as it stands at the beginning of a line, were given.
+  std::vector<std::string> calls(const std::string& function) const {
+    std::vector<std::string> result;
+    std::ifstream file(log());
+    for (std::string line; std::getline(file, line);)
+      if (line == function || line.starts_with(function + " "))
+        result.push_back(line.substr(function.size()));
+    return result;
+  }
+
+  void load(const std::filesystem::path& path) {
+    auto model = Model::open(*session_, path.string());
+    ASSERT_TRUE(model) << model.error().message();
+    model_ = std::move(*model);
+  }
+  std::vector<std::vector<int64_t>> dims() const {
+    std::vector<std::vector<int64_t>> result;
+    for (const auto& input : model_->inputs()) result.push_back(input.dims);
+    return result;
+  }
+  void make() {
+    auto program = model_->program(dims(), options_);
+    ASSERT_TRUE(program) << program.error().message();
+    program_ = *program;
+    forget_calls();
+  }
+  void compile(const std::string& text) {
+    std::ofstream(folder_ / "model.fe") << text;
+    load(folder_ / "model.fe");
+    make();
+  }
+  /// The program of a package of the model, which is the model from here on.
+  void package(const std::string& text, std::span<const TargetName> targets = {}) {
+    std::ofstream(folder_ / "model.fe") << text;
+    load(folder_ / "model.fe");
+    const auto path = folder_ / "model.fepkg";
+    const auto saved = model_->save(dims(), options_, targets, path.string());
+    ASSERT_TRUE(saved) << saved.error().message();
+    load(path);
+    make();
+  }
+  /// Of the driver, as a program beside Ferrite calls it.
+  template <class Function>
+  Function* driver(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(driver_, name));
+  }
+  std::shared_ptr<run::Device> device(const std::string& name) const {
+    auto opened = run::Device::open(name, session_->registry());
+    EXPECT_TRUE(opened) << (opened ? "" : opened.error().message());
+    return opened ? *opened : nullptr;
+  }
+  const run::Executable& executable() const { return *program_->compilation.executable; }
+
+  /// Host memory for all ports, anew; the first element of the first input is given, that of the first output comes back.
+  Result<float> run(Context& context, float first) const {
+    std::vector<std::vector<std::byte>> memory;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (const auto& port : executable().inputs) in.push_back(memory.emplace_back(port.bytes).data());
+    for (const auto& port : executable().outputs) out.push_back(memory.emplace_back(port.bytes).data());
+    std::memcpy(memory[0].data(), &first, sizeof first);
+    FE_CHECK(executable().run(context, in, out));
+    float result = 0;
+    std::memcpy(&result, out[0], sizeof result);
+    return result;
+  }
+  std::vector<LedgerRecord> records(const std::string& kind) const {
+    auto all = program_->ledger.records();
+    std::erase_if(all, [&](const auto& record) { return record.kind != kind; });
+    return all;
+  }
+
+  std::filesystem::path folder_;
+  void* driver_ = nullptr;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Model> model_;
+  std::shared_ptr<Program> program_;
+  CompileOptions options_;
+};
+
+}  // namespace
+}  // namespace ferrite::core

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// On which streams runs work, and where the memory that they copy from and to is.
+#include <thread>
+
+#include "core/run/mirrors.h"
+#include "device_runs.h"
+
+namespace ferrite::core {
+namespace {
+
+/// A step of the host's that adds 1 to what it is given to write.
+int32_t add_one(void*, fe_call*, const fe_kernel_call_args* args, fe_none*) {
+  *static_cast<float*>(static_cast<const fe_kernel_buffer*>(args->buffers.data)->data) += 1;
+  return FE_OK;
+}
+
+TEST_F(DeviceRuns, TheHostWaitsForCopiesFromPinnedMemory) {
+  run::Executable program;
+  for (const char* name : {"cuda:0", "cpu"}) {
+    auto device = run::Device::open(name, session_->registry());
+    ASSERT_TRUE(device) << device.error().message();
+    program.devices.push_back(*device);
+  }
+  constexpr int64_t bytes = 256;
+  const run::PortInfo port{"x", DType::f32_, {bytes / 4}, bytes};
+  program.inputs = {port};
+  program.outputs = {port};
+  program.arena_bytes = {bytes, bytes};
+  const auto place = [&](run::Place::Kind kind, uint32_t device) {
+    run::Place result;
+    result.kind = kind;
+    result.device = device;
+    result.bytes = bytes;
+    return result;
+  };
+  const auto input = place(run::Place::Kind::input, 1), output = place(run::Place::Kind::output, 1);
+  const auto there = place(run::Place::Kind::arena, 0);
+  // The device is given the input; the host changes it, as a cache is changed; the device gives back what it was given.
+  run::Launch to, change, back;
+  to.copy = FE_COPY_TO_DEVICE;
+  to.arguments = {input, there};
+  change.call.function = add_one;
+  change.call.writes = {0};
+  change.arguments = {input};
+  change.call_types.resize(1);
+  back.copy = FE_COPY_TO_HOST;
+  back.arguments = {there, output};
+  program.steps = {to, change, back};
+  program.output_places = {output};
+  const auto ready = program.prepare();
+  ASSERT_TRUE(ready) << ready.error().message();
+  void* pinned = nullptr;
+  driver<int(void**, size_t, unsigned)>("cuMemHostAlloc")(&pinned, bytes, 0);
+  auto& first = *static_cast<float*>(pinned);
+  std::vector<float> y(bytes / 4);
+  void* out = y.data();
+  {
+    Context context(program);
+    for (const float given : {1.0f, 5.0f}) {
+      first = given;
+      const void* in = pinned;
+      const auto ran = program.run(context, {&in, 1}, {&out, 1});
+      ASSERT_TRUE(ran) << ran.error().message();
+      EXPECT_EQ(y[0], given);
+      EXPECT_EQ(first, given + 1);
+    }
+    // From other memory copies are done when they return, and what the host only reads may be read beside them.
+    program.steps[1].call.reads = {0};
+    program.steps[1].call.writes = {};
+    forget_calls();
+    const void* in = pinned;
+    EXPECT_TRUE(program.run(context, {&in, 1}, {&out, 1}));
+    EXPECT_EQ(calls("cuStreamSynchronize").size(), 2u);
+  }
+  driver<int(void*)>("cuMemFreeHost")(pinned);
+}
+
+TEST_F(DeviceRuns, ContextsHaveStreamsOfTheirOwn) {
+  compile(two_kernels);
+  std::vector<std::string> faults(4);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < faults.size(); ++t)
+    threads.emplace_back([&, t] {
+      Context context(executable());
+      for (int k = 0; k < 12; ++k) {
+        const float first = static_cast<float>(100 * t) + static_cast<float>(k);
+        const auto result = run(context, first);
+        if (!result)
+          faults[t] = result.error().message();
+        else if (*result != first + 1)
+          faults[t] = std::to_string(*result) + " of " + std::to_string(first);
+      }
+      if (!context.replayed()) faults[t] += " not replayed";
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(faults, std::vector<std::string>(faults.size()));
+  std::set<std::string> streams;
+  for (const auto& launch : calls("cuGraphLaunch")) streams.insert(launch);
+  EXPECT_EQ(streams.size(), faults.size());
+  EXPECT_EQ(calls("cuStreamCreate").size(), calls("cuStreamDestroy").size());
+}
+
+TEST_F(DeviceRuns, AStreamOfTheCallersIsUsedAndKept) {
+  compile(one_kernel);
+  void* mine = nullptr;
+  driver<int(void**, unsigned)>("cuStreamCreate")(&mine, 0);
+  const auto number = std::to_string(*static_cast<int*>(mine));
+  {
+    Context context(executable(), mine);
+    for (int k = 0; k < 3; ++k) EXPECT_EQ(*run(context, 3), 4);
+    EXPECT_TRUE(context.replayed());
+  }
+  ASSERT_EQ(calls("cuLaunchKernel").size(), 1u);
+  EXPECT_TRUE(calls("cuLaunchKernel")[0].ends_with(" stream " + number));
+  EXPECT_FALSE(calls("kept cuLaunchKernel")[0].ends_with(" stream " + number));
+  for (const auto& launch : calls("cuGraphLaunch")) EXPECT_EQ(launch, " stream " + number);
+  EXPECT_EQ(calls("cuStreamDestroy").size(), 1u);  // the one that was recorded
+  driver<int(void*)>("cuStreamDestroy_v2")(mine);
+}
+
+TEST_F(DeviceRuns, ADriverWithoutPoolsGivesMemoryItself) {
+  setenv("FAKE_DRIVER_POOLS", "0", 1);
+  setenv("FAKE_DRIVER_DEVICES", "2", 1);
+  options_.device = "cuda:1";  // which no other test has opened
+  compile(one_kernel);
+  {
+    Context context(executable());
+    for (int k = 0; k < 3; ++k) EXPECT_EQ(*run(context, 3), 4);
+  }
+  EXPECT_TRUE(calls("cuMemAllocFromPoolAsync").empty());
+  EXPECT_EQ(calls("cuMemAlloc").size(), calls("cuMemFree").size());
+}
+
+TEST_F(DeviceRuns, APoolIsTriedOnce) {
+  setenv("FAKE_DRIVER_FAIL", "cuMemPoolCreate:1", 1);
+  const auto device = this->device("cuda:0");
+  for (int k = 0; k < 3; ++k) device->free(*device->alloc(64, nullptr), nullptr);
+  EXPECT_EQ(calls("cuMemPoolCreate").size(), 1u);
+  EXPECT_TRUE(calls("cuMemAllocFromPoolAsync").empty());
+  EXPECT_EQ(calls("cuMemAlloc").size(), 3u);
+}
+
+TEST_F(DeviceRuns, MemoryIsTakenAndGivenBackBesideARecording) {
+  const auto device = this->device("cuda:0");
+  void* const opened = *device->open_stream(nullptr);
+  for (void* stream : {static_cast<void*>(nullptr), opened}) {
+    void* const before = *device->alloc(64, stream);
+    void* taken = nullptr;
+    forget_calls();
+    const auto graph = device->record(stream, [&]() -> Result<void> {
+      FE_TRY(taken, device->alloc(64, stream));
+      device->free(before, stream);
+      // Asked of a device that is well, the status changes nothing of an error.
+      EXPECT_EQ(device->failed(error(FE_EDEVICE, "FE-D04", "a failure")).code, "FE-D04");
+      EXPECT_TRUE(calls("cuMemFreeAsync").empty()) << "the stream may have work for it from before";
+      return {};
+    });
+    ASSERT_TRUE(graph) << graph.error().message();
+    EXPECT_EQ(calls("cuMemFreeAsync").size(), 1u);
+    device->free_graph(*graph);
+    device->free(taken, stream);
+    EXPECT_EQ(calls("cuMemFreeAsync").size(), 2u);
+  }
+  device->close_stream(opened);
+}
+
+TEST_F(DeviceRuns, CodeIsUnloadedBehindTheWorkOfAllStreams) {
+  compile(one_kernel);
+  const auto device = executable().devices[0];
+  void *mine = nullptr, *recorded = nullptr;
+  for (auto** stream : {&mine, &recorded}) driver<int(void**, unsigned)>("cuStreamCreate")(stream, 0);
+  std::vector<void*> opened;
+  for (void* native : {static_cast<void*>(nullptr), mine, recorded})
+    opened.push_back(*device->open_stream(native));
+  const auto number = [&](void* stream) {
+    return " " + std::to_string(*static_cast<const int*>(device->native(FE_NATIVE_STREAM, stream)));
+  };
+  // The caller records a stream as it likes.
+  driver<int(void*, int)>("cuStreamBeginCapture_v2")(recorded, 0);
+  std::set<std::string> expected = {number(nullptr), number(opened[0]), number(opened[1])};
+  program_.reset();
+  model_.reset();
+  const auto unloads = calls("cuModuleUnload");
+  ASSERT_EQ(unloads.size(), 1u);
+  std::set<std::string> waited;
+  for (const auto& stream : calls("cuStreamSynchronize")) waited.insert(stream);
+  EXPECT_EQ(waited, expected);
+  void* graph = nullptr;
+  EXPECT_EQ(driver<int(void*, void**)>("cuStreamEndCapture")(recorded, &graph), 0);
+  driver<int(void*)>("cuGraphDestroy")(graph);
+  for (void* stream : opened) device->close_stream(stream);
+  for (void* stream : {mine, recorded}) driver<int(void*)>("cuStreamDestroy_v2")(stream);
+}
+
+TEST_F(DeviceRuns, APeersPoolIsReachedOnceItIsThere) {
+  setenv("FAKE_DRIVER_DEVICES", "2", 1);
+  const auto first = device("cuda:0"), second = device("cuda:1");
+  uint64_t given = 0;
+  driver<int(uint64_t*, size_t)>("cuMemAlloc_v2")(&given, 64);
+  auto* const theirs = reinterpret_cast<void*>(given);
+  void* const mine = *first->alloc(64, nullptr);
+  const auto copies = [&] {
+    const auto done = first->copy(FE_COPY_PEER, mine, theirs, 64, nullptr, second.get());
+    EXPECT_TRUE(done) << done.error().message();
+    return calls("cuMemPoolSetAccess").size();
+  };
+  EXPECT_EQ(copies(), 0u);  // it has no pool yet
+  void* const pooled = *second->alloc(64, nullptr);
+  EXPECT_EQ(copies(), 1u);
+  EXPECT_EQ(copies(), 1u);
+  EXPECT_EQ(calls("cuCtxEnablePeerAccess").size(), 1u);
+  second->free(pooled, nullptr);
+  first->free(mine, nullptr);
+  driver<int(uint64_t)>("cuMemFree_v2")(given);
+}
+
+TEST_F(DeviceRuns, PeersCopyWithoutTheHost) {
+  setenv("FAKE_DRIVER_DEVICES", "4", 1);
+  run::Executable program;
+  for (const char* name : {"cuda:2", "cuda:3", "cpu"}) {
+    auto device = run::Device::open(name, session_->registry());
+    ASSERT_TRUE(device) << device.error().message();
+    program.devices.push_back(*device);
+  }
+  constexpr int64_t elements = 64, bytes = elements * 4;
+  const run::PortInfo port{"x", DType::f32_, {elements}, bytes};
+  program.inputs = {port};
+  program.outputs = {port};
+  run::ArenaNeeds needs;
+  needs.keep(0, bytes, 0);
+  const std::vector<run::ArenaPlan> arenas(3, run::ArenaPlan(needs, 256, bytes));
+  program.arena_bytes = {bytes, bytes, bytes};
+  run::Mirrors mirrors(program, arenas);
+  run::Place home;
+  home.kind = run::Place::Kind::arena;
+  home.device = 2;
+  home.bytes = bytes;
+  // The first device has made it, the second one reads it: nothing is brought home between.
+  run::Place input = home, output = home;
+  input.kind = run::Place::Kind::input;
+  output.kind = run::Place::Kind::output;
+  const auto on_first = mirrors.reach(0, 0, home, true, program.steps);
+  ASSERT_TRUE(program.steps.empty());
+  run::Launch given;
+  given.device = 0;
+  given.copy = FE_COPY_TO_DEVICE;
+  given.arguments = {input, on_first};
+  program.steps.push_back(given);
+  const auto on_second = mirrors.reach(1, 0, home, false, program.steps);
+  ASSERT_EQ(program.steps.size(), 2u);
+  EXPECT_EQ(program.steps[1].copy, FE_COPY_PEER);
+  run::Launch back;
+  back.device = 1;
+  back.copy = FE_COPY_TO_HOST;
+  back.arguments = {on_second, output};
+  program.steps.push_back(back);
+  program.output_places = {output};
+  const auto ready = program.prepare();
+  ASSERT_TRUE(ready) << ready.error().message();
+  EXPECT_EQ(program.recording().category, "devices");
+  std::vector<float> x(elements), y(elements);
+  for (int64_t k = 0; k < elements; ++k) x[k] = static_cast<float>(k);
+  const void* in = x.data();
+  void* out = y.data();
+  forget_calls();
+  {
+    Context context(program);
+    for (int k = 0; k < 2; ++k) {
+      const auto ran = program.run(context, {&in, 1}, {&out, 1});
+      ASSERT_TRUE(ran) << ran.error().message();
+    }
+  }
+  EXPECT_EQ(x, y);
+  EXPECT_EQ(calls("cuMemcpyPeerAsync"), std::vector<std::string>(2, " " + std::to_string(bytes)));
+  EXPECT_EQ(calls("cuCtxEnablePeerAccess"), std::vector<std::string>(1, " 2"));  // once
+}
+
+}  // namespace
+}  // namespace ferrite::core
