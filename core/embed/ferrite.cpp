@@ -275,7 +275,7 @@ Result<void> give_port(std::string_view function, const std::vector<ModelPort>& 
   if (!out || out->size == 0) return null_argument(function, "out");
   if (index >= ports.size())
     return at(std::string(function),
-              error(FE_EINVALID, "FE-X30", "index {} of {}", index, counted(ports.size(), "port")));
+              error(FE_EINVALID, "FE-X30", "index {} of {}", index, ferrite::counted(ports.size(), "port")));
   const auto& port = ports[index];
   ferrite_port value{};
   value.name = port.name.c_str();
@@ -342,7 +342,7 @@ Result<void> run_alloc(std::string_view function, ferrite_model* model, const fe
   const auto ports = program->outputs();
   if (output_count != ports.size())
     return at(std::string(function), error(FE_EINVALID, "FE-X01", "the model has {}, not {}",
-                                           counted(ports.size(), "output"), output_count));
+                                           ferrite::counted(ports.size(), "output"), output_count));
   if (!outputs && output_count > 0) return null_argument(function, "outputs");
   const ferrite_model::Place place{program, options.stream};
   auto staging = model->take(place);
