@@ -38,8 +38,13 @@ class CudaRuntime final : public emitter::DriverRuntime {
     const auto made = parse_device(target).architecture;
     const auto here = parse_device(describe(number).description).architecture;
     const bool exact = made.ends_with('a');
-    if (made == here || (!exact && number_of(made) <= number_of(here))) return "";
-    return "it is code for " + made + ", the device is an " + here;
+    if (made != here && (exact || number_of(made) > number_of(here)))
+      return "it is code for " + made + ", the device is an " + here;
+    // Which of its kernels need that much is known when they are loaded.
+    const auto wanted = shared_bytes_of(made), most = shared_bytes_of(here);
+    if (wanted <= most) return "";
+    return "it is code for " + made + ", whose blocks may have " + std::to_string(wanted >> 10) +
+           " KiB of shared memory; on the device, an " + here + ", they have " + std::to_string(most >> 10);
   }
 
  protected:
@@ -119,8 +124,7 @@ class CudaRuntime final : public emitter::DriverRuntime {
 
   std::string architecture_of(int device) override {
     const int major = attribute(device, attribute_major), minor = attribute(device, attribute_minor);
-    // Instructions of one architecture only, which no later one has: those of the ninth and tenth generations.
-    return "sm_" + std::to_string(major * 10 + minor) + (major == 9 || major == 10 ? "a" : "");
+    return architecture_for(major * 10 + minor);
   }
   int64_t transfers_a_clock(std::string_view) const override { return 2; }
 

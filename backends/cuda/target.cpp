@@ -4,6 +4,7 @@
 #include <llvm/IR/CallingConv.h>
 #include <llvm/Support/TargetSelect.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <mutex>
@@ -83,6 +84,21 @@ emitter::GridDevice parse_device(std::string_view description) {
   return device;
 }
 
+std::string architecture_for(int number) {
+  const auto own = "sm_" + std::to_string(number);
+  // Code with a letter has instructions of that architecture only.
+  for (const auto& name : {own + "a", own})
+    if (std::ranges::find(architectures, name, &Architecture::name) != architectures.end()) return name;
+  auto latest = own;
+  for (const auto& [name, features, kilobytes] : architectures)
+    if (!name.ends_with('a') && number_of(name) < number) latest = name;
+  return latest;
+}
+
+int64_t shared_bytes_of(std::string_view architecture) {
+  return architecture_of(architecture).shared_kilobytes << 10;
+}
+
 int number_of(std::string_view architecture) {
   int result = 0;
   const auto digits = architecture.substr(architecture.find('_') + 1);
@@ -112,7 +128,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.shared_space = 3;
   grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);
   grid.lanes = {"llvm.nvvm.shfl.sync.bfly.i32", {0xffff'ffff}, {31}};
-  grid.shared_bytes = architecture_of(device.architecture).shared_kilobytes << 10;
+  grid.shared_bytes = shared_bytes_of(device.architecture);
   grid.matrices = {matrix_of_16_by_8(f16), matrix_of_16_by_8(bf16)};
   grid.resident_attribute = "nvvm.minctasm";
   // Of 16 bytes past the first-level cache.

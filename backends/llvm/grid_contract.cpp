@@ -76,11 +76,9 @@ class GridContract {
       builder_.CreateStore(next, read);
       builder_.CreateStore(from, free);
     });
-    // What is still on its way would come over the sums.
-    if (copies_) {
-      block_.wait_for_copies(0);
-      block_.barrier();
-    }
+    // Sums come where pieces lie, which others may still read, or which are still on their way.
+    if (copies_) block_.wait_for_copies(0);
+    block_.barrier();
     finish();
   }
 

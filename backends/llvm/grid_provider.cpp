@@ -20,6 +20,8 @@ namespace {
 // So many blocks are at work on a multiprocessor that programs are cut for.
 constexpr int64_t blocks_of_multiprocessor = 4;
 
+constexpr double of_launch = 2e-6;  // seconds
+
 struct GridTarget : ferrite::Target {
   emitter::Target machine;
   double bytes_a_second = 0;
@@ -28,7 +30,7 @@ struct GridTarget : ferrite::Target {
 /// Of a kernel that has no tiles: what it moves, or what it computes, whichever takes longer.
 double seconds_of(const GridTarget& target, const loop::Kernel& kernel) {
   // Share of the bandwidth that is reached; a worker is a quarter of a multiprocessor, 32 lanes, where the estimate is of vectors.
-  constexpr double of_bandwidth = 0.87, of_launch = 2e-6, lanes = 32;
+  constexpr double of_bandwidth = 0.87, lanes = 32;
   double bytes = 0;
   for (const auto& buffer : kernel.buffers)
     if (buffer.kind != FE_BUFFER_LOCAL) bytes += static_cast<double>(buffer.bytes());
@@ -94,6 +96,7 @@ std::vector<Candidate> GridProvider::propose(ferrite::Target& target, Bytes byte
   if (auto reason = grid_unsupported_reason(opened.machine, kernel); !reason.empty()) decline(reason);
   std::vector<Candidate> candidates;
   auto options = grid_options(opened.machine, kernel);
+  const bool options_are_tiles = !options.empty();
   if (options.empty()) options.push_back({0, "", seconds_of(opened, kernel)});
   // What the emitter holds best comes first; the others are there to be measured.
   for (const auto& option : options) {
@@ -101,7 +104,7 @@ std::vector<Candidate> GridProvider::propose(ferrite::Target& target, Bytes byte
     auto& candidate = candidates.emplace_back();
     candidate.id = first ? 0 : option.id;
     candidate.name = first ? "grid" : "grid." + option.name;
-    candidate.cost = option.seconds;
+    candidate.cost = option.seconds + (options_are_tiles ? of_launch : 0);
     for (const auto& layout : option.layouts)
       candidate.operand_layouts.push_back({layout.buffer, layout.dims, layout.exprs, layout.unpack});
   }
@@ -142,6 +145,6 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   return result;
 }
 
-std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 4"; }
+std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 5"; }
 
 }  // namespace ferrite::emitter

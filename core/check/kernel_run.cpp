@@ -24,7 +24,10 @@ constexpr size_t alignment = 64;  // of what kernels are given
 
 size_t width_of(DType dtype) { return static_cast<size_t>(bits_of(dtype)) / 8; }
 
-/// Memory that ends at an inaccessible page, as near as the alignment lets it. Full of 0xA5.
+/// What memory holds before it is written: NaN of every float type.
+constexpr std::byte unwritten{0xFF};
+
+/// Memory that ends at an inaccessible page, as near as the alignment lets it; nothing of it is written.
 class Guarded {
  public:
   explicit Guarded(size_t bytes) {
@@ -36,7 +39,7 @@ class Guarded {
     if (base == MAP_FAILED) return;
     base_ = static_cast<std::byte*>(base);
     mprotect(base_ + inner, page, PROT_NONE);
-    std::memset(base_, 0xA5, inner);
+    std::memset(base_, static_cast<int>(unwritten), inner);
     data_ = base_ + inner - rounded;
     behind_ = {data_ + bytes, rounded - bytes};
   }
@@ -48,7 +51,7 @@ class Guarded {
   /// Whether the bytes between its end and the page are as they were.
   bool intact() const {
     for (const auto byte : behind_)
-      if (byte != std::byte{0xA5}) return false;
+      if (byte != unwritten) return false;
     return true;
   }
 
@@ -193,6 +196,7 @@ Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& device
   for (const auto& output : expected)
     out.push_back(memory.emplace_back(std::make_unique<Guarded>(output.size()))->data());
   run::Executable::Context context(*executable);
+  FE_CHECK(context.fill_arenas(unwritten));
   const auto ran = executable->run(context, in, out);
   if (kernel.out_of_range) {
     if (ran) return error(FE_EINVALID, "FE-P52", "an index that is out of range is not reported");

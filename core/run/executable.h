@@ -156,8 +156,8 @@ class Executable {
     ~Context();
     Context(const Context&) = delete;
 
-    /// Fills the arenas that the host reaches: what kernels read there and none has written shows.
-    void fill_arenas(std::byte value);
+    /// Fills the arenas: what kernels read there and none has written shows.
+    Result<void> fill_arenas(std::byte value);
     /// Keeps the times of the launches of each later run, none of which is recorded or replayed.
     void keep_times() { times_.emplace(); }
     /// Of the last run, by step; empty where they are not kept.

@@ -116,10 +116,20 @@ void Executable::Context::Work::done(size_t end) {
   sources.clear();
 }
 
-void Executable::Context::fill_arenas(std::byte value) {
-  for (uint32_t d = 0; d < work_.size(); ++d)
-    if (work_[d].arena && executable_.devices[d]->host_memory)
-      std::memset(work_[d].arena, static_cast<int>(value), static_cast<size_t>(work_[d].bytes));
+Result<void> Executable::Context::fill_arenas(std::byte value) {
+  for (uint32_t d = 0; d < work_.size(); ++d) {
+    const auto& work = work_[d];
+    if (!work.arena) continue;
+    const auto& device = *executable_.devices[d];
+    if (device.host_memory) {
+      std::memset(work.arena, static_cast<int>(value), static_cast<size_t>(work.bytes));
+      continue;
+    }
+    const std::vector<std::byte> filled(static_cast<size_t>(work.bytes), value);
+    FE_CHECK(device.copy(FE_COPY_TO_DEVICE, work.arena, filled.data(), work.bytes, work.stream));
+    FE_CHECK(device.synchronise(work.stream));
+  }
+  return {};
 }
 
 void* Executable::address(const Place& place, const Buffers& buffers, const Context& context) const {

@@ -37,10 +37,10 @@ const contraction::Abilities abilities{
              (activation == Activation::relu || (activation == Activation::gelu_tanh && p.type != f64));
     }};
 
-/// What a blob holds. The algorithms are of the library of that version, one for each part.
+/// What a blob holds. The algorithms are of the library of that version for devices of that generation, one for each part.
 struct Blob {
   Problem problem;
-  int64_t tf32 = 0, divided = 0, workspace = 0;
+  int64_t tf32 = 0, divided = 0, workspace = 0, generation = 0;
   uint64_t version = 0;
   std::array<lt::Algorithm, most_parts> algorithms{};
 };
@@ -140,16 +140,15 @@ class CublasLt final : public LibraryProvider {
     return cuda_library::or_fail([&] {
       const auto kernel = contraction::read_kernel_of(request.kernel, "ferrite.cublaslt");
       const auto problem = contraction::read_problem(kernel, abilities).problem;
-      const auto found = ways(problem, static_cast<OpenTarget&>(target).device);
+      const auto& device = static_cast<OpenTarget&>(target).device;
+      const auto found = ways(problem, device);
       if (problem.covered != static_cast<int64_t>(kernel.statements.size()) ||
           request.candidate >= found.size())
         fail("ferrite.cublaslt/kernel", "the kernel is not the one that was proposed for");
       const auto& chosen = found[request.candidate];
-      const Blob blob{problem,
-                      settings_.tf32,
-                      chosen.divided,
-                      static_cast<int64_t>(chosen.workspace),
-                      lt()->library()->version(),
+      const Blob blob{problem,           settings_.tf32,
+                      chosen.divided,    static_cast<int64_t>(chosen.workspace),
+                      device.generation, lt()->library()->version(),
                       chosen.algorithms};
       CompileResult result;
       result.blob.assign(reinterpret_cast<const char*>(&blob), sizeof(Blob));
@@ -168,7 +167,7 @@ class CublasLt final : public LibraryProvider {
     } catch (const cuda_library::Unavailable&) {
       version = "none";
     }
-    return "cublaslt 2 library " + version;
+    return "cublaslt 3 library " + version;
   }
 
   void* exec_create(Target&, const ExecRequest& request) override {
@@ -188,7 +187,9 @@ class CublasLt final : public LibraryProvider {
       if (exec->parts.empty()) fail("ferrite.cublaslt/kernel", "the code is none of this provider");
       exec->algorithms = blob.algorithms;
       exec->workspace = blob.workspace;
-      if (blob.version == exec->lt->library()->version()) return exec.release();
+      if (blob.version == exec->lt->library()->version() &&
+          blob.generation == exec->lt->driver().generation(request.device))
+        return exec.release();
       const auto found = search(exec->parts, exec->handle, blob.workspace, 1);
       if (found.empty())
         fail("ferrite.cublaslt/failed", "cuBLASLt ", exec->lt->library()->text, " has no algorithm for a ",

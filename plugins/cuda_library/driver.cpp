@@ -50,14 +50,17 @@ void Driver::check(int result, const char* what) const {
 std::optional<uint32_t> Driver::find(int generation) const {
   int count = 0;
   check(device_count_(&count), "counting devices");
-  for (int number = 0; number < count; ++number) {
-    int device = 0, major = 0, minor = 0;
-    check(device_get_(&device, number), "opening a device");
-    check(attribute_(&major, attribute_major, device), "asking a device for its architecture");
-    check(attribute_(&minor, attribute_minor, device), "asking a device for its architecture");
-    if (major * 10 + minor == generation) return static_cast<uint32_t>(number);
-  }
+  for (uint32_t number = 0; number < static_cast<uint32_t>(count); ++number)
+    if (this->generation(number) == generation) return number;
   return {};
+}
+
+int Driver::generation(uint32_t number) const {
+  int device = 0, major = 0, minor = 0;
+  check(device_get_(&device, static_cast<int>(number)), "opening a device");
+  check(attribute_(&major, attribute_major, device), "asking a device for its architecture");
+  check(attribute_(&minor, attribute_minor, device), "asking a device for its architecture");
+  return major * 10 + minor;
 }
 
 void* Driver::context(uint32_t number) {

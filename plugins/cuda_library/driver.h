@@ -71,6 +71,8 @@ class Driver {
 
   /// A device of this generation (90: 9.0), or none.
   std::optional<uint32_t> find(int generation) const;
+  /// Of a device, 90: 9.0. Throws Unavailable.
+  int generation(uint32_t device) const;
   /// The context of a device, which stays open. Throws Unavailable.
   void* context(uint32_t device);
   /// Makes a context the calling thread's. Throws Unavailable.

@@ -90,13 +90,13 @@ core::Result<Results> evaluate(const core::Session& session, const GeneratedGrap
   for (const auto& input : inputs) in.push_back(input.data());
   for (const auto& port : results.ports) {
     // Whatever is not written shows.
-    results.tensors.emplace_back(static_cast<size_t>(port.bytes), std::byte{0xA5});
+    results.tensors.emplace_back(static_cast<size_t>(port.bytes), std::byte{0xFF});
   }
   for (auto& tensor : results.tensors) out.push_back(tensor.data());
   std::unique_ptr<core::run::Executable::Context> context;
   if (program.compilation.executable) {
     context = std::make_unique<core::run::Executable::Context>(*program.compilation.executable);
-    context->fill_arenas(std::byte{0xFF});  // NaN
+    FE_CHECK(context->fill_arenas(std::byte{0xFF}));  // NaN
   }
   FE_CHECK(program.run(context.get(), in, out));
   results.inputs = std::move(inputs);
