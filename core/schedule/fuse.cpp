@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -9,14 +8,13 @@
 
 #include "core/schedule/advisor.h"
 #include "core/schedule/alignment.h"
-#include "core/schedule/group_kernel.h"
+#include "core/schedule/fusion_costs.h"
 #include "core/schedule/groups.h"
 #include "core/schedule/mismatch.h"
 #include "core/schedule/prologue.h"
 #include "core/schedule/row_products.h"
 #include "core/schedule/softmax_rows.h"
 #include "core/schedule/split.h"
-#include "core/schedule/traffic.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::schedule {
@@ -24,8 +22,6 @@ namespace {
 
 /// A buffer's readers are compared with so many of those before them, so that there are no more pairs than reads.
 constexpr size_t most_neighbours = 4;
-/// Side by side, statements whose inner loops are shorter than this lose more by being cut into rows than they read twice.
-constexpr int64_t least_row = 64;
 
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
 using Edge = FusionPair;
@@ -66,6 +62,7 @@ class Fuser {
         constant_(constant_statements(program, deps_)),
         row_products_(program, deps_, constant_, limits),
         softmax_rows_(program, deps_, constant_, callers_, limits),
+        costs_(program, deps_, callers_, constant_, limits, advisor),
         groups_(program, deps_) {}
 
   std::vector<Group> run() {
@@ -300,47 +297,6 @@ class Fuser {
     return category;
   }
 
-  /// What two groups move, apart and as one.
-  int64_t moved_bytes(const Group& first, const Group& second) const {
-    int64_t bytes = 0;
-    for (const auto* group : {&first, &second})
-      bytes += traffic(program_, group->statements, group->shared,
-                       group->statements.size() == 1 || is_one_nest(group->statements, group->shared),
-                       limits_.target.uncoalesced);
-    return bytes;
-  }
-  int64_t moved_bytes(const Group& first, const Group& second, uint32_t shared) const {
-    const auto all = members(first, second);
-    return traffic(program_, all, shared, is_one_nest(all, shared), limits_.target.uncoalesced);
-  }
-
-  static std::vector<uint32_t> members(const Group& first, const Group& second) {
-    auto all = first.statements;
-    all.insert(all.end(), second.statements.begin(), second.statements.end());
-    std::ranges::sort(all);
-    return all;
-  }
-
-  /// Why two groups that only read the same are not to be one; empty where they are.
-  std::string useless(const Edge& edge, const Group& first, const Group& second, uint32_t shared) const {
-    if (constant_[edge.first] != constant_[edge.second]) return "one of them runs once, at load";
-    const auto all = members(first, second);
-    if (!is_one_nest(all, shared)) {
-      int64_t rows = 1;
-      const auto& vars = program_.statements[edge.first].vars;
-      for (uint32_t k = 0; k < shared; ++k) rows *= std::max<int64_t>(1, vars[k].extent);
-      if (edge.bytes / rows > limits_.target.local_bytes)
-        return fmt::format("{} bytes that both read in one iteration", edge.bytes / rows);
-      for (uint32_t s : all) {
-        const auto& statement = program_.statements[s];
-        int64_t row = 1;
-        for (size_t k = shared; k < statement.vars.size(); ++k) row *= statement.vars[k].extent;
-        if (row < least_row) return fmt::format("rows of {}", counted(row, "point"));
-      }
-    }
-    return {};
-  }
-
   /// Leading loops in which both walk the buffer that they read alike.
   uint32_t walked_alike(const Edge& edge, uint32_t limit) const {
     const auto& x = program_.statements[edge.first];
@@ -355,7 +311,7 @@ class Fuser {
     if (auto category = obstacle(edge, a, b, shared, text); !category.empty()) return category;
     const auto& first = groups_[a];
     const auto& second = groups_[b];
-    text = dearer(edge, first, second, shared);
+    text = costs_.dearer(edge, first, second, shared);
     if (!text.empty() && !advisor_) return std::string(category::cost);
     if (groups_.path_around(a, b)) {
       text = "another kernel stands between them";
@@ -479,8 +435,8 @@ class Fuser {
           return std::string(category::element_count);
         }
     }
-    if (!contract && !is_one_nest(members(first, second), shared))
-      if (int64_t bytes = local_bytes(first, second, shared); bytes > limits_.target.local_bytes) {
+    if (!contract && !costs_.is_one_nest(members(first, second), shared))
+      if (int64_t bytes = costs_.local_bytes(first, second, shared); bytes > limits_.target.local_bytes) {
         text = fmt::format("{} bytes between the parts of one iteration", bytes);
         return std::string(category::cost);
       }
@@ -519,96 +475,8 @@ class Fuser {
            std::ranges::all_of(
                std::span(all).first(all.size() - 1),
                [&](uint32_t s) { return is_prologue(program_, program_.statements[s], reduction); }) &&
-           (work(first) + work(second) <= limits_.target.small_work() ||
+           (costs_.work(first) + costs_.work(second) <= limits_.target.small_work() ||
             parts_that_pay(program_, reduction, limits_.target) > 1);
-  }
-
-  /// Why two groups that can be one are better apart; empty where they are not.
-  std::string dearer(const Edge& edge, const Group& first, const Group& second, uint32_t shared) const {
-    if (auto known = dearer_by_prices(edge, first, second, shared)) return *known;
-    const bool contract = !contractions(members(first, second)).empty();
-    if (!contract && !is_one_nest(members(first, second), shared)) {
-      int64_t points = 1;
-      const auto& vars = program_.statements[first.statements[0]].vars;
-      for (uint32_t k = 0; k < shared; ++k) points *= vars[k].extent;
-      if (idle_points(work(first) + work(second), points) > limits_.target.launch_points())
-        return fmt::format("only {} shared", counted(points, "iteration is", "iterations are"));
-    }
-    if (edge.reads)
-      if (auto text = useless(edge, first, second, shared); !text.empty()) return text;
-    if (contract) return {};
-    const int64_t apart = moved_bytes(first, second), together = moved_bytes(first, second, shared);
-    const bool small = !edge.reads && work(first) + work(second) <= limits_.target.small_work();
-    if (edge.reads ? together >= apart : together > apart && !small)
-      return fmt::format("{} bytes together, {} apart; those that no inner loop walks count {} times",
-                         together, apart, limits_.target.uncoalesced);
-    return {};
-  }
-
-  /// The same by an advisor that knows what all three kernels cost; else nothing.
-  std::optional<std::string> dearer_by_prices(const Edge& edge, const Group& first, const Group& second,
-                                              uint32_t shared) const {
-    if (!advisor_ || !advisor_->has_prices()) return {};
-    const auto one = price(first), other = one ? price(second) : std::nullopt;
-    const auto both = other ? price({members(first, second), shared}) : std::nullopt;
-    if (!both) return {};
-    const double apart = one->seconds + other->seconds;
-    if (edge.reads ? both->seconds < apart : both->seconds <= apart) return "";
-    return fmt::format("{:.3g} us together, {:.3g} us apart, by {}", both->seconds * 1e6, apart * 1e6,
-                       both->by);
-  }
-  std::optional<FusionAdvisor::Price> price(const Group& group) const {
-    const auto inside = [&](uint32_t s) { return std::ranges::binary_search(group.statements, s); };
-    return advisor_->price(kernel_of(program_, group, [&](BufferId storage) {
-                             return !callers_.contains(storage) &&
-                                    std::ranges::all_of(deps_.readers[storage], inside) &&
-                                    std::ranges::all_of(deps_.writers[storage], inside);
-                           }).kernel);
-  }
-
-  /// Whether one loop nest serves all statements, so that nothing lives longer than a point: maps over the shared loops, behind at
-  /// most one reduction, and before that maps that make what it reads.
-  bool is_one_nest(std::span<const uint32_t> statements, uint32_t shared) const {
-    const auto over = [&](uint32_t s) { return program_.statements[s].vars.size() == shared; };
-    const auto reduce = std::ranges::find_if(statements, [&](uint32_t s) {
-      return program_.statements[s].kind == FE_STATEMENT_REDUCE && !over(s);
-    });
-    if (reduce == statements.end()) return std::ranges::all_of(statements, over);
-    const auto& reduction = program_.statements[*reduce];
-    return reduction.parallel_count() == shared &&
-           std::all_of(
-               statements.begin(), reduce,
-               [&](uint32_t s) { return is_prologue(program_, program_.statements[s], reduction); }) &&
-           std::all_of(reduce + 1, statements.end(), over);
-  }
-
-  /// Points that each worker at work goes through longer than if all were, where there are `tasks`.
-  int64_t idle_points(int64_t points, int64_t tasks) const {
-    const int64_t workers = limits_.target.workers;
-    return tasks < workers ? points / std::max<int64_t>(1, tasks) - points / workers : 0;
-  }
-
-  int64_t work(const Group& group) const {
-    int64_t points = 0;
-    for (uint32_t s : group.statements) {
-      const auto& statement = program_.statements[s];
-      points +=
-          statement.points(VarKind::parallel) * std::max<int64_t>(1, statement.points(VarKind::reduction));
-    }
-    return points;
-  }
-
-  int64_t local_bytes(const Group& first, const Group& second, uint32_t shared) const {
-    int64_t bytes = 0;
-    for (const auto* group : {&first, &second})
-      for (uint32_t s : group->statements)
-        for (BufferId b : deps_.writes[s]) {
-          int64_t points = 1;
-          const auto& vars = program_.statements[s].vars;
-          for (uint32_t k = 0; k < shared; ++k) points *= std::max<int64_t>(1, vars[k].extent);
-          bytes += program_.buffers[b].bytes() / points;
-        }
-    return bytes;
   }
 
   LoopProgram& program_;
@@ -621,6 +489,7 @@ class Fuser {
   const std::vector<bool> constant_;  ///< by statement: reads constants only
   const RowProducts row_products_;
   const SoftmaxRows softmax_rows_;
+  const FusionCosts costs_;
   Groups groups_;
   bool deferring_ = true;  ///< rows of products wait
   std::vector<Edge> deferred_;
