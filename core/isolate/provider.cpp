@@ -25,6 +25,7 @@ struct Candidate {
     std::vector<int64_t> dims;
     std::vector<fe_flat_expr> exprs;
     std::vector<uint32_t> unpack;
+    std::vector<double> factors;
   };
   std::string name;
   std::deque<Layout> layouts;
@@ -51,6 +52,10 @@ Candidate read_candidate(Decoder& from) {
     if (!layout.exprs.empty())
       std::memcpy(layout.exprs.data(), exprs.data(), layout.exprs.size() * sizeof(fe_flat_expr));
     layout.unpack = from.list<uint32_t>();
+    to.term_count = from.get<uint32_t>();
+    to.factor_dim = from.get<uint32_t>();
+    layout.factors = from.list<double>();
+    to.factors = abi::array(layout.factors);
     to.packed_rank = static_cast<uint32_t>(layout.dims.size());
     to.packed_dims = layout.dims.data();
     to.exprs = layout.exprs.data();

@@ -20,6 +20,7 @@
 #include "core/plugin/host.h"
 #include "core/plugin/registry.h"
 #include "core/run/numbers.h"
+#include "core/run/pack.h"
 #include "core/support/abi.h"
 #include "core/support/sanitizer.h"
 
@@ -355,6 +356,9 @@ class Server {
         to.put(std::vector<int64_t>(layout.packed_dims, layout.packed_dims + layout.packed_rank));
         to.put(std::as_bytes(std::span(layout.exprs, layout.expr_count)));
         to.put(std::vector<uint32_t>(layout.unpack, layout.unpack + layout.logical_rank));
+        to.put(layout.term_count);
+        to.put(layout.factor_dim);
+        to.put(run::copy_layout(layout).factors);
       }
       return FE_OK;
     };

@@ -183,7 +183,7 @@ class Canonical {
     if (from.packing) {
       std::unordered_map<index::Symbol, index::Symbol> symbols;
       for (size_t k = 0; k < from.packing->symbols.size(); ++k) {
-        to.packing->symbols[k] = to_.pool.new_symbol({0, from.packing->dims[k] - 1});
+        to.packing->symbols[k] = to_.pool.new_symbol(from_.pool.symbol_range(from.packing->symbols[k]));
         symbols[from.packing->symbols[k]] = to.packing->symbols[k];
       }
       to.packing->logical = import(from.packing->logical, symbols);

@@ -73,6 +73,7 @@ class Writer {
       flat.strides = FE_NONE32;
       flat.packed_rank = static_cast<uint32_t>(b.packing->dims.size());
       flat.packed_dims = ints(b.packing->dims);
+      flat.terms = static_cast<uint16_t>(b.packing->terms);
       flat.unpack = index(b.packing->logical);
       flat.packed_symbol = b.packing->symbols.empty() ? 0 : b.packing->symbols[0];
     } else {

@@ -15,6 +15,7 @@ inline constexpr std::string_view roles[] = {"input", "output", "constant", "tem
 inline constexpr std::string_view kinds[] = {"input", "output", "constant", "local"};      // by FE_BUFFER_*
 inline constexpr std::string_view channels_last = "channels_last";                         // of temporaries
 inline constexpr std::string_view strides = "strides", offset = "offset", align = "align", packed = "packed";
+inline constexpr std::string_view terms = "terms", term = "t";  // of packed elements that are sums
 inline constexpr std::string_view weight = "weight", bytes = "bytes", bits = "bits";
 inline constexpr std::string_view variables[] = {"parallel", "reduce",
                                                  "serial"};  // by VarKind; the first is not written

@@ -131,9 +131,14 @@ class Printer {
 
   void packing(const ferrite::loop::Packing& packing) {
     symbols_.clear();
-    for (size_t k = 0; k < packing.symbols.size(); ++k)
-      declare(packing.symbols[k], k < packing.dims.size() ? packing.dims[k] : 1, fmt::format("p{}", k));
-    out += fmt::format(" {}[{}](", keyword::packed, fmt::join(packing.dims, ", "));
+    for (size_t k = 0; k < packing.dims.size(); ++k)
+      declare(packing.symbols[k], packing.dims[k], fmt::format("p{}", k));
+    out += fmt::format(" {}[{}]", keyword::packed, fmt::join(packing.dims, ", "));
+    if (packing.terms > 0) {
+      declare(packing.symbols.back(), packing.terms, std::string(keyword::term));
+      out += fmt::format(" {} {}", keyword::terms, packing.terms);
+    }
+    out += "(";
     for (size_t k = 0; k < packing.logical.size(); ++k)
       out += (k ? ", " : "") + expression(packing.logical[k]);
     out += ")";

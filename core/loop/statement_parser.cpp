@@ -243,6 +243,11 @@ Result<void> StatementParser::packing(Buffer& buffer) {
     packing.symbols.push_back(pool_.new_symbol({0, packing.dims[k] - 1}));
     FE_CHECK(declare(fmt::format("p{}", k), packing.symbols.back()));
   }
+  if (cursor_.accept(keyword::terms)) {
+    FE_TRY(packing.terms, cursor_.expect_integer("the number of terms"));
+    packing.symbols.push_back(pool_.new_symbol({0, packing.terms - 1}));
+    FE_CHECK(declare(std::string(keyword::term), packing.symbols.back()));
+  }
   FE_CHECK(cursor_.expect("("));
   FE_TRY(packing.logical, expressions(")"));
   buffer.strides.clear();

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/run/pack.h"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
 #include "core/schedule/body.h"
+#include "core/support/abi.h"
 
 namespace ferrite::core::run {
 
@@ -18,6 +23,15 @@ Result<Packing> import_packing(const OperandLayout& layout, index::Pool& pool) {
   for (int64_t dim : layout.dims) {
     if (dim < 1) return malformed();
     packing.symbols.push_back(pool.new_symbol({0, dim - 1}));
+  }
+  if (layout.terms > 0) {
+    packing.terms = layout.terms;
+    if (layout.terms > FE_MOST_TERMS || layout.factor_dim >= layout.dims.size() ||
+        layout.dims[layout.factor_dim] > FE_MOST_TERMS ||
+        layout.factors.size() != static_cast<size_t>(layout.dims[layout.factor_dim]) * layout.terms ||
+        !std::ranges::all_of(layout.factors, [](double factor) { return std::isfinite(factor); }))
+      return malformed();
+    packing.symbols.push_back(pool.new_symbol({0, packing.terms - 1}));
   }
   std::vector<index::Expr> exprs;
   for (const auto& e : layout.exprs) {
@@ -50,9 +64,81 @@ Result<Packing> import_packing(const OperandLayout& layout, index::Pool& pool) {
   for (uint32_t number : layout.unpack) {
     if (number >= exprs.size()) return malformed();
     packing.logical.push_back(exprs[number]);
+    if (layout.terms > 0 && pool.depends_on(exprs[number], packing.symbols[layout.factor_dim]))
+      return malformed();
   }
   return packing;
 }
+
+/// The body of a packing kernel.
+class PackWriter {
+ public:
+  PackWriter(Kernel& kernel, const Buffer& source, const Packing& packing)
+      : pool_(kernel.pool), source_(source), packing_(packing), body_(kernel.pool) {}
+
+  /// What lies in the source at the packed coordinates, 0 outside of it.
+  OpId element(const schedule::Substitution& term) {
+    BodyOp load;
+    load.code = FE_OP_LOAD;
+    load.dtype = source_.dtype;
+    load.buffer = 0;
+    for (size_t d = 0; d < packing_.logical.size(); ++d) {
+      auto coordinate = pool_.substitute(packing_.logical[d], term);
+      load.index.push_back(coordinate);
+      auto range = pool_.range(coordinate);
+      auto require = [&](Prim comparison, int64_t bound) {
+        BodyOp value;
+        value.code = FE_OP_INDEX;
+        value.dtype = DType::i64_;
+        value.index = {coordinate};
+        OpId inside = body_.prim(comparison, DType::bool_, body_.builder.add(std::move(value)),
+                                 body_.builder.constant(DType::i64_, static_cast<uint64_t>(bound)));
+        load.a = load.a == none ? inside : body_.prim(Prim::and_, DType::bool_, load.a, inside);
+      };
+      if (range.lo < 0) require(Prim::ge_, 0);
+      if (range.hi >= source_.dims[d]) require(Prim::lt_, source_.dims[d]);
+    }
+    if (load.a != none) load.b = body_.builder.constant(source_.dtype, 0);
+    return body_.builder.add(std::move(load));
+  }
+
+  /// One sum for each coordinate that has factors of its own.
+  std::vector<OpId> sums(const OperandLayout& layout) {
+    const DType wide = bits_of(source_.dtype) < 32 ? DType::f32_ : DType::f64_;
+    std::vector<OpId> elements, sums;
+    for (int64_t t = 0; t < packing_.terms; ++t) {
+      const auto loaded = element({{packing_.symbols.back(), pool_.constant(t)}});
+      elements.push_back(source_.dtype == wide ? loaded : body_.prim(Prim::cast_, wide, loaded));
+    }
+    for (size_t from = 0; from < layout.factors.size(); from += elements.size()) {
+      OpId sum = none;
+      for (size_t t = 0; t < elements.size(); ++t) {
+        const double factor = layout.factors[from + t];
+        if (factor == 0) continue;
+        const auto term =
+            factor == 1 ? elements[t] : body_.prim(Prim::mul_, wide, elements[t], number(wide, factor));
+        sum = sum == none ? term : body_.prim(Prim::add_, wide, sum, term);
+      }
+      if (sum == none) sum = number(wide, 0);
+      sums.push_back(source_.dtype == wide ? sum : body_.prim(Prim::cast_, source_.dtype, sum));
+    }
+    return sums;
+  }
+
+  std::vector<BodyOp> take() { return std::move(body_.ops); }
+
+ private:
+  OpId number(DType dtype, double value) {
+    return body_.builder.constant(dtype, dtype == DType::f64_
+                                             ? std::bit_cast<uint64_t>(value)
+                                             : std::bit_cast<uint32_t>(static_cast<float>(value)));
+  }
+
+  index::Pool& pool_;
+  const Buffer& source_;
+  const Packing& packing_;
+  schedule::BodyWriter body_;
+};
 
 }  // namespace
 
@@ -63,12 +149,18 @@ OperandLayout copy_layout(const fe_operand_layout& layout) {
   copy.exprs.assign(layout.exprs, layout.exprs + layout.expr_count);
   // The rank of the buffer is the host's to know; the provider gives one number a logical dim.
   if (layout.unpack) copy.unpack.assign(layout.unpack, layout.unpack + layout.logical_rank);
+  copy.terms = layout.term_count;
+  copy.factor_dim = layout.factor_dim;
+  if (abi::readable<double>(layout.factors))
+    for (uint64_t k = 0; k < layout.factors.count; ++k)
+      copy.factors.push_back(abi::element<double>(layout.factors, k));
   return copy;
 }
 
 Result<void> lay_out(Kernel& kernel, const OperandLayout& layout) {
   if (layout.buffer >= kernel.buffers.size() || kernel.buffers[layout.buffer].kind != FE_BUFFER_CONSTANT ||
-      layout.unpack.size() != kernel.buffers[layout.buffer].dims.size())
+      layout.unpack.size() != kernel.buffers[layout.buffer].dims.size() ||
+      (layout.terms > 0 && !ferrite::is_float(kernel.buffers[layout.buffer].dtype)))
     return error(FE_EINTERNAL, "FE-K21",
                  "the provider wants a layout for something that is no constant operand");
   auto& buffer = kernel.buffers[layout.buffer];
@@ -95,35 +187,23 @@ Result<Kernel> make_pack_kernel(const Buffer& source, const OperandLayout& layou
   Store store;
   store.buffer = 1;
   for (size_t k = 0; k < packing.dims.size(); ++k) {
-    if (packing.dims[k] > 1)
+    const bool by_factors = packing.terms > 0 && k == layout.factor_dim;
+    if (packing.dims[k] > 1 && !by_factors)
       statement.vars.push_back({packing.symbols[k], packing.dims[k], VarKind::parallel});
     store.index.push_back(kernel.pool.symbol(packing.symbols[k]));
   }
-  schedule::BodyWriter body(kernel.pool);
-  BodyOp load;
-  load.code = FE_OP_LOAD;
-  load.dtype = source.dtype;
-  load.buffer = 0;
-  for (size_t d = 0; d < packing.logical.size(); ++d) {
-    auto coordinate = packing.logical[d];
-    load.index.push_back(coordinate);
-    auto range = kernel.pool.range(coordinate);
-    auto require = [&](Prim comparison, int64_t bound) {
-      BodyOp value;
-      value.code = FE_OP_INDEX;
-      value.dtype = DType::i64_;
-      value.index = {coordinate};
-      OpId inside = body.prim(comparison, DType::bool_, body.builder.add(std::move(value)),
-                              body.builder.constant(DType::i64_, static_cast<uint64_t>(bound)));
-      load.a = load.a == none ? inside : body.prim(Prim::and_, DType::bool_, load.a, inside);
-    };
-    if (range.lo < 0) require(Prim::ge_, 0);
-    if (range.hi >= source.dims[d]) require(Prim::lt_, source.dims[d]);
+  PackWriter body(kernel, source, packing);
+  if (packing.terms == 0) {
+    store.value = body.element({});
+    statement.stores.push_back(std::move(store));
+  } else {
+    for (const auto sum : body.sums(layout)) {
+      store.index[layout.factor_dim] = kernel.pool.constant(static_cast<int64_t>(statement.stores.size()));
+      store.value = sum;
+      statement.stores.push_back(store);
+    }
   }
-  if (load.a != none) load.b = body.builder.constant(source.dtype, 0);
-  store.value = body.builder.add(std::move(load));
-  statement.ops = std::move(body.ops);
-  statement.stores.push_back(std::move(store));
+  statement.ops = body.take();
   kernel.shared = static_cast<uint32_t>(statement.vars.size());
   kernel.buffers = {std::move(from), std::move(to)};
   kernel.statements.push_back(std::move(statement));

@@ -137,20 +137,7 @@ TEST(FlatKernel, SharedLoopsWithLocalBuffers) {
   }
 }
 
-TEST(FlatKernel, PackedBuffersRoundTrip) {
-  Recording r;
-  record_contract(r);
-  r.finish();
-  Kernel kernel = kernel_of(r.program);
-  // [4, 3, 3, 3] stored as [1, 27, 4].
-  auto& weights = kernel.buffers[1];
-  auto& packing = weights.packing.emplace();
-  packing.dims = {1, 27, 4};
-  for (int64_t dim : packing.dims) packing.symbols.push_back(kernel.pool.new_symbol({0, dim - 1}));
-  auto p = [&](size_t k) { return kernel.pool.symbol(packing.symbols[k]); };
-  packing.logical = {p(2), kernel.pool.floordiv(p(1), 9), kernel.pool.mod(kernel.pool.floordiv(p(1), 3), 3),
-                     kernel.pool.mod(p(1), 3)};
-  weights.strides.clear();
+void expect_round_trip(const Kernel& kernel) {
   auto flat = kernel::flatten(kernel);
   ASSERT_TRUE(flat) << flat.error().message();
   std::string error;
@@ -163,6 +150,41 @@ TEST(FlatKernel, PackedBuffersRoundTrip) {
   ASSERT_TRUE(parsed) << parsed.error().message() << print(*read);
   EXPECT_EQ(print(*parsed), print(*read));
   EXPECT_EQ(kernel::flatten(*parsed)->entry, flat->entry);
+}
+
+TEST(FlatKernel, PackedBuffersRoundTrip) {
+  Recording r;
+  record_contract(r);
+  r.finish();
+  Kernel kernel = kernel_of(r.program);
+  auto& weights = kernel.buffers[1];
+  auto& packing = weights.packing.emplace();
+  const auto symbol = [&](int64_t extent) {
+    packing.symbols.push_back(kernel.pool.new_symbol({0, extent - 1}));
+  };
+  auto p = [&](size_t k) { return kernel.pool.symbol(packing.symbols[k]); };
+  const auto by_three = [&](index::Expr tap) {
+    return std::pair(kernel.pool.floordiv(tap, 3), kernel.pool.mod(tap, 3));
+  };
+  weights.strides.clear();
+  // [4, 3, 3, 3] stored as [1, 27, 4].
+  packing.dims = {1, 27, 4};
+  for (int64_t dim : packing.dims) symbol(dim);
+  packing.logical = {p(2), kernel.pool.floordiv(p(1), 9), kernel.pool.mod(kernel.pool.floordiv(p(1), 3), 3),
+                     kernel.pool.mod(p(1), 3)};
+  expect_round_trip(kernel);
+  // As five sums of nine terms for each channel and filter.
+  packing = {.dims = {5, 3, 4}, .terms = 9, .symbols = {}, .logical = {}};
+  for (int64_t dim : packing.dims) symbol(dim);
+  symbol(packing.terms);
+  const auto [y, x] = by_three(p(3));
+  packing.logical = {p(2), p(1), y, x};
+  expect_round_trip(kernel);
+  const auto flat = kernel::flatten(kernel);
+  packing.terms = 0;
+  packing.symbols.pop_back();
+  packing.logical = {p(2), p(1), kernel.pool.constant(0), kernel.pool.constant(0)};
+  EXPECT_NE(kernel::flatten(kernel)->entry, flat->entry);
 }
 
 TEST(Legalise, ContractBecomesReduce) {

@@ -152,7 +152,7 @@ struct ToyProvider : Provider {
     packed.workspace_bytes = 128;
     fe_flat_expr expr{};
     expr.op = 1;
-    packed.operand_layouts.push_back({2, {4, 8}, {expr}, {0, 0}});
+    packed.operand_layouts.push_back({2, {4, 2}, {expr}, {0, 0}, 3, 1, {1, 2, 3, 4, 5, 6}});
     return {plain, packed};
   }
   CompileResult compile(Target& target, const CompileRequest& request) override {

@@ -421,6 +421,10 @@ TEST(Isolation, AProviderIsAskedInTheChildAndOutlivesIt) {
       EXPECT_EQ(layout.buffer, 2u);
       EXPECT_EQ(layout.logical_rank, 2u);
       EXPECT_EQ(layout.expr_count, 1u);
+      EXPECT_EQ(layout.term_count, 3u);
+      EXPECT_EQ(layout.factor_dim, 1u);
+      EXPECT_EQ(layout.factors.count, 6u);
+      if (layout.factors.count == 6) EXPECT_EQ(abi::element<double>(layout.factors, 5), 6);
     }
     return FE_OK;
   };
@@ -428,7 +432,7 @@ TEST(Isolation, AProviderIsAskedInTheChildAndOutlivesIt) {
   EXPECT_EQ(proposed.names, (std::vector<std::string>{"plain for toy of 7 bytes", "packed"}));
   EXPECT_EQ(proposed.candidates[1].id, kernel.size());
   EXPECT_EQ(proposed.candidates[1].workspace_bytes, 128);
-  EXPECT_EQ(proposed.dims, (std::vector<std::vector<int64_t>>{{4, 8}}));
+  EXPECT_EQ(proposed.dims, (std::vector<std::vector<int64_t>>{{4, 2}}));
 
   auto compile_with = [&](const std::string& provenance, std::string& blob, std::string& text) {
     abi::Collector<> code, listing;

@@ -111,11 +111,14 @@ class KernelReader : FlatContainer {
         if (!ints(flat.packed_dims, flat.packed_rank, packing.dims) ||
             !index(flat.unpack, flat.rank, packing.logical))
           return false;
-        for (uint32_t k = 0; k < flat.packed_rank; ++k) {
+        packing.terms = flat.terms;
+        auto extents = packing.dims;
+        if (packing.terms > 0) extents.push_back(packing.terms);
+        for (uint32_t k = 0; k < extents.size(); ++k) {
           const uint64_t symbol = uint64_t{flat.packed_symbol} + k;
           if (symbol >= kernel.pool.symbol_count()) return fail("a packed dim has no symbol");
           const auto range = kernel.pool.symbol_range(static_cast<index::Symbol>(symbol));
-          if (packing.dims[k] > 0 && (range.lo > 0 || range.hi < packing.dims[k] - 1))
+          if (extents[k] > 0 && (range.lo > 0 || range.hi < extents[k] - 1))
             return fail("a packed dim's symbol does not cover it");
           packing.symbols.push_back(static_cast<index::Symbol>(symbol));
         }
@@ -123,7 +126,7 @@ class KernelReader : FlatContainer {
           std::vector<index::Symbol> used;
           kernel.pool.collect_symbols(expr, used);
           for (auto symbol : used)
-            if (symbol < flat.packed_symbol || symbol - flat.packed_symbol >= flat.packed_rank)
+            if (symbol < flat.packed_symbol || symbol - flat.packed_symbol >= extents.size())
               return fail("a packing uses a symbol that is not its own");
         }
       } else {

@@ -19,10 +19,12 @@ inline constexpr uint32_t none = FE_NONE32;
 using BufferId = uint32_t;  ///< position in the buffer table
 using OpId = uint32_t;      ///< position in Body::ops
 
-/// The layout that a provider asked for: stored dims and each logical coordinate as an expression of packed coordinates.
+/// The layout that a provider asked for: stored dims and each logical coordinate as an expression of packed coordinates, and of the
+/// number of a term where stored elements are sums of several.
 struct Packing {
   std::vector<int64_t> dims;
-  std::vector<index::Symbol> symbols;  ///< one per packed dim, in the pool of the program
+  int64_t terms = 0;                   ///< of each sum; 0: stored elements are no sums
+  std::vector<index::Symbol> symbols;  ///< one per packed dim, then a term's, in the pool of the program
   std::vector<index::Expr> logical;    ///< one per logical dim
 };
 

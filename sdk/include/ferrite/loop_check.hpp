@@ -189,8 +189,10 @@ inline std::optional<std::string> find_fault(const Buffer& buffer) {
     const auto& packing = *buffer.packing;
     if (packing.dims.size() > max_rank || !bounded(packing.dims))
       return "the packed dims are negative or too large";
-    if (packing.symbols.size() != packing.dims.size() || packing.logical.size() != buffer.dims.size())
-      return "the packing does not give one symbol a packed dim and one coordinate a dim";
+    if (packing.terms < 0 || packing.terms > FE_MOST_TERMS) return "a packed element has too many terms";
+    if (packing.symbols.size() != packing.dims.size() + (packing.terms > 0 ? 1 : 0) ||
+        packing.logical.size() != buffer.dims.size())
+      return "the packing does not give one symbol a packed dim, and terms, and one coordinate a dim";
     if (!buffer.strides.empty() || buffer.offset != 0) return "a packed buffer has strides or an offset";
     return std::nullopt;
   }

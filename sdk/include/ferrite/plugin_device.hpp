@@ -72,6 +72,9 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
           abi.expr_count = layout.exprs.size();
           abi.unpack = layout.unpack.data();
           abi.logical_rank = static_cast<uint32_t>(layout.unpack.size());
+          abi.term_count = layout.terms;
+          abi.factor_dim = layout.factor_dim;
+          abi.factors = to_array(layout.factors.data(), layout.factors.size());
           layouts.push_back(abi);
         }
         auto abi = sized<fe_candidate>();

@@ -45,6 +45,9 @@ struct OperandLayout {
   Dims packed_dims;
   std::vector<fe_flat_expr> exprs;
   std::vector<uint32_t> unpack;
+  uint32_t terms = 0;                ///< of each sum; 0: what is stored are elements of the constant
+  uint32_t factor_dim = 0;           ///< the packed dim by whose coordinate factors are
+  std::vector<double> factors = {};  ///< [packed_dims[factor_dim]][terms]
 };
 struct Candidate {
   uint64_t id = 0;

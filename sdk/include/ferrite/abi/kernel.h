@@ -84,7 +84,8 @@ typedef struct fe_flat_buffer {
   fe_dtype dtype;
   uint16_t kind;    // FE_BUFFER_*
   uint16_t layout;  // FE_LAYOUT_STRIDED or FE_LAYOUT_BLOCKED
-  uint16_t reserved;
+  uint16_t
+      terms;  // blocked: what is stored are sums of so many elements, with the provider's factors; 0: none
   uint32_t rank;
   uint32_t alignment;    // bytes
   uint32_t dims;         // into INTS [rank], logical
@@ -94,8 +95,9 @@ typedef struct fe_flat_buffer {
   uint32_t packed_dims;  // into INTS
   uint32_t
       unpack;  // into INDICES [rank]: logical coordinate as an expression of the packed coordinates, whose
-  uint32_t packed_symbol;  // symbols are packed_symbol + k
+  uint32_t packed_symbol;  // symbols are packed_symbol + k, with terms the one behind them is a term's number
 } fe_flat_buffer;
+#define FE_MOST_TERMS 64u
 
 #define FE_STATEMENT_MAP 1u
 #define FE_STATEMENT_REDUCE 2u

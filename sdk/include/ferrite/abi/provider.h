@@ -45,6 +45,8 @@ typedef struct fe_open_target_out {
 
 // The layout that a candidate wants for a constant operand: stored dims, and each logical coordinate as an expression (FLAT
 // encoding) of the packed coordinates p0, p1, ...; elements whose logical coordinate is out of range hold 0.
+// With terms, what is stored are sums: packed[p] = sum over t < term_count of factors[p[factor_dim]][t] * constant[logical(p, t)],
+// where the logical coordinates do not depend on p[factor_dim].
 typedef struct fe_operand_layout {
   uint64_t size;
   uint32_t buffer;  // of the kernel
@@ -52,9 +54,13 @@ typedef struct fe_operand_layout {
   const int64_t* packed_dims;
   const fe_flat_expr* exprs;
   uint64_t expr_count;
-  const uint32_t* unpack;  // [logical_rank], expression numbers; symbol k is packed coordinate k
-  uint32_t logical_rank;   // of the buffer
+  const uint32_t*
+      unpack;  // [logical_rank], expression numbers; symbol k is packed coordinate k, the next one t
+  uint32_t logical_rank;  // of the buffer
+  uint32_t term_count;    // at most FE_MOST_TERMS, of a constant of floats; 0: no sums
+  uint32_t factor_dim;    // the packed dim, of at most FE_MOST_TERMS, by whose coordinate factors are
   uint32_t reserved;
+  fe_array factors;  // of double: [packed_dims[factor_dim]][term_count], all finite
 } fe_operand_layout;
 
 typedef struct fe_candidate {
