@@ -36,23 +36,25 @@ struct Config {
     return uint64_t{packed} | static_cast<uint64_t>(contract.rows) << 8 |
            static_cast<uint64_t>(contract.vectors) << 16 |
            static_cast<uint64_t>(contract.tasks == 0 ? 0 : contract.tasks + 2) << 24 |
-           uint64_t{unroll} << 32 | uint64_t{half_vectors} << 40 | uint64_t{looped} << 48;
+           uint64_t{unroll} << 32 | uint64_t{half_vectors} << 40 | uint64_t{looped} << 48 |
+           uint64_t{contract.winograd} << 56;
   }
   static Config of(uint64_t id) {
     const auto byte = [&](unsigned at) { return static_cast<int>(id >> at & 0xff); };
     Config config;
     config.packed = byte(0) != 0;
-    config.contract = {byte(8), byte(16), byte(24) == 0 ? 0 : byte(24) - 2};
+    config.contract = {byte(8), byte(16), byte(24) == 0 ? 0 : byte(24) - 2, byte(56) != 0};
     config.unroll = static_cast<unsigned>(byte(32));
     config.half_vectors = byte(40) != 0;
     config.looped = byte(48) != 0;
     return config;
   }
-  /// "llvm.packed.6x2": rows and vectors of the register block; "llvm.unroll4".
+  /// "llvm.packed.6x2": rows and vectors of the register block; "llvm.packed.winograd"; "llvm.unroll4".
   std::string name() const {
     std::string text = packed ? "llvm.packed" : "llvm";
     if (contract.rows > 0)
       text += "." + std::to_string(contract.rows) + "x" + std::to_string(contract.vectors);
+    if (contract.winograd) text += ".winograd";
     if (contract.tasks != 0) text += contract.tasks < 0 ? ".few_tasks" : ".many_tasks";
     if (unroll > 0) text += ".unroll" + std::to_string(unroll);
     if (half_vectors) text += ".half_vectors";
@@ -68,7 +70,7 @@ struct Config {
 
 class Compiler final : public Provider {
  public:
-  explicit Compiler(const RowPadding& rows) : rows_(rows) {}
+  explicit Compiler(const Settings& settings) : settings_(settings) {}
 
   std::string id() const override { return "cpu"; }
   std::string device_kind() const override { return "cpu"; }
@@ -86,9 +88,9 @@ class Compiler final : public Provider {
     target->numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;
     target->numbers.line_bytes = 64;
     target->numbers.page_bytes = 4096;
-    target->row_alignment = rows_.alignment;
-    target->row_padding_percent = rows_.percent;
-    target->row_padding_from = rows_.from;
+    target->row_alignment = settings_.row_alignment;
+    target->row_padding_percent = settings_.row_padding_percent;
+    target->row_padding_from = settings_.row_padding_from;
     return target;
   }
 
@@ -106,13 +108,14 @@ class Compiler final : public Provider {
       return candidate;
     };
     // What the emitter holds best comes first and costs least; the others are there to be measured.
-    auto options = emitter::contract_options(machine, kernel);
+    auto options = emitter::contract_options(machine, kernel, settings_.winograd);
     const bool packs = !options.empty() && !options[0].layouts.empty();
     for (const auto& option : options) {
       auto& candidate =
           add({.packed = packs, .contract = option.config}, seconds * option.time * (packs ? 0.9 : 1));
       for (const auto& layout : option.layouts)
-        candidate.operand_layouts.push_back({layout.buffer, layout.dims, layout.exprs, layout.unpack});
+        candidate.operand_layouts.push_back({layout.buffer, layout.dims, layout.exprs, layout.unpack,
+                                             layout.terms, layout.factor_dim, layout.factors});
     }
     if (options.empty() || packs) add({}, seconds);
     if (!options.empty()) return candidates;
@@ -163,7 +166,7 @@ class Compiler final : public Provider {
   }
 
  private:
-  const RowPadding rows_;
+  const Settings settings_;
 
   /// Provenance, IR, assembly. The code generator changes the module, so the assembly is made of a copy.
   static std::string list(emitter::Machine& machine, const llvm::Module& module,
@@ -176,12 +179,14 @@ class Compiler final : public Provider {
 
 }  // namespace
 
-RowPadding rows_of(const AttrView& config) {
+Settings settings_of(const AttrView& config) {
   return {static_cast<uint32_t>(config.integer("row_alignment", 0)),
           static_cast<uint32_t>(config.integer("row_padding_percent", 0)),
-          config.integer("row_padding_from", 0)};
+          config.integer("row_padding_from", 0), !config.has("winograd") || config.boolean("winograd")};
 }
 
-std::unique_ptr<Provider> make_compiler(const RowPadding& rows) { return std::make_unique<Compiler>(rows); }
+std::unique_ptr<Provider> make_compiler(const Settings& settings) {
+  return std::make_unique<Compiler>(settings);
+}
 
 }  // namespace ferrite::cpu

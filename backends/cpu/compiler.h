@@ -8,15 +8,16 @@
 
 namespace ferrite::cpu {
 
-/// What the manifest's settings say of rows; no alignment is no wish.
-struct RowPadding {
-  uint32_t alignment = 0, percent = 0;
-  int64_t from = 0;
+/// What the manifest says (ferrite.cpu.plugin.toml).
+struct Settings {
+  uint32_t row_alignment = 0, row_padding_percent = 0;  ///< no alignment is no wish
+  int64_t row_padding_from = 0;
+  bool winograd = true;  ///< convolutions may be computed by tiles
 };
 
-RowPadding rows_of(const AttrView& config);
+Settings settings_of(const AttrView& config);
 
 /// Provider "cpu". Any-thread.
-std::unique_ptr<Provider> make_compiler(const RowPadding& rows = {});
+std::unique_ptr<Provider> make_compiler(const Settings& settings = {});
 
 }  // namespace ferrite::cpu

@@ -10,6 +10,7 @@
 #include "contract_pack.h"
 #include "contract_plan.h"
 #include "contract_statement.h"
+#include "contract_winograd.h"
 #include "ferrite/emitter/contract.h"
 
 namespace ferrite::emitter {
@@ -197,9 +198,7 @@ class ContractEmitter {
       shape.column_stride = plan_.column.stride;
     }
     shape.ahead = plan_.ahead;
-    const auto attributes = llvm::AttributeList::get(
-        context_.module.getContext(), llvm::AttributeList::FunctionIndex,
-        llvm::AttrBuilder(context_.module.getContext(), context_.function->getAttributes().getFnAttrs()));
+    const auto attributes = micro_attributes(context_);
     const int64_t rest_rows = plan_.line_rows() % plan_.block_rows;
     const int64_t rest_columns = plan_.columns.extent % plan_.block_columns();
     for (int last_rows = 0; last_rows < 2; ++last_rows)
@@ -630,7 +629,10 @@ bool can_emit_contract(const Target& target, const loop::Kernel& kernel, const C
 
 ContractShape emit_contract(KernelContext& context, const ContractConfig& config) {
   auto plan = plan_contract(context.target, context.kernel, false, config);
-  ContractEmitter(context, *plan).emit();
+  if (plan->winograd)
+    emit_winograd(context, *plan);
+  else
+    ContractEmitter(context, *plan).emit();
   return {plan->tasks(), 1};
 }
 

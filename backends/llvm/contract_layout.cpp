@@ -3,6 +3,7 @@
 
 #include "contract_plan.h"
 #include "contract_statement.h"
+#include "contract_winograd.h"
 #include "ferrite/emitter/contract.h"
 
 namespace ferrite::emitter {
@@ -17,16 +18,28 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
   layout.buffer = statement.ops[operand.load].buffer;
   layout.dims = packed_dims(plan, columns);
 
+  const bool sums = columns && plan.winograd;
+  auto extents = layout.dims;
+  if (sums) {
+    layout.terms = winograd_taps * winograd_taps;
+    layout.factor_dim = 2;
+    layout.factors = winograd_factors();
+    extents.push_back(layout.terms);
+  }
+
   std::vector<index::Symbol> packed;
-  for (int64_t dim : layout.dims) packed.push_back(pool.new_symbol({0, dim > 0 ? dim - 1 : 0}));
+  for (int64_t dim : extents) packed.push_back(pool.new_symbol({0, dim > 0 ? dim - 1 : 0}));
   Replacements replacements;
   expand_axis(pool, operand.batch, pool.symbol(packed[0]), replacements);
-  const auto step = columns && plan.matrix_tiles
-                        ? pool.add(pool.mul(pool.symbol(packed[2]), 2), pool.symbol(packed[4]))
-                        : pool.symbol(packed[2]);
+  auto step = pool.symbol(packed[2]);
+  if (sums)
+    step = pool.add(pool.mul(pool.symbol(packed[5]), plan.window->channels), pool.symbol(packed[3]));
+  else if (columns && plan.matrix_tiles)
+    step = pool.add(pool.mul(step, 2), pool.symbol(packed[4]));
   expand_axis(pool, plan.depth, step, replacements);
   if (columns && !plan.in_lines) {
-    auto column = pool.add(pool.mul(pool.symbol(packed[1]), plan.block_columns()), pool.symbol(packed[3]));
+    auto column =
+        pool.add(pool.mul(pool.symbol(packed[1]), plan.block_columns()), pool.symbol(packed[sums ? 4 : 3]));
     expand_axis(pool, plan.columns, column, replacements);
   } else {
     expand_axis(pool, columns ? plan.columns : plan.rows, pool.symbol(packed[1]), replacements);
@@ -34,7 +47,7 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
 
   // A pool of the packed coordinates alone: its symbol k is coordinate k.
   index::Pool fresh;
-  for (int64_t dim : layout.dims) fresh.new_symbol({0, dim > 0 ? dim - 1 : 0});
+  for (int64_t dim : extents) fresh.new_symbol({0, dim > 0 ? dim - 1 : 0});
   std::vector<index::Expr> logical;
   for (auto expr : statement.ops[operand.load].index)
     logical.push_back(fresh.import(pool, pool.substitute(expr, replacements), [&](index::Symbol symbol) {
@@ -80,7 +93,8 @@ std::vector<OperandLayout> layouts_of(const ContractPlan& plan, const loop::Stat
   return layouts;
 }
 
-std::vector<ContractOption> contract_options(const Target& target, const loop::Kernel& kernel) {
+std::vector<ContractOption> contract_options(const Target& target, const loop::Kernel& kernel,
+                                             bool winograd) {
   auto copy = kernel;
   auto plan = plan_contract(target, copy, true);
   std::vector<ContractOption> options;
@@ -100,6 +114,12 @@ std::vector<ContractOption> contract_options(const Target& target, const loop::K
                        std::max(unknown, own > 0 ? block.time / own : unknown),
                        layouts_of(*plan, kernel.statements[0], copy.pool)});
   }
+  if (!winograd) return options;
+  const ContractConfig config{.winograd = true};
+  auto tiled = kernel;
+  if (const auto other = plan_contract(target, tiled, true, config))
+    options.push_back(
+        {config, other->cycles / plan->cycles, layouts_of(*other, kernel.statements[0], tiled.pool)});
   return options;
 }
 

@@ -234,6 +234,12 @@ class DepthEmitter {
 
 }  // namespace
 
+llvm::AttributeList micro_attributes(const KernelContext& context) {
+  auto& of = context.module.getContext();
+  return llvm::AttributeList::get(of, llvm::AttributeList::FunctionIndex,
+                                  llvm::AttrBuilder(of, context.function->getAttributes().getFnAttrs()));
+}
+
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, llvm::FunctionType* type,
                                const llvm::AttributeList& attributes) {
   auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);

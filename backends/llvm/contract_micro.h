@@ -9,6 +9,8 @@
 
 namespace ferrite::emitter {
 
+class KernelContext;
+
 /// A loop around the steps of k: so many turns, each this far in the rows; columns go on where they are.
 struct MicroLoop {
   int64_t turns = 1, row_step = 0;
@@ -58,6 +60,9 @@ void add_products(llvm::IRBuilder<>& builder, llvm::Function* function, const Mi
 
 /// Zeros for the sums of a register block.
 std::vector<llvm::Value*> zero_sums(const MicroShape& shape);
+
+/// Those of a kernel's own function, which its internal ones have too.
+llvm::AttributeList micro_attributes(const KernelContext& context);
 
 /// An internal function without a body yet, which is not inlined: the register allocator sees its loops alone.
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, llvm::FunctionType* type,

@@ -9,6 +9,7 @@
 #include "contract_sizes.h"
 #include "contract_statement.h"
 #include "contract_window.h"
+#include "contract_winograd.h"
 
 namespace ferrite::emitter {
 namespace {
@@ -76,6 +77,7 @@ class Planner {
     if (!find_product() || !find_stores() || !classify()) return std::nullopt;
     make_axes();
     if (!reach_rows() || !reach_columns()) return std::nullopt;
+    if (config_.winograd && !(plan_.winograd = find_winograd(plan_))) return std::nullopt;
     if (has_matrix_tiles())
       use_matrix_tiles();
     else if (plan_.dots == 0)
@@ -548,7 +550,10 @@ class Planner {
         const auto& operand = columns ? plan_.column : plan_.row;
         if (operand.load == none || op(operand.load).buffer != b) continue;
         if (operand.access != Access::constant) return false;
-        if (kernel_.buffers[b].packing->dims != packed_dims(plan_, columns)) return false;
+        const bool sums = columns && plan_.winograd;
+        if ((kernel_.buffers[b].packing->terms > 0) != sums ||
+            kernel_.buffers[b].packing->dims != packed_dims(plan_, columns))
+          return false;
         used = true;
       }
       if (!used || loads_of(static_cast<loop::BufferId>(b)) != 1) return false;
@@ -591,6 +596,9 @@ std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns) {
   const int64_t panels = ceil_div(plan.columns.extent, plan.block_columns());
   if (plan.matrix_tiles)
     return {plan.column.batch.extent, panels, plan.depth.extent / 2, plan.block_columns(), 2};
+  if (plan.winograd)
+    return {plan.column.batch.extent, panels, int64_t{winograd_products}, plan.window->channels,
+            plan.block_columns()};
   return {plan.column.batch.extent, panels, plan.depth.extent, plan.block_columns()};
 }
 

@@ -52,6 +52,13 @@ struct Window {
   double share_of_taps() const;
 };
 
+/// The windows in tiles of results (contract_winograd.h). The window then has whole tiles, rows and columns of the plan what there is.
+struct Winograd {
+  int64_t lines = 1, places = 1;  ///< tiles
+  int64_t tile_lines = 1;         ///< lines of tiles of a task
+  int64_t tiles_at_once = 1;      ///< of a task, whose products lie in the workspace
+};
+
 /// How the micro-kernel reaches an operand.
 enum class Access {
   direct,    ///< in place, by constant strides along row or column and depth
@@ -88,8 +95,9 @@ struct ContractPlan {
   Axis batch, rows, columns, depth;
   Operand row, column;
   std::optional<Window> window;  ///< of the rows, where that is how they are reached
-  bool matrix_tiles = false;     ///< bf16 rows and columns that are multiplied tile by tile
-  bool far_columns = false;      ///< read in place, each step of the depth a page or so from the one before
+  std::optional<Winograd> winograd;
+  bool matrix_tiles = false;  ///< bf16 rows and columns that are multiplied tile by tile
+  bool far_columns = false;   ///< read in place, each step of the depth a page or so from the one before
   bool in_runs =
       false;  ///< far columns are read in the order of memory, some steps side by side, not panel by panel
   /// Of these: a run is taken in one go, with the elements of the rows in registers.
@@ -152,8 +160,8 @@ std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Ker
 std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel,
                                                   bool assume_packed);
 
-/// Stored dims of a constant operand: [batch][panel][k][column] for columns, with matrix tiles [batch][panel][k / 2][column][k % 2];
-/// [batch][row][k] for rows, and for columns in lines.
+/// Stored dims of a constant operand: [batch][panel][k][column] for columns, with matrix tiles [batch][panel][k / 2][column][k % 2], of
+/// tiles of results [batch][panel][product][channel][column]; [batch][row][k] for rows, and for columns in lines.
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns);
 
 /// The layouts that the plan's constants are packed in, by the statement that it is of, before its accesses were addresses.

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "contract_winograd.h"
+
 namespace ferrite::emitter {
 namespace {
 
@@ -14,12 +16,13 @@ class Sizes {
       : target_(target), config_(config), shared_(shared), plan_(plan) {}
 
   bool choose() {
+    if (plan_.winograd) return choose_winograd();
     plan_.in_runs = plan_.far_columns && !shared_ && !plan_.window;
     if (!plan_.matrix_tiles && plan_.dots == 0) {
       if (config_.rows == 0 && plan_.in_runs && plan_.rows.extent == 1)
         choose_whole_runs();
       else if (config_.rows == 0)
-        choose_block();
+        plan_.cycles = choose_block(plan_.line_rows()) * steps();
       else if (!take_block())
         return false;
     }
@@ -55,9 +58,9 @@ class Sizes {
   }
 
   /// The register block with the least estimated time: the fused multiply-adds or the loads, whichever take
-  /// longer, with the latency of a chain of sums as the floor; edges count as they are.
-  void choose_block() {
-    const int64_t rows = plan_.line_rows(), vectors = ceil_div(plan_.columns.extent, plan_.lanes);
+  /// longer, with the latency of a chain of sums as the floor; edges count as they are. Gives the time of one step of the depth.
+  double choose_block(int64_t rows) {
+    const int64_t vectors = ceil_div(plan_.columns.extent, plan_.lanes);
     auto time = [&](int64_t r, int64_t v) {
       if (plan_.channelwise) return channelwise_time(r, v);
       const double sums = static_cast<double>(r * v) * 0.5, loads = static_cast<double>(r + v) * 0.5;
@@ -82,11 +85,94 @@ class Sizes {
           plan_.block_vectors = static_cast<int>(v);
         }
       }
-    // A channelwise time is that of a line of taps, any other that of one step.
+    return best;
+  }
+
+  /// Steps of the depth of all lines of rows. A channelwise time is that of a line of taps, any other that of one step.
+  double steps() const {
     const auto steps = static_cast<double>(plan_.channelwise ? plan_.window->line_taps : plan_.depth.extent);
     const auto lines = static_cast<double>(plan_.batch.extent * (plan_.window ? plan_.window->lines : 1));
     const double share = plan_.window && plan_.window->skips_lines ? plan_.window->share_of_taps() : 1;
-    plan_.cycles = best * steps * lines * share;
+    return steps * lines * share;
+  }
+
+  /// False where not even the tiles of a register block stay in the second-level cache.
+  bool choose_winograd() {
+    plan_.depth_tile = plan_.depth.extent;
+    if (!choose_winograd_lines()) return false;
+    const auto& tiling = *plan_.winograd;
+    const auto& window = *plan_.window;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8;
+    const int64_t vectors = ceil_div(plan_.columns.extent, plan_.lanes);
+    const auto depth = static_cast<double>(window.channels);
+    const double step = choose_block(tiling.tiles_at_once);
+    const auto all_tiles = static_cast<double>(plan_.batch.extent * tiling.lines * tiling.places);
+    const double pieces = all_tiles / static_cast<double>(tiling.tiles_at_once);
+    const double blocks = static_cast<double>(ceil_div(tiling.tiles_at_once, plan_.block_rows) *
+                                              ceil_div(vectors, plan_.block_vectors));
+    // A vector of each product takes a load, a few additions and a store, on the way in as on the way out.
+    constexpr double of_vector = 3, of_block = 20;
+    const double changes = depth / plan_.lanes + static_cast<double>(vectors);
+    // Each product has weights of its own, where each tap had.
+    constexpr double bytes_a_cycle = 8;
+    const int64_t weights = plan_.columns.extent * window.channels * bytes;
+    const auto more_weights =
+        static_cast<double>(weights * (winograd_products - winograd_taps * winograd_taps));
+    plan_.cycles = static_cast<double>(winograd_products) *
+                       (pieces * (step * depth + of_block * blocks) + all_tiles * changes * of_vector) +
+                   static_cast<double>(plan_.column.batch.extent) * more_weights / bytes_a_cycle;
+    // Weights that come from memory are asked for a page before.
+    constexpr int64_t page = 4096;
+    if (weights * winograd_products > target_.l2_bytes / 2)
+      plan_.ahead = std::max<int64_t>(1, page / (plan_.block_columns() * bytes));
+    choose_winograd_tasks(weights * winograd_products);
+    return true;
+  }
+
+  /// Lines of tiles of a task, and so many tiles at once that what is made of them stays in the second-level cache.
+  bool choose_winograd_lines() {
+    auto& tiling = *plan_.winograd;
+    const auto& window = *plan_.window;
+    constexpr int64_t most_bytes = 7 << 17;  // less than the memory plan grants each worker
+    constexpr int64_t widest = 4, highest = 14;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8,
+                  budget = std::min(most_bytes, target_.l2_bytes * 7 / 8);
+    const int64_t vectors = std::min(widest, ceil_div(plan_.columns.extent, plan_.lanes));
+    const int64_t tile = winograd_products * (window.channels + (1 + vectors) * plan_.lanes) * bytes;
+    const int64_t position_line = window.width() * window.channels * bytes;
+    const auto copied = [&](int64_t lines) {
+      return (lines * winograd_results + winograd_taps - 1) * position_line;
+    };
+    const auto fits = [&](int64_t lines) { return copied(lines) + lines * tiling.places * tile <= budget; };
+    int64_t most_lines = 1;
+    while (most_lines < tiling.lines && fits(most_lines + 1)) ++most_lines;
+    // Lines that divide them all, where that does not make many more tasks.
+    tiling.tile_lines = ceil_div(tiling.lines, ceil_div(tiling.lines, most_lines));
+    for (int64_t lines = most_lines; lines * 2 > most_lines; --lines)
+      if (tiling.lines % lines == 0) {
+        tiling.tile_lines = lines;
+        break;
+      }
+    tiling.tiles_at_once = tiling.tile_lines * tiling.places;
+    if (!fits(tiling.tile_lines)) {
+      const int64_t left = (budget - copied(1)) / tile / highest * highest;
+      if (left <= 0) return false;
+      tiling.tiles_at_once = std::min(left, tiling.tiles_at_once);
+    }
+    return true;
+  }
+
+  /// Weights that do not stay in the cache are read once for each tile of lines: then tasks divide the columns.
+  void choose_winograd_tasks(int64_t weight_bytes) {
+    const auto& tiling = *plan_.winograd;
+    const int64_t panels = ceil_div(plan_.columns.extent, plan_.block_columns()), each = tasks_of_entry();
+    plan_.columns_first = true;
+    plan_.row_tiles = ceil_div(tiling.lines, tiling.tile_lines);
+    plan_.tile_rows = tiling.tile_lines * winograd_results * plan_.window->places;
+    const int64_t column_tiles =
+        std::min(panels, weight_bytes > target_.l2_bytes / 2 ? each : ceil_div(each, plan_.row_tiles));
+    plan_.tile_columns = ceil_div(panels, column_tiles) * plan_.block_columns();
+    plan_.column_tiles = ceil_div(plan_.columns.extent, plan_.tile_columns);
   }
 
   /// Of a channelwise block and one line of taps: results that are neighbours read most of the same positions.
@@ -224,15 +310,8 @@ class Sizes {
     plan_.column_tiles = plan_.columns.extent == 0 ? 0 : ceil_div(panels, column_panels);
   }
 
-  /// Tiles small enough that what a task reads again stays in the second-level cache, and enough tasks to
-  /// balance many workers, as long as each is worth its hand-over.
-  void choose_tiles() {
-    const int64_t blocks = ceil_div(std::max<int64_t>(1, plan_.rows.extent), plan_.block_rows);
-    const int64_t panels = ceil_div(std::max<int64_t>(1, plan_.columns.extent), plan_.block_columns());
-    const int64_t depth_bytes = std::max<int64_t>(1, plan_.depth_tile) * bits_of(plan_.accumulator) / 8;
-    const int64_t budget = target_.l2_bytes / 2;
-    const int64_t row_limit = std::max<int64_t>(1, row_budget() / (depth_bytes * plan_.block_rows));
-    const int64_t panel_limit = std::max<int64_t>(1, budget / (depth_bytes * plan_.block_columns()));
+  /// Enough tasks of one entry of the batch to balance many workers, as long as each is worth its hand-over.
+  int64_t tasks_of_entry() const {
     // One row is bound by memory and a few are nearly: they count as what would take the arithmetic as long.
     const double work =
         static_cast<double>(plan_.batch.extent) *
@@ -245,9 +324,18 @@ class Sizes {
     const int64_t wanted = config_.tasks < 0   ? std::max<int64_t>(1, own / 4)
                            : config_.tasks > 0 ? own * 4
                                                : own;
-    const int64_t each =
-        ceil_div(wanted, std::max<int64_t>(1, plan_.batch.extent));  // tasks of one batch entry
+    return ceil_div(wanted, std::max<int64_t>(1, plan_.batch.extent));
+  }
 
+  /// Tiles small enough that what a task reads again stays in the second-level cache.
+  void choose_tiles() {
+    const int64_t blocks = ceil_div(std::max<int64_t>(1, plan_.rows.extent), plan_.block_rows);
+    const int64_t panels = ceil_div(std::max<int64_t>(1, plan_.columns.extent), plan_.block_columns());
+    const int64_t depth_bytes = std::max<int64_t>(1, plan_.depth_tile) * bits_of(plan_.accumulator) / 8;
+    const int64_t budget = target_.l2_bytes / 2;
+    const int64_t row_limit = std::max<int64_t>(1, row_budget() / (depth_bytes * plan_.block_rows));
+    const int64_t panel_limit = std::max<int64_t>(1, budget / (depth_bytes * plan_.block_columns()));
+    const int64_t each = tasks_of_entry();
     if (shared_) return set_tiles(blocks, panels, blocks, 1);
     if (plan_.window) return choose_window_tiles(panels, each);
     if (plan_.in_runs) return choose_tiles_of_runs(blocks, panels, each);

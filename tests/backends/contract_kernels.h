@@ -58,11 +58,12 @@ inline emitter::Target host_target(const std::string& level = "native") {
   return target;
 }
 
-/// The layouts of the emitter's own choice; none where it does not handle the kernel.
+/// The layouts of the emitter's own choice, or of tiles of results; none where it does not handle the kernel.
 inline std::vector<emitter::OperandLayout> wanted_layouts(const emitter::Target& target,
-                                                          const loop::Kernel& kernel) {
-  const auto options = emitter::contract_options(target, kernel);
-  return options.empty() ? std::vector<emitter::OperandLayout>{} : options.front().layouts;
+                                                          const loop::Kernel& kernel, bool winograd = false) {
+  for (const auto& option : emitter::contract_options(target, kernel, winograd))
+    if (option.config.winograd == winograd) return option.layouts;
+  return {};
 }
 
 /// Writes a kernel of one contract statement, and maps after it.
@@ -224,14 +225,15 @@ struct Compiled {
   std::string text;
 };
 
-inline Compiled compile(const emitter::Target& target, loop::Kernel kernel, bool keep_text = false) {
+inline Compiled compile(const emitter::Target& target, loop::Kernel kernel, bool keep_text = false,
+                        const emitter::ContractConfig& config = {}) {
   static const bool ready = !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
   if (!ready) throw std::runtime_error("LLVM has no target for this machine");
   Compiled compiled;
   const auto start = std::clock();  // of the process: the machine may be busy
   llvm::LLVMContext context;
   emitter::Machine machine(target);
-  auto emitted = emitter::emit_kernel(context, target, std::move(kernel), "entry");
+  auto emitted = emitter::emit_kernel(context, target, std::move(kernel), "entry", config);
   compiled.tasks = emitted.tasks;
   compiled.workspace = emitted.workspace_bytes;
   std::string fault;

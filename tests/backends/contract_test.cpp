@@ -64,7 +64,9 @@ class Case {
       if (var.kind == loop::VarKind::reduction) depth_ *= var.extent;
   }
 
-  void check(const emitter::Target& target, bool packed) const {
+  /// `winograd`: of the candidate with tiles of results.
+  void check(const emitter::Target& target, bool packed, bool winograd = false) const {
+    const emitter::ContractConfig config{.winograd = winograd};
     loop::Kernel kernel = kernel_;
     std::vector<std::unique_ptr<Guarded>> memory;
     std::vector<char*> data;
@@ -75,7 +77,7 @@ class Case {
     }
     std::vector<char*> actual = data;
     if (packed)
-      for (const auto& layout : wanted_layouts(target, kernel)) {
+      for (const auto& layout : wanted_layouts(target, kernel, winograd)) {
         loop::Packing packing;
         auto bytes = kernel_test::pack(layout, kernel.buffers[layout.buffer], data[layout.buffer], packing,
                                        kernel.pool);
@@ -93,8 +95,8 @@ class Case {
     for (size_t b = 0; b < kernel.buffers.size(); ++b)
       if (kernel.buffers[b].kind != FE_BUFFER_LOCAL) arguments.push_back(actual[b]);
 
-    ASSERT_TRUE(emitter::can_emit_contract(target, kernel));
-    auto compiled = compile(target, kernel);
+    ASSERT_TRUE(emitter::can_emit_contract(target, kernel, config));
+    auto compiled = compile(target, kernel, false, config);
     // Workers whose workspace holds NaN, with the tasks in three ranges, the last first.
     const int64_t tasks = compiled.tasks;
     const int64_t cuts[] = {0, tasks / 3, tasks / 2, tasks};
@@ -460,6 +462,76 @@ TEST(Contract, ConvolutionsOfOtherOrders) {
                 .channels_last = true,
                 .flipped = true}));
   }
+}
+
+/// Against the bound of other convolutions.
+void check_tiles(Conv shape, int64_t l2_bytes) {
+  shape.channels_last = true;
+  const Case one(conv(shape));
+  for (const char* level : {"native", "avx2", "sse"}) {
+    SCOPED_TRACE(testing::Message() << shape.channels << " -> " << shape.filters << ", " << shape.height
+                                    << " x " << shape.width << ", " << level);
+    auto target = host_target(level);
+    target.l2_bytes = l2_bytes;
+    one.check(target, true, true);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(Contract, ConvolutionsByTiles) {
+  const Conv shapes[] = {
+      {.channels = 32, .filters = 48, .height = 16, .width = 12},
+      {.channels = 20, .filters = 19, .height = 9, .width = 11},
+      {.batch = 3, .channels = 33, .filters = 40, .height = 7, .width = 7},
+      {.channels = 64, .filters = 64, .height = 13, .width = 30, .pad = 0},
+      {.batch = 2, .channels = 48, .filters = 66, .height = 10, .width = 9, .groups = 2},
+      {.channels = 17, .filters = 130, .height = 3, .width = 4},
+      {.dtype = f64, .channels = 18, .filters = 21, .height = 11, .width = 14},
+      {.channels = 19, .filters = 35, .height = 12, .width = 15, .flipped = true},
+      {.channels = 16, .filters = 32, .height = 12, .width = 15, .then_map = true},
+      {.channels = 8, .filters = 16, .height = 2, .width = 3},
+  };
+  for (const auto& shape : shapes) {
+    check_tiles(shape, 1 << 20);
+    if (HasFatalFailure()) return;
+  }
+  // A line of tiles does not stay in the cache.
+  check_tiles({.channels = 16, .filters = 16, .height = 6, .width = 90}, 160 << 10);
+}
+
+TEST(Contract, WhatNoTilesAreForHasNone) {
+  const Conv usual{.channels = 32, .filters = 32, .height = 14, .width = 14, .channels_last = true};
+  const auto has_tiles = [](const Conv& shape) {
+    const auto options = emitter::contract_options(host_target("native"), conv(shape).kernel, true);
+    return !options.empty() && options.back().config.winograd;
+  };
+  EXPECT_TRUE(has_tiles(usual));
+  const auto other = [&](auto&& change) {
+    auto shape = usual;
+    change(shape);
+    return has_tiles(shape);
+  };
+  EXPECT_FALSE(other([](Conv& shape) { shape.stride = 2; }));
+  EXPECT_FALSE(other([](Conv& shape) { shape.dilation = 2; }));
+  EXPECT_FALSE(other([](Conv& shape) { shape.kernel = 5; }));
+  EXPECT_FALSE(other([](Conv& shape) { shape.kernel = 1; }));
+  EXPECT_FALSE(other([](Conv& shape) { shape.groups = 32; }));
+  EXPECT_FALSE(other([](Conv& shape) { shape.channels_last = false; }));
+  EXPECT_FALSE(other([](Conv& shape) { shape.dtype = bf16; }));
+  EXPECT_FALSE(other([](Conv& shape) { shape.weights = FE_BUFFER_INPUT; }));
+}
+
+/// Many channels repay what is done on the way in and out, few do not.
+TEST(Contract, TilesPayWithManyChannels) {
+  const auto time = [](int64_t channels) {
+    const Conv shape{
+        .channels = channels, .filters = channels, .height = 28, .width = 28, .channels_last = true};
+    const auto options = emitter::contract_options(host_target("native"), conv(shape).kernel, true);
+    return options.back().config.winograd ? options.back().time : 2;
+  };
+  EXPECT_LT(time(128), 0.7);
+  EXPECT_LT(time(64), 0.8);
+  EXPECT_GT(time(4), 1);
 }
 
 TEST(Contract, WhatIsNotOursIsDeclined) {

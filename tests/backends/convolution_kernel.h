@@ -67,8 +67,9 @@ inline Builder conv(const Conv& shape) {
   auto weights = b.load(w, {filter(v), v[5], tap(v[6]), tap(v[7])});
   auto sum = b.contract(image, weights, FE_CONTRACT_CONV);
   auto more = b.load(bias, {filter(v)});
-  if (shape.dtype != f32) more = b.cast(more, f32);
-  auto value = b.prim(Prim::max_, b.prim(Prim::add_, sum, more), b.constant(f32, 0));
+  const auto type = compute_type(shape.dtype);
+  if (shape.dtype != type) more = b.cast(more, type);
+  auto value = b.prim(Prim::max_, b.prim(Prim::add_, sum, more), b.constant(type, 0));
   auto place = [&](const std::vector<Expr>& vars) {
     return order(output_last, vars[0], filter(vars), vars[3], vars[4]);
   };
