@@ -29,6 +29,7 @@ void add_pool(PluginBuilder& builder, const PluginContext& context);
 void add_resize(PluginBuilder& builder, const PluginContext& context);
 void add_quantise(PluginBuilder& builder, const PluginContext& context);
 void add_random(PluginBuilder& builder, const PluginContext& context);
+void add_sort(PluginBuilder& builder, const PluginContext& context);
 
 // ---- checks, for type rules. All of them throw.
 
