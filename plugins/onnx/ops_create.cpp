@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Constant tensors and those whose contents follow from shapes and constants.
+// Constant tensors, those whose contents follow from shapes and constants, and random numbers.
+#include <bit>
 #include <cmath>
 
 #include "helpers.h"
@@ -91,11 +92,15 @@ void range(Context& c) {
   }
 }
 
+/// What the attribute says.
+DType given_dtype(Context& c, DType otherwise) {
+  return c.has_attribute("dtype") ? dtype_of(static_cast<int32_t>(c.integer("dtype")), c.where()) : otherwise;
+}
+
 void eye_like(Context& c) {
   auto x = c.type(0);
   if (x.rank() != 2) c.bad("the input ", to_string(x), " must have rank 2");
-  DType dtype =
-      c.has_attribute("dtype") ? dtype_of(static_cast<int32_t>(c.integer("dtype")), c.where()) : x.dtype;
+  DType dtype = given_dtype(c, x.dtype);
   int64_t k = c.integer("k", 0);
   // A counting row less a counting column tells the diagonal of each element.
   Value columns = counting(c, i64, x.dims[1], 1, 2), rows = counting(c, i64, x.dims[0], 0, 2);
@@ -130,10 +135,47 @@ void non_zero(Context& c) {
   c.give(c.graph.literal({i64, {static_cast<int64_t>(dims.size()), count}}, flat.data()));
 }
 
+/// The seed of a random op: what the attribute says, the same for all nodes that have it; without one the node's own, by the name of what
+/// it makes (64 bits of FNV-1a). A run gives the same numbers as the one before.
+Value seed_of(Context& c) {
+  uint64_t words[] = {0, 0};
+  if (c.has_attribute("seed")) {
+    words[0] = std::bit_cast<uint32_t>(static_cast<float>(c.number("seed", 0)));
+  } else {
+    words[1] = 0xcbf29ce484222325;
+    for (const char letter : c.node.output(0))
+      words[1] = (words[1] ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
+  }
+  return c.graph.literal({u64, {2}}, words);
+}
+
+/// Numbers of the standard distribution times a factor, plus a sum, in f32; then cast.
+void random(Context& c, const Dims& shape, DType dtype) {
+  if (!is_float(dtype)) c.unsupported("random numbers of ", name_of(dtype), " are not supported");
+  for (int64_t dim : shape)
+    if (dim < 0) c.bad("the shape ", dims_text(shape), " is no shape");
+  const std::string op = c.entry.standard;
+  const bool normal = op == "random_normal";
+  const double low = normal ? c.number("mean", 0) : c.number("low", 0);
+  const double factor = normal ? c.number("scale", 1) : c.number("high", 1) - low;
+  const Value numbers = c.make(op, {seed_of(c)}, attr("shape", shape));
+  const Value scaled = c.make("mul", {numbers, c.graph.scalar(f32, factor)});
+  c.give(cast_to(c, c.make("add", {scaled, c.graph.scalar(f32, low)}), dtype));
+}
+void random_of_shape(Context& c) { random(c, *c.integers("shape"), given_dtype(c, f32)); }
+void random_like(Context& c) { random(c, c.type(0).dims, given_dtype(c, c.type(0).dtype)); }
+
 constexpr OpEntry entries[] = {
-    {"Constant", 1, newest, constant}, {"ConstantOfShape", 9, newest, constant_of_shape},
-    {"Range", 11, 26, range},          {"EyeLike", 9, newest, eye_like},
-    {"OneHot", 9, newest, one_hot},    {"NonZero", 9, newest, non_zero},
+    {"Constant", 1, newest, constant},
+    {"ConstantOfShape", 9, newest, constant_of_shape},
+    {"Range", 11, 26, range},
+    {"EyeLike", 9, newest, eye_like},
+    {"OneHot", 9, newest, one_hot},
+    {"NonZero", 9, newest, non_zero},
+    {"RandomUniform", 1, newest, random_of_shape, "random_uniform"},
+    {"RandomNormal", 1, newest, random_of_shape, "random_normal"},
+    {"RandomUniformLike", 1, newest, random_like, "random_uniform"},
+    {"RandomNormalLike", 1, newest, random_like, "random_normal"},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions, arg reductions, running sums.
+// Reductions, arg reductions, running sums, the first elements in order.
 #include <algorithm>
 
 #include "helpers.h"
@@ -48,6 +48,18 @@ void cumsum(Context& c) {
                 attr("reverse", c.flag("reverse", false))));
 }
 
+/// The number of elements is an attribute in opset 9 and before.
+void top_k(Context& c) {
+  const int64_t k = c.opset < 10 ? c.integer("k") : c.constant_integer(1);
+  const bool chosen = c.opset >= 11;
+  const Value operands[] = {c.operand(0)};
+  const Attr attrs[] = {attr("k", k), attr("axis", c.axis(c.integer("axis", -1), c.type(0).rank())),
+                        attr("largest", !chosen || c.flag("largest", true)),
+                        attr("sorted", !chosen || c.flag("sorted", true))};
+  const auto results = c.graph.make_all("topk", operands, attrs);
+  for (size_t r = 0; r < results.size(); ++r) c.give(r, results[r]);
+}
+
 constexpr OpEntry entries[] = {
     {"ReduceSum", 1, newest, reduce_sum, "reduce_sum"},
     {"ReduceMean", 1, newest, reduce_other, "reduce_mean"},
@@ -62,6 +74,7 @@ constexpr OpEntry entries[] = {
     {"ArgMax", 1, newest, arg, "argmax"},
     {"ArgMin", 1, newest, arg, "argmin"},
     {"CumSum", 11, newest, cumsum},
+    {"TopK", 1, newest, top_k},
 };
 
 }  // namespace
