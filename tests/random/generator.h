@@ -99,6 +99,7 @@ class Generator {
 
   void gather();
   void scatter();
+  void sort();
 
   // ---- contractions and windows
 

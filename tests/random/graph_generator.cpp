@@ -107,7 +107,7 @@ void Generator::step() {
       {4, &Generator::concat},      {4, &Generator::pad},       {2, &Generator::split},
       {2, &Generator::arrange},     {1, &Generator::counting},  {5, &Generator::gather},
       {3, &Generator::scatter},     {7, &Generator::matmul},    {1, &Generator::few_rows},
-      {5, &Generator::convolution}, {4, &Generator::pool}};
+      {5, &Generator::convolution}, {4, &Generator::pool},      {2, &Generator::sort}};
   int total = 0;
   for (const auto& choice : choices) total += choice.weight;
   auto left = random_.integer(0, total - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Ops that move elements: views, joins, gathers and scatters.
+// Ops that move elements: views, joins, gathers, scatters and sorts.
 #include "generator.h"
 
 namespace ferrite::random_graphs {
@@ -229,6 +229,32 @@ void Generator::scatter() {
   r.dims = t.dims;
   emit(r, fmt::format("scatter_elements({}, {}, {}) {{axis = {}, reduction = \"{}\"}}", w_.use(*k),
                       w_.use(indices), w_.use(updates), axis, reduction));
+}
+
+/// Of values that are exact, as an order is.
+void Generator::sort() {
+  auto k = choose([](const Tensor& t) { return t.rank() >= 1 && is_exact(t); });
+  if (!k) return;
+  Tensor values = w_.values[*k];
+  const auto axis = random_.integer(0, static_cast<int64_t>(values.rank()) - 1);
+  auto& length = values.dims[static_cast<size_t>(axis)];
+  // Pairs, which the interpreter compares one at a time.
+  constexpr int64_t most_compared = 1 << 20;
+  if (values.elements() * length > most_compared) return;
+  const auto limit = static_cast<double>(length);
+  const bool down = random_.chance(0.5);
+  auto call = fmt::format("sort({}) {{axis = {}, descending = {}}}", w_.use(*k), axis, down);
+  if (random_.chance(0.6)) {
+    length =
+        random_.chance(0.5) ? random_.integer(0, std::min<int64_t>(length, 3)) : random_.integer(0, length);
+    call = fmt::format("topk({}) {{axis = {}, k = {}, largest = {}}}", w_.use(*k), axis, length, down);
+  }
+  Tensor indices = values;
+  indices.dtype = i64;
+  indices.magnitude = limit;
+  indices.error = indices.quantum = 0;
+  indices.special = false;
+  w_.nodes({values, indices}, call);
 }
 
 }  // namespace ferrite::random_graphs
