@@ -359,5 +359,26 @@ TEST(Serial, Recurrence) {
   check(b, {.tolerance = 1e-4});
 }
 
+/// Steps that read where what is carried says, beyond the end too, and the last of which store nothing.
+TEST(Serial, Merge) {
+  Builder b;
+  const int64_t n = 21, size = 8, pieces = 6;
+  auto x = b.input(i64, {3, n}), y = b.input(i64, {3, n}), out = b.output(i64, {3, 2 * n});
+  auto v = b.begin(FE_STATEMENT_SERIAL, {3, pieces}, {}, {size});
+  const auto at = b.kernel.pool.add(b.mul(v[1], size), v[2]);
+  auto taken = b.carry(i64, 0);
+  auto place = b.index_value(at), limit = b.constant(i64, n), last = b.constant(i64, 1000);
+  const auto element = [&](loop::BufferId from, loop::OpId number) {
+    auto inside = b.prim(Prim::lt_, number, limit);
+    return b.load(from, {v[0], b.indirect(number, n, FE_INDIRECT_CLAMP)}, inside, last);
+  };
+  auto first = element(x, taken), second = element(y, b.prim(Prim::sub_, place, taken));
+  auto goes = b.cast(b.prim(Prim::lt_, first, second), i64);
+  b.statement().carries[0].next = b.prim(Prim::add_, taken, goes);
+  auto exists = b.prim(Prim::lt_, place, b.constant(i64, 2 * n));
+  b.store(out, {v[0], at}, b.prim(Prim::min_, first, second), FE_STORE_SET, exists);
+  check(b);
+}
+
 }  // namespace
 }  // namespace ferrite::kernel_test

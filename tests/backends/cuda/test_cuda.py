@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
 
-from grid_tests import GATHER, KINDS, MODEL, PAD, GridTests, loss, types  # noqa: E402
+from grid_tests import GATHER, KINDS, MODEL, PAD, SORTS, GridTests, loss, types  # noqa: E402
 from program import BUILD, DEVICE, OK, ProgramTest, main  # noqa: E402
 
 # A kernel each.
@@ -271,7 +271,7 @@ graph @g(%x: {dtype}[{rows},{depth}], %y: {dtype}[{depth},{columns}]) -> (%r "r"
 
     @unittest.skipIf(ptxas() is None, "there is no ptxas here")
     def test_ptxas_takes_the_code(self):
-        graphs = {"model": MODEL, "gather": GATHER, "pad": PAD, "kinds": KINDS}
+        graphs = {"model": MODEL, "gather": GATHER, "pad": PAD, "kinds": KINDS, "sorts": SORTS}
         made = [module for name, text in graphs.items() for module in self.modules_of(name, text)]
         self.assertGreater(len(made), 8)
         for module in made:

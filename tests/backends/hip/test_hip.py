@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
 
-from grid_tests import GATHER, KINDS, MODEL, PAD, GridTests, types  # noqa: E402
+from grid_tests import GATHER, KINDS, MODEL, PAD, SORTS, GridTests, types  # noqa: E402
 from program import BUILD, OK, ProgramTest, Settings, main  # noqa: E402
 
 WAVES = {"gfx942": 64, "gfx1100": 32, "gfx1201": 32}
@@ -162,6 +162,10 @@ class HipTest(GridTests, ProgramTest):
             self.assertStaysInRegisters(codes)
             # Of sums that several threads add to, each addition is one instruction.
             self.assertEqual([code.has("global_atomic_add_f32") for code in codes if code.has("global_atomic_")], [True])
+
+    def test_sorts(self):
+        for architecture in WAVES:
+            self.assertStaysInRegisters(self.codes_of("sorts", SORTS, architecture))
 
     def test_maps_move_vectors(self):
         for architecture, wide in [("gfx942", "global_load_dwordx4"), ("gfx1100", "global_load_b128"), ("gfx1201", "global_load_b128")]:

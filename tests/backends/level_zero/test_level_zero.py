@@ -18,7 +18,7 @@ import numpy as np
 TESTS = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS), str(TESTS / "backends"), str(TESTS / "plugins/stubs")]
 
-from grid_tests import loss  # noqa: E402
+from grid_tests import SORTS, loss  # noqa: E402
 from program import BAD_INPUT, BUILD, DEVICE, OK, ROOT, UNSUPPORTED, ProgramTest, Settings, main  # noqa: E402
 
 import tables  # noqa: E402
@@ -190,6 +190,10 @@ class LevelZeroKernelsTest(OnPocl):
     def test_types(self):
         self.write("t.fe", TYPES)
         self.assertSameResults("t.fe")
+
+    def test_sorts(self):
+        self.write("s.fe", SORTS)
+        self.assertSameResults("s.fe")
 
     def test_products(self):
         self.write("p.fe", products())
