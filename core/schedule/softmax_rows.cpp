@@ -120,7 +120,8 @@ SoftmaxRows::Answer SoftmaxRows::ask(const Groups& groups, const Candidate& cand
   int64_t tasks = (found.row.extent + rows_of_task - 1) / rows_of_task;
   for (uint32_t k = 0; k + 1 < all.shared; ++k) tasks *= found.between.vars[k].extent;
   if (found.column.extent > few_columns && tasks < limits_.target.workers / 8)
-    return refuse(category::cost, fmt::format("{} of rows would leave workers idle", counted(tasks, "tile")));
+    return refuse(category::cost,
+                  counted(tasks, "tile of rows leaves workers idle", "tiles of rows leave workers idle"));
   return {{}, all.shared};
 }
 

@@ -358,7 +358,7 @@ class Files(BadInputTest):
 
     def test_outputs(self):
         (self.folder / "file").touch()
-        for path, why in (("file", "'file' is no folder"), ("file/below", "'file' is no folder"), ("/proc/nowhere", "correct the path")):
+        for path, why in (("file", "'file' is no folder"), ("file/below", "'file' is no folder"), ("/proc/nowhere", "there is no such file or folder; correct the path")):
             with self.subTest(path=path):
                 self.refused(BAD_INPUT, "FE-C10", path, "the folder cannot be made: " + why, "run", "fixed.fe", "-o", path)
         for path, why in (("none/below/t.json", "there is no folder 'none'; make it, or correct the path"), (".", "this is a folder"),

@@ -90,7 +90,7 @@ class TraceTest(ObserveTest):
             self.assertEqual(each["thread"], 0)
 
     def test_perfetto_can_read_it(self):
-        """The JSON of trace events, as its format defines them: https://perfetto.dev/docs/getting-started/other-formats."""
+        """The JSON of trace events, as Perfetto's and the Trace Event Format's documentation define them."""
         self.trace("--compile-jobs", 2)
         whole = json.loads((self.folder / "out.json").read_text(encoding="utf-8"), parse_constant=self.fail)
         self.assertEqual((sorted(whole), whole["displayTimeUnit"]), (["displayTimeUnit", "traceEvents"], "ms"))
