@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every node test of Debian's libonnx-testdata: as many pass as did before, none fails, and what is skipped says why.
+"""Every node test of Debian's libonnx-testdata: as many pass as did before, none fails but drawings of random numbers, and what is skipped says why.
 
 Usage: test_node_cases.py [--ferrite FILE] [--data DIR] [--json FILE]
 """
@@ -34,6 +34,8 @@ CONTRADICTIONS = {
     for types in ("BFLOAT16_to_FLOAT", "FLOAT_to_BFLOAT16")
     for form in ("", "_expanded")
 }
+# Cases whose data are one drawing of random numbers, which no other generator gives.
+DRAWN = {f"test_bernoulli{form}_expanded" for form in ("", "_double", "_seed")}
 
 
 def faults(report):
@@ -55,9 +57,9 @@ def faults(report):
                 yield f"{name}: skipped without naming an op, a version or a feature: {text}"
             elif code == "FE-C24" and Path(name).name not in CONTRADICTIONS:
                 yield f"{name}: skipped as a contradiction: {text}"
-        elif result != "pass":
+        elif result != "pass" and not (result == "wrong" and Path(name).name in DRAWN):
             yield f"{name}: {result}: {text}"
-    if report["failed"] != 0:
+    if report["failed"] > len(DRAWN):
         yield f"{report['failed']} failed"
 
 
@@ -73,7 +75,7 @@ def main():
     )
     report = json.loads(arguments.json.read_text())
     found = list(faults(report))
-    if done.returncode != 0:
+    if done.returncode != int(report["failed"] > 0):
         found.append(f"exit status {done.returncode}")
     print("\n".join(found))
     print(f"{report['passed']} passed, {report['failed']} failed, {report['skipped']} skipped")
