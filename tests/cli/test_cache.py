@@ -145,7 +145,7 @@ class CacheTest(ProgramTest):
                 done = self.call("cache", "verify", "--cache", self.cache)
                 self.assertRefused(done, "FE-K31", f"1 of {len(others) + 2} kernels")
                 self.assertIn(reason, done.stdout)
-                self.assertIn("damaged", self.call("cache", "list", "--cache", self.cache).stdout)
+                self.assertIn("not usable", self.call("cache", "list", "--cache", self.cache).stdout)
                 figures = self.bench()
                 self.assertEqual(figures["cache_misses"], 1)
                 self.assertRegex(next(iter(figures["cache_faults"])), reason)
