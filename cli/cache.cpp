@@ -52,7 +52,7 @@ std::string age_text(int64_t seconds) {
 
 /// What of a text fits into a column.
 std::string shortened(const std::string& text, size_t most) {
-  const auto shown = core::printable(text);
+  auto shown = core::printable(text);
   if (shown.size() <= most) return shown;
   size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xc0) == 0x80) --end;  // of UTF-8
