@@ -11,6 +11,7 @@
 #include "contract_finish.h"
 #include "contract_micro.h"
 #include "contract_pack.h"
+#include "contract_sizes.h"
 
 namespace ferrite::emitter {
 namespace {
@@ -47,18 +48,18 @@ class WinogradEmitter {
 
   /// At least so many elements, whole vectors; rows of a multiple of a page would all fall into the same few sets of the first-level cache.
   int64_t apart(int64_t count) const {
-    const int64_t whole = (count + plan_.lanes - 1) / plan_.lanes * plan_.lanes;
+    const int64_t whole = ceil_div(count, plan_.lanes) * plan_.lanes;
     return whole * bits_of(plan_.accumulator) / 8 % 2048 == 0 ? whole + plan_.lanes : whole;
   }
   /// Of all columns; as many as a register block has or more.
-  int64_t vectors() const { return (plan_.columns.extent + plan_.lanes - 1) / plan_.lanes; }
+  int64_t vectors() const { return ceil_div(plan_.columns.extent, plan_.lanes); }
   llvm::Value* take(int64_t elements) {
     return context_.take_workspace(elements * bits_of(plan_.accumulator) / 8);
   }
 
   void make_blocks() {
     const auto& window = *plan_.window;
-    const int64_t channels = (window.channels + plan_.lanes - 1) / plan_.lanes * plan_.lanes;
+    const int64_t channels = ceil_div(window.channels, plan_.lanes) * plan_.lanes;
     copy_row_ = channels;
     copy_ = take(window.height(tiling_.tile_lines * winograd_results) * window.width() * copy_row_);
     row_ = apart(channels);
@@ -162,7 +163,7 @@ class WinogradEmitter {
   /// The products of the panel that begins at the column.
   void multiply(llvm::Value* column) {
     const int64_t width = plan_.block_columns(), depth = plan_.window->channels;
-    const int64_t panels = (plan_.columns.extent + width - 1) / width;
+    const int64_t panels = ceil_div(plan_.columns.extent, width);
     finish_.start({batch_, context_.i64(0), column});
     auto* panel = builder_.CreateAdd(times(finish_.body().index(plan_.column.batch_number), panels),
                                      builder_.CreateUDiv(column, context_.i64(width)));
@@ -327,8 +328,8 @@ std::optional<Winograd> find_winograd(ContractPlan& plan) {
     return std::nullopt;
   if (weights.access != Access::constant || weights.dtype != plan.accumulator) return std::nullopt;
   Winograd tiling;
-  tiling.lines = (window.lines + winograd_results - 1) / winograd_results;
-  tiling.places = (window.places + winograd_results - 1) / winograd_results;
+  tiling.lines = ceil_div(window.lines, winograd_results);
+  tiling.places = ceil_div(window.places, winograd_results);
   window.lines = tiling.lines * winograd_results;
   window.places = tiling.places * winograd_results;
   window.skips_lines = false;

@@ -96,7 +96,7 @@ std::vector<Candidate> GridProvider::propose(ferrite::Target& target, Bytes byte
   if (auto reason = grid_unsupported_reason(opened.machine, kernel); !reason.empty()) decline(reason);
   std::vector<Candidate> candidates;
   auto options = grid_options(opened.machine, kernel);
-  const bool options_are_tiles = !options.empty();
+  for (auto& option : options) option.seconds += of_launch;
   if (options.empty()) options.push_back({0, "", seconds_of(opened, kernel)});
   // What the emitter holds best comes first; the others are there to be measured.
   for (const auto& option : options) {
@@ -104,7 +104,7 @@ std::vector<Candidate> GridProvider::propose(ferrite::Target& target, Bytes byte
     auto& candidate = candidates.emplace_back();
     candidate.id = first ? 0 : option.id;
     candidate.name = first ? "grid" : "grid." + option.name;
-    candidate.cost = option.seconds + (options_are_tiles ? of_launch : 0);
+    candidate.cost = option.seconds;
     for (const auto& layout : option.layouts)
       candidate.operand_layouts.push_back({layout.buffer, layout.dims, layout.exprs, layout.unpack});
   }

@@ -2,9 +2,9 @@
 #include "core/run/pack.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
+#include "core/loop/scalar.h"
 #include "core/schedule/body.h"
 #include "core/support/abi.h"
 
@@ -129,9 +129,7 @@ class PackWriter {
 
  private:
   OpId number(DType dtype, double value) {
-    return body_.builder.constant(dtype, dtype == DType::f64_
-                                             ? std::bit_cast<uint64_t>(value)
-                                             : std::bit_cast<uint32_t>(static_cast<float>(value)));
+    return body_.builder.constant(dtype, loop::scalar::float_bits(dtype, value));
   }
 
   index::Pool& pool_;

@@ -91,7 +91,8 @@ struct Way {
   bool divided = false;
   std::array<lt::Algorithm, most_parts> algorithms{};
   size_t workspace = 0;
-  float waves = 0;  // of the last part
+  float waves = 0;     // of the last part
+  double seconds = 0;  // of all parts, about
 };
 
 /// Parts with algorithms of the library that is loaded.
@@ -126,8 +127,7 @@ class CublasLt final : public LibraryProvider {
       auto problem = contraction::read_problem(kernel, abilities).problem;
       // Where it has no algorithm with all of what follows, it may have one with less of that.
       while (true) {
-        if (const auto found = ways(problem, device); !found.empty())
-          return candidates(problem, found, device);
+        if (const auto found = ways(problem, device); !found.empty()) return candidates(problem, found);
         if (problem.covered == 1)
           decline("cuBLASLt has no algorithm for a ", product_of(problem, settings_.tf32).text());
         problem =
@@ -256,16 +256,18 @@ class CublasLt final : public LibraryProvider {
       // The host may refuse workspaces: one that wants none is among them, where there is one.
       if (std::ranges::none_of(found, [](const Way& each) { return each.workspace == 0; }))
         for (const auto& without : search(parts, handle, 0, 1)) found.push_back(without);
+      double seconds = 0;
+      for (const auto& part : parts) seconds += part->product().seconds(device);
       for (auto& way : found) {
         way.divided = divided;
+        way.seconds = seconds;
         ways.push_back(way);
       }
     }
     return ways;
   }
 
-  std::vector<Candidate> candidates(const Problem& problem, const std::vector<Way>& ways,
-                                    const cuda_library::Device& device) const {
+  std::vector<Candidate> candidates(const Problem& problem, const std::vector<Way>& ways) const {
     // Each is a little dearer than the one that the library expects more of.
     constexpr double of_rank = 1e-3;
     const auto product = product_of(problem, settings_.tf32);
@@ -274,8 +276,6 @@ class CublasLt final : public LibraryProvider {
     if (product.bias.argument >= 0) name += ".bias";
     if (product.has_c) name += ".sum";
     if (problem.activation != Activation::none) name += ".act";
-    double seconds_of_parts = 0;
-    for (const auto& part : in_whole_vectors(product)) seconds_of_parts += part.seconds(device);
     std::vector<Candidate> result;
     int rank = 0;
     for (size_t k = 0; k < ways.size(); ++k) {
@@ -285,8 +285,7 @@ class CublasLt final : public LibraryProvider {
       candidate.id = k;
       candidate.name =
           name + (way.divided ? ".parts" : "") + (rank == 0 ? "" : "#" + std::to_string(rank + 1));
-      candidate.cost =
-          settings_.price * (way.divided ? seconds_of_parts : product.seconds(device)) * (1 + of_rank * rank);
+      candidate.cost = settings_.price * way.seconds * (1 + of_rank * rank);
       candidate.workspace_bytes = static_cast<int64_t>(way.workspace);
       candidate.covered = static_cast<uint32_t>(problem.covered);
     }

@@ -236,11 +236,10 @@ double Product::seconds(const cuda_library::Device& device) const {
   const auto is_odd = [&](int64_t extent) {
     return extent > vector_of(*this) && extent % vector_of(*this) != 0;
   };
-  double reached = of_operations;
-  if (bytes_of(type) == 2)
-    reached = !rows_begin_at_vectors(*this) || is_odd(m) || is_odd(k) ? of_odd
-              : is_odd(n)                                             ? of_odd_columns
-                                                                      : of_operations;
+  const double reached = bytes_of(type) != 2                                       ? of_operations
+                         : !rows_begin_at_vectors(*this) || is_odd(m) || is_odd(k) ? of_odd
+                         : is_odd(n)                                               ? of_odd_columns
+                                                                                   : of_operations;
   const double rate = device.operations(type, tf32) * reached;
   return static_cast<double>(launches()) *
          (of_launch + std::max(work / rate, bytes / (device.bandwidth * of_bandwidth)));
