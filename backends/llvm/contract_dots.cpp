@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "contract_micro.h"
@@ -21,7 +22,7 @@ class DotEmitter {
     auto *columns = function_->getArg(1), *tile = function_->getArg(2);
     const int64_t count = shape_.tail_lanes > 0 ? shape_.tail_lanes : shape_.lanes;
     const int64_t whole = count / shape_.dots;
-    loop(whole, "columns", {}, [&](llvm::Value* turn, std::vector<llvm::Value*>&) {
+    loop(0, whole, "columns", {}, [&](llvm::Value* turn, std::vector<llvm::Value*>&) {
       auto* first = b_.CreateMul(turn, number(shape_.dots));
       group(at(shape_.column_type, columns, b_.CreateMul(first, number(shape_.column_stride))),
             at(shape_.accumulator, tile, first), shape_.dots);
@@ -46,13 +47,25 @@ class DotEmitter {
     auto* vector = llvm::FixedVectorType::get(shape_.accumulator, static_cast<unsigned>(shape_.lanes));
     Values sums(static_cast<size_t>(shape_.rows * count), llvm::Constant::getNullValue(vector));
     const int64_t whole = shape_.depth / shape_.lanes, left = shape_.depth % shape_.lanes;
-    sums = loop(whole, "depth", std::move(sums), [&](llvm::Value* turn, Values& inner) {
-      step(columns, b_.CreateMul(turn, number(shape_.lanes)), count, nullptr, inner);
-    });
+    const auto turns = [&](int64_t from, int64_t to, int64_t ahead) {
+      sums = loop(from, to, "depth", std::move(sums), [&](llvm::Value* turn, Values& inner) {
+        step(columns, b_.CreateMul(turn, number(shape_.lanes)), count, nullptr, ahead, inner);
+      });
+    };
+    if (shape_.ahead == 0) {
+      turns(0, whole, 0);
+    } else {
+      // What is asked for comes to the end of its columns before what is multiplied does, and goes on with those of the next turn.
+      const int64_t later = shape_.ahead % shape_.depth, groups = shape_.ahead / shape_.depth;
+      const int64_t own = std::min(whole, (shape_.depth - later + shape_.lanes - 1) / shape_.lanes);
+      const int64_t group = shape_.dots * shape_.column_stride;
+      turns(0, own, groups * group + later);
+      turns(own, whole, (groups + 1) * group + later - shape_.depth);
+    }
     if (left > 0) {
       std::vector<llvm::Constant*> lanes;
       for (int64_t l = 0; l < shape_.lanes; ++l) lanes.push_back(b_.getInt1(l < left));
-      step(columns, number(whole * shape_.lanes), count, llvm::ConstantVector::get(lanes), sums);
+      step(columns, number(whole * shape_.lanes), count, llvm::ConstantVector::get(lanes), 0, sums);
     }
     auto* zero = llvm::ConstantFP::getNegativeZero(shape_.accumulator);
     for (int64_t r = 0; r < shape_.rows; ++r)
@@ -65,14 +78,20 @@ class DotEmitter {
   }
 
   /// A vector of the depth from `k` on: every row with each of `count` columns.
-  void step(llvm::Value* columns, llvm::Value* k, int64_t count, llvm::Constant* mask, Values& sums) {
+  void step(llvm::Value* columns, llvm::Value* k, int64_t count, llvm::Constant* mask, int64_t ahead,
+            Values& sums) {
     Values column;
     for (int64_t c = 0; c < count; ++c)
-      column.push_back(
-          load(shape_.column_type, columns, c * shape_.column_stride, k, mask, mask ? 0 : shape_.ahead));
+      column.push_back(load(shape_.column_type, columns, c * shape_.column_stride, k, mask, ahead));
+    // Where columns come from memory the time is theirs, and the processor is to look far ahead. A row that is loaded once takes a register
+    // until its last product is done, of which there are as many as let it; loaded for each product it is an operand in memory of the
+    // multiply-add. Volatile, or the loads would be made one again.
+    const bool in_memory = shape_.memory_operands && ahead > 0 && shape_.row_type == shape_.accumulator;
     for (int64_t r = 0; r < shape_.rows; ++r) {
-      auto* row = load(shape_.row_type, function_->getArg(0), r * shape_.row_stride, k, mask, 0);
+      llvm::Value* row = nullptr;
       for (int64_t c = 0; c < count; ++c) {
+        if (!row || in_memory)
+          row = load(shape_.row_type, function_->getArg(0), r * shape_.row_stride, k, mask, 0, in_memory);
         auto*& sum = sums[static_cast<size_t>(r * count + c)];
         sum = multiply_add(b_, shape_, row, column[static_cast<size_t>(c)], sum);
       }
@@ -81,7 +100,7 @@ class DotEmitter {
 
   /// `ahead` > 0: what lies so many elements further on is asked for, though it may be nothing.
   llvm::Value* load(llvm::Type* element, llvm::Value* base, int64_t offset, llvm::Value* k,
-                    llvm::Constant* mask, int64_t ahead) {
+                    llvm::Constant* mask, int64_t ahead, bool is_volatile = false) {
     auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(shape_.lanes));
     auto* place = at(element, at(element, base, number(offset)), k);
     if (ahead > 0) {
@@ -90,21 +109,21 @@ class DotEmitter {
     }
     llvm::Value* value =
         mask ? b_.CreateMaskedLoad(type, place, align_of(element), mask, llvm::Constant::getNullValue(type))
-             : static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, place, align_of(element)));
+             : static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, place, align_of(element), is_volatile));
     return widen_float(b_, value, shape_.accumulator);
   }
   static llvm::Align align_of(llvm::Type* type) { return llvm::Align(type->getScalarSizeInBits() / 8); }
 
-  /// So many turns, none being right too; gives the values as the last one left them.
+  /// The turns [from, to), none being right too; gives the values as the last one left them.
   template <class Body>
-  Values loop(int64_t turns, const char* name, Values values, Body&& body) {
-    if (turns == 0) return values;
+  Values loop(int64_t from, int64_t to, const char* name, Values values, Body&& body) {
+    if (from == to) return values;
     auto* before = b_.GetInsertBlock();
     auto* block = llvm::BasicBlock::Create(b_.getContext(), name, function_);
     b_.CreateBr(block);
     b_.SetInsertPoint(block);
     auto* turn = b_.CreatePHI(b_.getInt64Ty(), 2);
-    turn->addIncoming(number(0), before);
+    turn->addIncoming(number(from), before);
     std::vector<llvm::PHINode*> phis;
     for (auto*& value : values) {
       phis.push_back(b_.CreatePHI(value->getType(), 2));
@@ -117,7 +136,7 @@ class DotEmitter {
     turn->addIncoming(next, last);
     for (size_t v = 0; v < values.size(); ++v) phis[v]->addIncoming(values[v], last);
     auto* done = llvm::BasicBlock::Create(b_.getContext(), "done", function_);
-    b_.CreateCondBr(b_.CreateICmpNE(next, number(turns)), block, done);
+    b_.CreateCondBr(b_.CreateICmpNE(next, number(to)), block, done);
     b_.SetInsertPoint(done);
     return values;
   }

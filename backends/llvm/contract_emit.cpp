@@ -176,6 +176,7 @@ class ContractEmitter {
     shape.accumulate = plan_.deep();
     shape.channelwise = plan_.channelwise;
     shape.fused = context_.target.fused_multiply_add;
+    shape.memory_operands = context_.target.memory_operands;
     shape.accumulator = accumulator();
     shape.row_type = context_.storage_type(plan_.row.dtype);
     shape.column_type = context_.storage_type(plan_.column.dtype);

@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -93,9 +94,12 @@ FERRITE_FLOOR inline void keep(Vector& value) { asm volatile("" : "+x"(value)); 
 #undef FERRITE_FLOOR
 
 const Floors* floors() {
-  static constexpr Floors wide{"AVX-512", avx512::multiply_add, avx512::copy, avx512::read,
-                               avx512::exponential};
-  static constexpr Floors narrow{"AVX2", avx2::multiply_add, avx2::copy, avx2::read, avx2::exponential};
+  static constexpr Floors wide{
+      "AVX-512",           avx512::multiply_add, avx512::copy,           avx512::read,
+      avx512::exponential, avx512::few_rows,     avx512::few_rows_turned};
+  static constexpr Floors narrow{
+      "AVX2",         avx2::multiply_add,   avx2::copy, avx2::read, avx2::exponential,
+      avx2::few_rows, avx2::few_rows_turned};
   if (__builtin_cpu_supports("avx512f")) return &wide;
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &narrow : nullptr;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What kernels are measured against, written by hand with AVX-512 or AVX2, whichever the machine has: multiply-adds in registers,
-// copies that read and write as much as a kernel does, and an exponential loop with the polynomial of the code generator.
+// copies that read and write as much as a kernel does, an exponential loop with the polynomial of the code generator, and
+// products of few rows.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,8 @@
 namespace ferrite::bench {
 
 enum class Store { plain, streaming };
+
+constexpr int few = 4;
 
 /// The floors in the vectors of one kind of machine.
 struct Floors {
@@ -23,6 +26,11 @@ struct Floors {
   float (*read)(const float* x, int64_t count, int worker, int workers);
   /// out[i] = e^x[i], with denormal results, infinities and NaN as they should be; the count is a multiple of 16.
   void (*exponential)(const float* x, float* out, int64_t count);
+  /// `few` rows of `size` times a matrix of size x size, a multiple of 2,048; each worker its part of the columns. Turned: out[r][c] is
+  /// the product of row r and row c of the matrix.
+  void (*few_rows)(const float* matrix, const float* rows, float* out, int64_t size, int worker, int workers);
+  void (*few_rows_turned)(const float* matrix, const float* rows, float* out, int64_t size, int worker,
+                          int workers);
 };
 
 /// Those with the widest vectors that this machine has; null where it has neither AVX-512 nor AVX2 with fused multiply-adds.

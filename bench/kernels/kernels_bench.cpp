@@ -3,6 +3,7 @@
 //   ms, floor_ms: medians; best_ms, best_floor_ms: of the fastest run; of_floor: best_floor_ms / best_ms, 1 is as fast as it can be
 //   floor: the same bytes with plain stores (streaming: with stores that leave out the caches), or the time that the multiply-adds
 //   of a product take at the measured peak (gflops_peak), or the same polynomial
+//   hand_ms, best_hand_ms: of a loop by hand of the same results, where there is one
 // Usage: kernels_bench FOLDER [Google Benchmark's options]; the folder has the kernels' texts.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -141,8 +143,10 @@ struct Traffic {
   bool writes = true;
 };
 
-/// A kernel beside a floor that reads `x`, of `count`, and its second input where there are two reads.
-void memory(benchmark::State& state, Kernel& kernel, const float* x, int64_t count, Traffic traffic) {
+/// A kernel beside a floor that reads `x`, of `count`, and its second input where there are two reads; and beside a loop by hand of the
+/// same results, if one is given.
+void memory(benchmark::State& state, Kernel& kernel, const float* x, int64_t count, Traffic traffic,
+            const std::function<void(int, int)>& by_hand = {}) {
   const Floors* hand_written = floors();
   if (!hand_written) return state.SkipWithError(no_floors);
   const auto threads = static_cast<int>(state.range(0));
@@ -156,17 +160,22 @@ void memory(benchmark::State& state, Kernel& kernel, const float* x, int64_t cou
       benchmark::DoNotOptimize(sum);
     });
   };
-  Times kernels, plain, streaming;
+  Times kernels, plain, streaming, hand;
   for (auto _ : state) {
     const double seconds = timed([&] { kernel.run(); });
     kernels.add(seconds);
     plain.add(floor(Store::plain));
     streaming.add(floor(Store::streaming));
+    if (by_hand) hand.add(timed_on_threads(threads, by_hand));
     state.SetIterationTime(seconds);
   }
   report(state, kernels, plain);
   state.counters["streaming_ms"] = streaming.median() * 1e3;
   state.counters["best_streaming_ms"] = streaming.least() * 1e3;
+  if (by_hand) {
+    state.counters["hand_ms"] = hand.median() * 1e3;
+    state.counters["best_hand_ms"] = hand.least() * 1e3;
+  }
   const double bytes = 4.0 * static_cast<double>(count) * (traffic.reads + (traffic.writes ? 1 : 0));
   state.counters["gb_s"] = bytes / kernels.median() * 1e-9;
 }
@@ -174,6 +183,23 @@ void memory(benchmark::State& state, Kernel& kernel, const float* x, int64_t cou
 void memory(benchmark::State& state, const char* name, Traffic traffic) {
   Kernel kernel(folder + "/" + name + ".fe", state.range(0));
   memory(state, kernel, kernel.input(0), kernel.count(0), traffic);
+}
+
+/// A product of few rows beside a loop by hand, and both beside a read of the matrix.
+void few_rows(benchmark::State& state, const char* name, bool turned) {
+  const Floors* hand_written = floors();
+  if (!hand_written) return state.SkipWithError(no_floors);
+  Kernel kernel(folder + "/" + name + ".fe", state.range(0));
+  const int64_t size = kernel.dims(0)[0];
+  const Memory out = allocate(few * size);
+  const auto product = turned ? hand_written->few_rows_turned : hand_written->few_rows;
+  memory(state, kernel, kernel.input(0), kernel.count(0), {1, false}, [&](int worker, int workers) {
+    product(kernel.input(0), kernel.input(1), out.get(), size, worker, workers);
+  });
+  const float bound = 1e-4F * std::sqrt(static_cast<float>(size));
+  for (int64_t i = 0; i < few * size; ++i)
+    if (!(std::abs(out.get()[i] - kernel.output()[i]) <= bound))
+      return state.SkipWithError("the loop by hand computes something else");
 }
 
 /// A folder that is gone in the end.
@@ -289,11 +315,17 @@ void set_up() {
       {"gelu", one_read},         {"transpose_add", two_reads},
       {"column_sum", reads_only}, {"full_sum", reads_only},
       {"softmax", one_read},      {"layer_norm", one_read},
-      {"gemv", reads_only},       {"gemv_transposed", reads_only},
-      {"small_m", reads_only},    {"small_m_transposed", reads_only}};
+      {"gemv", reads_only},       {"gemv_transposed", reads_only}};
   for (const auto& [name, traffic] : rows)
     benchmark::RegisterBenchmark(
         name, [name = name, traffic = traffic](benchmark::State& state) { memory(state, name, traffic); })
+        ->Arg(2)
+        ->ArgName("threads")
+        ->UseManualTime()
+        ->Iterations(25);
+  for (const auto& [name, turned] : {std::pair("small_m", false), {"small_m_transposed", true}})
+    benchmark::RegisterBenchmark(
+        name, [name = name, turned = turned](benchmark::State& state) { few_rows(state, name, turned); })
         ->Arg(2)
         ->ArgName("threads")
         ->UseManualTime()
