@@ -66,8 +66,20 @@ bool walks_side_by_side(loop::Kernel& kernel, const loop::Statement& statement, 
 }
 
 /// Points that may store to one element, one after the other where no atomic operation does it.
-bool needs_order(const loop::Kernel& kernel, const loop::Statement& statement) {
+bool needs_order(const loop::Kernel& kernel) {
+  const auto& statement = kernel.statements[0];
   return statement.kind == FE_STATEMENT_SCATTER && !stores_at_once(kernel, statement);
+}
+
+/// Points that differ in a variable by which elements lie apart never meet: such variables are made the shared ones, and a thread
+/// goes over the others in their order.
+void order_scatter(loop::Kernel& kernel) {
+  auto& statement = kernel.statements[0];
+  std::vector<loop::Var> apart, others;
+  for (size_t k = 0; k < statement.parallel_count(); ++k)
+    (stores_apart(kernel.pool, statement, k) ? apart : others).push_back(statement.vars[k]);
+  kernel.shared = static_cast<uint32_t>(apart.size());
+  std::ranges::copy(others, std::ranges::copy(apart, statement.vars.begin()).out);
 }
 
 /// A scan by blocks, where rows are long and there are not so many of them that a thread each goes over neighbours side by side.
@@ -83,7 +95,8 @@ std::optional<GridScanPlan> scan_of(const Target& target, loop::Kernel& kernel) 
 
 Layout layout_of(const GridMachine& machine, loop::Kernel& kernel) {
   Layout layout;
-  if (kernel.statements.size() == 1 && needs_order(kernel, kernel.statements[0])) return layout;
+  const bool ordered = needs_order(kernel);
+  if (ordered) order_scatter(kernel);
   const auto& first = kernel.statements[0].vars;
   layout.points = product(std::span(first).first(kernel.shared));
   int64_t most = 1;
@@ -100,7 +113,7 @@ Layout layout_of(const GridMachine& machine, loop::Kernel& kernel) {
   const bool serial = kernel.statements.size() == 1 && kernel.statements[0].has(VarKind::serial);
   for (const auto& buffer : kernel.buffers)
     if (buffer.kind == FE_BUFFER_LOCAL && buffer.extent() > most_registers) alone = false;
-  layout.by_points = alone || serial;
+  layout.by_points = alone || serial || ordered;
   const auto wanted = layout.by_points ? layout.points : (most + 3) / 4;
   layout.threads = static_cast<unsigned>(std::clamp<int64_t>(
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, wanted)))), machine.warp,
@@ -147,9 +160,8 @@ class GridEmitter {
     context_.when(builder.CreateICmpSLT(flat, context_.i64(layout_.points)), "point", [&] {
       const auto values = context_.coordinates(shared_vars(kernel.statements[0]), flat);
       for (const auto& statement : kernel.statements) {
-        const bool ordered = needs_order(kernel, statement);
-        const auto plan = plan_of(statement, ordered ? 0 : kernel.shared);
-        StatementEmitter(context_, plan, false).emit(ordered ? Point() : point_at(statement, values), 0, {});
+        const auto plan = plan_of(statement, kernel.shared);
+        StatementEmitter(context_, plan, false).emit(point_at(statement, values), 0, {});
       }
     });
     return (layout_.points + layout_.threads - 1) / layout_.threads;

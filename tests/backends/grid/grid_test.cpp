@@ -282,6 +282,15 @@ TEST(Products, PaddedRows) {
     }
 }
 
+// Widened one by one: no matrix instruction takes them.
+TEST(Products, FloatsOf8Bits) {
+  for (const auto dtype : {f8e4m3, f8e5m2}) {
+    check_product({.dtype = dtype, .m = 70, .n = 80, .k = 96});
+    check_product({.dtype = dtype, .m = 33, .n = 41, .k = 19, .turned_b = true});
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(Products, BlocksShareTheDepth) {
   // Steps of which some are on their way before the loop, some brought in it; the last one is not whole.
   for (const auto dtype : {f16, f32}) {
@@ -356,6 +365,36 @@ TEST(MatrixInstructions, TurnedAndBatchedProducts) {
         check_product({.dtype = dtype, .batch = 2, .m = 40, .n = 24, .k = 41, .turned_a = a, .turned_b = b});
         if (HasFatalFailure()) return;
       }
+}
+
+/// Rows that replace others in the order of the model: a thread a column, wherever the rows' own loop stands.
+TEST(OrderedScatters, AThreadForEachPlaceThatNoIndexMoves) {
+  for (const auto& [dtype, mode] : {std::pair(f32, FE_STORE_SET), {f16, FE_STORE_ADD}, {i64, FE_STORE_MUL}})
+    for (const bool columns_first : {false, true}) {
+      constexpr int64_t rows = 13, heads = 3, columns = 700;
+      Builder b;
+      auto ids = b.input(i64, {rows}), updates = b.input(dtype, {rows, heads, columns}),
+           out = b.output(dtype, {heads, 5, columns});
+      const auto v =
+          b.begin(FE_STATEMENT_SCATTER, columns_first ? std::vector<int64_t>{columns, rows, heads}
+                                                      : std::vector<int64_t>{rows, heads, columns});
+      const auto row = v[columns_first ? 1 : 0], head = v[columns_first ? 2 : 1],
+                 column = v[columns_first ? 0 : 2];
+      const auto place = b.indirect(b.load(ids, {row}), 5, FE_INDIRECT_CLAMP);
+      b.store(out, {head, place, column}, b.load(updates, {row, head, column}), mode);
+      Options options;
+      options.tolerance = dtype == f16 ? 5e-2 : 0;
+      options.set = [&](loop::BufferId buffer, char* data) {
+        for (int64_t k = 0; buffer == ids && k < rows; ++k) {
+          const int64_t value = k * 3 % 5;
+          std::memcpy(data + k * 8, &value, 8);
+        }
+      };
+      options.descriptions = {"cuda sm_90a"};
+      EXPECT_GE(compile(b.kernel, "cuda sm_90a").tasks, heads * columns / 1024);
+      check(b, options);
+      if (HasFatalFailure()) return;
+    }
 }
 
 /// Lines of shared memory are copied as they lie, those of a window's places outside of the image being zeros, and weights are packed so.
