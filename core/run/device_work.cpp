@@ -52,9 +52,13 @@ Result<void*> Device::alloc(int64_t bytes, void* stream) const {
   args.bytes = static_cast<uint64_t>(bytes);
   args.stream = stream;
   auto out = abi::sized<fe_alloc_out>();
-  if (plugin::invoke(*runtime, slots.alloc, call, &args, &out) != FE_OK || !out.data)
+  const int32_t status = plugin::invoke(*runtime, slots.alloc, call, &args, &out);
+  if (status != FE_OK || !out.data) {
+    const auto said = status == FE_OK ? "" : call.error(status, "FE-D03", "").text;
     return at(where, failed(error(FE_ENOMEM, "FE-D03",
-                                  "no memory for {} bytes; free memory, or use smaller sizes", bytes)));
+                                  "no memory for {} bytes{}{}; free memory, or use smaller sizes", bytes,
+                                  said.empty() ? "" : ": ", said)));
+  }
   if (reinterpret_cast<uintptr_t>(out.data) % alignment == 0) return out.data;
   free(out.data, stream);
   return at(where,

@@ -40,6 +40,9 @@ struct Blob {
 };
 static_assert(std::is_trivially_copyable_v<Blob>);
 
+/// How many convolutions' plans are kept.
+constexpr size_t most_planned = 1024;
+
 /// A convolution with the library's plans for it.
 struct Planned {
   std::unique_ptr<Operation> operation;
@@ -74,6 +77,8 @@ class Dnn {
     std::string key(reinterpret_cast<const char*>(&problem), sizeof problem);
     for (const int64_t part : {static_cast<int64_t>(number), int64_t{tf32}, int64_t{most}, workspace})
       key.append(reinterpret_cast<const char*>(&part), sizeof part);
+    // Whoever runs a plan holds it: those of shapes that are gone need not be kept for a process that has ever new ones.
+    if (planned_.size() >= most_planned && !planned_.contains(key)) planned_.clear();
     auto& planned = planned_[key];
     if (!planned) {
       const std::lock_guard of_handle(device.mutex);  // runs use it, too
