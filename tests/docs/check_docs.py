@@ -21,6 +21,7 @@ Prints one line a violation; exit status 1 when there is any.
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -244,6 +245,8 @@ def faults_of(page: Path, root: Path, build: Path, show: bool) -> list[tuple[int
     """What is wrong with a page, each with its line."""
     text = page.read_text(encoding="utf-8")
     faults = link_faults(page, text)
+    for folder in set(re.findall(r"/tmp/ferrite-docs-\w+", text)):  # what the examples of an earlier run left there
+        shutil.rmtree(folder, ignore_errors=True)
     for block in blocks_of(text):
         for number, line in enumerate(block.lines, block.line + 1):
             if len(line) > LONGEST_LINE:
