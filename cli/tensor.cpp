@@ -42,6 +42,7 @@ class Generator {
 
 /// A float of any descriptor up to 8 bits from its bits.
 double small_float_value(const DTypeInfo& info, uint32_t bits) {
+  if (is_f8(info.dtype)) return f8_value(info.dtype, static_cast<uint8_t>(bits));
   if (info.mantissa == 0) return bits == 0xff ? std::nan("") : std::ldexp(1.0, static_cast<int>(bits) - 127);
   const int top = info.exponent + info.mantissa;
   const bool negative = (bits >> top & 1u) != 0;

@@ -125,7 +125,7 @@ void derive(emitter::Target& target) {
   target.vector_bytes = wide ? 64 : has("+avx2") ? 32 : 16;
   target.vector_registers = wide ? 32 : 16;
   target.masks = target.gathers = wide;
-  target.streaming_stores = true;
+  target.streaming_stores = target.memory_operands = true;
   target.fused_multiply_add = has("+fma");
   target.rounding = has("+sse4.1");
   target.half_conversion = has("+f16c");

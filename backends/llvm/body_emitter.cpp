@@ -178,14 +178,14 @@ void BodyEmitter::emit(loop::OpId id) {
 llvm::Constant* BodyEmitter::constant(DType dtype, uint64_t bits) {
   auto* type = context_.value_type(dtype);
   switch (dtype) {
-    case DType::bf16_: return llvm::ConstantFP::get(type, bf16_value(static_cast<uint16_t>(bits)));
-    case DType::f16_: return llvm::ConstantFP::get(type, f16_value(static_cast<uint16_t>(bits)));
     case DType::f32_:
       return llvm::ConstantFP::get(
           type, llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, bits & 0xffffffffu)));
     case DType::f64_:
       return llvm::ConstantFP::get(type, llvm::APFloat(llvm::APFloat::IEEEdouble(), llvm::APInt(64, bits)));
-    default: return llvm::ConstantInt::get(type, llvm::APInt(64, bits).trunc(type->getIntegerBitWidth()));
+    default:
+      if (is_float(dtype)) return llvm::ConstantFP::get(type, float_value(dtype, bits));
+      return llvm::ConstantInt::get(type, llvm::APInt(64, bits).trunc(type->getIntegerBitWidth()));
   }
 }
 

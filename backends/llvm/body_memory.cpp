@@ -49,6 +49,7 @@ llvm::Value* BodyEmitter::widen(llvm::Value* stored, DType dtype) {
   if (dtype == boolean) return builder_.CreateICmpNE(stored, llvm::Constant::getNullValue(stored->getType()));
   if (dtype == bf16) return context_.math.widen_bf16(stored);
   if (dtype == f16) return context_.widen_half(stored);
+  if (is_f8(dtype)) return context_.widen_f8(stored, dtype);
   return stored;
 }
 
@@ -57,11 +58,12 @@ llvm::Value* BodyEmitter::narrow(llvm::Value* value, DType dtype) {
     return builder_.CreateZExt(value, value->getType()->getWithNewType(builder_.getInt8Ty()));
   if (dtype == bf16) return context_.narrow_bf16(value);
   if (dtype == f16) return context_.narrow_half(value);
+  if (is_f8(dtype)) return context_.math.narrow_f8(value, dtype);
   return value;
 }
 
 llvm::Value* BodyEmitter::round_to(llvm::Value* value, DType dtype) {
-  return dtype == bf16 || dtype == f16 ? widen(narrow(value, dtype), dtype) : value;
+  return is_float(dtype) && bits_of(dtype) < 32 ? widen(narrow(value, dtype), dtype) : value;
 }
 
 llvm::Value* BodyEmitter::pointer(loop::BufferId buffer, llvm::Value* element) {

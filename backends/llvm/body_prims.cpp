@@ -311,8 +311,10 @@ llvm::Value* BodyEmitter::cast(llvm::Value* value, DType from, DType to) {
   if (is_float(from)) {
     if (to == boolean) return builder_.CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
     if (is_float(to)) {
-      auto* resized = compute_type(from) == compute_type(to) ? value : builder_.CreateFPCast(value, type);
-      return round_to(resized, to);
+      if (compute_type(from) == compute_type(to)) return round_to(value, to);
+      // Rounded to f32 first, it would be rounded twice.
+      if (from == f64 && to != f32) return round_to(context_.math.round_to_odd(value), to);
+      return builder_.CreateFPCast(value, type);
     }
     auto* integer = llvm::cast<llvm::IntegerType>(context_.value_type(to));
     return context_.math.float_to_int_saturating(value, integer, is_signed(to));

@@ -28,6 +28,7 @@ struct MicroShape {
   bool counted = false;          ///< the turns of the outermost loop, one or more, are an argument
   int64_t depth = 0;             ///< extent of the innermost k
   bool fused = true;             ///< the target has a fused multiply-add
+  bool memory_operands = false;  ///< arithmetic takes an operand from memory
   bool channelwise = false;
   bool accumulate = false;  ///< the tile has sums already, to which the products are added
   llvm::Type* accumulator = nullptr;

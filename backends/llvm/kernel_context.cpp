@@ -111,7 +111,7 @@ llvm::Type* KernelContext::storage_type(DType dtype) {
 
 llvm::Type* KernelContext::value_type(DType dtype) {
   if (dtype == boolean) return builder.getInt1Ty();
-  if (dtype == f16 || dtype == bf16) return builder.getFloatTy();
+  if (compute_type(dtype) == f32) return builder.getFloatTy();
   return storage_type(dtype);
 }
 
@@ -326,6 +326,14 @@ llvm::Value* KernelContext::narrow_bf16(llvm::Value* value) {
   auto* type = value->getType();
   return builder.CreateBitCast(builder.CreateFPTrunc(value, type->getWithNewType(builder.getBFloatTy())),
                                type->getWithNewType(builder.getInt16Ty()));
+}
+
+llvm::Value* KernelContext::widen_f8(llvm::Value* bits, DType dtype) {
+  if (dtype != f8e5m2) return math.widen_f8(bits, dtype);
+  // It is the upper half of an f16.
+  auto* type = bits->getType()->getWithNewType(builder.getInt16Ty());
+  auto* upper = builder.CreateShl(builder.CreateZExt(bits, type), 8);
+  return widen_half(builder.CreateBitCast(upper, type->getWithNewType(builder.getHalfTy())));
 }
 
 llvm::Value* KernelContext::splat(llvm::Value* value, unsigned lanes) {

@@ -23,7 +23,7 @@ using loop::VarKind;
 // A task should outlast its own start many times.
 constexpr double cycles_of_task = 4000;
 
-bool known_dtype(DType dtype) { return dtype >= DType::bool_ && dtype <= DType::f64_; }
+bool known_dtype(DType dtype) { return (dtype >= DType::bool_ && dtype <= DType::f64_) || is_f8(dtype); }
 
 /// One statement alone: leading loops become tasks as far as tasks stay long enough, the next one is cut into blocks.
 class SingleStatement {

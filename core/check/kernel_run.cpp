@@ -133,7 +133,8 @@ double ulp_between(DType dtype, const std::byte* expected, const std::byte* actu
   if (e == a || (std::isnan(e) && std::isnan(a))) return 0;
   if (!std::isfinite(e) || !std::isfinite(a)) return infinity;
   const auto* info = find_dtype(dtype);
-  const int least = 2 - (1 << (info->exponent - 1));  // the exponent of the smallest normal number
+  // The exponent of the smallest normal number.
+  const int least = is_f8(dtype) ? 1 - f8_format(dtype).bias : 2 - (1 << (info->exponent - 1));
   const int exponent = e == 0 ? least : std::max(std::ilogb(e), least);
   return std::fabs(e - a) / std::ldexp(1.0, exponent - info->mantissa);
 }

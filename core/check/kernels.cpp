@@ -16,7 +16,8 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-constexpr std::array computable = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+constexpr std::array computable = {boolean, i8,   i16, i32, i64,    u8,     u16,        u32,       u64,
+                                   f16,     bf16, f32, f64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz};
 enum class Order : uint8_t { plain, transposed, reversed, strided, broadcast };
 constexpr std::array<std::string_view, 5> order_names = {"", " transposed", " reversed", " strided",
                                                          " broadcast"};
@@ -148,7 +149,7 @@ Values values_for(Prim prim, DType dtype, int operand) {
 double ulp_for(Prim prim, DType dtype) {
   const double bound = info_of(prim).max_ulp;
   if (!is_float(dtype)) return 0;
-  if (dtype == f16 || dtype == bf16) return 1;
+  if (bits_of(dtype) < 32) return 1;
   return dtype == f64 && bound > 0 ? bound + 1 : bound;
 }
 

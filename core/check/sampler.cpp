@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/check/sampler.h"
 
+#include <iterator>
+
 #include "core/check/subject.h"
 #include "core/graph/infer.h"
 
@@ -32,6 +34,7 @@ void Sampler::add_pattern(const graph::Graph& sample, graph::NodeId id) {
     if (!bytes) return;
     operand.constant.assign(bytes->begin(), bytes->end());
   }
+  patterns_of_op_[pattern.op].push_back(patterns_.size());
   patterns_.push_back(std::move(pattern));
 }
 
@@ -81,7 +84,11 @@ bool Sampler::make(graph::Graph& graph, graph::NodeSpec spec) {
 
 bool Sampler::grow(graph::Graph& graph) {
   // Now and then the pattern of the node before: passes look for pairs of a kind.
-  if (last_ >= patterns_.size() || !random_.chance(0.2)) last_ = random_.below(patterns_.size());
+  // An op of many types comes no more often than one of few.
+  if (last_ >= patterns_.size() || !random_.chance(0.2))
+    last_ = random_.pick(
+        std::next(patterns_of_op_.begin(), static_cast<std::ptrdiff_t>(random_.below(patterns_of_op_.size())))
+            ->second);
   const auto& pattern = patterns_[last_];
   const bool any_shape = random_.chance(0.7);
   graph::NodeSpec spec;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ class Sampler {
   const graph::OpRegistry& ops_;
   trust::Random random_;
   std::vector<Pattern> patterns_;
+  std::map<std::string, std::vector<size_t>> patterns_of_op_;
   std::vector<graph::ValueId> values_;  // of the graph that is made
   size_t last_ = 0;                     // the pattern of the last node
   uint64_t number_ = 0;

@@ -2,7 +2,6 @@
 #include "core/graph/literal.h"
 
 #include <array>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -35,41 +34,17 @@ void set_bits(std::span<std::byte> bytes, int bits, int64_t k, uint64_t value) {
   bytes[static_cast<size_t>(bit / 8)] |= static_cast<std::byte>((value & mask_of(bits)) << (bit % 8));
 }
 
-/// The dtypes that are written as numbers.
-bool is_number(DType dtype) {
-  return dtype == DType::f16_ || dtype == DType::bf16_ || dtype == DType::f32_ || dtype == DType::f64_;
-}
-
-double to_double(DType dtype, uint64_t bits) {
-  switch (dtype) {
-    case DType::f16_: return f16_value(static_cast<uint16_t>(bits));
-    case DType::bf16_: return bf16_value(static_cast<uint16_t>(bits));
-    case DType::f32_: return std::bit_cast<float>(static_cast<uint32_t>(bits));
-    default: return std::bit_cast<double>(bits);
-  }
-}
-
-/// Rounded to the dtype; none where a finite number becomes infinite.
+/// Rounded to the dtype; none where a finite number becomes infinite or, in a type without infinities, NaN.
 std::optional<uint64_t> from_double(DType dtype, double value) {
-  const auto single = static_cast<float>(value);
-  uint64_t bits = 0;
-  switch (dtype) {
-    case DType::f16_: bits = f16_bits(single); break;
-    case DType::bf16_: bits = bf16_bits(single); break;
-    case DType::f32_: bits = std::bit_cast<uint32_t>(single); break;
-    default: bits = std::bit_cast<uint64_t>(value); break;
-  }
-  if (std::isfinite(value) && !std::isfinite(to_double(dtype, bits))) return std::nullopt;
+  const uint64_t bits = float_bits(dtype, value);
+  if (std::isfinite(value) && !std::isfinite(float_value(dtype, bits))) return std::nullopt;
   return bits;
 }
 
-uint64_t quiet_nan(DType dtype) {
-  const DTypeInfo& info = *find_dtype(dtype);
-  return (mask_of(info.exponent + 1)) << (info.mantissa - 1);
-}
+uint64_t quiet_nan(DType dtype) { return float_bits(dtype, std::nan("")); }
 
 std::string print_number(DType dtype, uint64_t bits) {
-  const double value = to_double(dtype, bits);
+  const double value = float_value(dtype, bits);
   if (std::isnan(value)) return bits == quiet_nan(dtype) ? "nan" : fmt::format("nan(0x{:x})", bits);
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::array<char, 40> buffer;
@@ -92,7 +67,7 @@ std::string print_number(DType dtype, uint64_t bits) {
 }
 
 std::string print_element(DType dtype, uint64_t bits) {
-  if (is_number(dtype)) return print_number(dtype, bits);
+  if (is_computable_float(dtype)) return print_number(dtype, bits);
   const DTypeInfo& info = *find_dtype(dtype);
   switch (info.kind) {
     case FE_CLASS_BOOL: return bits == 0 ? "false" : bits == 1 ? "true" : fmt::format("0x{:x}", bits);
@@ -111,7 +86,7 @@ class Reader {
 
   Result<uint64_t> read() {
     const std::string place = cursor_.where();
-    if (is_number(dtype_)) {
+    if (is_computable_float(dtype_)) {
       if (cursor_.is("nan") && cursor_.is("(", 1)) return nan();
       if (cursor_.accept("nan")) return quiet_nan(dtype_);
       FE_TRY(const double value, cursor_.expect_number("a number"));
@@ -141,7 +116,7 @@ class Reader {
     const std::string place = cursor_.where();
     FE_TRY(const text::Token token, cursor_.expect(text::TokenKind::integer, "the bits of a NaN"));
     FE_CHECK(cursor_.expect(")"));
-    if (token.integer > mask_of(info_.bits) || !std::isnan(to_double(dtype_, token.integer)))
+    if (token.integer > mask_of(info_.bits) || !std::isnan(float_value(dtype_, token.integer)))
       return too_large(place);
     return token.integer;
   }

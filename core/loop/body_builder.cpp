@@ -76,7 +76,7 @@ std::optional<OpId> BodyBuilder::fold(const BodyOp& op) {
 std::optional<OpId> BodyBuilder::fold_prim(const BodyOp& op) {
   const Prim prim = op.prim();
   const DType from = ops_[op.a].dtype;
-  if (prim == Prim::cast_ && from == op.dtype && from != DType::f16_ && from != DType::bf16_) return op.a;
+  if (prim == Prim::cast_ && from == op.dtype && compute_type(from) == from) return op.a;
   if (prim == Prim::where_) {
     if (op.b == op.c) return op.b;
     if (const auto* condition = as_constant(op.a)) return condition->bits ? op.b : op.c;

@@ -11,7 +11,7 @@
 namespace ferrite::core::loop {
 
 /// Adds operations to the body of one statement. Types must fit (result_type and so on); the folds are
-///   cast of its own type (f16 and bf16 excepted, where it rounds), cast of a constant, integer operations of constants,
+///   cast of its own type (floats below f32 excepted, where it rounds), cast of a constant, integer operations of constants,
 ///   where of a constant or of equal values, and/or with true or false, comparison of an index with what its range decides,
 ///   load with a constant mask.
 /// Float arithmetic of constants is left alone: a backend folds it in its own precision.

@@ -3,7 +3,6 @@
 // by its sign; a float value of any width is a double.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -20,42 +19,12 @@ inline int64_t wrap(DType dtype, int64_t value) {
   return is_signed(dtype) ? static_cast<int64_t>(bits) >> shift : static_cast<int64_t>(bits >> shift);
 }
 
-/// A float that rounds to the same half-width value as `value` does: the truncation with its last bit set unless exact.
-inline float round_to_odd(double value) {
-  const auto nearest = static_cast<float>(value);
-  if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
-  auto bits = std::bit_cast<uint32_t>(nearest);
-  if (std::fabs(static_cast<double>(nearest)) > std::fabs(value)) --bits;
-  return std::bit_cast<float>(bits | 1u);
-}
+using ferrite::float_bits;
+using ferrite::float_value;
 
 /// Rounds to a float type, ties to even.
-inline double round_to(DType dtype, double value) {
-  switch (dtype) {
-    case DType::f16_: return f16_value(f16_bits(round_to_odd(value)));
-    case DType::bf16_: return bf16_value(bf16_bits(round_to_odd(value)));
-    case DType::f32_: return static_cast<float>(value);
-    default: return value;
-  }
-}
+inline double round_to(DType dtype, double value) { return float_value(dtype, float_bits(dtype, value)); }
 
-/// The bits of a value of a float type, rounded to it.
-inline uint64_t float_bits(DType dtype, double value) {
-  switch (dtype) {
-    case DType::f16_: return f16_bits(round_to_odd(value));
-    case DType::bf16_: return bf16_bits(round_to_odd(value));
-    case DType::f32_: return std::bit_cast<uint32_t>(static_cast<float>(value));
-    default: return std::bit_cast<uint64_t>(value);
-  }
-}
-inline double float_value(DType dtype, uint64_t bits) {
-  switch (dtype) {
-    case DType::f16_: return f16_value(static_cast<uint16_t>(bits));
-    case DType::bf16_: return bf16_value(static_cast<uint16_t>(bits));
-    case DType::f32_: return std::bit_cast<float>(static_cast<uint32_t>(bits));
-    default: return std::bit_cast<double>(bits);
-  }
-}
 inline uint64_t int_bits(DType dtype, int64_t value) {
   const auto bits = static_cast<uint64_t>(wrap(dtype, value));
   return bits_of(dtype) == 64 ? bits : bits & ((uint64_t{1} << bits_of(dtype)) - 1);

@@ -1,35 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/rewrite/splat.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 
 namespace ferrite::core::rewrite {
 namespace {
 
-bool is_known_float(DType dtype) { return is_float(dtype) && bits_of(dtype) >= 16; }
-
-double float_of(DType dtype, uint64_t bits) {
-  switch (dtype) {
-    case DType::f16_: return f16_value(static_cast<uint16_t>(bits));
-    case DType::bf16_: return bf16_value(static_cast<uint16_t>(bits));
-    case DType::f32_: return std::bit_cast<float>(static_cast<uint32_t>(bits));
-    default: return std::bit_cast<double>(bits);
-  }
-}
-
-/// Rounded; a finite number beyond the range is none.
-std::optional<uint64_t> float_bits(DType dtype, double value) {
-  const auto single = static_cast<float>(value);
-  uint64_t bits = 0;
-  switch (dtype) {
-    case DType::f16_: bits = f16_bits(single); break;
-    case DType::bf16_: bits = bf16_bits(single); break;
-    case DType::f32_: bits = std::bit_cast<uint32_t>(single); break;
-    default: bits = std::bit_cast<uint64_t>(value); break;
-  }
-  if (std::isfinite(value) && !std::isfinite(float_of(dtype, bits))) return std::nullopt;
+/// Rounded; a number beyond the range is none.
+std::optional<uint64_t> rounded_bits(DType dtype, double value) {
+  const uint64_t bits = float_bits(dtype, value);
+  const double rounded = float_value(dtype, bits);
+  if (std::isfinite(value) ? !std::isfinite(rounded) : std::isnan(value) != std::isnan(rounded))
+    return std::nullopt;
   return bits;
 }
 
@@ -55,15 +38,15 @@ std::optional<uint64_t> integer_bits(DType dtype, const Number& number) {
 }
 
 std::optional<uint64_t> element_bits(DType dtype, const Number& number) {
-  if (is_known_float(dtype)) return float_bits(dtype, number.value);
+  if (is_computable_float(dtype)) return rounded_bits(dtype, number.value);
   if (is_integer(dtype) || class_of(dtype) == FE_CLASS_BOOL) return integer_bits(dtype, number);
   return std::nullopt;
 }
 
 Number number_of(DType dtype, uint64_t bits) {
   Number number;
-  if (is_known_float(dtype)) {
-    number.value = float_of(dtype, bits);
+  if (is_computable_float(dtype)) {
+    number.value = float_value(dtype, bits);
     return number;
   }
   if (class_of(dtype) == FE_CLASS_INT) {
@@ -102,7 +85,8 @@ std::optional<Number> read(const graph::Graph& graph, graph::ValueId id) {
   const graph::Value& value = graph.value(id);
   const DType dtype = value.type.dtype;
   if (!value.constant || value.constant->kind == FE_CONSTANT_PARAMETER) return std::nullopt;
-  if (!is_known_float(dtype) && !is_integer(dtype) && class_of(dtype) != FE_CLASS_BOOL) return std::nullopt;
+  if (!is_computable_float(dtype) && !is_integer(dtype) && class_of(dtype) != FE_CLASS_BOOL)
+    return std::nullopt;
   const auto count = value.type.elements();
   const auto size = value.type.bytes();
   if (!count || *count == 0 || !size) return std::nullopt;

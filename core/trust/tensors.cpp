@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "core/loop/scalar.h"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::trust {
 namespace {
@@ -28,11 +29,13 @@ uint64_t bits_at(const Tensor& tensor, size_t width, size_t element) {
 
 /// Large enough that an exponential or a square overflows, and small enough that a square vanishes.
 double wide_float(DType dtype, Random& random) {
+  constexpr std::array byte = {20.0, 200.0, 1e-2};
   constexpr std::array half = {100.0, 300.0, 1e-4, 1e-6};
   constexpr std::array single = {100.0, 3e4, 1e20, 1e-4, 1e-30};
   constexpr std::array twice = {100.0, 1e3, 1e20, 1e200, 1e-30, 1e-200};
   if (random.chance(0.4)) return random.normal();
-  const double magnitude = dtype == DType::f16_   ? random.pick(half)
+  const double magnitude = is_f8(dtype)           ? random.pick(byte)
+                           : dtype == DType::f16_ ? random.pick(half)
                            : dtype == DType::f64_ ? random.pick(twice)
                                                   : random.pick(single);
   return random.chance(0.5) ? magnitude : -magnitude;
@@ -89,7 +92,8 @@ double relative_bound(DType dtype) {
     case DType::f16_: return 4e-3;
     case DType::bf16_: return 3e-2;
     case DType::f32_: return 1e-5;
-    default: return 1e-9;
+    case DType::f64_: return 1e-9;
+    default: return 0.25;
   }
 }
 
@@ -113,10 +117,7 @@ std::string_view name_of(Contents contents) {
   return names[static_cast<size_t>(contents)];
 }
 
-bool comparable(DType dtype) {
-  return dtype == DType::bool_ || (is_integer(dtype) && bits_of(dtype) >= 8) ||
-         (is_float(dtype) && bits_of(dtype) >= 16);
-}
+bool comparable(DType dtype) { return ferrite::loop::is_computable(dtype); }
 
 Tensor random_tensor(const graph::TensorType& type, Contents contents, Random& random) {
   const auto count = static_cast<size_t>(type.elements().value_or(0));

@@ -8,6 +8,12 @@ namespace ferrite::from_onnx {
 Value cast_to(Context& c, Value x, DType dtype) {
   return x.dtype() == dtype ? x : c.make("cast", {x}, attr("dtype", dtype));
 }
+Value convert_to(Context& c, Value x, DType dtype) {
+  if (!is_f8(dtype) || !c.flag("saturate", true)) return cast_to(c, x, dtype);
+  Value wide = x.dtype() == f64 ? x : cast_to(c, x, f32);
+  const double most = f8_largest(dtype);
+  return cast_to(c, c.make("clamp", {wide, number_like(c, wide, -most), number_like(c, wide, most)}), dtype);
+}
 Value reshape_to(Context& c, Value x, Dims shape) {
   return x.dims() == shape ? x : c.make("reshape", {x}, attr("shape", std::move(shape)));
 }

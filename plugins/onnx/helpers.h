@@ -7,6 +7,9 @@
 namespace ferrite::from_onnx {
 
 Value cast_to(Context& c, Value x, DType dtype);
+/// What Cast and the quantising operators mean: the attribute `saturate` (where absent, 1) takes numbers beyond a float of 8 bits, and
+/// infinities, to its largest number.
+Value convert_to(Context& c, Value x, DType dtype);
 Value reshape_to(Context& c, Value x, Dims shape);
 Value expand_to(Context& c, Value x, Dims shape);
 Value transpose_by(Context& c, Value x, Dims perm);

@@ -88,9 +88,9 @@ void clip(Context& c) {
 void cast(Context& c) {
   int64_t to = c.integer("to");
   if (to < 0 || to > INT32_MAX) c.bad("attribute 'to' is ", to, ", which is no element type");
-  c.give(cast_to(c, c.operand(0), dtype_of(static_cast<int32_t>(to), c.where())));
+  c.give(convert_to(c, c.operand(0), dtype_of(static_cast<int32_t>(to), c.where())));
 }
-void cast_like(Context& c) { c.give(cast_to(c, c.operand(0), c.operand(1).dtype())); }
+void cast_like(Context& c) { c.give(convert_to(c, c.operand(0), c.operand(1).dtype())); }
 
 constexpr OpEntry entries[] = {
     {"Add", 7, newest, binary, "add"},

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Quantised integers.
+// Quantised integers, and floats of 8 bits with a scale.
+#include <algorithm>
+
 #include "window.h"
 
 namespace ferrite::from_onnx {
@@ -18,20 +20,50 @@ std::vector<Value> parameters(Context& c) {
   return operands;
 }
 
+/// Scale or zero, one of parameters(), in f32 and as it broadcasts with x.
+Value spread(Context& c, const std::vector<Value>& operands, size_t k) {
+  Value x = operands[0], parameter = cast_to(c, operands[k], f32);
+  return parameter.rank() == 0
+             ? parameter
+             : along(c, parameter, static_cast<size_t>(c.axis(c.integer("axis", 1), x.rank())), x.rank());
+}
+
+/// Whether there is a zero that counts; adding one of zeros would take the sign of -0.
+bool shifts(Context& c, const std::vector<Value>& operands) {
+  if (operands.size() < 3) return false;
+  const auto zero = c.known(operands[2]);
+  return !zero || std::ranges::any_of(numbers_of(*zero), [](double number) { return number != 0; });
+}
+
+/// x / scale + zero as a float of 8 bits.
+Value to_f8(Context& c, const std::vector<Value>& operands, DType dtype) {
+  Value number = c.make("div", {cast_to(c, operands[0], f32), spread(c, operands, 1)});
+  if (shifts(c, operands)) number = c.make("add", {number, spread(c, operands, 2)});
+  return convert_to(c, number, dtype);
+}
+Value from_f8(Context& c, const std::vector<Value>& operands) {
+  Value number = cast_to(c, operands[0], f32);
+  if (shifts(c, operands)) number = c.make("sub", {number, spread(c, operands, 2)});
+  return cast_to(c, c.make("mul", {number, spread(c, operands, 1)}), operands[1].dtype());
+}
+
 void quantize(Context& c) {
   auto operands = parameters(c);
-  std::vector<Attr> attrs{attr("axis", c.integer("axis", 1))};
+  DType dtype = c.has(2) ? operands[2].dtype() : u8;
   if (int64_t to = c.integer("output_dtype", 0); to != 0) {
-    DType dtype = dtype_of(static_cast<int32_t>(to), c.where());
-    if (c.has(2) && operands[2].dtype() != dtype)
-      c.bad("attribute 'output_dtype' is not the dtype of the zero point");
-    attrs.push_back(attr("dtype", dtype));
+    DType asked = dtype_of(static_cast<int32_t>(to), c.where());
+    if (c.has(2) && dtype != asked) c.bad("attribute 'output_dtype' is not the dtype of the zero point");
+    dtype = asked;
   }
-  c.give(c.graph.make("quantize_linear", operands, attrs));
+  if (is_f8(dtype)) return c.give(to_f8(c, operands, dtype));
+  c.give(
+      c.graph.make("quantize_linear", operands, {attr("axis", c.integer("axis", 1)), attr("dtype", dtype)}));
 }
 void dequantize(Context& c) {
   if (c.integer("output_dtype", 0) != 0) c.unsupported("attribute 'output_dtype' is not supported");
-  c.give(c.graph.make("dequantize_linear", parameters(c), {attr("axis", c.integer("axis", 1))}));
+  auto operands = parameters(c);
+  if (is_f8(operands[0].dtype())) return c.give(from_f8(c, operands));
+  c.give(c.graph.make("dequantize_linear", operands, {attr("axis", c.integer("axis", 1))}));
 }
 void dynamic_quantize(Context& c) {
   auto results = c.graph.make_all("dynamic_quantize", std::vector<Value>{c.operand(0)});

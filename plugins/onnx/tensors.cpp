@@ -8,6 +8,9 @@
 namespace ferrite::from_onnx {
 namespace {
 
+// Element types that older headers of ONNX do not name.
+constexpr int32_t float8_e4m3fn = 17, float8_e4m3fnuz = 18, float8_e5m2 = 19, float8_e5m2fnuz = 20;
+
 namespace fs = std::filesystem;
 
 constexpr uint64_t literal_limit = 1024;
@@ -134,6 +137,14 @@ std::vector<To> converted(const Value& constant) {
   auto elements = constant.elements<From>();
   return {elements.begin(), elements.end()};
 }
+/// Of floats whose bits are stored as Bits.
+template <class To, class Bits>
+std::vector<To> rounded(const Value& constant) {
+  std::vector<To> result;
+  for (Bits bits : constant.elements<Bits>())
+    result.push_back(static_cast<To>(float_value(constant.dtype(), bits)));
+  return result;
+}
 template <class To>
 std::vector<To> elements_as(const Value& constant) {
   DType dtype = constant.dtype();
@@ -151,12 +162,11 @@ std::vector<To> elements_as(const Value& constant) {
     case DType::f32_: return converted<To, float>(constant);
     case DType::f64_: return converted<To, double>(constant);
     case DType::f16_:
-    case DType::bf16_: {
-      std::vector<To> result;
-      for (uint16_t bits : constant.elements<uint16_t>())
-        result.push_back(static_cast<To>(dtype == f16 ? f16_value(bits) : bf16_value(bits)));
-      return result;
-    }
+    case DType::bf16_: return rounded<To, uint16_t>(constant);
+    case DType::f8e4m3_:
+    case DType::f8e5m2_:
+    case DType::f8e4m3fnuz_:
+    case DType::f8e5m2fnuz_: return rounded<To, uint8_t>(constant);
     default:
       throw Failure(FE_EUNSUPPORTED, "FE-I19",
                     "constants of " + std::string(name_of(dtype)) + " cannot be read");
@@ -181,16 +191,20 @@ DType dtype_of(int32_t onnx_type, std::string_view where) {
     case Proto::BFLOAT16: return bf16;
     case Proto::FLOAT: return f32;
     case Proto::DOUBLE: return f64;
+    case float8_e4m3fn: return f8e4m3;
+    case float8_e4m3fnuz: return f8e4m3fnuz;
+    case float8_e5m2: return f8e5m2;
+    case float8_e5m2fnuz: return f8e5m2fnuz;
     case Proto::UNDEFINED: fail("FE-I18", where, ": the element type is not given");
     default: break;
   }
   const char* name = onnx_type == Proto::STRING                                        ? "strings"
                      : onnx_type == Proto::COMPLEX64 || onnx_type == Proto::COMPLEX128 ? "complex numbers"
                                                                                        : "this element type";
-  throw Failure(
-      FE_EUNSUPPORTED, "FE-I19",
-      detail::concatenate(where, ": ", name, " (ONNX type ", onnx_type,
-                          ") are not supported; bool, integers of 8 to 64 bits, f16, bf16, f32 and f64 are"));
+  throw Failure(FE_EUNSUPPORTED, "FE-I19",
+                detail::concatenate(
+                    where, ": ", name, " (ONNX type ", onnx_type,
+                    ") are not supported; bool, integers of 8 to 64 bits, f8, f16, bf16, f32 and f64 are"));
 }
 
 TensorType type_of(const onnx::TensorProto& tensor, std::string_view where) {

@@ -17,8 +17,8 @@ struct ModelFile {
   Bytes bytes;
 };
 
-/// The element type of an ONNX type number. FE-I19 (unsupported) for strings, complex numbers, and types below 16 bits that
-/// are no integers of 8 bits or bool; `where` begins the message.
+/// The element type of an ONNX type number. FE-I19 (unsupported) for strings, complex numbers and types below 8 bits; `where`
+/// begins the message.
 DType dtype_of(int32_t onnx_type, std::string_view where);
 /// The dtype and dims of a tensor. FE-I18 for dims below 0 or of too many elements.
 TensorType type_of(const onnx::TensorProto& tensor, std::string_view where);

@@ -154,8 +154,9 @@ inline Idx max_index(Idx a, Idx b) { return a.lowering()->index_op(FE_INDEX_MAX,
 inline Idx min_index(Idx a, int64_t b) { return min_index(a, a.lowering()->constant_index(b)); }
 inline Idx max_index(Idx a, int64_t b) { return max_index(a, a.lowering()->constant_index(b)); }
 
-/// The smallest value of a dtype: minus infinity for floats.
+/// The smallest value of a dtype: minus infinity for floats that have it.
 inline Val lowest(Lowering& l, DType dtype) {
+  if (is_f8(dtype)) return l.constant(dtype, -f8_value(dtype, f8_format(dtype).last));
   if (is_float(dtype)) return l.constant(dtype, -__builtin_inf());
   return l.constant_bits(dtype, is_signed(dtype) ? uint64_t{1} << (bits_of(dtype) - 1) : 0);
 }

@@ -155,7 +155,8 @@ OpDef where_op() {
 OpDef cast_op() {
   return op_def("cast")
       .doc(
-          "The value in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers wrap.")
+          "The value in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers wrap; "
+          "what is too large for a float becomes infinite, or NaN where there are no infinities.")
       .operands("x")
       .required(attr("dtype", f32))
       .flags(FE_OP_POINTWISE)
@@ -171,6 +172,8 @@ OpDef cast_op() {
       .samples({sample("%x: f32[2,3]", "cast(%x) {dtype = i32}"),
                 sample("%x: i64[2,3]", "cast(%x) {dtype = f32}"),
                 sample("%x: f32[2,3]", "cast(%x) {dtype = bf16}"),
+                sample("%x: f32[2,3]", "cast(%x) {dtype = f8e4m3}"),
+                sample("%x: f8e5m2[2,3]", "cast(%x) {dtype = f16}"),
                 sample("%x: f32[3]", "cast(%x) {dtype = bool}")});
 }
 

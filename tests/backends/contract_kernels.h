@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <memory>
 #include <stdexcept>
@@ -85,21 +86,15 @@ class Builder : public kernel_test::Builder {
 };
 
 inline double read(DType dtype, const char* data, int64_t element) {
-  if (dtype == f32) return reinterpret_cast<const float*>(data)[element];
-  if (dtype == f64) return reinterpret_cast<const double*>(data)[element];
-  if (dtype == bf16) return static_cast<double>(bf16_value(reinterpret_cast<const uint16_t*>(data)[element]));
-  if (dtype == f16) return static_cast<double>(f16_value(reinterpret_cast<const uint16_t*>(data)[element]));
   if (dtype == i8) return reinterpret_cast<const int8_t*>(data)[element];
   if (dtype == u8) return reinterpret_cast<const uint8_t*>(data)[element];
-  throw std::runtime_error("dtype");
+  if (!is_float(dtype)) throw std::runtime_error("dtype");
+  return kernel_test::read(dtype, data + element * (bits_of(dtype) / 8));
 }
 inline void write(DType dtype, char* data, int64_t element, double value) {
-  if (dtype == f32) reinterpret_cast<float*>(data)[element] = static_cast<float>(value);
-  if (dtype == f64) reinterpret_cast<double*>(data)[element] = value;
-  if (dtype == bf16) reinterpret_cast<uint16_t*>(data)[element] = bf16_bits(static_cast<float>(value));
-  if (dtype == f16) reinterpret_cast<uint16_t*>(data)[element] = f16_bits(static_cast<float>(value));
-  if (dtype == i8) reinterpret_cast<int8_t*>(data)[element] = static_cast<int8_t>(value);
-  if (dtype == u8) reinterpret_cast<uint8_t*>(data)[element] = static_cast<uint8_t>(value);
+  const auto width = static_cast<size_t>(bits_of(dtype)) / 8;
+  const uint64_t bits = kernel_test::Builder::bits(dtype, value);
+  std::memcpy(data + static_cast<size_t>(element) * width, &bits, width);
 }
 
 /// Evaluates the kernel point by point in double precision. `data` has a pointer for each non-local buffer;
@@ -201,7 +196,7 @@ class Interpreter {
       case Prim::ge_: return a() >= b();
       case Prim::erf_: return std::erf(a());
       case Prim::exp_: return std::exp(a());
-      case Prim::cast_: return op.dtype == bf16 || op.dtype == f16 ? rounded(op.dtype, a()) : a();
+      case Prim::cast_: return is_float(op.dtype) && bits_of(op.dtype) < 32 ? rounded(op.dtype, a()) : a();
       default: throw std::runtime_error("prim");
     }
   }

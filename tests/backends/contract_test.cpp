@@ -40,6 +40,7 @@ class Guarded {
 
 double tolerance(DType dtype, int64_t depth) {
   const double scale = std::sqrt(static_cast<double>(depth) + 1);
+  if (is_f8(dtype)) return std::ldexp(1.0, -f8_format(dtype).mantissa);
   return dtype == f64 ? 1e-14 * scale : dtype == f32 ? 4e-7 * scale : dtype == f16 ? 2e-3 : 1.2e-2;
 }
 
@@ -307,7 +308,7 @@ TEST(Contract, Epilogues) {
 }
 
 TEST(Contract, ElementTypes) {
-  for (auto dtype : {f64, bf16, f16})
+  for (auto dtype : {f64, bf16, f16, f8e4m3, f8e5m2fnuz})
     for (bool constant : {false, true})
       for (bool transposed : {false, true}) {
         SCOPED_TRACE(testing::Message() << name_of(dtype) << constant << transposed);

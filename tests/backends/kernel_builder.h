@@ -19,13 +19,7 @@ using loop::OpId;
 inline double read(DType dtype, const char* at) {
   uint64_t bits = 0;
   std::memcpy(&bits, at, static_cast<size_t>(bits_of(dtype)) / 8);
-  switch (dtype) {
-    case DType::f16_: return f16_value(static_cast<uint16_t>(bits));
-    case DType::bf16_: return bf16_value(static_cast<uint16_t>(bits));
-    case DType::f32_: return std::bit_cast<float>(static_cast<uint32_t>(bits));
-    case DType::f64_: return std::bit_cast<double>(bits);
-    default: return static_cast<double>(bits);
-  }
+  return is_float(dtype) ? float_value(dtype, bits) : static_cast<double>(bits);
 }
 
 /// Writes the statements of a kernel one after the other.
@@ -92,13 +86,7 @@ class Builder {
     return op(constant);
   }
   static uint64_t bits(DType dtype, double value) {
-    switch (dtype) {
-      case DType::f32_: return std::bit_cast<uint32_t>(static_cast<float>(value));
-      case DType::f64_: return std::bit_cast<uint64_t>(value);
-      case DType::bf16_: return bf16_bits(static_cast<float>(value));
-      case DType::f16_: return f16_bits(static_cast<float>(value));
-      default: return static_cast<uint64_t>(static_cast<int64_t>(value));
-    }
+    return is_float(dtype) ? float_bits(dtype, value) : static_cast<uint64_t>(static_cast<int64_t>(value));
   }
   OpId index_value(Expr expr, DType dtype = i64) {
     loop::BodyOp value;

@@ -55,7 +55,7 @@ TEST(Reduce, KindsAndAxes) {
 }
 
 TEST(Reduce, DTypes) {
-  for (auto dtype : {i8, i16, i64, u8, u16, u32, u64, f16, bf16, f64})
+  for (auto dtype : {i8, i16, i64, u8, u16, u32, u64, f16, bf16, f64, f8e4m3, f8e5m2fnuz})
     for (auto kind : {FE_REDUCE_SUM, FE_REDUCE_MAX, FE_REDUCE_MIN, FE_REDUCE_ARGMAX})
       for (unsigned axes : {1u, 4u}) {
         SCOPED_TRACE(detail::concatenate("kind ", kind, " ", name_of(dtype)));

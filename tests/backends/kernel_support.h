@@ -88,6 +88,7 @@ class Filler {
 struct Options {
   bool special = false;
   double tolerance = 0;  ///< relative, beside that of the dtype
+  bool exact = false;    ///< all bits but those of a NaN have to agree
   unsigned seed = 1;
   std::function<void(loop::BufferId, char*)> set = {};  ///< changes the random contents
   int64_t expected_error = 0;                           ///< first word
@@ -107,6 +108,7 @@ inline std::vector<std::string> targets_of(const Options& options);
 inline Compiled compile(const loop::Kernel& kernel, const std::string& target);
 
 inline double tolerance_of(DType dtype) {
+  if (is_f8(dtype)) return std::ldexp(1.0, -f8_format(dtype).mantissa);
   return dtype == f32 ? 2e-6 : dtype == f64 ? 1e-13 : dtype == bf16 ? 1e-2 : dtype == f16 ? 2e-3 : 0;
 }
 
@@ -153,7 +155,8 @@ inline void check_one(const loop::Kernel& kernel, const Options& options, const 
       double want = read(buffer.dtype, wanted), have = read(buffer.dtype, got);
       if (std::isnan(want) && std::isnan(have)) continue;
       double allowed = tolerance_of(buffer.dtype) + options.tolerance;
-      ASSERT_TRUE(want == have || std::abs(want - have) <= allowed * (std::abs(want) + 1e-2))
+      const bool near = want == have || std::abs(want - have) <= allowed * (std::abs(want) + 1e-2);
+      ASSERT_TRUE(near && !options.exact)
           << "buffer " << b << " element " << e << ": " << have << " instead of " << want;
     }
   }

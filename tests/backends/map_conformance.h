@@ -38,7 +38,8 @@ TEST(Map, ManyTasks) {
 
 /// Every primitive on every dtype that it takes.
 TEST(Map, Primitives) {
-  const DType dtypes[] = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+  const DType dtypes[] = {boolean, i8,   i16, i32, i64,    u8,     u16,        u32,       u64,
+                          f16,     bf16, f32, f64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz};
   for (const auto& info : prim_table) {
     if (info.prim == Prim::bitcast_ || info.prim == Prim::cast_) continue;
     for (auto dtype : dtypes) {
@@ -71,7 +72,8 @@ TEST(Map, Primitives) {
 }
 
 TEST(Map, Casts) {
-  const DType dtypes[] = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+  const DType dtypes[] = {boolean, i8,   i16, i32, i64,    u8,     u16,        u32,       u64,
+                          f16,     bf16, f32, f64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz};
   for (auto from : dtypes)
     for (auto to : dtypes) {
       SCOPED_TRACE(detail::concatenate(name_of(from), " to ", name_of(to)));
@@ -90,6 +92,45 @@ TEST(Map, Casts) {
     b.store(out, {i[0]}, b.prim(Prim::bitcast_, b.load(x, {i[0]}), none, none, to));
     check(b);
   }
+}
+
+/// Every value of a float of 8 bits to f32, and what lies on values, in the middle between two and beside both from f32 and f64:
+/// exactly what the interpreter has.
+TEST(Map, FloatsOf8Bits) {
+  for (auto dtype : {f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz})
+    for (auto wide : {f32, f64}) {
+      SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", name_of(wide)));
+      std::vector<double> edges;
+      for (unsigned bits = 0; bits < 256; ++bits) {
+        const double value = float_value(dtype, bits), next = float_value(dtype, (bits + 1) & 0xff);
+        for (double at : {value, (value + next) / 2})
+          for (double x :
+               {at, at * (1 - 0x1p-23), at * (1 + 0x1p-23), at * (1 - 0x1p-52), at * (1 + 0x1p-52)})
+            edges.push_back(x);
+      }
+      Builder b;
+      const auto count = static_cast<int64_t>(edges.size());
+      auto x = b.input(dtype, {256}), widened = b.output(wide, {256}), y = b.input(wide, {count}),
+           narrowed = b.output(dtype, {count}), back = b.output(wide, {count});
+      auto i = b.begin(FE_STATEMENT_MAP, {256});
+      b.store(widened, {i[0]}, b.cast(b.load(x, {i[0]}), wide));
+      auto j = b.begin(FE_STATEMENT_MAP, {count});
+      auto rounded = b.cast(b.load(y, {j[0]}), dtype);
+      b.store(narrowed, {j[0]}, rounded);
+      b.store(back, {j[0]}, b.cast(rounded, wide));
+      Options options;
+      options.exact = true;
+      options.set = [&](loop::BufferId buffer, char* data) {
+        const auto width = static_cast<size_t>(bits_of(wide)) / 8;
+        for (size_t k = 0; k < 256 && buffer == x; ++k) data[k] = static_cast<char>(k);
+        for (size_t k = 0; k < edges.size() && buffer == y; ++k) {
+          const uint64_t bits = Builder::bits(wide, edges[k]);
+          std::memcpy(data + k * width, &bits, width);
+        }
+      };
+      check(b, options);
+      if (HasFatalFailure()) return;
+    }
 }
 
 TEST(Map, StridesAndTransposes) {
@@ -179,7 +220,7 @@ Builder in_steps(DType dtype, int64_t n, bool masked) {
 }
 
 TEST(Map, ElementsInSteps) {
-  for (auto dtype : {f32, f64, bf16, f16, i8, boolean})
+  for (auto dtype : {f32, f64, bf16, f16, f8e5m2, i8, boolean})
     for (int64_t n : {1, 4, 17, 70})
       for (bool masked : {false, true}) {
         if (masked && n < 17) continue;

@@ -28,6 +28,11 @@
 
 namespace {
 
+using ferrite::DType;
+using ferrite::f8e4m3;
+using ferrite::f8e4m3fnuz;
+using ferrite::f8e5m2;
+using ferrite::f8e5m2fnuz;
 using ferrite::emitter::kMathAccuracy;
 using ferrite::emitter::MathAccuracy;
 using ferrite::emitter::MathInstructions;
@@ -635,6 +640,64 @@ TEST_P(VectorMathConversions, Bfloat16RoundTripsAndRoundsToEven) {
   const std::vector<std::uint16_t> expected = {0x3f80, 0x3f82, 0x3f81, 0x3f80, 0x7f80, 0xff80, 0x7fc0, 0xffff,
                                                0x0000, 0x8000, 0x0002, 0x7f80, 0,      0,      0,      0};
   EXPECT_EQ(narrow(edges), expected);
+}
+
+TEST_P(VectorMathConversions, FloatsOf8BitsAsOnTheHost) {
+  const Level level = GetParam();
+  std::vector<std::uint8_t> all(256);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint8_t>(i);
+  std::vector<float> values;
+  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 1021)
+    values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  values.resize(values.size() / 16 * 16);
+  for (const DType dtype : {f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz}) {
+    SCOPED_TRACE(name_of(dtype));
+    // What lies on a value, in the middle between it and the next one, and beside both.
+    std::vector<float> edges;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const float value = f8_value(dtype, all[i]), next = f8_value(dtype, static_cast<std::uint8_t>(i + 1));
+      for (float at : {value, (value + next) / 2})
+        for (float x : {at, std::nextafter(at, -HUGE_VALF), std::nextafter(at, HUGE_VALF)})
+          edges.push_back(x);
+    }
+    edges.resize(edges.size() / 16 * 16);
+    for (const auto& given : {values, edges}) {
+      const auto narrow = evaluate<float, std::uint8_t>(
+          level, 16, given, given,
+          [&](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.narrow_f8(a, dtype); });
+      for (std::size_t i = 0; i < given.size(); ++i)
+        ASSERT_EQ(narrow[i], f8_bits(dtype, given[i])) << given[i];
+    }
+    if (dtype == f8e5m2) continue;  // has infinities, and is widened as a half
+    const auto wide = evaluate<std::uint8_t, float>(
+        level, 16, all, all,
+        [&](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.widen_f8(a, dtype); });
+    for (std::size_t i = 0; i < all.size(); ++i)
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]), std::bit_cast<std::uint32_t>(f8_value(dtype, all[i])))
+          << i;
+  }
+}
+
+TEST_P(VectorMathConversions, RoundsToOddAsOnTheHost) {
+  std::mt19937_64 random(1);
+  std::vector<double> values = special_values<double>();
+  while (values.size() < 4096) {
+    const double value = std::ldexp(std::uniform_real_distribution<>(-2, 2)(random),
+                                    std::uniform_int_distribution<>(-160, 140)(random));
+    values.push_back(random() % 2 ? value : static_cast<double>(static_cast<float>(value)));
+  }
+  const auto got = evaluate<double, float>(
+      GetParam(), 4, values, values,
+      [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.round_to_odd(a); });
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) {
+      ASSERT_TRUE(std::isnan(got[i]));
+    } else {
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]),
+                std::bit_cast<std::uint32_t>(ferrite::round_to_odd(values[i])))
+          << values[i];
+    }
+  }
 }
 
 TEST(VectorMathHalf, RoundTrips) {

@@ -23,7 +23,7 @@ bool swap_operands(Graph& graph) {
 /// Puts one more negation pair behind the first output of a node each time.
 bool grow(Graph& graph) {
   for (auto node : graph.nodes()) {
-    if (node.op() != "relu" || node.result(0).type().dtype != f32) continue;
+    if (node.op() != "relu" || !is_float(node.result(0).type().dtype)) continue;
     graph.set_insertion(node);
     auto before = graph.make("neg", {graph.make("neg", {node.operand(0)})});
     graph.replace_uses(node.result(0), graph.make("relu", {before}));

@@ -63,9 +63,11 @@ INSTANTIATE_TEST_SUITE_P(
              "{0.1, 65504, -0}\n"
              "  %7 = literal bf16[2] {3.39e+38, nan}\n  %8 = literal c64[2] {(1, -2), (0.1, "
              "nan(0x7fc00001))}\n"
-             "  %9 = literal f8e4m3[2] {0x38, 0x0}\n  %10 = literal f64[3] {0.1, 5e-324, "
+             "  %9 = literal f8e4m3[3] {448, -0, nan}\n  %10 = literal f64[3] {0.1, 5e-324, "
              "nan(0xfff8000000000000)}\n"
-             "  %11 = literal f32[] {1e-45}\n  %12 = literal f32[0,3] {}\n  %13 = literal f4e2m1[2] {0x1, "
+             "  %11 = literal f8e5m2[3] {-inf, nan, nan(0x7d)}\n  %12 = literal f8e5m2fnuz[3] {57344, 1.5, "
+             "nan}\n"
+             "  %13 = literal f32[] {1e-45}\n  %14 = literal f32[0,3] {}\n  %15 = literal f4e2m1[2] {0x1, "
              "0xf}\n",
              ""),
         body(
@@ -109,7 +111,7 @@ TEST(GraphText, TypesAndDefaultsMayBeLeftOut) {
 
 TEST(GraphText, RandomFloatsReadBackToTheirBits) {
   std::mt19937_64 random(1);
-  for (const DType dtype : {DType::f16_, DType::bf16_, DType::f32_, DType::f64_}) {
+  for (const DType dtype : {f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz, f16, bf16, f32, f64}) {
     Graph graph;
     for (int k = 0; k < 200; ++k) {
       const auto bytes = static_cast<size_t>(bytes_of(dtype, 16));

@@ -94,7 +94,7 @@ TEST(LoopText, ConstantsRoundTrip) {
 
 TEST(LoopText, ConstantsReadBackAsTheirBits) {
   std::mt19937_64 random(4);
-  for (DType dtype : {f16, bf16, f32, f64, i8, u8, i64, u64}) {
+  for (DType dtype : {f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz, f16, bf16, f32, f64, i8, u8, i64, u64}) {
     for (int k = 0; k < 2000; ++k) {
       const uint64_t bits =
           bits_of(dtype) == 64 ? random() : random() & ((uint64_t{1} << bits_of(dtype)) - 1);

@@ -69,12 +69,13 @@ void Generator::emit(Tensor t, const std::string& call) {
   if (t.elements() > most_) return;
   if (is_float(t.dtype)) {
     // Exact while its multiples of the quantum fit the significand.
-    const double limit = std::ldexp(1.0, t.dtype == f64 ? 52 : t.dtype == f32 ? 23 : t.dtype == f16 ? 10 : 7);
+    const double limit = std::ldexp(1.0, find_dtype(t.dtype)->mantissa);
     if (t.quantum > 0 && t.magnitude / t.quantum > limit)
       t.quantum = 0, t.error += epsilon_of(t.dtype) * t.magnitude;
     if (t.quantum > 0) t.error = 0;
     const double worst = t.dtype == bf16 ? 0.5 : 0.05;
-    if (t.magnitude > 1e4 || t.error > worst * std::max(1.0, t.magnitude)) return;
+    const double most = is_f8(t.dtype) ? f8_largest(t.dtype) / 2 : 1e4;
+    if (t.magnitude > most || t.error > worst * std::max(1.0, t.magnitude)) return;
   } else {
     t.error = 0, t.quantum = 0;
     t.special = false;

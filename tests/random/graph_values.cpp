@@ -4,20 +4,13 @@
 #include <cstring>
 #include <limits>
 
-#include "graph_generator.h"
-#include "random_source.h"
+#include "graph_writer.h"
 
 namespace ferrite::random_graphs {
 namespace {
 
 uint64_t bits_for(DType dtype, double value) {
-  switch (dtype) {
-    case DType::f16_: return f16_bits(static_cast<float>(value));
-    case DType::bf16_: return bf16_bits(static_cast<float>(value));
-    case DType::f32_: return std::bit_cast<uint32_t>(static_cast<float>(value));
-    case DType::f64_: return std::bit_cast<uint64_t>(value);
-    default: return static_cast<uint64_t>(static_cast<int64_t>(value));
-  }
+  return is_float(dtype) ? float_bits(dtype, value) : static_cast<uint64_t>(static_cast<int64_t>(value));
 }
 
 uint64_t element_bits(const Input& input, RandomSource& random) {
@@ -64,14 +57,8 @@ double number_at(DType dtype, const std::byte* data, int64_t element) {
   const auto width = static_cast<size_t>(bits_of(dtype) / 8);
   uint64_t bits = 0;
   std::memcpy(&bits, data + static_cast<size_t>(element) * width, width);
-  switch (dtype) {
-    case DType::f16_: return f16_value(static_cast<uint16_t>(bits));
-    case DType::bf16_: return bf16_value(static_cast<uint16_t>(bits));
-    case DType::f32_: return std::bit_cast<float>(static_cast<uint32_t>(bits));
-    case DType::f64_: return std::bit_cast<double>(bits);
-    case DType::bool_: return bits != 0;
-    default: break;
-  }
+  if (is_float(dtype)) return float_value(dtype, bits);
+  if (dtype == boolean) return bits != 0;
   if (!is_signed(dtype)) return static_cast<double>(bits);
   const int shift = 64 - bits_of(dtype);
   return static_cast<double>(static_cast<int64_t>(bits << shift) >> shift);
@@ -83,7 +70,7 @@ double relative_tolerance(DType dtype) {
     case DType::bf16_: return 3e-2;
     case DType::f32_: return 1e-5;
     case DType::f64_: return 1e-9;
-    default: return 0;
+    default: return is_f8(dtype) ? epsilon_of(dtype) : 0;
   }
 }
 

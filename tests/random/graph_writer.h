@@ -42,7 +42,7 @@ inline double epsilon_of(DType dtype) {
     case DType::bf16_: return 0x1p-7;
     case DType::f32_: return 0x1p-22;
     case DType::f64_: return 0x1p-44;
-    default: return 0;
+    default: return is_f8(dtype) ? std::ldexp(1.0, -f8_format(dtype).mantissa) : 0;
   }
 }
 inline double most_integer(DType dtype) {

@@ -208,7 +208,7 @@ size_t Generator::prepared(size_t k) {
   if (!is_float(t.dtype) || t.rank() == 0 || t.elements() == 0 || random_.chance(0.6)) return k;
   if (random_.chance(0.3)) return w_.node(t, fmt::format("neg({})", w_.use(k)));
   if (t.dtype == f32 && random_.chance(0.3)) {
-    const auto narrow = fresh(random_.chance(0.5) ? bf16 : f16, t.dims, 0);
+    const auto narrow = fresh(random_.pick(std::vector<DType>{bf16, f16, f8e4m3, f8e5m2}), t.dims, 0);
     Tensor r = w_.values[narrow];
     r.dtype = f32;
     return w_.node(r, fmt::format("cast({}) {{dtype = f32}}", w_.use(narrow)));

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 BITS = {"bool": 8, "f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i16": 16, "i8": 8,
-        "u64": 64, "u32": 32, "u16": 16, "u8": 8}  # fmt: skip
+        "u64": 64, "u32": 32, "u16": 16, "u8": 8, "f8e4m3": 8, "f8e5m2": 8, "f8e4m3fnuz": 8, "f8e5m2fnuz": 8}  # fmt: skip
 BUFFER = re.compile(r"^buffer @(\d+) : (\w+)\[([^\]]*)\] (\w+)")
 VIEWS = re.compile(r"\((?:reshape|transpose|expand|slice|split) %\d+\) \{$")
 PLANNED = re.compile(r"^  @\d+ offset (\d+) bytes (\d+) groups (\d+) to (\d+)$")

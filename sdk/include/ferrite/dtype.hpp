@@ -24,7 +24,8 @@ enum class DType : uint16_t {
 inline constexpr DType boolean = DType::bool_, i8 = DType::i8_, i16 = DType::i16_, i32 = DType::i32_,
                        i64 = DType::i64_, u8 = DType::u8_, u16 = DType::u16_, u32 = DType::u32_,
                        u64 = DType::u64_, f16 = DType::f16_, bf16 = DType::bf16_, f32 = DType::f32_,
-                       f64 = DType::f64_;
+                       f64 = DType::f64_, f8e4m3 = DType::f8e4m3_, f8e5m2 = DType::f8e5m2_,
+                       f8e4m3fnuz = DType::f8e4m3fnuz_, f8e5m2fnuz = DType::f8e5m2fnuz_;
 
 struct DTypeInfo {
   DType dtype;
@@ -67,6 +68,14 @@ constexpr int class_of(DType dtype) {
   return info ? info->kind : -1;
 }
 constexpr bool is_float(DType dtype) { return class_of(dtype) == FE_CLASS_FLOAT; }
+/// Whether it is one of the four floats of 8 bits that have a sign and a mantissa.
+constexpr bool is_f8(DType dtype) {
+  return dtype == f8e4m3 || dtype == f8e5m2 || dtype == f8e4m3fnuz || dtype == f8e5m2fnuz;
+}
+/// Whether bodies compute with values of the float type: f64, f32, f16, bf16 and those of 8 bits.
+constexpr bool is_computable_float(DType dtype) {
+  return is_f8(dtype) || (is_float(dtype) && bits_of(dtype) > 8);
+}
 constexpr bool is_integer(DType dtype) {
   return class_of(dtype) == FE_CLASS_INT || class_of(dtype) == FE_CLASS_UINT;
 }
@@ -151,6 +160,97 @@ constexpr float f16_value(uint16_t bits) {
     return sign ? -value : value;
   }
   return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+}
+
+/// How a float of 8 bits is encoded, behind its sign.
+struct F8Format {
+  int mantissa;
+  int bias;
+  uint8_t last;  ///< the last magnitude that is no NaN: infinity, or the largest number of a form without one
+  uint8_t overflow;  ///< what takes the place of anything beyond the largest number
+  uint8_t nan;
+  bool one_zero;  ///< the bits of -0 are the only NaN
+};
+constexpr F8Format f8_format(DType dtype) {
+  const auto& info = *find_dtype(dtype);
+  const int bias = (1 << (info.exponent - 1)) - (info.variant == 2 ? 0 : 1);
+  if (info.variant == 2) return {info.mantissa, bias, 0x7f, 0x80, 0x80, true};
+  if (info.variant == 1) return {info.mantissa, bias, 0x7e, 0x7f, 0x7f, false};
+  return {info.mantissa, bias, 0x7c, 0x7c, 0x7e, false};
+}
+
+/// float -> the bits of a float of 8 bits, round to nearest even; what is too large becomes infinite or, in a form without
+/// infinities, NaN.
+constexpr uint8_t f8_bits(DType dtype, float value) {
+  const F8Format format = f8_format(dtype);
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & 0x7fffffffu, sign = (bits >> 24) & 0x80u;
+  if (magnitude > 0x7f800000u) return static_cast<uint8_t>(sign | format.nan);
+  const int shift = 23 - format.mantissa;
+  const auto rebias = static_cast<uint32_t>(127 - format.bias) << 23;
+  uint32_t result = 0;
+  if (magnitude < rebias + 0x800000u) {
+    // Below the smallest normal number: added to one whose last place is that of the denormals.
+    const uint32_t unit = rebias + (static_cast<uint32_t>(shift + 1) << 23);
+    const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(unit);
+    result = std::bit_cast<uint32_t>(sum) - unit;
+  } else {
+    result = (magnitude - rebias + (1u << (shift - 1)) - 1u + ((magnitude >> shift) & 1u)) >> shift;
+  }
+  if (result > format.last) result = format.overflow;
+  if (format.one_zero && result == 0) return 0;
+  return static_cast<uint8_t>(sign | result);
+}
+constexpr float f8_value(DType dtype, uint8_t bits) {
+  const F8Format format = f8_format(dtype);
+  const uint32_t magnitude = bits & 0x7fu, sign = static_cast<uint32_t>(bits & 0x80u) << 24;
+  if (magnitude > format.last || (format.one_zero && bits == 0x80u))
+    return std::bit_cast<float>(sign | 0x7fc00000u);
+  if (magnitude == format.last && format.last == format.overflow)
+    return std::bit_cast<float>(sign | 0x7f800000u);
+  const int shift = 23 - format.mantissa;
+  const auto least = static_cast<uint32_t>(128 - format.bias) << 23;  // the smallest normal number
+  const uint32_t normal = least - 0x800000u + (magnitude << shift);
+  // A denormal has no leading 1, which an exponent adds and a difference takes away.
+  const float value = normal >= least
+                          ? std::bit_cast<float>(normal)
+                          : std::bit_cast<float>(least + (magnitude << shift)) - std::bit_cast<float>(least);
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
+}
+/// The largest finite value of a float of 8 bits.
+constexpr float f8_largest(DType dtype) {
+  const F8Format format = f8_format(dtype);
+  return f8_value(dtype, format.last == format.overflow ? format.last - 1 : format.last);
+}
+
+/// A float that rounds to the same narrower value as `value` does: the truncation with its last bit set unless exact.
+constexpr float round_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  if (value != value || static_cast<double>(nearest) == value) return nearest;
+  auto bits = std::bit_cast<uint32_t>(nearest);
+  const bool up = (static_cast<double>(nearest) > value) == (value > 0);  // rounded away from zero
+  if (up) --bits;
+  return std::bit_cast<float>(bits | 1u);
+}
+
+/// The bits of a value of a type that bodies compute with, rounded once, to nearest even.
+constexpr uint64_t float_bits(DType dtype, double value) {
+  switch (dtype) {
+    case DType::f16_: return f16_bits(round_to_odd(value));
+    case DType::bf16_: return bf16_bits(round_to_odd(value));
+    case DType::f32_: return std::bit_cast<uint32_t>(static_cast<float>(value));
+    case DType::f64_: return std::bit_cast<uint64_t>(value);
+    default: return f8_bits(dtype, round_to_odd(value));
+  }
+}
+constexpr double float_value(DType dtype, uint64_t bits) {
+  switch (dtype) {
+    case DType::f16_: return f16_value(static_cast<uint16_t>(bits));
+    case DType::bf16_: return bf16_value(static_cast<uint16_t>(bits));
+    case DType::f32_: return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    case DType::f64_: return std::bit_cast<double>(bits);
+    default: return f8_value(dtype, static_cast<uint8_t>(bits));
+  }
 }
 
 }  // namespace ferrite::inline v0

@@ -425,11 +425,8 @@ class Graph {
 
   /// The bits of one element, low end first; floats are rounded to the dtype, integers truncated.
   static uint64_t scalar_bits(DType dtype, double value) {
+    if (is_computable_float(dtype)) return float_bits(dtype, value);
     switch (dtype) {
-      case DType::f64_: return std::bit_cast<uint64_t>(value);
-      case DType::f32_: return std::bit_cast<uint32_t>(static_cast<float>(value));
-      case DType::f16_: return f16_bits(static_cast<float>(value));
-      case DType::bf16_: return bf16_bits(static_cast<float>(value));
       case DType::bool_: return value != 0;
       case DType::u64_: return static_cast<uint64_t>(value);
       default:

@@ -21,16 +21,9 @@ inline constexpr size_t max_vars = 64;  ///< variables of a statement
 /// Bytes of one buffer and points of one statement stay below this, so that no offset or count wraps.
 inline constexpr int64_t max_extent = int64_t{1} << 56;
 
-/// Whether bodies compute with the type: bool, the integers of whole bytes, f16, bf16, f32, f64.
+/// Whether bodies compute with the type: bool, the integers of whole bytes, f8, f16, bf16, f32, f64.
 constexpr bool is_computable(DType dtype) {
-  switch (dtype) {
-    case DType::bool_:
-    case DType::f16_:
-    case DType::bf16_:
-    case DType::f32_:
-    case DType::f64_: return true;
-    default: return is_integer(dtype) && bits_of(dtype) >= 8;
-  }
+  return dtype == DType::bool_ || is_computable_float(dtype) || (is_integer(dtype) && bits_of(dtype) >= 8);
 }
 
 /// FE_PRIM_BOOL, FE_PRIM_INT or FE_PRIM_FLOAT; 0 for a type that bodies do not compute with.

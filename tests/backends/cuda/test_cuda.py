@@ -164,7 +164,7 @@ class CudaTest(GridTests, ProgramTest):
         self.assertRefused(done, "FE-D06", "the_sine: work on the device failed: CUDA_ERROR_ILLEGAL_ADDRESS", DEVICE)
 
     def test_all_types_are_taken(self):
-        self.assertGreater(len(self.modules_of("types", types(["f64", "i64", "i8"]))), 8)
+        self.assertGreater(len(self.modules_of("types", types(["f64", "i64", "i8", "f8e4m3"]))), 8)
 
     def product(self, name, dtype, rows, depth, columns, **environment):
         """The code of a product, and its launch: blocks, and bytes of shared memory that are asked for."""

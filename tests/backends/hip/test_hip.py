@@ -202,7 +202,7 @@ class HipTest(GridTests, ProgramTest):
 
     def test_all_types_are_taken(self):
         for architecture in WAVES:
-            self.assertGreater(len(self.codes_of("types", types(["f64", "i64", "i8"]), architecture)), 8)
+            self.assertGreater(len(self.codes_of("types", types(["f64", "i64", "i8", "f8e4m3"]), architecture)), 8)
 
 
 if __name__ == "__main__":

@@ -195,6 +195,17 @@ class LevelZeroKernelsTest(OnPocl):
         self.write("s.fe", SORTS)
         self.assertSameResults("s.fe")
 
+    def test_floats_of_8_bits(self):
+        kinds = ("f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz")
+        inputs = ", ".join(f"%{k}: {k}[9,33], %t_{k}: {k}[33,7]" for k in kinds)
+        nodes = {f"{k}_{to}": f"cast(%{k}) {{dtype = {to}}}" for k in kinds for to in (*kinds, "f32", "f16", "bf16", "i8") if to != k}
+        nodes |= {f"to_{k}": f"cast(%x) {{dtype = {k}}}" for k in kinds}
+        nodes |= {f"product_{k}": f"matmul(%{k}, %t_{k})" for k in kinds}
+        body = "".join(f"  %{name} = {node}\n" for name, node in nodes.items())
+        results = ", ".join(f'%{name} "{name}"' for name in nodes)
+        self.write("f.fe", f"ferrite graph 0\ngraph @g({inputs}, %x: f32[9,333]) -> ({results}) {{\n{body}}}\n")
+        self.assertSameResults("f.fe")
+
     def test_products(self):
         self.write("p.fe", products())
         self.assertSameResults("p.fe")

@@ -84,8 +84,8 @@ static inline int64_t index_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /// The C type of a value, which for halves is not that of an element in memory.
 inline std::string value_type(DType dtype) {
-  if (dtype == DType::f64_) return "double";
-  if (is_float(dtype)) return "float";
+  if (is_f8(dtype)) ferrite::decline("floats of 8 bits are not computed with");
+  if (is_float(dtype)) return dtype == DType::f64_ ? "double" : "float";
   if (dtype == DType::bool_) return "uint8_t";
   return concatenate(is_signed(dtype) ? "int" : "uint", bits_of(dtype), "_t");
 }

@@ -36,9 +36,9 @@ class KernelContext {
   llvm::Value* error = nullptr;
   int64_t workspace_bytes = 0;  ///< taken so far, per worker
 
-  /// What memory of a dtype holds: i8 for bool, i16 for bf16, half for f16, otherwise the type itself.
+  /// What memory of a dtype holds: i8 for bool and f8, i16 for bf16, half for f16, otherwise the type itself.
   llvm::Type* storage_type(DType dtype);
-  /// What the body computes in: i1 for bool, float for f16 and bf16, otherwise the type itself.
+  /// What the body computes in: i1 for bool, float for f8, f16 and bf16, otherwise the type itself.
   llvm::Type* value_type(DType dtype);
   llvm::Type* value_type(DType dtype, unsigned lanes);
   static unsigned storage_bytes(DType dtype) { return static_cast<unsigned>(bits_of(dtype)) / 8; }
@@ -81,6 +81,8 @@ class KernelContext {
   llvm::Value* narrow_half(llvm::Value* value);
   /// f32 -> the bits of bf16, with the machine's instruction where it has one.
   llvm::Value* narrow_bf16(llvm::Value* value);
+  /// The bits of a float of 8 bits -> f32.
+  llvm::Value* widen_f8(llvm::Value* bits, DType dtype);
   /// Memory that may be read in place of elements that do not exist: four vectors of zeros, of a grid in global memory.
   llvm::Value* nowhere();
   /// The same for one element of a buffer that has any.

@@ -7,6 +7,8 @@
 #include <array>
 #include <string_view>
 
+#include "ferrite/dtype.hpp"
+
 namespace ferrite::emitter {
 
 /// The largest error of one function, in units in the last place of the result, that the tests hold it to.
@@ -121,6 +123,12 @@ class VectorMath {
   Value* widen_f16(Value* x);
   /// f32 to half (or a vector of it): nearest, halves to even.
   Value* narrow_f16(Value* x);
+  /// The bits of a float of 8 bits (i8 or a vector of it) to f32, exact; of a form without infinities.
+  Value* widen_f8(Value* bits, DType dtype);
+  /// f32 to the bits of a float of 8 bits: nearest, halves to even; what is too large as f8_bits() has it.
+  Value* narrow_f8(Value* x, DType dtype);
+  /// f64 to an f32 that rounds to the same narrower float as x does: truncated, the last bit set unless exact.
+  Value* round_to_odd(Value* x);
 
  private:
   llvm::IRBuilderBase& builder_;
