@@ -98,6 +98,7 @@ struct Options {
 /// A kernel that can be run: all of its tasks, on one pointer a buffer that is not local; `low`: workspace that it needs lies
 /// behind an inaccessible page, not before one.
 struct Compiled {
+  bool is_declined = false;  ///< the backend does not take types of the kernel, as it documents
   int64_t tasks = 0;
   std::string text;
   std::function<void(void* const* arguments, int64_t* error, bool low)> run;
@@ -117,6 +118,7 @@ inline void check_one(const loop::Kernel& kernel, const Options& options, const 
                       bool low) {
   SCOPED_TRACE(description.substr(0, 60));
   auto compiled = compile(kernel, description);
+  if (compiled.is_declined) return;
   ASSERT_TRUE(compiled.run);
   std::vector<std::unique_ptr<Guarded>> memory;
   std::vector<std::vector<std::byte>> expected;

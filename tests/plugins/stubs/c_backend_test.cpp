@@ -3,6 +3,7 @@
 // in N.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "core/kernel/flatten.h"
@@ -94,6 +95,9 @@ inline std::vector<std::string> targets_of(const Options&) {
 }
 
 inline Compiled compile(const loop::Kernel& kernel, const std::string&) {
+  Compiled compiled;
+  compiled.is_declined = std::ranges::any_of(kernel.buffers, is_f8, &loop::Buffer::dtype);
+  if (compiled.is_declined) return compiled;
   auto& plugin = Plugin::get();
   auto legal = kernel;
   if (auto done = core::kernel::legalise(legal, plugin.target.statement_kinds, 0); !done)
@@ -136,7 +140,6 @@ inline Compiled compile(const loop::Kernel& kernel, const std::string&) {
     Plugin::get().call(*Plugin::get().runtime, Plugin::get().runtime->module_unload, unload, nothing);
   });
 
-  Compiled compiled;
   compiled.tasks = out.tasks;
   compiled.text = listing;
   compiled.run = [loaded, order, out, function = found.function](void* const* pointers, int64_t* error,
