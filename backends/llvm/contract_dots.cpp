@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "contract_micro.h"
+#include "contract_sizes.h"
 #include "ferrite/emitter/kernel_context.h"
 
 namespace ferrite::emitter {
@@ -57,7 +58,7 @@ class DotEmitter {
     } else {
       // What is asked for comes to the end of its columns before what is multiplied does, and goes on with those of the next turn.
       const int64_t later = shape_.ahead % shape_.depth, groups = shape_.ahead / shape_.depth;
-      const int64_t own = std::min(whole, (shape_.depth - later + shape_.lanes - 1) / shape_.lanes);
+      const int64_t own = std::min(whole, ceil_div(shape_.depth - later, shape_.lanes));
       const int64_t group = shape_.dots * shape_.column_stride;
       turns(0, own, groups * group + later);
       turns(own, whole, (groups + 1) * group + later - shape_.depth);

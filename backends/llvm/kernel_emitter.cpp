@@ -8,6 +8,7 @@
 #include "contract_plan.h"
 #include "ferrite/emitter/contract.h"
 #include "ferrite/error.hpp"
+#include "ferrite/loop_check.hpp"
 #include "row_blocks.h"
 #include "rows.h"
 #include "running_rows.h"
@@ -22,8 +23,6 @@ using loop::VarKind;
 
 // A task should outlast its own start many times.
 constexpr double cycles_of_task = 4000;
-
-bool known_dtype(DType dtype) { return (dtype >= DType::bool_ && dtype <= DType::f64_) || is_f8(dtype); }
 
 /// One statement alone: leading loops become tasks as far as tasks stay long enough, the next one is cut into blocks.
 class SingleStatement {
@@ -122,7 +121,7 @@ std::string unsupported_reason(const Target& target, const loop::Kernel& kernel,
                                const ContractConfig& config) {
   if (kernel.statements.empty()) return "the kernel has no statement";
   for (const auto& buffer : kernel.buffers)
-    if (!known_dtype(buffer.dtype))
+    if (!loop::is_computable(buffer.dtype))
       return "element type " + std::string(name_of(buffer.dtype)) + " has no code here";
   if (can_emit_contract(target, kernel, config)) return "";
   for (const auto& statement : kernel.statements) {
@@ -134,7 +133,7 @@ std::string unsupported_reason(const Target& target, const loop::Kernel& kernel,
     for (const auto& op : statement.ops) {
       if (op.code == FE_OP_LOAD && kernel.buffers[op.buffer].packing)
         return "a packed operand outside a contraction";
-      if (op.code != FE_OP_INDIRECT && !known_dtype(op.dtype))
+      if (op.code != FE_OP_INDIRECT && !loop::is_computable(op.dtype))
         return "a value of type " + std::string(name_of(op.dtype)) + " has no code here";
     }
     for (const auto& store : statement.stores)

@@ -34,8 +34,7 @@ void Sampler::add_pattern(const graph::Graph& sample, graph::NodeId id) {
     if (!bytes) return;
     operand.constant.assign(bytes->begin(), bytes->end());
   }
-  patterns_of_op_[pattern.op].push_back(patterns_.size());
-  patterns_.push_back(std::move(pattern));
+  patterns_[pattern.op].push_back(std::move(pattern));
 }
 
 /// A value that is there (not the operand before, of the same dtype where `any_shape`, else of the same type), a new constant or a new input.
@@ -85,11 +84,12 @@ bool Sampler::make(graph::Graph& graph, graph::NodeSpec spec) {
 bool Sampler::grow(graph::Graph& graph) {
   // Now and then the pattern of the node before: passes look for pairs of a kind.
   // An op of many types comes no more often than one of few.
-  if (last_ >= patterns_.size() || !random_.chance(0.2))
-    last_ = random_.pick(
-        std::next(patterns_of_op_.begin(), static_cast<std::ptrdiff_t>(random_.below(patterns_of_op_.size())))
-            ->second);
-  const auto& pattern = patterns_[last_];
+  if (!last_ || !random_.chance(0.2)) {
+    const auto of_op =
+        std::next(patterns_.begin(), static_cast<std::ptrdiff_t>(random_.below(patterns_.size())));
+    last_ = &random_.pick(of_op->second);
+  }
+  const auto& pattern = *last_;
   const bool any_shape = random_.chance(0.7);
   graph::NodeSpec spec;
   spec.op = pattern.op;
@@ -116,7 +116,7 @@ bool Sampler::repeat_node(graph::Graph& graph) {
 graph::Graph Sampler::next() {
   graph::Graph graph(fmt::format("sample{}", number_++));
   values_.clear();
-  last_ = patterns_.size();
+  last_ = nullptr;
   if (patterns_.empty()) return graph;
   const uint64_t wanted = 4 + random_.below(13);
   for (uint64_t tries = 0; graph.node_count() < wanted && tries < 8 * wanted; ++tries) {

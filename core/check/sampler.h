@@ -48,10 +48,9 @@ class Sampler {
 
   const graph::OpRegistry& ops_;
   trust::Random random_;
-  std::vector<Pattern> patterns_;
-  std::map<std::string, std::vector<size_t>> patterns_of_op_;
-  std::vector<graph::ValueId> values_;  // of the graph that is made
-  size_t last_ = 0;                     // the pattern of the last node
+  std::map<std::string, std::vector<Pattern>> patterns_;  // by op
+  std::vector<graph::ValueId> values_;                    // of the graph that is made
+  const Pattern* last_ = nullptr;                         // that of the last node
   uint64_t number_ = 0;
 };
 

@@ -36,10 +36,11 @@ TEST(Map, ManyTasks) {
   check(b);
 }
 
+constexpr DType dtypes[] = {boolean, i8,   i16, i32, i64,    u8,     u16,        u32,       u64,
+                            f16,     bf16, f32, f64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz};
+
 /// Every primitive on every dtype that it takes.
 TEST(Map, Primitives) {
-  const DType dtypes[] = {boolean, i8,   i16, i32, i64,    u8,     u16,        u32,       u64,
-                          f16,     bf16, f32, f64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz};
   for (const auto& info : prim_table) {
     if (info.prim == Prim::bitcast_ || info.prim == Prim::cast_) continue;
     for (auto dtype : dtypes) {
@@ -72,8 +73,6 @@ TEST(Map, Primitives) {
 }
 
 TEST(Map, Casts) {
-  const DType dtypes[] = {boolean, i8,   i16, i32, i64,    u8,     u16,        u32,       u64,
-                          f16,     bf16, f32, f64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz};
   for (auto from : dtypes)
     for (auto to : dtypes) {
       SCOPED_TRACE(detail::concatenate(name_of(from), " to ", name_of(to)));
