@@ -48,11 +48,7 @@ double small_float_value(const DTypeInfo& info, uint32_t bits) {
   const bool negative = (bits >> top & 1u) != 0;
   const int exponent = static_cast<int>(bits >> info.mantissa) & ((1 << info.exponent) - 1);
   const int mantissa = static_cast<int>(bits) & ((1 << info.mantissa) - 1);
-  const int bias = (1 << (info.exponent - 1)) - (info.variant == 2 ? 0 : 1);
-  if (info.variant == 2 && bits == 1u << top) return std::nan("");
-  if (info.bits == 8 && info.variant == 1 && (bits & 0x7fu) == 0x7fu) return std::nan("");
-  if (info.variant == 0 && exponent == (1 << info.exponent) - 1)
-    return mantissa ? std::nan("") : negative ? -HUGE_VAL : HUGE_VAL;
+  const int bias = (1 << (info.exponent - 1)) - 1;
   double value = exponent == 0 ? std::ldexp(mantissa, 1 - bias - info.mantissa)
                                : std::ldexp(mantissa + (1 << info.mantissa), exponent - bias - info.mantissa);
   return negative ? -value : value;
