@@ -152,10 +152,14 @@ def origin(script: str) -> dict:
 
 
 def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return plain_cpu(line.split(":", 1)[1])
-    return platform.machine()
+    """The processor's name, on x86 with its family and model, which tell virtual machines of one name apart."""
+    said = dict(
+        (part.strip() for part in line.split(":", 1)) for line in Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines() if ":" in line
+    )
+    if "model name" not in said:
+        return platform.machine()
+    name = plain_cpu(said["model name"])
+    return f"{name}, family {said['cpu family']}, model {said['model']}" if {"cpu family", "model"} <= said.keys() else name
 
 
 def plain_cpu(name: str) -> str:
@@ -163,10 +167,10 @@ def plain_cpu(name: str) -> str:
     return " ".join(re.sub(r"\((R|TM|C)\)|@.*", " ", name, flags=re.IGNORECASE).split())
 
 
-def result_name(cpu: str, cores: int) -> str:
-    """The file name of a machine's results: cpu-intel-xeon-2-cores.json."""
+def result_name(cpu: str, cores: int, of: str = "cpu") -> str:
+    """The file name of a machine's results: cpu-intel-xeon-family-6-model-143-2-cores.json."""
     slug = re.sub(r"[^a-z0-9]+", "-", plain_cpu(cpu).lower()).strip("-")
-    return f"cpu-{re.sub(r'-(cpu|processor)$', '', slug)}-{cores}-cores.json"
+    return f"{of}-{re.sub(r'-(cpu|processor)(?=-family|$)', '', slug)}-{cores}-cores.json"
 
 
 def choose_cpus(threads: int, core_of: dict[int, str]) -> list[int]:

@@ -181,6 +181,18 @@ def steps_text(count: int) -> str:
     return "ferrite graph 0\n" + head + LITERALS + "".join(f"  {line}\n" for line in [*lines, "%next = mul(%rate, %half)"]) + "}\n"
 
 
+def parts_text(count: int) -> str:
+    """A concatenation of so many parts, each of its own, that as many others read."""
+    lines = [f"%e{k} = exp(%x)" if k == 0 else f"%e{k} = exp(%e{k - 1})" for k in range(count)]
+    lines += [f"%all = concat({', '.join(f'%e{k}' for k in range(count))}) {{axis = 0}}"]
+    for k in range(count):
+        lines += [f"%t{k} = mul(%all, %f{k})", f"%s{k} = reduce_sum(%t{k}) {{axes = [0]}}"]
+    parameters = ["%x: f32[8]", *(f"%f{k}: f32[]" for k in range(count))]
+    results = ", ".join(f'%s{k} "s{k}"' for k in range(count))
+    head = f'graph @parts({", ".join(parameters)}) -> ({results}) {{\n'
+    return "ferrite graph 0\n" + head + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
 # Graph, and the dims of its input; of those that have inputs of their own, the text.
 SHAPES = {
     "blocks": (blocks, "32,64"),
@@ -189,6 +201,7 @@ SHAPES = {
     "chain": (chain, "64,64"),
     "layers": lambda nodes: layers_text(max(1, nodes // len(layer("", "x")[0]))),
     "steps": lambda nodes: steps_text(max(1, nodes // 4)),
+    "parts": lambda nodes: parts_text(max(1, nodes // 3)),
 }
 
 

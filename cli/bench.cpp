@@ -77,7 +77,7 @@ Result<void> bench(const Options& options) {
                                    {"kernels_at_load", stats.kernels_at_load},
                                    {"unique_kernels", stats.unique_kernels},
                                    {"cache_hits", stats.cache.hits},
-                                   {"cache_misses", stats.cache.misses},
+                                   {"cache_misses", stats.cache.missed()},
                                    {"cache_bypasses", stats.cache.bypasses},
                                    {"cache_faults", stats.cache.faults},
                                    {"threads", runner.threads()},

@@ -81,6 +81,8 @@ Result<void> list(const Options&, const std::string& folder, const Files& files)
     damaged += about ? 0 : 1;
   }
   fmt::print("{}, {}, in {}\n", counted(files.size(), "kernel"), size_text(total(files)), folder);
+  if (const auto why = core::cache::distrusted(folder); !why.empty())
+    fmt::print("the folder is not used: {}\n", why);
   if (damaged > 0)
     fmt::print("{} not usable, and made anew when {} wanted; ferrite cache verify --remove takes {} away\n",
                counted(damaged, "is", "are"), damaged == 1 ? "it is" : "they are",
@@ -93,6 +95,13 @@ Result<void> clear(const Options& options, const std::string& folder, const File
   std::erase_if(old, [&](const auto& file) { return file.unused / day < options.days; });
   for (const auto& file : old) FE_CHECK(remove(folder, file.name));
   fmt::print("removed {}, {}, from {}\n", counted(old.size(), "kernel"), size_text(total(old)), folder);
+  // Writers take moments.
+  FE_TRY(auto parts, core::cache::list(folder, core::cache::kernel_suffix, true));
+  std::erase_if(parts, [](const auto& file) { return file.unused < hour; });
+  for (const auto& file : parts) FE_CHECK(remove(folder, file.name));
+  if (!parts.empty())
+    fmt::print("removed {} that was not written to its end, {}\n", counted(parts.size(), "file"),
+               size_text(total(parts)));
   return {};
 }
 
@@ -108,6 +117,11 @@ Result<void> verify(const Options& options, const std::string& folder, const Fil
   if (damaged > 0 && !options.remove)
     return core::at(folder, core::error(FE_EINVALID, "FE-K31", "{} of {}; --remove takes them away", damaged,
                                         counted(files.size(), "kernel")));
+  if (const auto why = core::cache::distrusted(folder); !why.empty())
+    return core::at(
+        folder,
+        core::error(FE_EINVALID, "FE-K32",
+                    "it is not used: {}; make it one's own, or name another folder with --cache", why));
   fmt::print("{} whole, in {}\n", counted(files.size() - damaged, "kernel is", "kernels are"), folder);
   return {};
 }

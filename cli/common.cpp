@@ -72,7 +72,7 @@ void PipelineOptions::add_to(CLI::App& command) {
   command
       .add_option("--log", log,
                   "Show diagnostics: a comma-separated list of graph, loops, schedule, kernels, output_code, "
-                  "plugins, passes (also FERRITE_LOG)")
+                  "plugins, passes, launches (also FERRITE_LOG)")
       ->type_name("CHANNELS")
       ->check(not_empty);
   command
@@ -122,7 +122,7 @@ void DeviceOptions::add_to(CLI::App& command) {
   command.add_option("--device", device, "cpu, interpreter, or another runtime's id; see 'ferrite targets'")
       ->type_name("NAME")
       ->check(not_empty);
-  command.add_option("--threads", threads, "Worker threads; 0: as many as the machine has processors")
+  command.add_option("--threads", threads, "Worker threads; 0: as many as this process may use processors")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{4096}));
   command

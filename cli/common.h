@@ -75,7 +75,7 @@ void report(const core::trust::PassCheck* check);
 /// How programs are compiled and run.
 struct DeviceOptions {
   std::string device;
-  std::optional<int64_t> threads;    ///< 0: as many as the machine has processors
+  std::optional<int64_t> threads;    ///< 0: as many as this process may use processors
   int64_t compile_jobs = 0;          ///< 0: as many as there are threads
   core::schedule::Features without;  ///< by --without and --no-fuse
   std::string cache;                 ///< "on", "off" or a folder; empty: as the manifest says

@@ -189,9 +189,12 @@ Result<void> Model::check_dims(std::span<const std::vector<int64_t>> input_dims)
                              port.name, port.dims.size(), shape(input_dims[k])));
     for (size_t d = 0; port.ranked && d < port.dims.size(); ++d)
       if (input_dims[k][d] < 0 || (port.dims[d] >= 0 && port.dims[d] != input_dims[k][d]))
-        return at(path_, error(FE_EINVALID, "FE-X04",
-                               "input '{}' has shape {} (-1: any), a tensor of shape {} was given", port.name,
-                               shape(port.dims), shape(input_dims[k])));
+        return at(
+            path_,
+            error(FE_EINVALID, "FE-X04", "input '{}' has shape {}{}, a tensor of shape {} was given",
+                  port.name, shape(port.dims),
+                  std::ranges::any_of(port.dims, [](int64_t dim) { return dim < 0; }) ? " (-1: any)" : "",
+                  shape(input_dims[k])));
   }
   return {};
 }

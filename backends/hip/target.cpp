@@ -94,6 +94,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.lanes.by_place = true;
   grid.matrices = matrices_of(architecture.name);
   grid.shared_bytes = grid.static_bytes = 64 << 10;
+  grid.most_threads = 0xffff'ffff;  // the packet of a dispatch counts threads, in 32 bits
   grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);
   target.grid = grid;
   return target;

@@ -408,6 +408,9 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
   }
   if (result.shared_bytes > target.grid->shared_bytes)
     decline("a block would need " + std::to_string(result.shared_bytes) + " bytes of shared memory");
+  if (result.blocks > std::min(target.grid->most_blocks, target.grid->most_threads / result.threads))
+    decline(std::to_string(result.blocks) + " blocks of " + std::to_string(result.threads) +
+            " threads are more than one launch takes");
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -51,6 +52,35 @@ FERRITE_FLOOR inline Bits right(Bits bits) {
   return _mm512_srli_epi32(bits, by);
 }
 FERRITE_FLOOR inline Bits subtract(Bits a, Bits b) { return _mm512_sub_epi32(a, b); }
+FERRITE_FLOOR inline Vector magnitude(Vector value) { return _mm512_abs_ps(value); }
+/// `positive`, or `negative` where the sign of `value` is set.
+FERRITE_FLOOR inline Vector by_sign(Vector value, Vector positive, Vector negative) {
+  return _mm512_mask_blend_ps(_mm512_cmplt_epi32_mask(_mm512_castps_si512(value), _mm512_setzero_si512()),
+                              positive, negative);
+}
+/// `value`, or 0 where `of` is above `limit`.
+FERRITE_FLOOR inline Vector up_to(Vector value, Vector of, Vector limit) {
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(of, limit, _CMP_NGT_UQ), value);
+}
+/// Of two rows: what the first has to the right of the diagonal of their squares of `step` x `step` against what the second has left.
+template <int step>
+FERRITE_FLOOR inline void exchange(Vector& a, Vector& b) {
+  const Vector first = a;
+  const __m512d a2 = _mm512_castps_pd(a), b2 = _mm512_castps_pd(b);
+  if constexpr (step == 1) {
+    a = _mm512_mask_moveldup_ps(first, 0xAAAA, b);
+    b = _mm512_mask_movehdup_ps(b, 0x5555, first);
+  } else if constexpr (step == 2) {
+    a = _mm512_castpd_ps(_mm512_unpacklo_pd(a2, b2));
+    b = _mm512_castpd_ps(_mm512_unpackhi_pd(a2, b2));
+  } else if constexpr (step == 4) {
+    a = _mm512_castpd_ps(_mm512_permutex2var_pd(a2, _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), b2));
+    b = _mm512_castpd_ps(_mm512_permutex2var_pd(a2, _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15), b2));
+  } else {
+    a = _mm512_shuffle_f32x4(first, b, 0x44);
+    b = _mm512_shuffle_f32x4(first, b, 0xEE);
+  }
+}
 /// Keeps the compiler from leaving out what nobody reads.
 FERRITE_FLOOR inline void keep(Vector& value) { asm volatile("" : "+v"(value)); }
 #include "floors_of_vectors.def"
@@ -86,6 +116,29 @@ FERRITE_FLOOR inline Bits right(Bits bits) {
   return _mm256_srli_epi32(bits, by);
 }
 FERRITE_FLOOR inline Bits subtract(Bits a, Bits b) { return _mm256_sub_epi32(a, b); }
+FERRITE_FLOOR inline Vector magnitude(Vector value) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), value); }
+FERRITE_FLOOR inline Vector by_sign(Vector value, Vector positive, Vector negative) {
+  return _mm256_blendv_ps(positive, negative, value);
+}
+FERRITE_FLOOR inline Vector up_to(Vector value, Vector of, Vector limit) {
+  return _mm256_andnot_ps(_mm256_cmp_ps(of, limit, _CMP_GT_OQ), value);
+}
+/// As above.
+template <int step>
+FERRITE_FLOOR inline void exchange(Vector& a, Vector& b) {
+  const Vector first = a;
+  const __m256d a2 = _mm256_castps_pd(a), b2 = _mm256_castps_pd(b);
+  if constexpr (step == 1) {
+    a = _mm256_blend_ps(first, _mm256_moveldup_ps(b), 0xAA);
+    b = _mm256_blend_ps(b, _mm256_movehdup_ps(first), 0x55);
+  } else if constexpr (step == 2) {
+    a = _mm256_castpd_ps(_mm256_unpacklo_pd(a2, b2));
+    b = _mm256_castpd_ps(_mm256_unpackhi_pd(a2, b2));
+  } else {
+    a = _mm256_permute2f128_ps(first, b, 0x20);
+    b = _mm256_permute2f128_ps(first, b, 0x31);
+  }
+}
 /// Keeps the compiler from leaving out what nobody reads.
 FERRITE_FLOOR inline void keep(Vector& value) { asm volatile("" : "+x"(value)); }
 #include "floors_of_vectors.def"
@@ -95,11 +148,11 @@ FERRITE_FLOOR inline void keep(Vector& value) { asm volatile("" : "+x"(value)); 
 
 const Floors* floors() {
   static constexpr Floors wide{
-      "AVX-512",           avx512::multiply_add, avx512::copy,           avx512::read,
-      avx512::exponential, avx512::few_rows,     avx512::few_rows_turned};
+      "AVX-512",        avx512::multiply_add,    avx512::copy, avx512::read,          avx512::exponential,
+      avx512::few_rows, avx512::few_rows_turned, avx512::gelu, avx512::transpose_add, avx512::layer_norm};
   static constexpr Floors narrow{
-      "AVX2",         avx2::multiply_add,   avx2::copy, avx2::read, avx2::exponential,
-      avx2::few_rows, avx2::few_rows_turned};
+      "AVX2",         avx2::multiply_add,    avx2::copy, avx2::read,          avx2::exponential,
+      avx2::few_rows, avx2::few_rows_turned, avx2::gelu, avx2::transpose_add, avx2::layer_norm};
   if (__builtin_cpu_supports("avx512f")) return &wide;
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &narrow : nullptr;
 }

@@ -40,6 +40,16 @@ std::optional<int64_t> age_of(const fs::path& path) {
   return time(nullptr) - about.stx_btime.tv_sec;
 }
 
+/// Whether replace_file() gives such a name, FILE.PROCESS.NUMBER, to what is not whole yet of a file with the suffix.
+bool is_part(std::string_view name, std::string_view suffix) {
+  for (int number = 0; number < 2; ++number) {
+    const size_t digits = name.size() - (name.find_last_not_of("0123456789") + 1);
+    if (digits == 0 || digits >= name.size() || name[name.size() - digits - 1] != '.') return false;
+    name.remove_suffix(digits + 1);
+  }
+  return name.ends_with(suffix);
+}
+
 }  // namespace
 
 std::string user_folder(std::string_view name) {
@@ -85,14 +95,14 @@ std::string write_file(const std::string& folder, const std::string& name, std::
   return replace_file((fs::path(folder) / name).string(), pieces, Links::replaced);
 }
 
-Result<std::vector<File>> list(const std::string& folder, std::string_view suffix) {
+Result<std::vector<File>> list(const std::string& folder, std::string_view suffix, bool parts) {
   std::vector<File> files;
   std::error_code failed;
   const auto now = fs::file_time_type::clock::now();
   fs::directory_iterator entry(folder, failed);
   for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
     File file{.name = entry->path().filename().string()};
-    if (!file.name.ends_with(suffix)) continue;
+    if (!(parts ? is_part(file.name, suffix) : file.name.ends_with(suffix))) continue;
     std::error_code gone;  // another process may clear the folder meanwhile
     const auto about = entry->symlink_status(gone);
     if (gone) continue;

@@ -78,12 +78,17 @@ std::optional<Entry> parse(std::string_view bytes, std::string_view key, std::st
                {std::string(device), std::string(candidate), std::string(nodes)}};
 }
 
-}  // namespace
-
-size_t Counts::bypassed() const {
-  return std::accumulate(bypasses.begin(), bypasses.end(), size_t{0},
+size_t total(const std::map<std::string, size_t>& by_reason) {
+  return std::accumulate(by_reason.begin(), by_reason.end(), size_t{0},
                          [](size_t sum, const auto& each) { return sum + each.second; });
 }
+
+constexpr const char* unusable = "what was kept could not be used";
+
+}  // namespace
+
+size_t Counts::missed() const { return total(misses); }
+size_t Counts::bypassed() const { return total(bypasses); }
 
 Kernels::Kernels(std::string folder) : folder_(std::move(folder)) {
   Digest::prepare();  // keys are made by workers
@@ -107,8 +112,17 @@ std::optional<CompiledKernel> Kernels::find(const std::string& key, bool listing
     if (auto entry = parse(*bytes, key, why)) kernel = std::move(entry->kernel);
   if (!why.empty()) fault(path + ": " + why);
   // Code that was made when nobody wanted to read it.
-  if (kernel && listing && !kernel->listed) kernel.reset();
-  count(kernel ? 1 : 0, kernel ? 0 : 1);
+  const bool unlisted = kernel && listing && !kernel->listed;
+  if (unlisted) kernel.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    if (kernel)
+      ++counts_.hits;
+    else
+      ++counts_.misses[!why.empty() ? unusable
+                       : unlisted   ? "it was kept without its listing"
+                                    : "it was not kept yet"];
+  }
   // The time of the last use, for `ferrite cache clear --days`; where it cannot be set the entry only seems older.
   if (kernel) utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   return kernel;
@@ -116,7 +130,9 @@ std::optional<CompiledKernel> Kernels::find(const std::string& key, bool listing
 
 void Kernels::drop(const std::string& key, const std::string& reason) {
   fault(path_of(key) + ": " + reason);
-  count(-1, 1);
+  const std::lock_guard lock(mutex_);
+  --counts_.hits;
+  ++counts_.misses[unusable];
 }
 
 void Kernels::keep(const std::string& key, const CompiledKernel& kernel, const About& about) {
@@ -160,12 +176,6 @@ void Kernels::fault(const std::string& reason) {
   log::print("kernels", "cache: {}", reason);
   const std::lock_guard lock(mutex_);
   ++counts_.faults[reason];
-}
-
-void Kernels::count(int hits, int misses) {
-  const std::lock_guard lock(mutex_);
-  counts_.hits += static_cast<size_t>(hits);
-  counts_.misses += static_cast<size_t>(misses);
 }
 
 std::string Kernels::path_of(const std::string& key) const {

@@ -32,9 +32,11 @@ struct About {
 
 /// What came of looking kernels up.
 struct Counts {
-  size_t hits = 0, misses = 0;  ///< kernels that were found, and that were not or could not be used
+  size_t hits = 0;                         ///< kernels that were found
+  std::map<std::string, size_t> misses;    ///< by reason: kernels that were not there, or could not be used
   std::map<std::string, size_t> bypasses;  ///< by reason: kernels that were neither looked for nor kept
   std::map<std::string, size_t> faults;    ///< by reason: entries that could not be used, or not be written
+  size_t missed() const;
   size_t bypassed() const;
 };
 
@@ -59,7 +61,6 @@ class Kernels {
   std::string path_of(const std::string& key) const;
   void bypass(const std::string& reason);
   void fault(const std::string& reason);
-  void count(int hits, int misses);
 
   const std::string folder_;
   std::string closed_;  ///< why the folder is not used; empty: it is

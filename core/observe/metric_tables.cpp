@@ -132,7 +132,8 @@ MetricTable kernel_table(const std::string& model, const Observation& seen, cons
 MetricTable cache_table(const std::string& model, const cache::Counts& counts) {
   MetricTable table("cache", {"model", "outcome", "reason", "kernels"});
   table.add({model, "hit", {}, std::to_string(counts.hits)});
-  table.add({model, "miss", {}, std::to_string(counts.misses)});
+  if (counts.misses.empty()) table.add({model, "miss", {}, "0"});
+  for (const auto& [reason, count] : counts.misses) table.add({model, "miss", reason, std::to_string(count)});
   for (const auto& [reason, count] : counts.bypasses)
     table.add({model, "bypass", reason, std::to_string(count)});
   for (const auto& [reason, count] : counts.faults)

@@ -39,11 +39,15 @@ Dependencies Dependencies::of(const LoopProgram& program) {
       d.before[s].push_back(earlier);
       after.push_back(s);
     };
+    // Writers of a buffer are ordered among themselves: behind the last one is behind all of them, and behind what read before it.
     for (BufferId b : d.reads[s])
-      for (uint32_t writer : d.writers[b]) order(writer);
+      if (!d.writers[b].empty()) order(d.writers[b].back());
     for (BufferId b : d.writes[s]) {
-      for (uint32_t writer : d.writers[b]) order(writer);
-      for (uint32_t reader : d.readers[b]) order(reader);
+      const auto &writers = d.writers[b], &readers = d.readers[b];
+      if (!writers.empty()) order(writers.back());
+      for (auto reader = readers.rbegin();
+           reader != readers.rend() && (writers.empty() || *reader > writers.back()); ++reader)
+        order(*reader);
     }
     for (BufferId b : d.reads[s]) d.readers[b].push_back(s);
     for (BufferId b : d.writes[s]) d.writers[b].push_back(s);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -20,7 +21,8 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// A buffer's readers are compared with so many of those before them, so that there are no more pairs than reads.
+/// A buffer's readers are compared with so many of those before them, and where it has many writers, as a concatenation has, they and its
+/// readers make so many pairs each: pairs grow as reads and writes do.
 constexpr size_t most_neighbours = 4;
 
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
@@ -110,9 +112,20 @@ class Fuser {
     std::vector<Edge> result;
     for (uint32_t s = 0; s < program_.statements.size(); ++s)
       for (BufferId b : deps_.reads[s])
-        for (uint32_t w : deps_.writers[b])
+        for (uint32_t w : writers_for(s, b))
           if (w < s) result.push_back({w, s, b, false, program_.buffers[b].bytes()});
     return result;
+  }
+  /// The writers of a buffer that a reader is tried with: those at about its own place among the readers, where there are many of both.
+  std::span<const uint32_t> writers_for(uint32_t reader, BufferId b) const {
+    const std::span<const uint32_t> writers = deps_.writers[b];
+    const auto& readers = deps_.readers[b];
+    const size_t count = std::max<size_t>(
+        most_neighbours, most_neighbours * writers.size() / std::max<size_t>(readers.size(), 1));
+    if (count >= writers.size()) return writers;
+    const auto place = static_cast<size_t>(std::ranges::lower_bound(readers, reader) - readers.begin());
+    const size_t middle = place * writers.size() / readers.size();
+    return writers.subspan(std::min(middle - std::min(middle, count / 2), writers.size() - count), count);
   }
   std::vector<Edge> read_twice() const {
     std::vector<Edge> result;

@@ -23,7 +23,8 @@ using namespace ferrite::core::loop;
 struct Dependencies {
   std::vector<std::vector<BufferId>> reads, writes;     ///< by statement: storages, each once
   std::vector<std::vector<uint32_t>> readers, writers;  ///< by storage: statements, in order
-  std::vector<std::vector<uint32_t>> before, after;     ///< by statement: direct predecessors, successors
+  /// By statement: predecessors and successors, of several through the same buffer those from which the others follow.
+  std::vector<std::vector<uint32_t>> before, after;
 
   static Dependencies of(const LoopProgram& program);
 };

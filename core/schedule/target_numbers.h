@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What decisions about loops ask of a target: the one cost model of inlining, layouts, fusion and splits.
+// What decisions about loops ask of a target: the numbers of the one cost model of inlining, layouts, fusion and splits. Cost models of
+// plugins are asked about fused groups and about candidates.
 #pragma once
 
 #include <algorithm>

@@ -5,7 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <random>
 
 #include "contract_kernels.h"
@@ -47,7 +50,9 @@ double tolerance(DType dtype, int64_t depth) {
 /// A kernel, its data, and what the interpreter makes of them.
 class Case {
  public:
-  explicit Case(const kernel_test::Builder& built) : kernel_(built.kernel) {
+  /// `change`: what else is written into the first buffer, the image of a convolution.
+  explicit Case(const kernel_test::Builder& built, const std::function<void(DType, char*)>& change = {})
+      : kernel_(built.kernel) {
     std::mt19937 random(7);
     std::uniform_real_distribution<double> uniform(-1, 1);
     std::vector<char*> pointers;
@@ -58,6 +63,7 @@ class Case {
         for (int64_t e = 0; e < buffer.extent(); ++e)
           write(buffer.dtype, data_.back().data(), e, from + span * uniform(random));
     }
+    if (change) change(kernel_.buffers[0].dtype, data_[0].data());
     expected_ = data_;
     for (auto& bytes : expected_) pointers.push_back(bytes.data());
     Interpreter(kernel_, pointers).run();
@@ -114,11 +120,25 @@ class Case {
         compare(kernel.buffers[b], expected_[b].data(), data[b]);
   }
 
+  /// Of results [height][width][channels] those at most two positions from here may be something else than numbers.
+  void let_spread(int64_t y, int64_t x, int64_t width, int64_t channels) {
+    may_spread_ = [=](int64_t e) {
+      const int64_t position = e / channels;
+      return std::max(std::abs(position / width - y), std::abs(position % width - x)) <= 2;
+    };
+  }
+
  private:
   void compare(const loop::Buffer& buffer, const char* expected, const char* got) const {
     const double allowed = tolerance(buffer.dtype, depth_);
     for (int64_t e = 0; e < buffer.extent(); ++e) {
       const double wanted = read(buffer.dtype, expected, e), value = read(buffer.dtype, got, e);
+      if (!std::isfinite(wanted) || !std::isfinite(value)) {
+        ASSERT_FALSE(std::isfinite(value)) << "element " << e << " is " << value;
+        ASSERT_TRUE(!std::isfinite(wanted) || (may_spread_ && may_spread_(e)))
+            << "element " << e << " is " << value << ", not " << wanted;
+        continue;
+      }
       ASSERT_LE(std::abs(value - wanted), allowed * (1 + std::abs(wanted)))
           << "element " << e << ": " << value << ", not " << wanted;
     }
@@ -127,6 +147,7 @@ class Case {
   loop::Kernel kernel_;
   std::vector<std::vector<char>> data_, expected_;
   int64_t depth_ = 1;
+  std::function<bool(int64_t)> may_spread_;
 };
 
 void check(const kernel_test::Builder& built,
@@ -498,6 +519,24 @@ TEST(Contract, ConvolutionsByTiles) {
   }
   // A line of tiles does not stay in the cache.
   check_tiles({.channels = 16, .filters = 16, .height = 6, .width = 90}, 160 << 10);
+}
+
+/// What is no number, or infinite, reaches all that it reached without tiles, and at most a position further.
+TEST(Contract, TilesSpreadWhatIsNotFinite) {
+  constexpr int64_t height = 12, width = 10, channels = 16, filters = 24;
+  const auto shape =
+      Conv{.channels = channels, .filters = filters, .height = height, .width = width, .channels_last = true};
+  for (const double special :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+    for (const auto& [y, x] : {std::pair<int64_t, int64_t>{0, 0}, {5, 4}, {6, 9}}) {
+      SCOPED_TRACE(testing::Message() << special << " at " << y << ", " << x);
+      Case one(conv(shape), [&](DType dtype, char* image) {
+        write(dtype, image, (y * width + x) * channels + 3, special);
+      });
+      one.let_spread(y, x, width, filters);
+      for (const char* level : {"native", "avx2", "sse"}) one.check(host_target(level), true, true);
+      if (HasFatalFailure()) return;
+    }
 }
 
 TEST(Contract, WhatNoTilesAreForHasNone) {

@@ -91,6 +91,7 @@ class Texts(unittest.TestCase):
     def test_names_of_machines(self):
         self.assertEqual(figures.plain_cpu("Intel(R) Xeon(R) CPU @ 2.00GHz"), "Intel Xeon CPU")
         self.assertEqual(figures.result_name("Intel(R) Xeon(R) Processor", 2), "cpu-intel-xeon-2-cores.json")
+        self.assertEqual(figures.result_name("AMD EPYC Processor, family 25, model 1", 2, "cpu-kernels"), "cpu-kernels-amd-epyc-family-25-model-1-2-cores.json")
         self.assertEqual(
             figures.result_name("AMD EPYC 9B14 96-Core Processor", 16), "cpu-amd-epyc-9b14-96-core-16-cores.json"
         )

@@ -246,7 +246,7 @@ class CacheTest(ProgramTest):
             path.write_bytes(forged(entry, code=b"\xff" * 100))
         self.counts("--log", "kernels", environment={"FERRITE_METRICS": "cache,kernel"})
         rows = (self.folder / "metric_cache.csv").read_text().splitlines()
-        self.assertIn(f"small.fe,miss,,{len(wholes)}", rows)
+        self.assertIn(f"small.fe,miss,what was kept could not be used,{len(wholes)}", rows)
         self.assertIn("small.fe,hit,,0", rows)
         self.assertEqual(sum(",fault," in row for row in rows), len(wholes))
         self.assertEqual(len((self.folder / "metric_kernel.csv").read_text().splitlines()), len(wholes) + 1)
@@ -341,6 +341,8 @@ class CacheTest(ProgramTest):
         figures = self.bench()
         self.assertEqual((figures["cache_hits"], figures["cache_misses"]), (0, 0))
         self.assertRegex(next(iter(figures["cache_bypasses"])), "others may write to it")
+        self.assertRegex(self.call("cache", "list", "--cache", self.cache).stdout, "(?m)^the folder is not used: others may write to it$")
+        self.assertRefused(self.call("cache", "verify", "--cache", self.cache), "FE-K32", "it is not used: others may write to it")
 
     def test_a_folder_that_is_none(self):
         self.cache.write_text("a file")
@@ -369,7 +371,8 @@ class CacheTest(ProgramTest):
 
     def test_listings_of_kept_kernels(self):
         self.counts()
-        first = self.counts("--log", "output_code").stderr
+        first = self.counts("--log", "output_code", environment={"FERRITE_METRICS": "cache"}).stderr
+        self.assertIn(",miss,it was kept without its listing,", (self.folder / "metric_cache.csv").read_text())
         self.assertIn("define", first)
         self.assertEqual(self.bench()["cache_misses"], 0)
         self.assertEqual(self.counts("--log", "output_code").stderr, first)
@@ -442,8 +445,15 @@ class CacheTest(ProgramTest):
         self.kept()[0].write_bytes(b"")
         done = self.call("cache", "verify", "--remove", "--cache", self.cache)
         self.assertEqual((done.returncode, len(self.kept())), (OK, kernels - 2))
-        self.assertEqual(self.call("cache", "clear", "--cache", self.cache).returncode, OK)
+        left, at_work = (self.cache / f"0.kernel.{process}.0" for process in (12, 13))
+        for part in (left, at_work):
+            part.write_bytes(b"half")
+        os.utime(left, (0, 0))
+        done = self.call("cache", "clear", "--cache", self.cache)
+        self.assertEqual(done.returncode, OK)
+        self.assertRegex(done.stdout, "(?m)^removed 1 file that was not written to its end, 4 ")
         self.assertEqual(self.kept(), [])
+        self.assertEqual((left.exists(), at_work.exists()), (False, True))
         self.assertEqual(self.call("cache", "list", "--cache", "off").stdout, "the cache is off\n")
         (self.folder / "file").write_text("")
         self.assertRefused(self.call("cache", "list", "--cache", "file"), "FE-K30", "file")

@@ -3,7 +3,7 @@
 """The page of `ferrite report` in a browser: nothing wrong on its console, every section to be seen, and nothing wider than the window.
 
 Usage: test_report_browser.py [--ferrite FILE] [--browser FILE] [unittest options]
-Without --browser it is a headless Chromium of the PATH; where there is none the tests are skipped.
+Without --browser it is a headless Chromium of the PATH; where there is none the tests fail.
 """
 
 import html
@@ -67,7 +67,7 @@ class BrowserTest(ProgramTest):
         super().setUp()
         self.browser = Settings.browser or next(filter(None, map(shutil.which, BROWSERS)), None)
         if not self.browser:
-            self.skipTest(f"there is no {', '.join(BROWSERS)} here")
+            self.fail(f"there is no {', '.join(BROWSERS)} here")
         (self.folder / "model.fe").write_text(MODEL)
         for words in (("targets", "--measure"), ("report", "model.fe", "-o", "page.html", "--repeat", 2)):
             done = self.call(*words, "--threads", 1, environment={"XDG_CACHE_HOME": str(self.folder / "home")})

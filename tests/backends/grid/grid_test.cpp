@@ -335,6 +335,30 @@ TEST(Map, VectorsOfPaddedRows) {
   }
 }
 
+/// A dispatch of HIP counts its threads in 32 bits, a launch of CUDA only its blocks in 31.
+TEST(Map, GridsLargerThanALaunch) {
+  const auto emit = [](const std::string& description, int64_t elements) {
+    Builder b;
+    auto x = b.input(i8, {elements}), out = b.output(i8, {elements});
+    auto v = b.begin(FE_STATEMENT_MAP, {elements});
+    b.store(out, {v[0]}, b.prim(Prim::neg_, b.load(x, {v[0]})));
+    auto kernel = b.kernel;
+    kernel.shared = 1;
+    llvm::LLVMContext context;
+    const auto made = emitter::emit_grid_kernel(context, target_named(description), kernel, "k");
+    return made.blocks * made.threads;
+  };
+  EXPECT_EQ(emit("cuda sm_90a", int64_t{1} << 37), int64_t{1} << 33);  // 16 elements a thread
+  EXPECT_EQ(emit("hip gfx942", int64_t{1} << 35), int64_t{1} << 31);
+  try {
+    emit("hip gfx942", int64_t{1} << 37);
+    ADD_FAILURE() << "it is not declined";
+  } catch (const Failure& failure) {
+    EXPECT_NE(std::string(failure.what()).find("more than one launch takes"), std::string::npos);
+  }
+  EXPECT_THROW(emit("cuda sm_90a", int64_t{1} << 44), Failure);
+}
+
 // Few results for the device: a block has a line of columns.
 TEST(Reduce, BlocksOfColumns) {
   for (const auto* description : {"cuda sm_90a multiprocessors=4", "hip gfx942 multiprocessors=4"})

@@ -12,7 +12,7 @@ inline std::vector<std::string> targets_of(const Options&) { return {"sm_90a"}; 
 
 inline Compiled compile(const loop::Kernel& kernel, const std::string& description) {
   auto made = emulate_on_grid(kernel, cuda::target_of(cuda::parse_device(description)));
-  Compiled compiled{made.blocks, std::move(made.text), {}};
+  Compiled compiled{.tasks = made.blocks, .text = std::move(made.text), .run = {}};
   if (made.run)
     compiled.run = [run = std::move(made.run)](void* const* arguments, int64_t* error, bool low) {
       ASSERT_EQ(run(arguments, error, low), "");
