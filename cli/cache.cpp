@@ -96,7 +96,7 @@ Result<void> clear(const Options& options, const std::string& folder, const File
   for (const auto& file : old) FE_CHECK(remove(folder, file.name));
   fmt::print("removed {}, {}, from {}\n", counted(old.size(), "kernel"), size_text(total(old)), folder);
   // Writers take moments.
-  FE_TRY(auto parts, core::cache::list(folder, core::cache::kernel_suffix, true));
+  FE_TRY(auto parts, core::cache::list_unfinished(folder, core::cache::kernel_suffix));
   std::erase_if(parts, [](const auto& file) { return file.unused < hour; });
   for (const auto& file : parts) FE_CHECK(remove(folder, file.name));
   if (!parts.empty())

@@ -11,7 +11,7 @@ namespace ferrite::emitter {
 namespace {
 
 constexpr uint64_t magic = 0x3044'4952'4745'46;  // "FEGRID0"
-constexpr uint64_t most_threads = 1024, most_blocks = 0x7fff'ffff, most_shared = 1 << 24;
+constexpr uint64_t most_threads = 1024, most_shared = 1 << 24;
 
 struct Head {
   uint64_t magic, blocks, threads, shared_bytes, arguments, format_bytes, entry_bytes, code_bytes;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ferrite/emitter/body_emitter.h"
+#include "ferrite/emitter/device_code.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/error.hpp"
 #include "ferrite/loop_check.hpp"
@@ -408,7 +409,7 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
   }
   if (result.shared_bytes > target.grid->shared_bytes)
     decline("a block would need " + std::to_string(result.shared_bytes) + " bytes of shared memory");
-  if (result.blocks > std::min(target.grid->most_blocks, target.grid->most_threads / result.threads))
+  if (result.blocks > std::min(most_blocks, target.grid->most_threads / result.threads))
     decline(std::to_string(result.blocks) + " blocks of " + std::to_string(result.threads) +
             " threads are more than one launch takes");
   return result;

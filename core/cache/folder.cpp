@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <span>
 
 #include "core/support/file_descriptor.h"
@@ -40,14 +41,38 @@ std::optional<int64_t> age_of(const fs::path& path) {
   return time(nullptr) - about.stx_btime.tv_sec;
 }
 
-/// Whether replace_file() gives such a name, FILE.PROCESS.NUMBER, to what is not whole yet of a file with the suffix.
-bool is_part(std::string_view name, std::string_view suffix) {
-  for (int number = 0; number < 2; ++number) {
-    const size_t digits = name.size() - (name.find_last_not_of("0123456789") + 1);
-    if (digits == 0 || digits >= name.size() || name[name.size() - digits - 1] != '.') return false;
-    name.remove_suffix(digits + 1);
+/// Those whose names are `wanted`, by name.
+Result<std::vector<File>> files_of(const std::string& folder,
+                                   const std::function<bool(std::string_view)>& wanted) {
+  std::vector<File> files;
+  std::error_code failed;
+  const auto now = fs::file_time_type::clock::now();
+  fs::directory_iterator entry(folder, failed);
+  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    File file;
+    file.name = entry->path().filename().string();
+    if (!wanted(file.name)) continue;
+    std::error_code gone;  // another process may clear the folder meanwhile
+    const auto about = entry->symlink_status(gone);
+    if (gone) continue;
+    if (!fs::is_regular_file(about)) {
+      files.push_back(std::move(file));
+      continue;
+    }
+    file.bytes = entry->file_size(gone);
+    if (gone) continue;
+    const auto used = entry->last_write_time(gone);
+    if (gone) continue;
+    file.unused = std::chrono::duration_cast<std::chrono::seconds>(now - used).count();
+    file.age = age_of(entry->path());
+    files.push_back(std::move(file));
   }
-  return name.ends_with(suffix);
+  if (failed)
+    return at(folder, error(FE_EINVALID, "FE-K30",
+                            "{}; correct its path or permissions, or name another folder with --cache",
+                            failed.message()));
+  std::ranges::sort(files, {}, &File::name);
+  return files;
 }
 
 }  // namespace
@@ -95,35 +120,12 @@ std::string write_file(const std::string& folder, const std::string& name, std::
   return replace_file((fs::path(folder) / name).string(), pieces, Links::replaced);
 }
 
-Result<std::vector<File>> list(const std::string& folder, std::string_view suffix, bool parts) {
-  std::vector<File> files;
-  std::error_code failed;
-  const auto now = fs::file_time_type::clock::now();
-  fs::directory_iterator entry(folder, failed);
-  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-    File file{.name = entry->path().filename().string()};
-    if (!(parts ? is_part(file.name, suffix) : file.name.ends_with(suffix))) continue;
-    std::error_code gone;  // another process may clear the folder meanwhile
-    const auto about = entry->symlink_status(gone);
-    if (gone) continue;
-    if (!fs::is_regular_file(about)) {
-      files.push_back(std::move(file));
-      continue;
-    }
-    file.bytes = entry->file_size(gone);
-    if (gone) continue;
-    const auto used = entry->last_write_time(gone);
-    if (gone) continue;
-    file.unused = std::chrono::duration_cast<std::chrono::seconds>(now - used).count();
-    file.age = age_of(entry->path());
-    files.push_back(std::move(file));
-  }
-  if (failed)
-    return at(folder, error(FE_EINVALID, "FE-K30",
-                            "{}; correct its path or permissions, or name another folder with --cache",
-                            failed.message()));
-  std::ranges::sort(files, {}, &File::name);
-  return files;
+Result<std::vector<File>> list(const std::string& folder, std::string_view suffix) {
+  return files_of(folder, [&](std::string_view name) { return name.ends_with(suffix); });
+}
+
+Result<std::vector<File>> list_unfinished(const std::string& folder, std::string_view suffix) {
+  return files_of(folder, [&](std::string_view name) { return is_unfinished(name, suffix); });
 }
 
 }  // namespace ferrite::core::cache

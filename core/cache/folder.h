@@ -33,7 +33,9 @@ struct File {
   int64_t unused = 0;          ///< seconds since it was last used
   std::optional<int64_t> age;  ///< seconds since it was made, where the file system says that
 };
-/// The files with this suffix, by name; of `parts` those that replace_file() was writing when its process ended, of files with it. FE-K30 where the folder is not there or cannot be read.
-Result<std::vector<File>> list(const std::string& folder, std::string_view suffix, bool parts = false);
+/// The files with this suffix, by name. FE-K30 where the folder is not there or cannot be read.
+Result<std::vector<File>> list(const std::string& folder, std::string_view suffix);
+/// What write_file() has not finished of such files, by writers at work and by those that were interrupted.
+Result<std::vector<File>> list_unfinished(const std::string& folder, std::string_view suffix);
 
 }  // namespace ferrite::core::cache

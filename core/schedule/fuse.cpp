@@ -120,8 +120,7 @@ class Fuser {
   std::span<const uint32_t> writers_for(uint32_t reader, BufferId b) const {
     const std::span<const uint32_t> writers = deps_.writers[b];
     const auto& readers = deps_.readers[b];
-    const size_t count = std::max<size_t>(
-        most_neighbours, most_neighbours * writers.size() / std::max<size_t>(readers.size(), 1));
+    const size_t count = std::max<size_t>(most_neighbours, most_neighbours * writers.size() / readers.size());
     if (count >= writers.size()) return writers;
     const auto place = static_cast<size_t>(std::ranges::lower_bound(readers, reader) - readers.begin());
     const size_t middle = place * writers.size() / readers.size();

@@ -53,4 +53,14 @@ std::string replace_file(const std::string& given, std::span<const std::span<con
   return fault;
 }
 
+/// FILE.PROCESS.NUMBER
+bool is_unfinished(std::string_view name, std::string_view suffix) {
+  for (int number = 0; number < 2; ++number) {
+    const size_t digits = name.size() - (name.find_last_not_of("0123456789") + 1);
+    if (digits == 0 || digits >= name.size() || name[name.size() - digits - 1] != '.') return false;
+    name.remove_suffix(digits + 1);
+  }
+  return name.ends_with(suffix);
+}
+
 }  // namespace ferrite::core

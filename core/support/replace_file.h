@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace ferrite::core {
 
@@ -17,5 +18,8 @@ enum class Links : uint8_t { followed, replaced };
 /// several threads and processes at once.
 std::string replace_file(const std::string& path, std::span<const std::span<const std::byte>> pieces,
                          Links links = Links::followed);
+
+/// Whether a name is one that replace_file() gives to what it has not finished of a file whose name ends so.
+bool is_unfinished(std::string_view name, std::string_view suffix);
 
 }  // namespace ferrite::core

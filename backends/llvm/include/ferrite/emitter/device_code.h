@@ -10,6 +10,9 @@
 
 namespace ferrite::emitter {
 
+/// Blocks of one launch, at most, for every driver.
+inline constexpr int64_t most_blocks = 0x7fff'ffff;
+
 struct DeviceCode {
   std::string format;  ///< of `code`, with the vendor's name: what one runtime writes no other takes
   std::string entry;

@@ -95,8 +95,7 @@ struct GridMachine {
   unsigned row_threads = 256;                   ///< the same of blocks that keep a long row in registers
   int64_t registers = 64 << 10;                 ///< of 32 bits, of a multiprocessor
   unsigned products = 128;                      ///< f32 multiply-adds of a multiprocessor a cycle
-  int64_t most_blocks = 0x7fff'ffff;            ///< of a launch
-  int64_t most_threads = 1LL << 41;             ///< of all of its blocks
+  int64_t most_threads = 1LL << 41;             ///< of all blocks of a launch
   int64_t shared_bytes = 48 << 10;              ///< that a block can have
   int64_t static_bytes = 48 << 10;  ///< of these, that variables can take; more are asked for at the launch
 
