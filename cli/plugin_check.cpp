@@ -45,6 +45,7 @@ struct Options {
   std::string path;
   std::vector<std::string> levels;
   std::vector<std::string> samples;
+  std::vector<std::string> only;
   PipelineOptions pipeline;
   uint64_t seed = 1;
   bool all = false, json = false;
@@ -63,11 +64,19 @@ struct Options {
         ->type_name("N")
         ->capture_default_str();
     command.add_flag("--all", all, "Every case of a backend's conformance list instead of one in ten");
+    auto* const patterns =
+        command
+            .add_option("--only", only,
+                        "Only checks whose name matches this pattern, as of a shell; may be repeated")
+            ->type_name("PATTERN")
+            ->check(not_empty)
+            ->allow_extra_args(false);
     command
         .add_option("--capabilities", capabilities,
                     "Write what a backend was measured to compute: to this file, or into this folder")
         ->type_name("PATH")
-        ->check(not_empty);
+        ->check(not_empty)
+        ->excludes(patterns);  // what was not tried would stand in the table as not there
     command.add_option("--memory", memory_mib, "MiB of memory that a level may take; 0: any")
         ->type_name("MIB")
         ->capture_default_str();
@@ -228,6 +237,7 @@ std::vector<std::string> child_arguments(const Options& options, const check::Ta
   add("--capabilities", options.capabilities);
   for (const auto& plugin : options.pipeline.plugins) add("--plugin", plugin);
   for (const auto& sample : options.samples) add("--sample", sample);
+  for (const auto& pattern : options.only) add("--only", pattern);
   if (options.all) result.emplace_back("--all");
   return result;
 }
@@ -370,6 +380,12 @@ Result<int> run_checks(const Options& options) {
       if (!options.json) fmt::print("{}\n", check::badge(report.findings));
     }
   }
+  if (!options.only.empty() &&
+      std::ranges::all_of(reports, [](const Report& report) { return report.findings.empty(); }))
+    return core::at("--only " + options.only.front(),
+                    error(FE_EINVALID, "FE-C01",
+                          "no check has such a name; leave --only out, and the names stand at the "
+                          "beginning of each line"));
   size_t failed = 0;
   for (const auto& report : reports) failed += report.count(Outcome::failed);
   if (options.json) print_json(reports);
@@ -406,7 +422,7 @@ int run_one_level(const Options& options, size_t first) {
   given.seed = options.seed;
   given.all = options.all;
   given.capabilities = options.capabilities;
-  check::Runner runner(options.levels.front(), first, say);
+  check::Runner runner(options.levels.front(), options.only, first, say);
   check::run_level(options.levels.front(), given, runner);
   say({});
   return 0;

@@ -55,7 +55,7 @@ llvm::Value* BodyEmitter::emit_prim(const loop::BodyOp& op) {
   if (op.prim() == Prim::cast_) return cast(operands[0], statement_.ops[op.a].dtype, op.dtype);
   if (op.prim() == Prim::bitcast_) {
     DType from = statement_.ops[op.a].dtype;
-    auto* bits = narrow(operands[0], from);
+    auto* bits = bits_of_narrow_nan(narrow(operands[0], from), operands[0], from);
     auto* stored =
         builder_.CreateBitCast(bits, bits->getType()->getWithNewType(context_.storage_type(op.dtype)));
     return widen(stored, op.dtype);
@@ -63,6 +63,18 @@ llvm::Value* BodyEmitter::emit_prim(const loop::BodyOp& op) {
   DType dtype = statement_.ops[op.prim() == Prim::where_ ? op.b : op.a].dtype;
   auto* result = prim(op.prim(), dtype, operands);
   return context_.kernel.numerics == 1 && is_float(op.dtype) ? round_to(result, op.dtype) : result;
+}
+
+/// Of f16 and bf16, whose conversions some machines do with a NaN of their own: the bits of a NaN as ferrite::float_bits has them.
+llvm::Value* BodyEmitter::bits_of_narrow_nan(llvm::Value* bits, llvm::Value* value, DType dtype) {
+  if (dtype != f16 && dtype != bf16) return bits;
+  auto* type = bits->getType()->getWithNewType(builder_.getInt16Ty());
+  auto number = [&](uint16_t word) { return llvm::ConstantInt::get(type, word); };
+  auto* wide = builder_.CreateBitCast(value, type->getWithNewType(builder_.getInt32Ty()));
+  auto* upper = builder_.CreateTrunc(builder_.CreateLShr(wide, 16), type);
+  auto* nan = dtype == bf16 ? builder_.CreateOr(upper, number(0x40))
+                            : builder_.CreateOr(builder_.CreateAnd(upper, number(0x8000)), number(0x7e00));
+  return builder_.CreateSelect(builder_.CreateFCmpUNO(value, value), nan, builder_.CreateBitCast(bits, type));
 }
 
 /// The x of 1 + erf(x), where nothing asks for a rounding between the two; else none.

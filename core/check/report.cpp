@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/check/report.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -69,11 +71,18 @@ void Runner::goes_on() const {
   say_(message);
 }
 
-void Runner::run(std::string_view name, const std::function<Verdict()>& check) {
-  if (next_++ < first_) return;
+bool Runner::wanted(const std::string& name) const {
+  return patterns_.empty() || std::ranges::any_of(patterns_, [&](const std::string& pattern) {
+           return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+         });
+}
+
+void Runner::run(std::string_view given_name, const std::function<Verdict()>& check) {
+  const std::string name(given_name);
+  if (!wanted(name) || next_++ < first_) return;
   Message message;
   message.kind = Message::Kind::begins;
-  message.finding = {level_, std::string(name), Outcome::passed, {}, {}};
+  message.finding = {level_, name, Outcome::passed, {}, {}};
   say_(message);
   Verdict verdict;
   try {

@@ -64,9 +64,10 @@ std::optional<Message> decode(std::string_view line);
 class Runner {
  public:
   using Say = std::function<void(const Message&)>;
-  /// Checks before number `first` are not run again.
-  Runner(std::string level, size_t first, Say say)
-      : level_(std::move(level)), first_(first), say_(std::move(say)) {}
+  /// Only checks whose name matches one of `patterns` (of a shell) are run and counted, all where there is none; those before number
+  /// `first` are not run again.
+  Runner(std::string level, std::vector<std::string> patterns, size_t first, Say say)
+      : level_(std::move(level)), patterns_(std::move(patterns)), first_(first), say_(std::move(say)) {}
   Runner(const Runner&) = delete;
 
   /// Whether another process ran the first checks.
@@ -78,7 +79,10 @@ class Runner {
   void goes_on() const;
 
  private:
+  bool wanted(const std::string& name) const;
+
   std::string level_;
+  std::vector<std::string> patterns_;
   size_t first_, next_ = 0;
   Say say_;
 };

@@ -45,13 +45,13 @@ TEST(Runner, GoesOnBehindWhatDied) {
     runner.run("b", []() -> Verdict { throw std::runtime_error("out of the plugin"); });
     runner.run("c", [] { return Verdict::skipped("why"); });
   };
-  Runner all("L1", 0, say);
+  Runner all("L1", {}, 0, say);
   checks(all);
   const std::vector<std::string> expected = {"begins a passed",      "found a passed",  "begins b passed",
                                              "found b failedFE-P53", "begins c passed", "found c skipped"};
   EXPECT_EQ(said, expected);
   said.clear();
-  Runner rest("L1", 2, say);
+  Runner rest("L1", {}, 2, say);
   checks(rest);
   EXPECT_EQ(said, (std::vector<std::string>{"begins c passed", "found c skipped"}));
   EXPECT_TRUE(rest.resumed());

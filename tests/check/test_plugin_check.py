@@ -164,6 +164,24 @@ class PluginCheckTest(ProgramTest):
         self.assertRegex(done.stdout, r"(?m)^  L0 passed   exports$")
         self.assertRegex(done.stdout, r"(?m)^L0 L1: \d+ checks passed$")
 
+    def test_checks_by_name(self):
+        every = self.findings("--level", "L0", self.plain, status=OK)
+        picked = self.findings("--level", "L0", "--only", "sym*", "--only", "exports", self.plain, status=OK)
+        self.assertEqual(set(picked), {"L0 symbols", "L0 exports"})
+        self.assertEqual({name: every[name] for name in picked}, picked)
+        done = self.check("--only", "nothing*", self.plain)
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn("--only nothing*", done.stderr)
+        done = self.check("--only", "exports", "--capabilities", self.folder, self.plain)
+        self.assertEqual(done.returncode, USAGE, done.stderr)
+
+    def test_checks_by_name_go_on_behind_a_death(self):
+        checks = self.findings("--level", "L2", "--only", "*fatal.fault *", self.plugin("fatal"))
+        name = "L2 pass check.fatal.fault (pre_grad): {}"
+        self.assertGreaterEqual(len(checks), 3)
+        for what in ("larger structs", "refused host calls", "two threads"):
+            self.assertFails(checks, name.format(what), "FE-P53", "died: Segmentation fault")
+
     def test_folder_of_plugins(self):
         done = self.check("--json", "--level", "L0", Settings.builtin)
         self.assertEqual(done.returncode, OK, done.stdout)

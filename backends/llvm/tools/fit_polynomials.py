@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fits the minimax polynomials of the vector math and writes vector_math_coefficients.h.
+"""Fits the minimax polynomials and quotients of them of the vector math and writes vector_math_coefficients.h.
 
 Each polynomial minimises the largest weighted error by the Remez exchange on a dense Chebyshev grid. The weight turns
 the polynomial's error into the relative error of the function that uses it. The coefficients are rounded to the
 precision they are used in one at a time, lowest power first, and the rest is fitted again after each, so that the
-later ones absorb the rounding of the earlier ones.
+later ones absorb the rounding of the earlier ones. Of a quotient P / Q, both are fitted to 0 ~ P - f Q, weighted by
+1 / Q of the fit before (Loeb's algorithm), until Q settles; then Q is rounded, and P fitted to f Q like any other.
 
 Usage: fit_polynomials.py | clang-format > ../vector_math_coefficients.h     (minutes; needs the package mpmath)
 """
@@ -23,10 +24,10 @@ def round_to(value, bits):
         return +value
 
 
-def remez(values, weights, powers, points):
-    """Minimax coefficients for sum(c_k x^powers[k]) ~ values on points; returns (coefficients, max weighted error)."""
-    count = len(powers) + 1
-    columns = [[x**k for k in powers] for x in points]
+def remez(values, weights, columns, points):
+    """Minimax coefficients for sum(c_k columns[i][k]) ~ values[i] on points; returns (coefficients, max weighted error)."""
+    terms = len(columns[0])
+    count = terms + 1
     last = len(points) - 1
     reference = [round(last * (1 - mp.cos(mp.pi * i / (count - 1))) / 2) for i in range(count)]
     for i in range(1, count):
@@ -36,12 +37,12 @@ def remez(values, weights, powers, points):
         system = mp.matrix(count, count)
         right = mp.matrix(count, 1)
         for row, index in enumerate(reference):
-            for column in range(len(powers)):
+            for column in range(terms):
                 system[row, column] = columns[index][column]
             system[row, count - 1] = (-1) ** row / weights[index]
             right[row] = values[index]
         solution = mp.lu_solve(system, right)
-        coefficients = [solution[i] for i in range(len(powers))]
+        coefficients = [solution[i] for i in range(terms)]
         level = abs(solution[count - 1])
         errors = [
             (v - sum(c * b for c, b in zip(coefficients, basis))) * w
@@ -73,20 +74,28 @@ def remez(values, weights, powers, points):
     return coefficients, worst
 
 
-def fit(function, weight, low, high, terms, bits):
-    """Fits `terms` coefficients of 1, x, x^2, ... on (low, high), rounded to `bits`."""
-    points = [
+def grid(low, high):
+    return [
         (low + high) / 2 - (high - low) / 2 * mp.cos(mp.pi * (2 * i + 1) / (2 * GRID)) for i in range(GRID)
     ]
+
+
+def powers(points, first, behind):
+    return [[x**k for k in range(first, behind)] for x in points]
+
+
+def fit(function, weight, low, high, terms, bits):
+    """Fits `terms` coefficients of 1, x, x^2, ... on (low, high), rounded to `bits`."""
+    points = grid(low, high)
     remaining = [function(x) for x in points]
     weights = [abs(weight(x)) for x in points]
     result = []
-    free, _ = remez(remaining, weights, list(range(terms)), points)
+    free, _ = remez(remaining, weights, powers(points, 0, terms), points)
     for power in range(terms):
         if power > 0:
             # Near a zero of the weight the exchange may not settle: the new fit counts only if it is the better one.
             free = free[1:]
-            again, worst = remez(remaining, weights, list(range(power, terms)), points)
+            again, worst = remez(remaining, weights, powers(points, power, terms), points)
             kept = [
                 abs(v - sum(c * x ** (power + k) for k, c in enumerate(free))) * w
                 for v, x, w in zip(remaining, points, weights)
@@ -98,6 +107,27 @@ def fit(function, weight, low, high, terms, bits):
         remaining = [v - chosen * x**power for v, x in zip(remaining, points)]
     worst = max(abs(v * w) for v, w in zip(remaining, weights))
     return result, worst
+
+
+def fit_quotient(function, weight, low, high, terms, bits):
+    """As `fit`, the `terms` of the numerator and those of the denominator, which begins with 1."""
+    points = grid(low, high)
+    values = [function(x) for x in points]
+    above, below = powers(points, 0, terms[0]), powers(points, 1, terms[1])
+    columns = [[*up, *(-v * x for x in down)] for v, up, down in zip(values, above, below)]
+    denominators = [mpf(1)] * len(points)
+    for _ in range(8):
+        weights = [abs(weight(x)) / q for x, q in zip(points, denominators)]
+        coefficients, _ = remez(values, weights, columns, points)
+        tail = coefficients[terms[0] :]
+        denominators = [1 + sum(c * x for c, x in zip(tail, down)) for down in below]
+    denominator = [mpf(1), *(round_to(c, bits) for c in tail)]
+
+    def q(x):
+        return sum(c * x**k for k, c in enumerate(denominator))
+
+    numerator, worst = fit(lambda x: function(x) * q(x), lambda x: weight(x) / q(x), low, high, terms[0], bits)
+    return numerator, denominator, worst
 
 
 half_log2 = mp.log(2) / 2 * mpf("1.002")
@@ -153,6 +183,22 @@ TABLE = [
      (3, 8)),
 ]
 
+# The same for f32 alone, of quotients: number of coefficients above and below.
+QUOTIENTS = [
+    # Weighted to the absolute error of erf, which is 1 to half a unit in the last place behind the range.
+    ("erf_quotient", "erf(x)/x in x^2, |x| <= 3.92",
+     (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z), lambda z: mp.sqrt(z), mpf(0), mpf("3.92") ** 2), (6, 6)),
+]
+
+
+def print_table(name, meaning, values, worst):
+    if worst is not None:
+        print(f"/// {meaning}; the largest weighted error is 2^{float(mp.log(worst, 2)):.1f}.")
+    print(f"inline constexpr double k{''.join(part.capitalize() for part in name.split('_'))}[] = {{")
+    for value in values:
+        print(f"    {float(value).hex()},")
+    print("};\n", flush=True)
+
 
 def main():
     print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
@@ -164,12 +210,11 @@ def main():
             if arguments is None:
                 continue
             values, worst = fit(*arguments, count, bits)
-            constant = "k" + "".join(part.capitalize() for part in name.split("_")) + kind.upper()
-            print(f"/// {meaning}; the largest weighted error is 2^{float(mp.log(worst, 2)):.1f}.")
-            print(f"inline constexpr double {constant}[] = {{")
-            for value in values:
-                print(f"    {float(value).hex()},")
-            print("};\n", flush=True)
+            print_table(f"{name}_{kind}", meaning, values, worst)
+    for name, meaning, arguments, terms in QUOTIENTS:
+        above, below, worst = fit_quotient(*arguments, terms, BITS["f32"])
+        print_table(f"{name}_above_f32", meaning, above, worst)
+        print_table(f"{name}_below_f32", meaning, below, None)
     print("}  // namespace ferrite::emitter::coefficients")
 
 

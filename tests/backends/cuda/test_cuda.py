@@ -166,6 +166,13 @@ class CudaTest(GridTests, ProgramTest):
     def test_all_types_are_taken(self):
         self.assertGreater(len(self.modules_of("types", types(["f64", "i64", "i8", "f8e4m3"]))), 8)
 
+    def test_bits_of_nan_are_those_of_the_host(self):
+        """The conversions give a NaN of the device's own."""
+        for dtype in ("bf16", "f16"):
+            graph = f'ferrite graph 0\ngraph @g(%x: {dtype}[512]) -> (%r "r") {{\n  %r = bitcast(%x) {{dtype = i16}}\n}}\n'
+            [module] = self.modules_of(dtype, graph)
+            self.assertIn("setp.nan.", module.read_text())
+
     def product(self, name, dtype, rows, depth, columns, **environment):
         """The code of a product, and its launch: blocks, and bytes of shared memory that are asked for."""
         [module] = self.modules_of(name, f'''ferrite graph 0
