@@ -117,7 +117,7 @@ void derive(emitter::Target& target) {
   if (triple.isAArch64()) {
     target.vector_bytes = 16;
     target.vector_registers = 32;
-    target.fused_multiply_add = target.rounding = target.half_conversion = true;
+    target.fused_multiply_add = target.rounding = target.division = target.half_conversion = true;
     return;
   }
   auto has = [&](const char* features) { return machine->checkFeatures(features); };
@@ -126,7 +126,7 @@ void derive(emitter::Target& target) {
   target.vector_registers = wide ? 32 : 16;
   target.masks = target.gathers = wide;
   target.streaming_stores = target.memory_operands = true;
-  target.fused_multiply_add = has("+fma");
+  target.fused_multiply_add = target.division = has("+fma");
   target.rounding = has("+sse4.1");
   target.half_conversion = has("+f16c");
   target.bf16_dot = has("+avx512bf16");

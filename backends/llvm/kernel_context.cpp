@@ -24,7 +24,7 @@ KernelContext::KernelContext(llvm::Module& module_, const Target& target_, loop:
       target(target_),
       kernel(kernel_),
       builder(module_.getContext()),
-      math(builder, {target_.fused_multiply_add, target_.rounding}) {
+      math(builder, {target_.fused_multiply_add, target_.rounding, target_.division}) {
   auto& context = module.getContext();
   if (target.grid)
     begin_grid(entry);

@@ -145,4 +145,15 @@ inline constexpr double kAtanhF64[] = {
     0x1.3b136499d1f8dp-4, 0x1.11207711af252p-4, 0x1.de3c17f5926ccp-5, 0x1.ead19932e7a69p-5,
 };
 
+/// erf(x)/x in x^2, |x| <= 3.92; the largest weighted error is 2^-25.4.
+inline constexpr double kErfQuotientAboveF32[] = {
+    0x1.20dd720000000p+0, 0x1.8ac9260000000p-3,  0x1.b2ac620000000p-5,
+    0x1.fb0b320000000p-9, 0x1.2d71ae0000000p-12, 0x1.11196e0000000p-19,
+};
+
+inline constexpr double kErfQuotientBelowF32[] = {
+    0x1.0000000000000p+0, 0x1.02221a0000000p-1,  0x1.d763f60000000p-4,
+    0x1.f12c0e0000000p-7, 0x1.3776820000000p-10, 0x1.3f5ba00000000p-15,
+};
+
 }  // namespace ferrite::emitter::coefficients

@@ -8,6 +8,7 @@
 #include "vector_math_coefficients.h"
 #include "vector_math_core.h"
 
+#include <cmath>
 #include <numbers>
 
 namespace ferrite::emitter {
@@ -152,6 +153,18 @@ Lanes log1p_lanes(Lanes x) {
 llvm::Value* VectorMath::exp(Value* operand) {
   const MathScope lanes(builder_, has_);
   return exp_scaled(lanes(operand), 0);
+}
+
+llvm::Value* VectorMath::exp_of_negative(Value* operand) {
+  const MathScope lanes(builder_, has_);
+  Lanes x = lanes(operand);
+  // Raised by `lift` all powers are normal; what is denormal is rounded once, by the last product.
+  const int lift = x.pick(64, 512);
+  const Lanes lowest = x.constant(x.pick(-105.0, -747.0));
+  x = select(lowest > x, lowest, x);
+  const Rounded n = round_product(x, log2_of_e(x).high, x.format().bias + lift);
+  const Lanes scale = (n.offset_bits << x.format().fraction_bits).as_float();
+  return exp_reduced(reduce_by_log2(x, n.value)) * scale * std::ldexp(1.0, -lift);
 }
 
 llvm::Value* VectorMath::exp2(Value* operand) {

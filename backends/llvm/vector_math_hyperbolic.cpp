@@ -144,6 +144,13 @@ llvm::Value* VectorMath::one_plus_erf(Value* operand) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
   if (!x.is_f32()) return x.with(erf(x)) + 1.0;
+  if (x.machine().division) {
+    // x P(x^2) / Q(x^2) + 1: half the operations of the exponential, and twice its error.
+    const Lanes held = clamp(x, -3.92, 3.92);
+    const Lanes square = held * held;
+    const Lanes below = polynomial(square, kErfQuotientBelowF32);
+    return multiply_add(held, polynomial(square, kErfQuotientAboveF32), below) / below;
+  }
   // Of a magnitude, 2 - complement or the complement itself: neither a branch for small ones nor a difference that cancels.
   const Lanes complement = complement_of_erf(absolute(x));
   return select(sign_bit(x), complement, 2.0 - complement);

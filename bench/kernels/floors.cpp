@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -38,6 +39,7 @@ FERRITE_FLOOR inline void stream(float* to, Vector value) { _mm512_stream_ps(to,
 FERRITE_FLOOR inline Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
 FERRITE_FLOOR inline Vector subtract(Vector a, Vector b) { return _mm512_sub_ps(a, b); }
 FERRITE_FLOOR inline Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
+FERRITE_FLOOR inline Vector divide(Vector a, Vector b) { return _mm512_div_ps(a, b); }
 FERRITE_FLOOR inline Vector fused(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
 FERRITE_FLOOR inline Vector smaller(Vector a, Vector b) { return _mm512_min_ps(a, b); }
 FERRITE_FLOOR inline Vector larger(Vector a, Vector b) { return _mm512_max_ps(a, b); }
@@ -52,16 +54,6 @@ FERRITE_FLOOR inline Bits right(Bits bits) {
   return _mm512_srli_epi32(bits, by);
 }
 FERRITE_FLOOR inline Bits subtract(Bits a, Bits b) { return _mm512_sub_epi32(a, b); }
-FERRITE_FLOOR inline Vector magnitude(Vector value) { return _mm512_abs_ps(value); }
-/// `positive`, or `negative` where the sign of `value` is set.
-FERRITE_FLOOR inline Vector by_sign(Vector value, Vector positive, Vector negative) {
-  return _mm512_mask_blend_ps(_mm512_cmplt_epi32_mask(_mm512_castps_si512(value), _mm512_setzero_si512()),
-                              positive, negative);
-}
-/// `value`, or 0 where `of` is above `limit`.
-FERRITE_FLOOR inline Vector up_to(Vector value, Vector of, Vector limit) {
-  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(of, limit, _CMP_NGT_UQ), value);
-}
 /// Of two rows: what the first has to the right of the diagonal of their squares of `step` x `step` against what the second has left.
 template <int step>
 FERRITE_FLOOR inline void exchange(Vector& a, Vector& b) {
@@ -102,6 +94,7 @@ FERRITE_FLOOR inline void stream(float* to, Vector value) { _mm256_stream_ps(to,
 FERRITE_FLOOR inline Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
 FERRITE_FLOOR inline Vector subtract(Vector a, Vector b) { return _mm256_sub_ps(a, b); }
 FERRITE_FLOOR inline Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
+FERRITE_FLOOR inline Vector divide(Vector a, Vector b) { return _mm256_div_ps(a, b); }
 FERRITE_FLOOR inline Vector fused(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
 FERRITE_FLOOR inline Vector smaller(Vector a, Vector b) { return _mm256_min_ps(a, b); }
 FERRITE_FLOOR inline Vector larger(Vector a, Vector b) { return _mm256_max_ps(a, b); }
@@ -116,13 +109,6 @@ FERRITE_FLOOR inline Bits right(Bits bits) {
   return _mm256_srli_epi32(bits, by);
 }
 FERRITE_FLOOR inline Bits subtract(Bits a, Bits b) { return _mm256_sub_epi32(a, b); }
-FERRITE_FLOOR inline Vector magnitude(Vector value) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), value); }
-FERRITE_FLOOR inline Vector by_sign(Vector value, Vector positive, Vector negative) {
-  return _mm256_blendv_ps(positive, negative, value);
-}
-FERRITE_FLOOR inline Vector up_to(Vector value, Vector of, Vector limit) {
-  return _mm256_andnot_ps(_mm256_cmp_ps(of, limit, _CMP_GT_OQ), value);
-}
 /// As above.
 template <int step>
 FERRITE_FLOOR inline void exchange(Vector& a, Vector& b) {
@@ -149,10 +135,12 @@ FERRITE_FLOOR inline void keep(Vector& value) { asm volatile("" : "+x"(value)); 
 const Floors* floors() {
   static constexpr Floors wide{
       "AVX-512",        avx512::multiply_add,    avx512::copy, avx512::read,          avx512::exponential,
-      avx512::few_rows, avx512::few_rows_turned, avx512::gelu, avx512::transpose_add, avx512::layer_norm};
+      avx512::few_rows, avx512::few_rows_turned, avx512::gelu, avx512::transpose_add, avx512::layer_norm,
+      avx512::softmax};
   static constexpr Floors narrow{
       "AVX2",         avx2::multiply_add,    avx2::copy, avx2::read,          avx2::exponential,
-      avx2::few_rows, avx2::few_rows_turned, avx2::gelu, avx2::transpose_add, avx2::layer_norm};
+      avx2::few_rows, avx2::few_rows_turned, avx2::gelu, avx2::transpose_add, avx2::layer_norm,
+      avx2::softmax};
   if (__builtin_cpu_supports("avx512f")) return &wide;
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &narrow : nullptr;
 }

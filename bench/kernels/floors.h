@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What kernels are measured against, written by hand with AVX-512 or AVX2, whichever the machine has: multiply-adds in registers,
 // copies that read and write as much as a kernel does, an exponential loop with the polynomial of the code generator, and the best
-// loops known for what stays below its floor: products of few rows, gelu, transposes and layer norms.
+// loops known for what stays below its floor: products of few rows, gelu, transposes, softmax and layer norms.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Floors {
   void (*few_rows)(const float* matrix, const float* rows, float* out, int64_t size, int worker, int workers);
   void (*few_rows_turned)(const float* matrix, const float* rows, float* out, int64_t size, int worker,
                           int workers);
-  /// out[i] = x[i] (1 + erf(x[i] / sqrt(2))) / 2, with the polynomials of backends/llvm.
+  /// out[i] = x[i] (1 + erf(x[i] / sqrt(2))) / 2.
   void (*gelu)(const float* x, float* out, int64_t count, int worker, int workers);
   /// out[i][j] = x[j][i] + y[i][j], of `rows` x `columns`, multiples of 256; each worker its part of the rows.
   void (*transpose_add)(const float* x, const float* y, float* out, int64_t rows, int64_t columns, int worker,
@@ -39,6 +39,8 @@ struct Floors {
   /// Rows of `columns`, a multiple of 64, less their mean and divided by their deviation, times a scale, plus a bias.
   void (*layer_norm)(const float* x, const float* scale, const float* bias, float* out, int64_t rows,
                      int64_t columns, int worker, int workers);
+  /// Rows of `columns`, a multiple of 32 of at most 4,096: their exponentials divided by the sum of these.
+  void (*softmax)(const float* x, float* out, int64_t rows, int64_t columns, int worker, int workers);
 };
 
 /// Those with the widest vectors that this machine has; null where it has neither AVX-512 nor AVX2 with fused multiply-adds.

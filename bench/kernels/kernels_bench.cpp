@@ -215,6 +215,10 @@ void layer_norm_by_hand(const Floors& floors, const Kernel& kernel, float* out, 
   floors.layer_norm(kernel.input(0), kernel.input(1), kernel.input(2), out, dims[0], dims[1], worker,
                     workers);
 }
+void softmax_by_hand(const Floors& floors, const Kernel& kernel, float* out, int worker, int workers) {
+  const auto dims = kernel.dims(0);
+  floors.softmax(kernel.input(0), out, dims[0], dims[1], worker, workers);
+}
 void few_rows_by_hand(const Floors& floors, const Kernel& kernel, float* out, int worker, int workers) {
   floors.few_rows(kernel.input(0), kernel.input(1), out, kernel.dims(0)[0], worker, workers);
 }
@@ -340,11 +344,11 @@ void set_up() {
   constexpr float few_rows_bound = 1e-2F;  // 1e-4 times the root of the depth, 8,192
   const Row rows[] = {{"copy", one_read},
                       {"exp_sum", two_reads},
-                      {"gelu", one_read, gelu_by_hand, 1e-6F},
+                      {"gelu", one_read, gelu_by_hand, 2e-6F},
                       {"transpose_add", two_reads, transpose_add_by_hand},
                       {"column_sum", reads_only},
                       {"full_sum", reads_only},
-                      {"softmax", one_read},
+                      {"softmax", one_read, softmax_by_hand, 1e-6F},
                       {"layer_norm", one_read, layer_norm_by_hand, 1e-4F},
                       {"gemv", reads_only},
                       {"gemv_transposed", reads_only},

@@ -117,6 +117,7 @@ struct Target {
   bool gathers = false;            ///< a gather is cheaper than one load a lane
   bool fused_multiply_add = false;
   bool rounding = false;         ///< vectors to integers of the same type
+  bool division = false;         ///< of vectors costs no more than a few multiply-adds
   bool memory_operands = false;  ///< vector arithmetic takes one operand from memory
   bool half_conversion = false;  ///< f16 <-> f32 in hardware
   bool bf16_conversion = false;  ///< f32 -> bf16 in hardware

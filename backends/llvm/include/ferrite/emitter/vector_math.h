@@ -35,6 +35,7 @@ inline constexpr std::array kMathAccuracy = {
 struct MathInstructions {
   bool fused_multiply_add;
   bool rounding;  ///< to integers
+  bool division;  ///< costs a vector no more than a few multiply-adds
 };
 
 /// Emits y = f(x...) lane by lane at the builder's insertion point.
@@ -59,6 +60,8 @@ class VectorMath {
   VectorMath(llvm::IRBuilderBase& builder, MathInstructions has) : builder_(builder), has_(has) {}
 
   Value* exp(Value* x);
+  /// The same bits as exp(x), for x <= 0 or NaN.
+  Value* exp_of_negative(Value* x);
   Value* exp2(Value* x);
   Value* expm1(Value* x);
   Value* log(Value* x);
