@@ -16,11 +16,13 @@ llvm::Value* WindowPacker::at(llvm::Value* data, llvm::Value* element) {
   return context_.builder.CreateInBoundsGEP(accumulator_, data, element);
 }
 
-/// The vector at the point.
+/// The vector at the point, with zeros outside the mask: not all that is computed has them there, as what is the same in all lanes.
 void WindowPacker::copy(Point& point, llvm::Value* mask, llvm::Value* target) {
   point.mask = mask;
   body_.start(point);
   auto* value = widen_float(context_.builder, body_.lanes_of(plan_.row.value), accumulator_);
+  if (mask)
+    value = context_.builder.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
   context_.builder.CreateAlignedStore(value, target, align_);
 }
 

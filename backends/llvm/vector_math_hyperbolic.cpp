@@ -145,11 +145,13 @@ llvm::Value* VectorMath::one_plus_erf(Value* operand) {
   const Lanes x = lanes(operand);
   if (!x.is_f32()) return x.with(erf(x)) + 1.0;
   if (x.machine().division) {
-    // x P(x^2) / Q(x^2) + 1: half the operations of the exponential, and twice its error.
-    const Lanes held = clamp(x, -3.92, 3.92);
+    // x P(x^2) / Q(x^2) + 1: half the operations of the exponential, and twice its error. Where x is held, which is where erf is 1 in
+    // the format, the sum is a little less than 0, or 2: it has to be 0 there, since gelu multiplies it by what may be large.
+    const Lanes held = clamp(x, -3.94, 3.94);
     const Lanes square = held * held;
     const Lanes below = polynomial(square, kErfQuotientBelowF32);
-    return multiply_add(held, polynomial(square, kErfQuotientAboveF32), below) / below;
+    const Lanes sum = multiply_add(held, polynomial(square, kErfQuotientAboveF32), below);
+    return select(sum < 0.0, x.constant(0.0), sum) / below;
   }
   // Of a magnitude, 2 - complement or the complement itself: neither a branch for small ones nor a difference that cancels.
   const Lanes complement = complement_of_erf(absolute(x));

@@ -443,6 +443,9 @@ TYPED_TEST(VectorMathTest, OnePlusErfKeepsTheAccuracyOfASum) {
     }
     EXPECT_EQ(got[i], alone[i]) << a[i];
     const WiderOf<T> exact = std::erfc(-static_cast<WiderOf<T>>(a[i]));
+    if (std::abs(a[i]) >= T(6)) {
+      EXPECT_EQ(got[i], a[i] < 0 ? T(0) : T(2)) << a[i];  // gelu multiplies it by what may be large
+    }
     const T of_one = std::numeric_limits<T>::epsilon();
     EXPECT_LE(std::abs(got[i] - exact), quotient ? 3.5 * of_one : 1.5 * of_one / (exact < 1 ? 2 : 1)) << a[i];
   }
