@@ -355,6 +355,24 @@ Result<void> check_writable(const std::string& path) {
                         core::file_fault(path, errno)));
 }
 
+/// Whether a check has a name of each pattern; what was found beside them says why there may be none.
+Result<void> check_patterns(const std::vector<std::string>& patterns, const std::vector<Report>& reports) {
+  std::vector<std::string> names;
+  for (const auto& report : reports)
+    for (const auto& finding : report.findings) names.push_back(finding.name);
+  const auto is_asked_for = [&](const std::string& name) {
+    return std::ranges::any_of(patterns, [&](const std::string& p) { return check::matches(name, p); });
+  };
+  if (!std::ranges::all_of(names, is_asked_for)) return {};
+  for (const auto& pattern : patterns)
+    if (std::ranges::none_of(names, [&](const std::string& name) { return check::matches(name, pattern); }))
+      return core::at(
+          "--only " + pattern,
+          error(FE_EINVALID, "FE-C01",
+                "no check has such a name; without --only, names stand behind the outcome of each line"));
+  return {};
+}
+
 Result<int> run_checks(const Options& options) {
   if (options.pipeline.safe_mode)
     return core::at("--safe-mode", error(FE_EINVALID, "FE-C01",
@@ -380,12 +398,7 @@ Result<int> run_checks(const Options& options) {
       if (!options.json) fmt::print("{}\n", check::badge(report.findings));
     }
   }
-  if (!options.only.empty() &&
-      std::ranges::all_of(reports, [](const Report& report) { return report.findings.empty(); }))
-    return core::at("--only " + options.only.front(),
-                    error(FE_EINVALID, "FE-C01",
-                          "no check has such a name; leave --only out, and the names stand at the "
-                          "beginning of each line"));
+  FE_CHECK(check_patterns(options.only, reports));
   size_t failed = 0;
   for (const auto& report : reports) failed += report.count(Outcome::failed);
   if (options.json) print_json(reports);

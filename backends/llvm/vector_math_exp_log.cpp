@@ -158,8 +158,9 @@ llvm::Value* VectorMath::exp(Value* operand) {
 llvm::Value* VectorMath::exp_of_negative(Value* operand) {
   const MathScope lanes(builder_, has_);
   Lanes x = lanes(operand);
-  // Raised by `lift` all powers are normal; what is denormal is rounded once, by the last product.
-  const int lift = x.pick(64, 512);
+  // Raised by `lift` all powers are normal; what is denormal is rounded once, by the last product. It is odd, so that ties of the rounding
+  // to n go as in exp_scaled.
+  const int lift = x.pick(65, 513);
   const Lanes lowest = x.constant(x.pick(-105.0, -747.0));
   x = select(lowest > x, lowest, x);
   const Rounded n = round_product(x, log2_of_e(x).high, x.format().bias + lift);

@@ -249,7 +249,7 @@ void check_kernels(const Backend& backend, const std::string& prefix,
   const auto* compiler = device->compiler(*backend.provider);
   if (compiler && (compiler->slots.claim || compiler->is_library())) return;
   if (!compiler || compiler != device->generators().data()) {
-    runner.run(prefix + "kernels", [&] {
+    runner.run_needed(prefix + "kernels", [&] {
       return Verdict::skipped(compiler ? "another plugin's provider compiles for this device"
                                        : "the provider cannot compile for this device");
     });
@@ -287,7 +287,7 @@ void check_backends(const CheckOptions& options, const Subject& subject, Runner&
                                    ? fmt::format("backend {}: ", backend.kind)
                                    : fmt::format("provider {}: ", abi::view(backend.provider->id));
     const auto device = run::Device::open(backend.kind, subject.registry());
-    runner.run(prefix + "device", [&]() -> Verdict {
+    runner.run_needed(prefix + "device", [&]() -> Verdict {
       if (!device) return Verdict::skipped(device.error().message());
       return check_device(*backend.provider, **device);
     });

@@ -16,7 +16,7 @@ void run_level(std::string_view level, const CheckOptions& options, Runner& runn
   if (level == level_names[1]) return check_loading(options, runner);
   auto opened = Subject::open(options);
   if (!opened) {
-    runner.run("all", [] { return Verdict::skipped("the plugin does not load"); });
+    runner.run_needed("all", [] { return Verdict::skipped("the plugin does not load"); });
     return;
   }
   const Subject& subject = **opened;

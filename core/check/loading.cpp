@@ -75,7 +75,7 @@ void check_loading(const CheckOptions& options, Runner& runner) {
       return check(**opened);
     });
   };
-  runner.run("load and create", [&]() -> Verdict {
+  runner.run_needed("load and create", [&]() -> Verdict {
     if (!first()) return opened->error();
     return Verdict::passed((**opened)->plugin().id + " " + (**opened)->plugin().version);
   });

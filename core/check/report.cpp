@@ -71,10 +71,37 @@ void Runner::goes_on() const {
   say_(message);
 }
 
+bool matches(const std::string& name, const std::string& pattern) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
 bool Runner::wanted(const std::string& name) const {
-  return patterns_.empty() || std::ranges::any_of(patterns_, [&](const std::string& pattern) {
-           return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-         });
+  return patterns_.empty() ||
+         std::ranges::any_of(patterns_, [&](const std::string& pattern) { return matches(name, pattern); });
+}
+
+Verdict Runner::verdict_of(const std::function<Verdict()>& check) const {
+  try {
+    return check();
+  } catch (const std::bad_alloc&) {
+    return error(FE_ENOMEM, "FE-P53", "the check ran out of memory");
+  } catch (const std::exception& exception) {
+    return error(FE_EINTERNAL, "FE-P53", "something was thrown across the border: {}", exception.what());
+  }
+}
+
+void Runner::run_needed(std::string_view name, const std::function<Verdict()>& check) {
+  if (wanted(std::string(name))) return run(name, check);
+  const auto verdict = verdict_of(check);
+  if (verdict.outcome == Outcome::passed || next_++ < first_) return;
+  Message message;
+  message.kind = Message::Kind::begins;
+  message.finding = {level_, std::string(name), verdict.outcome, {}, {}};
+  say_(message);
+  message.kind = Message::Kind::found;
+  message.finding.code = verdict.code;
+  message.finding.text = verdict.text;
+  say_(message);
 }
 
 void Runner::run(std::string_view given_name, const std::function<Verdict()>& check) {
@@ -84,14 +111,7 @@ void Runner::run(std::string_view given_name, const std::function<Verdict()>& ch
   message.kind = Message::Kind::begins;
   message.finding = {level_, name, Outcome::passed, {}, {}};
   say_(message);
-  Verdict verdict;
-  try {
-    verdict = check();
-  } catch (const std::bad_alloc&) {
-    verdict = error(FE_ENOMEM, "FE-P53", "the check ran out of memory");
-  } catch (const std::exception& exception) {
-    verdict = error(FE_EINTERNAL, "FE-P53", "something was thrown across the border: {}", exception.what());
-  }
+  auto verdict = verdict_of(check);
   message.kind = Message::Kind::found;
   message.finding.outcome = verdict.outcome;
   message.finding.code = std::move(verdict.code);

@@ -75,17 +75,24 @@ class Runner {
 
   /// Says that the check begins, runs it and says what it found. What it throws is a failure (FE-P53).
   void run(std::string_view name, const std::function<Verdict()>& check);
+  /// One that others need, such as that the plugin loads: where its name is not asked for it is run all the same, and found if it does not
+  /// pass.
+  void run_needed(std::string_view name, const std::function<Verdict()>& check);
   /// Within a check: one part of many is done.
   void goes_on() const;
 
  private:
   bool wanted(const std::string& name) const;
+  Verdict verdict_of(const std::function<Verdict()>& check) const;
 
   std::string level_;
   std::vector<std::string> patterns_;
   size_t first_, next_ = 0;
   Say say_;
 };
+
+/// Whether a name matches a pattern of a shell.
+bool matches(const std::string& name, const std::string& pattern);
 
 /// "L0 L1 L2 L3: 41 checks passed", with failures and skipped checks where there are any. Levels in which nothing was done are not
 /// named.

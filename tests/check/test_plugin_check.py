@@ -172,8 +172,19 @@ class PluginCheckTest(ProgramTest):
         done = self.check("--only", "nothing*", self.plain)
         self.assertEqual(done.returncode, USAGE)
         self.assertIn("--only nothing*", done.stderr)
+        done = self.check("--level", "L0", "--only", "exports", "--only", "nothing*", self.plain)
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn("--only nothing*", done.stderr)
         done = self.check("--only", "exports", "--capabilities", self.folder, self.plain)
         self.assertEqual(done.returncode, USAGE, done.stderr)
+
+    def test_checks_by_name_say_what_keeps_them_from_being_done(self):
+        text = self.folder / "text.so"
+        text.write_text("no library")
+        checks = self.findings("--only", "rule *", text)
+        self.assertEqual(checks["L1 load and create"]["outcome"], "failed")
+        self.assertEqual(checks["L3 all"]["outcome"], "skipped")
+        self.assertNotIn("L0 exports", checks)
 
     def test_checks_by_name_go_on_behind_a_death(self):
         checks = self.findings("--level", "L2", "--only", "*fatal.fault *", self.plugin("fatal"))
