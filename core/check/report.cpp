@@ -90,33 +90,33 @@ Verdict Runner::verdict_of(const std::function<Verdict()>& check) const {
   }
 }
 
-void Runner::run_needed(std::string_view name, const std::function<Verdict()>& check) {
-  if (wanted(std::string(name))) return run(name, check);
-  const auto verdict = verdict_of(check);
-  if (verdict.outcome == Outcome::passed || next_++ < first_) return;
+void Runner::begins(std::string_view name) const {
   Message message;
   message.kind = Message::Kind::begins;
-  message.finding = {level_, std::string(name), verdict.outcome, {}, {}};
-  say_(message);
-  message.kind = Message::Kind::found;
-  message.finding.code = verdict.code;
-  message.finding.text = verdict.text;
+  message.finding.name = name;
   say_(message);
 }
 
-void Runner::run(std::string_view given_name, const std::function<Verdict()>& check) {
-  const std::string name(given_name);
-  if (!wanted(name) || next_++ < first_) return;
+void Runner::found(std::string_view name, Verdict verdict) const {
   Message message;
-  message.kind = Message::Kind::begins;
-  message.finding = {level_, name, Outcome::passed, {}, {}};
-  say_(message);
-  auto verdict = verdict_of(check);
   message.kind = Message::Kind::found;
-  message.finding.outcome = verdict.outcome;
-  message.finding.code = std::move(verdict.code);
-  message.finding.text = std::move(verdict.text);
+  message.finding = {level_, std::string(name), verdict.outcome, std::move(verdict.code),
+                     std::move(verdict.text)};
   say_(message);
+}
+
+void Runner::run(std::string_view name, const std::function<Verdict()>& check) {
+  if (!wanted(std::string(name)) || next_++ < first_) return;
+  begins(name);
+  found(name, verdict_of(check));
+}
+
+void Runner::run_needed(std::string_view name, const std::function<Verdict()>& check) {
+  if (wanted(std::string(name))) return run(name, check);
+  auto verdict = verdict_of(check);
+  if (verdict.outcome == Outcome::passed || next_++ < first_) return;
+  begins(name);
+  found(name, std::move(verdict));
 }
 
 std::string badge(const std::vector<Finding>& findings) {

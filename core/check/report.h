@@ -84,6 +84,8 @@ class Runner {
  private:
   bool wanted(const std::string& name) const;
   Verdict verdict_of(const std::function<Verdict()>& check) const;
+  void begins(std::string_view name) const;
+  void found(std::string_view name, Verdict verdict) const;
 
   std::string level_;
   std::vector<std::string> patterns_;
