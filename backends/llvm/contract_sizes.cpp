@@ -269,8 +269,13 @@ class Sizes {
     const int64_t bytes = bits_of(plan_.accumulator) / 8, width = plan_.block_columns();
     const bool packs_rows = plan_.row.access == Access::block,
                packs_columns = plan_.column.access == Access::block;
-    constexpr int64_t most_packing = 32;  // tasks: each further one packs again
-    const int64_t each = packs_columns ? std::min(wanted, most_packing) : wanted;
+    // Each further task packs again: as many as keep sixteen workers at work, more only where each is long.
+    constexpr int64_t least_packing = 16, most_packing = 32,
+                      long_task = 1 << 29;  // the last in multiply-adds
+    const int64_t packing_tasks =
+        std::clamp(plan_.rows.extent * plan_.columns.extent * plan_.depth.extent / long_task, least_packing,
+                   most_packing);
+    const int64_t each = packs_columns ? std::min(wanted, packing_tasks) : wanted;
     constexpr int64_t least_columns = 64, least_blocks = 4;
     const int64_t least_panels = ceil_div(least_columns, width);
     // Of the columns, packed or not, and of the sums of the rows that meet them, a quarter of what a core has of the last cache.

@@ -149,10 +149,13 @@ struct Traffic {
   bool writes = true;
 };
 
+/// A part of some work, by one of the workers.
+using Work = std::function<void(int worker, int workers)>;
+
 /// A kernel beside a floor that reads `x`, of `count`, and its second input where there are two reads; and beside a loop by hand of the
-/// same results, if one is given.
+/// same results and one of the same accesses alone, if these are given.
 void memory(benchmark::State& state, Kernel& kernel, const float* x, int64_t count, Traffic traffic,
-            const std::function<void(int, int)>& by_hand = {}) {
+            const Work& by_hand = {}, const Work& accesses = {}) {
   const Floors* hand_written = floors();
   if (!hand_written) return state.SkipWithError(no_floors);
   const auto threads = static_cast<int>(state.range(0));
@@ -166,13 +169,14 @@ void memory(benchmark::State& state, Kernel& kernel, const float* x, int64_t cou
       benchmark::DoNotOptimize(sum);
     });
   };
-  Times kernels, plain, streaming, hand;
+  Times kernels, plain, streaming, hand, alone;
   for (auto _ : state) {
     const double seconds = kernel.timed_run();
     kernels.add(seconds);
     plain.add(floor(Store::plain));
     streaming.add(floor(Store::streaming));
-    if (by_hand) hand.add(timed_on_threads(threads, by_hand));
+    if (accesses) alone.add(timed_on_threads(threads, accesses));
+    if (by_hand) hand.add(timed_on_threads(threads, by_hand));  // last: its results are compared
     state.SetIterationTime(seconds);
   }
   report(state, kernels, plain);
@@ -181,6 +185,10 @@ void memory(benchmark::State& state, Kernel& kernel, const float* x, int64_t cou
   if (by_hand) {
     state.counters["hand_ms"] = hand.median() * 1e3;
     state.counters["best_hand_ms"] = hand.least() * 1e3;
+  }
+  if (accesses) {
+    state.counters["accesses_ms"] = alone.median() * 1e3;
+    state.counters["best_accesses_ms"] = alone.least() * 1e3;
   }
   const double bytes = 4.0 * static_cast<double>(count) * (traffic.reads + (traffic.writes ? 1 : 0));
   state.counters["gb_s"] = bytes / kernels.median() * 1e-9;
@@ -194,14 +202,18 @@ void memory(benchmark::State& state, const char* name, Traffic traffic) {
 /// A loop by hand of a kernel's results in `out`, by one of the workers.
 using ByHand = void (*)(const Floors& floors, const Kernel& kernel, float* out, int worker, int workers);
 
-/// As above, with a loop by hand, whose results differ by at most `bound`.
-void memory_by_hand(benchmark::State& state, const char* name, Traffic traffic, ByHand by_hand, float bound) {
+/// As above, with a loop by hand, whose results differ by at most `bound`, and one of its accesses alone, if that is given.
+void memory_by_hand(benchmark::State& state, const char* name, Traffic traffic, ByHand by_hand, float bound,
+                    ByHand accesses) {
   const Floors* hand_written = floors();
   if (!hand_written) return state.SkipWithError(no_floors);
   Kernel kernel(folder + "/" + name + ".fe", state.range(0));
   const Memory out = allocate(kernel.output_count());
-  memory(state, kernel, kernel.input(0), kernel.count(0), traffic,
-         [&](int worker, int workers) { by_hand(*hand_written, kernel, out.get(), worker, workers); });
+  const auto work = [&](ByHand loop) -> Work {
+    if (!loop) return {};
+    return [&, loop](int worker, int workers) { loop(*hand_written, kernel, out.get(), worker, workers); };
+  };
+  memory(state, kernel, kernel.input(0), kernel.count(0), traffic, work(by_hand), work(accesses));
   kernel.run();  // a floor has written where its result was
   for (int64_t i = 0; i < kernel.output_count(); ++i)
     if (!(std::abs(out.get()[i] - kernel.output()[i]) <= bound))
@@ -214,6 +226,10 @@ void gelu_by_hand(const Floors& floors, const Kernel& kernel, float* out, int wo
 void transpose_add_by_hand(const Floors& floors, const Kernel& kernel, float* out, int worker, int workers) {
   const auto dims = kernel.dims(1);
   floors.transpose_add(kernel.input(0), kernel.input(1), out, dims[0], dims[1], worker, workers);
+}
+void transpose_add_accesses(const Floors& floors, const Kernel& kernel, float* out, int worker, int workers) {
+  const auto dims = kernel.dims(1);
+  floors.transpose_add_accesses(kernel.input(0), kernel.input(1), out, dims[0], dims[1], worker, workers);
 }
 void layer_norm_by_hand(const Floors& floors, const Kernel& kernel, float* out, int worker, int workers) {
   const auto dims = kernel.dims(0);
@@ -345,12 +361,13 @@ void set_up() {
     Traffic traffic;
     ByHand by_hand = nullptr;
     float bound = 0;
+    ByHand accesses = nullptr;
   };
   constexpr float few_rows_bound = 1e-2F;  // 1e-4 times the root of the depth, 8,192
   const Row rows[] = {{"copy", one_read},
                       {"exp_sum", two_reads},
                       {"gelu", one_read, gelu_by_hand, 2e-6F},
-                      {"transpose_add", two_reads, transpose_add_by_hand},
+                      {"transpose_add", two_reads, transpose_add_by_hand, 0, transpose_add_accesses},
                       {"column_sum", reads_only},
                       {"full_sum", reads_only},
                       {"softmax", one_read, softmax_by_hand, 1e-6F},
@@ -363,7 +380,8 @@ void set_up() {
     benchmark::RegisterBenchmark(row.name,
                                  [row](benchmark::State& state) {
                                    if (row.by_hand)
-                                     memory_by_hand(state, row.name, row.traffic, row.by_hand, row.bound);
+                                     memory_by_hand(state, row.name, row.traffic, row.by_hand, row.bound,
+                                                    row.accesses);
                                    else
                                      memory(state, row.name, row.traffic);
                                  })
