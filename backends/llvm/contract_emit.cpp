@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "contract_emit.h"
 
-#include <array>
 #include <functional>
 #include <optional>
 
 #include "contract_finish.h"
 #include "contract_micro.h"
+#include "contract_micro_kernels.h"
 #include "contract_pack.h"
 #include "contract_plan.h"
 #include "contract_statement.h"
@@ -26,7 +26,10 @@ class ContractEmitter {
   void prepare() {
     make_blocks();
     if (!finish_.in_registers()) make_tile();
-    make_micro_kernels();
+    column_step_ = plan_.column.access == Access::block      ? column_row_
+                   : plan_.column.access == Access::constant ? plan_.block_columns()
+                                                             : plan_.column.step;
+    micro_kernels_.emplace(context_, plan_, finish_, row_row_, column_step_, tile_stride_);
   }
 
   void emit() {
@@ -100,8 +103,6 @@ class ContractEmitter {
   }
 
  private:
-  using MicroKernels = llvm::Function* [2][2];  // [last rows][last columns]
-
   llvm::Type* accumulator() { return context_.value_type(plan_.accumulator); }
   int64_t accumulator_bytes() const { return bits_of(plan_.accumulator) / 8; }
 
@@ -159,106 +160,6 @@ class ContractEmitter {
       row_block_ = context_.take_workspace((outer * row_row_ + plan_.lanes) * accumulator_bytes());
       row_packer_.emplace(context_, plan_, plan_.row, inside ? plan_.rows : plan_.depth,
                           inside ? plan_.depth : plan_.rows);
-    }
-  }
-
-  void make_micro_kernels() {
-    make_micro_kernels(micro_[0], plan_.depth_tile);
-    if (const int64_t rest = plan_.deep() ? plan_.depth.extent % plan_.depth_tile : 0)
-      make_micro_kernels(micro_[1], rest);
-  }
-
-  /// One for each combination of whole and last block of rows and panel of columns that occurs.
-  void make_micro_kernels(MicroKernels& micro_kernels, int64_t depth) {
-    MicroShape shape;
-    shape.lanes = plan_.lanes;
-    shape.depth = depth;
-    shape.accumulate = plan_.deep();
-    shape.channelwise = plan_.channelwise;
-    shape.fused = context_.target.fused_multiply_add;
-    shape.memory_operands = context_.target.memory_operands;
-    shape.accumulator = accumulator();
-    shape.row_type = context_.storage_type(plan_.row.dtype);
-    shape.column_type = context_.storage_type(plan_.column.dtype);
-    shape.tile_stride = tile_stride_;
-    if (plan_.window) {
-      walk_window(shape);
-    } else if (plan_.row.access == Access::block) {
-      shape.row_stride = plan_.row.depth_inside ? row_row_ : 1;
-      shape.row_step = plan_.row.depth_inside ? 1 : row_row_;
-    } else {
-      shape.row_stride = plan_.row.stride;
-      shape.row_step = plan_.row.step;
-    }
-    column_step_ = plan_.column.access == Access::block      ? column_row_
-                   : plan_.column.access == Access::constant ? plan_.block_columns()
-                                                             : plan_.column.step;
-    shape.column_step = column_step_;
-    if (plan_.dots > 0) {
-      shape.dots = plan_.dots;
-      shape.column_stride = plan_.column.stride;
-    }
-    shape.ahead = plan_.ahead;
-    const auto attributes = micro_attributes(context_);
-    const int64_t rest_rows = plan_.line_rows() % plan_.block_rows;
-    const int64_t rest_columns = plan_.columns.extent % plan_.block_columns();
-    for (int last_rows = 0; last_rows < 2; ++last_rows)
-      for (int last_columns = 0; last_columns < 2; ++last_columns) {
-        auto*& micro = micro_kernels[last_rows][last_columns];
-        if ((last_rows && !rest_rows) || (last_columns && !rest_columns)) {
-          micro = last_rows && !rest_rows ? micro_kernels[0][last_columns] : micro_kernels[last_rows][0];
-          continue;
-        }
-        if ((!last_rows && plan_.line_rows() < plan_.block_rows) ||
-            (!last_columns && plan_.columns.extent < plan_.block_columns()))
-          continue;
-        shape.rows = last_rows ? static_cast<int>(rest_rows) : plan_.block_rows;
-        shape.vectors = plan_.block_vectors;
-        shape.tail_lanes = 0;
-        if (last_columns) {
-          shape.vectors = static_cast<int>((rest_columns + plan_.lanes - 1) / plan_.lanes);
-          if (plan_.column.access == Access::direct)
-            shape.tail_lanes = static_cast<int>(rest_columns % plan_.lanes);
-          const bool same =
-              !finish_.in_registers() && shape.vectors == plan_.block_vectors && shape.tail_lanes == 0;
-          if (same && micro_kernels[last_rows][0]) {
-            micro = micro_kernels[last_rows][0];
-            continue;
-          }
-        }
-        const auto name = context_.function->getName() + ".micro" + llvm::Twine(shape.rows) + "x" +
-                          llvm::Twine(shape.vectors);
-        if (finish_.in_registers()) {
-          micro = finish_.emit_kernel(name.str(), shape, last_columns ? rest_columns : plan_.block_columns(),
-                                      attributes);
-          continue;
-        }
-        const auto emit = plan_.matrix_tiles                  ? emit_tile_kernel
-                          : plan_.dots > 0                    ? emit_dot_kernel
-                          : plan_.whole_runs && !last_columns ? emit_run_kernel
-                                                              : emit_micro_kernel;
-        micro = emit(context_.module, name.str(), shape, attributes);
-      }
-  }
-
-  /// How the micro-kernel walks the windows inside the copy of a task's lines.
-  void walk_window(MicroShape& shape) const {
-    const auto& window = *plan_.window;
-    const int64_t line = window.across() * row_row_;
-    shape.counted = window.skips_lines;
-    shape.row_stride = window.place_step * (window.planar ? 1 : row_row_);
-    if (window.planar) {
-      shape.loops = {{window.channels, row_row_}, {window.line_taps, line}};
-      shape.depth = window.place_taps;
-      shape.row_step = 1;
-    } else if (plan_.channelwise) {
-      shape.loops = {{window.line_taps, line}};
-      shape.depth = window.place_taps;
-      shape.row_step = row_row_;
-    } else {
-      shape.loops = {{window.line_taps, line}, {window.place_taps, row_row_}};
-      shape.depth = window.channels;
-      shape.row_step = 1;
     }
   }
 
@@ -518,22 +419,7 @@ class ContractEmitter {
 
   /// The micro-kernel for the block at (row, column), chosen by what is left.
   llvm::Value* micro_at(llvm::Value* row, llvm::Value* column) {
-    auto among = [&](llvm::Value* whole, llvm::Value* last, llvm::Value* position, int64_t size,
-                     int64_t extent) {
-      if (whole == last || !last) return whole;
-      if (!whole) return last;
-      auto* fits = builder_.CreateICmpSLE(position, context_.i64(extent - size));
-      return builder_.CreateSelect(fits, whole, last);
-    };
-    auto* place = plan_.window ? builder_.CreateURem(row, context_.i64(plan_.line_rows())) : row;
-    auto by_rows = [&](const MicroKernels& micro, int last_columns) {
-      return among(micro[0][last_columns], micro[1][last_columns], place, plan_.block_rows,
-                   plan_.line_rows());
-    };
-    auto by_place = [&](const MicroKernels& micro) {
-      return among(by_rows(micro, 0), by_rows(micro, 1), column, plan_.block_columns(), plan_.columns.extent);
-    };
-    return among(by_place(micro_[0]), by_place(micro_[1]), depth_from_, plan_.depth_tile, plan_.depth.extent);
+    return micro_kernels_->at(row, column, depth_from_);
   }
 
   /// Adds the products of the pass to the sums of the block at (row, column), or makes these where there is but one pass.
@@ -574,6 +460,7 @@ class ContractEmitter {
   std::optional<BlockPacker> column_packer_, row_packer_;
   std::optional<TurningPacker> turning_packer_;
   std::optional<WindowPacker> window_packer_;
+  std::optional<ContractMicroKernels> micro_kernels_;
 
   llvm::Value* tile_ = nullptr;
   llvm::Value *column_block_ = nullptr, *row_block_ = nullptr;
@@ -581,7 +468,6 @@ class ContractEmitter {
   int64_t panel_size_ = 0;                // elements of a packed panel
   int64_t column_step_ = 0;               // elements of the columns from k to k + 1
   int64_t tile_stride_ = 0;               // sums from one row to the next
-  MicroKernels micro_[2] = {};            // of a whole pass over the depth, and of what is left for the last
   llvm::Value *depth_from_ = nullptr, *depth_count_ = nullptr;
   llvm::Value *batch_ = nullptr, *row_from_ = nullptr, *row_to_ = nullptr, *column_from_ = nullptr,
               *column_to_ = nullptr;

@@ -180,14 +180,15 @@ Result<void> check_metric_table(std::string_view name) {
 
 std::vector<MetricTable> metric_tables(const std::function<bool(std::string_view)>& wanted,
                                        const MetricSource& source) {
-  const std::string model(source.model);
+  // Nothing of a table is made before it is known to be wanted.
+  const auto model = [&] { return std::string(source.model); };
   std::vector<MetricTable> result;
-  if (wanted("graph")) result.push_back(graph_table(model, source.seen, source.compilation.stats));
-  if (wanted("fusion")) result.push_back(fusion_table(model, source.ledger));
-  if (wanted("cache")) result.push_back(cache_table(model, source.compilation.stats.cache));
-  if (wanted("selection")) result.push_back(selection_table(model, source.seen));
+  if (wanted("graph")) result.push_back(graph_table(model(), source.seen, source.compilation.stats));
+  if (wanted("fusion")) result.push_back(fusion_table(model(), source.ledger));
+  if (wanted("cache")) result.push_back(cache_table(model(), source.compilation.stats.cache));
+  if (wanted("selection")) result.push_back(selection_table(model(), source.seen));
   if (wanted("kernel") && source.compilation.executable)
-    result.push_back(kernel_table(model, source.seen, *source.compilation.executable, source.texts));
+    result.push_back(kernel_table(model(), source.seen, *source.compilation.executable, source.texts));
   return result;
 }
 

@@ -1,161 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Compiles each function of the vector math with the JIT and compares it with the C library in a wider
 // format.
-#include "ferrite/emitter/vector_math.h"
-
 #include <gtest/gtest.h>
-#include <llvm/ExecutionEngine/Orc/LLJIT.h>
-#include <llvm/IR/Verifier.h>
-#include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/TargetSelect.h>
-#include <llvm/TargetParser/Host.h>
-#include <llvm/Transforms/InstCombine/InstCombine.h>
-#include <llvm/Transforms/Scalar/EarlyCSE.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <numbers>
-#include <random>
-#include <string>
-#include <type_traits>
-#include <vector>
 
+#include "vector_math_kernel.h"
+
+namespace ferrite::vector_math_test {
 namespace {
 
-using ferrite::DType;
-using ferrite::f8e4m3;
-using ferrite::f8e4m3fnuz;
-using ferrite::f8e5m2;
-using ferrite::f8e5m2fnuz;
-using ferrite::emitter::kMathAccuracy;
-using ferrite::emitter::MathAccuracy;
-using ferrite::emitter::MathInstructions;
-using ferrite::emitter::VectorMath;
-using llvm::Value;
-
-using EmitBody = std::function<Value*(VectorMath&, llvm::IRBuilder<>&, Value* a, Value* b)>;
-/// (a, b, result, count): count elements, a multiple of the lanes.
-using KernelFunction = void (*)(const void*, const void*, void*, std::int64_t);
-
-/// One compiled loop `result[i] = body(a[i], b[i])` and the JIT that owns it.
-struct Kernel {
-  std::unique_ptr<llvm::orc::LLJIT> jit;
-  KernelFunction run = nullptr;
-};
-
-template <typename T>
-llvm::Type* scalar_type(llvm::LLVMContext& context) {
-  if constexpr (std::is_same_v<T, float>)
-    return llvm::Type::getFloatTy(context);
-  else if constexpr (std::is_same_v<T, double>)
-    return llvm::Type::getDoubleTy(context);
-  else
-    return llvm::Type::getIntNTy(context, 8 * sizeof(T));
-}
-
-/// What the code is made for: this machine, or the oldest of its kind, which neither fuses multiply and add nor rounds to integers.
-enum class Level { native, baseline };
-
-/// Code may call the C library where `calls` says so, else such code is not linked.
-template <typename In, typename Out>
-Kernel compile(Level level, unsigned lanes, const EmitBody& body, bool calls = false) {
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  auto machine = llvm::cantFail(llvm::orc::JITTargetMachineBuilder::detectHost());
-  const bool x86 = machine.getTargetTriple().isX86();
-  const auto host = llvm::sys::getHostCPUFeatures();
-  const bool fused = !x86 || host.lookup("fma");
-  MathInstructions has{fused, !x86 || host.lookup("sse4.1"), fused};
-  if (level == Level::baseline) {
-    has = {};
-    if (x86) {
-      machine = llvm::orc::JITTargetMachineBuilder(machine.getTargetTriple());
-      machine.setCPU("x86-64");
-    }
-  }
-  const std::string processor = machine.getCPU();
-  const std::string features = machine.getFeatures().getString();
-  llvm::orc::LLJITBuilder jit;
-  jit.setJITTargetMachineBuilder(std::move(machine));
-  // What runs initialisers, of which there are none, would need the process's symbols.
-  if (!calls) jit.setLinkProcessSymbolsByDefault(false).setPlatformSetUp(llvm::orc::setUpInactivePlatform);
-  Kernel kernel{llvm::cantFail(jit.create())};
-
-  auto context = std::make_unique<llvm::LLVMContext>();
-  auto module = std::make_unique<llvm::Module>("vector_math", *context);
-  module->setDataLayout(kernel.jit->getDataLayout());
-  llvm::IRBuilder<> builder(*context);
-  auto* pointer = builder.getPtrTy();
-  auto* index_type = builder.getInt64Ty();
-  auto* function = llvm::Function::Create(
-      llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer, pointer, index_type}, false),
-      llvm::Function::ExternalLinkage, "kernel", *module);
-  function->addFnAttr("target-cpu", processor);
-  function->addFnAttr("target-features", features);
-  function->addFnAttr("prefer-vector-width", "512");
-
-  llvm::Type* in_type = scalar_type<In>(*context);
-  llvm::Type* out_type = scalar_type<Out>(*context);
-  llvm::Type* in_lanes = lanes == 1 ? in_type : llvm::FixedVectorType::get(in_type, lanes);
-  auto* entry = llvm::BasicBlock::Create(*context, "entry", function);
-  auto* loop = llvm::BasicBlock::Create(*context, "loop", function);
-  auto* exit = llvm::BasicBlock::Create(*context, "exit", function);
-  builder.SetInsertPoint(entry);
-  builder.CreateBr(loop);
-  builder.SetInsertPoint(loop);
-  auto* index = builder.CreatePHI(index_type, 2);
-  const auto load = [&](unsigned argument) -> Value* {
-    Value* address = builder.CreateGEP(in_type, function->getArg(argument), index);
-    return builder.CreateAlignedLoad(in_lanes, address, llvm::Align(sizeof(In)));
-  };
-  VectorMath math(builder, has);
-  Value* a = load(0);
-  Value* b = load(1);
-  Value* result = body(math, builder, a, b);
-  builder.CreateAlignedStore(result, builder.CreateGEP(out_type, function->getArg(2), index),
-                             llvm::Align(sizeof(Out)));
-  Value* next = builder.CreateAdd(index, builder.getInt64(lanes));
-  index->addIncoming(builder.getInt64(0), entry);
-  index->addIncoming(next, loop);
-  builder.CreateCondBr(builder.CreateICmpULT(next, function->getArg(3)), loop, exit);
-  builder.SetInsertPoint(exit);
-  builder.CreateRetVoid();
-  EXPECT_FALSE(llvm::verifyFunction(*function, &llvm::errs()));
-
-  llvm::PassBuilder passes;
-  llvm::FunctionAnalysisManager functions;
-  llvm::LoopAnalysisManager loops;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  passes.registerModuleAnalyses(modules);
-  passes.registerCGSCCAnalyses(graphs);
-  passes.registerFunctionAnalyses(functions);
-  passes.registerLoopAnalyses(loops);
-  passes.crossRegisterProxies(loops, functions, graphs, modules);
-  llvm::FunctionPassManager manager;
-  manager.addPass(llvm::EarlyCSEPass());
-  manager.addPass(llvm::InstCombinePass());
-  manager.run(*function, functions);
-
-  llvm::cantFail(kernel.jit->addIRModule({std::move(module), std::move(context)}));
-  kernel.run = llvm::cantFail(kernel.jit->lookup("kernel")).toPtr<KernelFunction>();
-  return kernel;
-}
-
-template <typename In, typename Out = In>
-std::vector<Out> evaluate(Level level, unsigned lanes, const std::vector<In>& a, const std::vector<In>& b,
-                          const EmitBody& body, bool calls = false) {
-  const Kernel kernel = compile<In, Out>(level, lanes, body, calls);
-  std::vector<Out> result(a.size());
-  kernel.run(a.data(), b.data(), result.data(), static_cast<std::int64_t>(a.size()));
-  return result;
-}
+using emitter::kMathAccuracy;
+using emitter::MathAccuracy;
 
 template <typename T>
 struct Wider;
@@ -169,12 +28,6 @@ struct Wider<double> {
 };
 template <typename T>
 using WiderOf = typename Wider<T>::type;
-
-template <typename T>
-using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-
-template <typename T>
-constexpr unsigned kLanes = sizeof(T) == 4 ? 16 : 4;
 
 /// Distance of `got` from the exact value in units in the last place of T; NaN and infinities have to agree.
 template <typename T>
@@ -193,71 +46,6 @@ double ulp_error(T got, WiderOf<T> exact) {
   const int exponent = std::max(std::ilogb(exact), std::numeric_limits<T>::min_exponent - 1);
   const W ulp = std::ldexp(W(1), exponent - std::numeric_limits<T>::digits + 1);
   return static_cast<double>(std::abs(value - exact) / ulp);
-}
-
-template <typename T>
-std::vector<T> special_values() {
-  using L = std::numeric_limits<T>;
-  std::vector<T> values = {0,
-                           L::denorm_min(),
-                           L::min(),
-                           L::min() / 2,
-                           L::epsilon(),
-                           T(0.5),
-                           T(0.75),
-                           1,
-                           T(1.5),
-                           2,
-                           T(2.5),
-                           3,
-                           4,
-                           5,
-                           T(1e10),
-                           L::max(),
-                           L::max() / 2,
-                           L::infinity(),
-                           L::quiet_NaN(),
-                           1 - L::epsilon() / 2,
-                           1 + L::epsilon(),
-                           127,
-                           128,
-                           129,
-                           126,
-                           149,
-                           150,
-                           1023,
-                           1024,
-                           1074,
-                           1075,
-                           T(88.72284),
-                           T(89.41599),
-                           T(709.782712893384),
-                           T(710.4758600739439),
-                           std::numbers::pi_v<T>,
-                           std::numbers::pi_v<T> / 2,
-                           std::numbers::e_v<T>};
-  const std::size_t count = values.size();
-  for (std::size_t i = 0; i < count; ++i) values.push_back(-values[i]);
-  return values;
-}
-
-/// `count` values: the specials, all exponents evenly, the range [-limit, limit] evenly and at random.
-template <typename T>
-std::vector<T> sweep(std::size_t count, double limit) {
-  std::vector<T> values = special_values<T>();
-  std::mt19937_64 random(1);
-  std::uniform_real_distribution<double> range(-limit, limit);
-  std::uniform_real_distribution<double> unit(-1.2, 1.2);
-  const Bits<T> step = static_cast<Bits<T>>(~Bits<T>(0) / (count / 2)) | 1;
-  Bits<T> bits = 0;
-  values.reserve(count);
-  while (values.size() < count) {
-    values.push_back(std::bit_cast<T>(bits));
-    values.push_back(static_cast<T>(values.size() % 4 == 0 ? range(random) : unit(random)));
-    bits += step;
-  }
-  values.resize(count);
-  return values;
 }
 
 template <typename T>
@@ -333,17 +121,6 @@ void report(Level level, const char* name, double error) {
   std::printf("%-8s %s%s  max %.3f ulp  (bound %.1f)\n", name, sizeof(T) == 4 ? "f32" : "f64",
               level == Level::baseline ? " baseline" : "", error, bound_of<T>(name));
 }
-
-template <typename T, Level on>
-struct Setup {
-  using Element = T;
-  static constexpr Level level = on;
-};
-template <typename T>
-class VectorMathTest : public testing::Test {};
-using Setups = testing::Types<Setup<float, Level::native>, Setup<double, Level::native>,
-                              Setup<float, Level::baseline>, Setup<double, Level::baseline>>;
-TYPED_TEST_SUITE(VectorMathTest, Setups);
 
 TYPED_TEST(VectorMathTest, UnaryFunctionsKeepTheirAccuracy) {
   using T = typename TypeParam::Element;
@@ -584,38 +361,6 @@ TYPED_TEST(VectorMathTest, FusedMultiplyAdd) {
   }
 }
 
-template <typename T, typename I>
-void check_saturation(Level level) {
-  std::vector<T> inputs = sweep<T>(std::size_t{1} << 12, 1e3);
-  for (double edge : {127.0, 128.0, -128.0, -129.0, 255.0, 256.0, 65535.0, 65536.0, 2147483647.0,
-                      2147483648.0, -2147483648.0, 4294967295.0, 4294967296.0, 9.2233720368547758e18,
-                      -9.2233720368547758e18, 1.8446744073709552e19, -0.9, 0.9, -1.0}) {
-    inputs.insert(inputs.end(), 16, static_cast<T>(edge));
-  }
-  const auto got = evaluate<T, I>(
-      level, kLanes<T>, inputs, inputs, [](VectorMath& m, llvm::IRBuilder<>& b, Value* x, Value*) {
-        return m.float_to_int_saturating(x, b.getIntNTy(8 * sizeof(I)), std::is_signed_v<I>);
-      });
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const T x = std::trunc(inputs[i]);
-    const I expected = std::isnan(x)                                        ? I(0)
-                       : x <= static_cast<T>(std::numeric_limits<I>::min()) ? std::numeric_limits<I>::min()
-                       : x >= static_cast<T>(std::numeric_limits<I>::max()) ? std::numeric_limits<I>::max()
-                                                                            : static_cast<I>(x);
-    ASSERT_EQ(got[i], expected) << inputs[i];
-  }
-}
-
-TYPED_TEST(VectorMathTest, FloatToIntSaturates) {
-  check_saturation<typename TypeParam::Element, std::int8_t>(TypeParam::level);
-  check_saturation<typename TypeParam::Element, std::uint8_t>(TypeParam::level);
-  check_saturation<typename TypeParam::Element, std::int16_t>(TypeParam::level);
-  check_saturation<typename TypeParam::Element, std::int32_t>(TypeParam::level);
-  check_saturation<typename TypeParam::Element, std::uint32_t>(TypeParam::level);
-  check_saturation<typename TypeParam::Element, std::int64_t>(TypeParam::level);
-  check_saturation<typename TypeParam::Element, std::uint64_t>(TypeParam::level);
-}
-
 TYPED_TEST(VectorMathTest, LargeAnglesStayInRange) {
   using T = typename TypeParam::Element;
   const std::vector<T> inputs = sweep<T>(std::size_t{1} << 16, 1e30);
@@ -630,110 +375,6 @@ TYPED_TEST(VectorMathTest, LargeAnglesStayInRange) {
         ASSERT_TRUE(std::isnan(got[i])) << inputs[i];
       }
     }
-  }
-}
-
-class VectorMathConversions : public testing::TestWithParam<Level> {};
-INSTANTIATE_TEST_SUITE_P(Levels, VectorMathConversions, testing::Values(Level::native, Level::baseline));
-
-TEST_P(VectorMathConversions, Bfloat16RoundTripsAndRoundsToEven) {
-  const Level level = GetParam();
-  std::vector<std::uint16_t> all(65536);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
-  const auto wide = evaluate<std::uint16_t, float>(
-      level, 16, all, all,
-      [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.widen_bf16(a); });
-  const auto narrow = [&](const std::vector<float>& values) {
-    return evaluate<float, std::uint16_t>(
-        level, 16, values, values,
-        [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.narrow_bf16(a); });
-  };
-  const auto back = narrow(wide);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]), static_cast<std::uint32_t>(i) << 16);
-    ASSERT_EQ(back[i], std::isnan(wide[i]) ? all[i] | 0x40 : all[i]);
-  }
-  std::vector<float> edges;
-  for (std::uint32_t bits : {0x3f808000u, 0x3f818000u, 0x3f808001u, 0x3f807fffu, 0x7f7fffffu, 0xff7f8000u,
-                             0x7f800001u, 0xffffffffu, 0x00000001u, 0x80008000u, 0x00018000u, 0x7f800000u}) {
-    edges.push_back(std::bit_cast<float>(bits));
-  }
-  edges.resize(16);
-  const std::vector<std::uint16_t> expected = {0x3f80, 0x3f82, 0x3f81, 0x3f80, 0x7f80, 0xff80, 0x7fc0, 0xffff,
-                                               0x0000, 0x8000, 0x0002, 0x7f80, 0,      0,      0,      0};
-  EXPECT_EQ(narrow(edges), expected);
-}
-
-TEST_P(VectorMathConversions, FloatsOf8BitsAsOnTheHost) {
-  const Level level = GetParam();
-  std::vector<std::uint8_t> all(256);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint8_t>(i);
-  std::vector<float> values;
-  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 1021)
-    values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-  values.resize(values.size() / 16 * 16);
-  for (const DType dtype : {f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz}) {
-    SCOPED_TRACE(name_of(dtype));
-    // What lies on a value, in the middle between it and the next one, and beside both.
-    std::vector<float> edges;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const float value = f8_value(dtype, all[i]), next = f8_value(dtype, static_cast<std::uint8_t>(i + 1));
-      for (float at : {value, (value + next) / 2})
-        for (float x : {at, std::nextafter(at, -HUGE_VALF), std::nextafter(at, HUGE_VALF)})
-          edges.push_back(x);
-    }
-    edges.resize(edges.size() / 16 * 16);
-    for (const auto& given : {values, edges}) {
-      const auto narrow = evaluate<float, std::uint8_t>(
-          level, 16, given, given,
-          [&](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.narrow_f8(a, dtype); });
-      for (std::size_t i = 0; i < given.size(); ++i)
-        ASSERT_EQ(narrow[i], f8_bits(dtype, given[i])) << given[i];
-    }
-    if (dtype == f8e5m2) continue;  // has infinities, and is widened as a half
-    const auto wide = evaluate<std::uint8_t, float>(
-        level, 16, all, all,
-        [&](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.widen_f8(a, dtype); });
-    for (std::size_t i = 0; i < all.size(); ++i)
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]), std::bit_cast<std::uint32_t>(f8_value(dtype, all[i])))
-          << i;
-  }
-}
-
-TEST_P(VectorMathConversions, RoundsToOddAsOnTheHost) {
-  std::mt19937_64 random(1);
-  std::vector<double> values = special_values<double>();
-  while (values.size() < 4096) {
-    const double value = std::ldexp(std::uniform_real_distribution<>(-2, 2)(random),
-                                    std::uniform_int_distribution<>(-160, 140)(random));
-    values.push_back(random() % 2 ? value : static_cast<double>(static_cast<float>(value)));
-  }
-  const auto got = evaluate<double, float>(
-      GetParam(), 4, values, values,
-      [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.round_to_odd(a); });
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::isnan(values[i])) {
-      ASSERT_TRUE(std::isnan(got[i]));
-    } else {
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]),
-                std::bit_cast<std::uint32_t>(ferrite::round_to_odd(values[i])))
-          << values[i];
-    }
-  }
-}
-
-TEST(VectorMathHalf, RoundTrips) {
-  std::vector<std::uint16_t> all(65536);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
-  const auto body = [](VectorMath& m, llvm::IRBuilder<>& b, Value* a, Value*) {
-    Value* half = b.CreateBitCast(a, llvm::FixedVectorType::get(b.getHalfTy(), 16));
-    return b.CreateBitCast(m.narrow_f16(m.widen_f16(half)), a->getType());
-  };
-  const auto back = evaluate<std::uint16_t>(Level::native, 16, all, all, body, true);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    // The quiet bit of a NaN is the target's choice.
-    const bool nan = (i & 0x7fff) > 0x7c00;
-    ASSERT_EQ(back[i] | (nan ? 0x200 : 0), all[i] | (nan ? 0x200 : 0));
   }
 }
 
@@ -778,3 +419,4 @@ TEST(VectorMathTiming, ExponentialInTheFirstLevelCache) {
 }
 
 }  // namespace
+}  // namespace ferrite::vector_math_test

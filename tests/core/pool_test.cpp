@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pool: ranges cover the whole once, whatever grain and limit; callers at once, nested calls, growth.
+// The pool: ranges cover the whole once, whatever grain and limit; every worker comes; callers at once, nested calls, growth.
 #include "core/run/pool.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <numeric>
+#include <set>
 
 namespace ferrite::core::run {
 namespace {
@@ -50,6 +51,43 @@ TEST(Pool, CoversEveryItemOnceWithinGrainAndLimit) {
         EXPECT_GE(visits.shortest, std::min(grain, count)) << count << " " << grain << " " << limit;
         EXPECT_LT(visits.greatest_worker, limit == 0 ? 3 : std::min<int64_t>(limit, 3));
       }
+}
+
+/// Items that are begun and not done before all of them are begun: each has to have a worker of its own.
+struct Meeting {
+  explicit Meeting(int64_t count) : missing(count) {}
+  std::mutex mutex;
+  std::condition_variable changed;
+  int64_t missing;
+  std::set<int64_t> workers;
+  bool met = true;
+
+  static void visit(void* context, int64_t begin, int64_t end, int64_t worker) {
+    auto& self = *static_cast<Meeting*>(context);
+    std::unique_lock lock(self.mutex);
+    self.workers.insert(worker);
+    self.missing -= end - begin;
+    self.changed.notify_all();
+    // Only where somebody never comes it is as long; nobody waits for them again.
+    if (!self.changed.wait_for(lock, std::chrono::seconds(15),
+                               [&] { return self.missing == 0 || !self.met; }))
+      self.met = false;
+  }
+};
+
+TEST(Pool, GivesEveryWorkerARangeWhereEachHasTo) {
+  for (int64_t workers : {2, 4, 7}) {
+    Pool pool(workers);
+    // All of them, then two; awake, then parked.
+    for (int64_t count : {workers, int64_t{2}, workers}) {
+      Meeting meeting(count);
+      pool.parallel_for(count, 1, count, &meeting, Meeting::visit);
+      EXPECT_TRUE(meeting.met) << count << " of " << workers;
+      EXPECT_EQ(meeting.workers.size(), static_cast<size_t>(count)) << "of " << workers;
+      EXPECT_EQ(*meeting.workers.rbegin(), count - 1) << "of " << workers;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
 }
 
 TEST(Pool, DoesNothingForNothing) {

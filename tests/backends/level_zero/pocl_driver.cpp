@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A Level Zero driver that computes on the CPU: memory is PoCL's shared virtual memory, a SPIR-V module goes through llvm-spirv-15 to
-// a PoCL program. The loader takes it from ZE_ENABLE_ALT_DRIVERS=libpocl_driver.so. Work is done when it is appended to an immediate
+// A Level Zero driver that computes on the CPU: memory is PoCL's shared virtual memory, a SPIR-V module goes through spirv-val,
+// and llvm-spirv-15 to a PoCL program. The loader takes it from ZE_ENABLE_ALT_DRIVERS=libpocl_driver.so. Work is done when it is appended to an immediate
 // list, and when a queue executes the list otherwise. Arguments are checked more strictly than a device's driver does, so that what
 // is undefined there fails here.
 //
@@ -9,11 +9,11 @@
 //   POCL_DRIVER_DEVICES=0|1      the number of devices
 //   POCL_DRIVER_MEMORY=BYTES     the device's memory; allocations beyond it fail
 //   POCL_DRIVER_LATE=1           immediate lists work only when the host waits: whoever forgets to wait sees it
-//   POCL_DRIVER_MODULES=FOLDER   gets each module that is created, as NUMBER.spv
 //   POCL_DRIVER_FLAGS=NUMBER     what modules may have, ze_device_module_flags_t, instead of all
 //   POCL_DRIVER_TRANSLATOR=PATH  instead of llvm-spirv-15
 //
-// Needs libze-dev and ocl-icd-opencl-dev; at run time libze1, pocl-opencl-icd and llvm-spirv-15.
+// Needs libze-dev and ocl-icd-opencl-dev; at run time libze1, pocl-opencl-icd, spirv-tools and
+// llvm-spirv-15.
 #define CL_TARGET_OPENCL_VERSION 200
 #include <CL/cl.h>
 #include <level_zero/ze_api.h>
@@ -341,31 +341,28 @@ std::string file_text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The module as bitcode, which Debian's PoCL 3.1 takes instead of SPIR-V; "" if llvm-spirv-15 does not take it. That ends by a failed
-/// assertion for some modules, so it is a process of its own.
+/// The module as bitcode, which Debian's PoCL 3.1 takes instead of SPIR-V; "" if spirv-val or llvm-spirv-15 does not take it. The latter
+/// ends by a failed assertion for some modules, so it is a process of its own.
 std::string to_bitcode(const Words& words, std::string& log) {
   auto folder = (fs::temp_directory_path() / "pocl_driver_XXXXXX").string();
   if (!mkdtemp(folder.data())) return "";
   const auto from = folder + "/module.spv", to = folder + "/module.bc", said = folder + "/log";
   std::ofstream(from, std::ios::binary)
       .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+  const auto takes = [&](const char* tool, const std::string& command) {
+    if (std::system((command + " > '" + said + "' 2>&1").c_str()) == 0) return true;
+    log = std::string(tool) + " does not take the module: " + file_text(said);
+    return false;
+  };
   const char* translator = std::getenv("POCL_DRIVER_TRANSLATOR");
-  const auto command = std::string(translator ? translator : "llvm-spirv-15") + " -r '" + from + "' -o '" +
-                       to + "' > '" + said + "' 2>&1";
-  const bool good = std::system(command.c_str()) == 0;
+  const bool good = takes("spirv-val", "spirv-val --target-env spv1.2 '" + from + "'") &&
+                    takes("llvm-spirv-15", std::string(translator ? translator : "llvm-spirv-15") + " -r '" +
+                                               from + "' -o '" + to + "'");
   auto bitcode = good ? file_text(to) : "";
-  if (bitcode.empty()) log = "llvm-spirv-15 does not take the module: " + file_text(said);
+  if (good && bitcode.empty()) log = "llvm-spirv-15 makes nothing of the module";
   std::error_code ignored;
   fs::remove_all(folder, ignored);
   return bitcode;
-}
-
-void keep(const Words& words) {
-  const char* folder = std::getenv("POCL_DRIVER_MODULES");
-  if (!folder) return;
-  const auto name = std::to_string(state().calls["zeModuleCreate"]) + ".spv";
-  std::ofstream(fs::path(folder) / name, std::ios::binary)
-      .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
 }
 
 /// Errors: ZE_RESULT_ERROR_MODULE_BUILD_FAILURE, with the reason in the log.
@@ -643,7 +640,6 @@ FE_TABLE(zeGetModuleProcAddrTable, ze_module_dditable_t) {
         Words words(description->inputSize / 4);
         std::memcpy(words.data(), description->pInputModule, words.size() * 4);
         if (description->inputSize % 4 != 0) words.clear();
-        keep(words);
         build(*made, words, text->text);
         for (const auto& [name, entry] : made->spirv.entries) add(line, "%s", name.c_str());
         hand_out(module, std::move(made));

@@ -7,7 +7,6 @@ Usage: test_level_zero.py [--ferrite FILE] [--driver FILE] [--models FOLDER] [un
 """
 
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -152,17 +151,17 @@ class OnPocl(ProgramTest):
         return [line.split()[1:] for line in self.log.read_text().splitlines() if line.split()[0] == name]
 
     def assertSameResults(self, model, *options, reference="interpreter", **environment):
-        """What the device computes, beside what another one does; its modules are SPIR-V."""
-        modules = Path(tempfile.mkdtemp(dir=self.folder))
-        done = self.run_on(model, *options, "-o", modules / "device", POCL_DRIVER_MODULES=str(modules), **environment)
+        """What the device computes, beside what another one does. The driver takes no module that spirv-val refuses."""
+        results_folder = Path(tempfile.mkdtemp(dir=self.folder))
+        done = self.run_on(model, *options, "-o", results_folder / "device", **environment)
         self.assertEqual(done.returncode, OK, done.stderr)
-        expected = self.call("run", model, *options, "--device", reference, "-o", modules / "expected")
+        expected = self.call("run", model, *options, "--device", reference, "-o", results_folder / "expected")
         self.assertEqual(expected.returncode, OK, expected.stderr)
-        results = sorted((modules / "expected").glob("*.npy"))
+        results = sorted((results_folder / "expected").glob("*.npy"))
         self.assertTrue(results)
         types = re.findall(r"^output \d+ '.*?' (\w+)\[", done.stdout, re.M)
         for dtype, path in zip(types, sorted(results, key=lambda p: int(p.stem.split("_")[1])), strict=True):
-            a, b = np.load(modules / "device" / path.name), np.load(path)
+            a, b = np.load(results_folder / "device" / path.name), np.load(path)
             if dtype == "bf16":
                 a, b = ((x.astype(np.uint32) << 16).view(np.float32) for x in (a, b))
             if dtype in RESULTS:
@@ -173,11 +172,7 @@ class OnPocl(ProgramTest):
                 self.assertLessEqual(worst, RESULTS[dtype] * most, f"{model} {path.stem}")
             else:
                 np.testing.assert_array_equal(a, b, f"{model} {path.stem}")
-        made = sorted(modules.glob("*.spv"))
-        self.assertTrue(made, "everything went to another device")
-        for module in made:
-            done = subprocess.run(["spirv-val", "--target-env", "spv1.2", module], capture_output=True, text=True, check=False)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertTrue(self.calls("zeModuleCreate"), "everything went to another device")
 
 
 class LevelZeroKernelsTest(OnPocl):
