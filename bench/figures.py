@@ -144,10 +144,16 @@ def replace_between(text: str, begin: str, end: str, inner: str) -> str:
 
 
 def origin(script: str) -> dict:
-    """What every file of results begins with: the command, the commit ("-dirty" where files differ from it) and the machine."""
-    done = subprocess.run(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"], capture_output=True,
-                          text=True, check=False)  # fmt: skip
-    return {"command": shlex.join([script, *sys.argv[1:]]), "commit": done.stdout.strip() or "unknown", "cpu": cpu_name(),
+    """What every file of results begins with: the command, the commit ("-dirty" where files differ from it that are no figures) and the
+    machine."""
+
+    def git(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["git", *arguments], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+
+    commit = git("describe", "--always").stdout.strip() or "unknown"
+    if git("diff", "--quiet", "HEAD", "--", ".", ":!README.md", ":!bench/results").returncode == 1:
+        commit += "-dirty"
+    return {"command": shlex.join([script, *sys.argv[1:]]), "commit": commit, "cpu": cpu_name(),
             "cores": len(os.sched_getaffinity(0))}  # fmt: skip
 
 
