@@ -10,6 +10,7 @@ Usage: scale.py [--program FILE] [--nodes N,...] [--threads N] [--rounds N] [--l
   layers  an embedding and transformer layers, no two with the same weights: every layer has the same kernels
   chain   element-wise operations, one after the other
   steps   a step of an optimiser with momentum: parameters and their momenta, each changed in place
+  parts   tensors put together of many parts and read as often
 
 `cpu s` is the processor time of the whole process, which other load on the machine changes less; of all rounds, the least counts.
 The exponent is log(time at the largest size / time at the next) / log(ratio of the nodes): 1 is linear. With --limit, exit
