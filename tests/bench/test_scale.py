@@ -90,6 +90,18 @@ class ScaleTest(ProgramTest):
         # Where two layers meet there may be a kernel of both.
         self.assertLessEqual(twelve["unique_kernels"], one["unique_kernels"] + 1)
 
+    def test_a_warm_start_of_twelve_layers_compiles_nothing(self):
+        (self.folder / "graph.fe").write_text(scale.layers_text(12))
+        found = []
+        for _ in range(2):
+            done = self.call("bench", "graph.fe", "--json", "--repeat", "1", "--cache", self.folder / "cache")
+            self.assertEqual(done.returncode, OK, done.stderr)
+            found.append(json.loads(done.stdout))
+        cold, warm = found
+        self.assertEqual((cold["cache_hits"], warm["cache_misses"]), (0, 0))
+        self.assertEqual(warm["cache_hits"], cold["cache_misses"])
+        self.assertGreaterEqual(warm["cache_hits"], warm["unique_kernels"])
+
 
 if __name__ == "__main__":
     main(__doc__)
