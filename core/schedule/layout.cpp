@@ -75,10 +75,13 @@ class LayoutChooser {
       free_[b] = free_[b] && program_.buffers[b].dims.size() >= 3 && !by_storage_[b].empty();
     // What is only brought on into a settled order, element by element, is written in that order: its reader is then part of what
     // writes it. Readers come later in the program: from the last statement on each is decided before what it reads.
+    follows_readers_.resize(program_.buffers.size());
     for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;)
       for (const auto& store : program_.statements[s].stores)
-        if (const BufferId b = program_.storage(store.buffer); free_[b] && settled_by_readers(b))
+        if (const BufferId b = program_.storage(store.buffer); free_[b] && settled_by_readers(b)) {
           free_[b] = false;
+          follows_readers_[b] = true;
+        }
   }
 
   bool settled_by_readers(BufferId storage) const {
@@ -327,8 +330,10 @@ class LayoutChooser {
     const char* why =
         settled.role == Role::input ? "an input has the layout of its caller"
         : leaves                    ? "an output has the layout of its caller"
-                 : "its channels are addressed by more than sums of loop variables, or share no loop "
-                   "with what is stored channels last";
+        : follows_readers_[relayout.settled]
+            ? "what reads it only brings it on into a layout that is settled"
+            : "its channels are addressed by more than sums of loop variables, or share no loop "
+              "with what is stored channels last";
     ledger_.add(
         {"layout",
          origin_names(program_.statements[relayout.statement]),
@@ -354,6 +359,7 @@ class LayoutChooser {
   Ledger& ledger_;
   std::vector<std::optional<size_t>> inner_;  ///< by storage: the dim that becomes the last
   std::vector<bool> free_;                    ///< by storage
+  std::vector<bool> follows_readers_;         ///< by storage: has the order of what it is brought on into
   std::vector<Access> accesses_;
   std::vector<std::vector<size_t>> by_storage_, by_statement_;  ///< accesses
   std::deque<BufferId> pending_;
