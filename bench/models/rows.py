@@ -41,6 +41,12 @@ class Row:
     def path(self, models: Path = MODELS) -> Path:
         return models / self.file
 
+    def left_out(self, models: Path = MODELS) -> str:
+        """What to say of a model that export.py would write and has not; "" of others."""
+        path = self.path(models)
+        there = not self.exported or path.is_file()
+        return "" if there else f"{self.name}: left out, since {path} is not there; bench/models/export.py makes it"
+
     def inputs(self) -> Inputs:
         return self.make(np.random.default_rng(zlib.crc32(self.name.encode())))
 
@@ -159,6 +165,15 @@ def run_ferrite(
             raise RuntimeError(f"outputs.json does not describe output_{index}.npy {array.shape}: {entry}")
         results.append((entry["name"], array))
     return results
+
+
+def explain(program: Path, model: Path, options: list[str], timeout: float, environment: dict[str, str] | None = None) -> list[dict]:
+    """The records of `ferrite explain` about a model. RuntimeError on failure."""
+    done = subprocess.run([str(program), "explain", "--json", str(model), *options], env=environment,
+                          capture_output=True, text=True, timeout=timeout, check=False)  # fmt: skip
+    if done.returncode != 0:
+        raise RuntimeError(f"ferrite explain {model}: exit status {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)
 
 
 def difference(actual: np.ndarray, expected: np.ndarray, bf16: bool = False) -> tuple[bool, str]:

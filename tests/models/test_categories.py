@@ -11,7 +11,6 @@ import argparse
 import collections
 import json
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -106,11 +105,7 @@ def documented() -> set[str]:
 
 
 def refusals(ferrite: Path, model: Path, options: list[str]) -> list[dict]:
-    done = subprocess.run([str(ferrite), "explain", "--json", str(model), *options],
-                          capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)  # fmt: skip
-    if done.returncode != 0:
-        raise RuntimeError(f"ferrite explain {model}: exit status {done.returncode}\n{done.stderr}")
-    return [r for r in json.loads(done.stdout) if r["kind"] == "fusion" and r["outcome"] == "refused"]
+    return [r for r in table.explain(ferrite, model, options, TIMEOUT_SECONDS) if r["kind"] == "fusion" and r["outcome"] == "refused"]
 
 
 def main() -> int:
@@ -135,8 +130,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ferrite-categories-") as scratch:
         for row in table.select(arguments.rows):
             path = row.path(arguments.models)
-            if not arguments.rows and row.exported and not path.is_file():
-                print(f"{row.name}: left out, since {path} is not there; bench/models/export.py makes it", flush=True)
+            if not arguments.rows and (said := row.left_out(arguments.models)):
+                print(said, flush=True)
             else:
                 check(row.name, refusals(arguments.ferrite, path, table.write_inputs(row.inputs(), Path(scratch))))
         for name, text in texts().items():

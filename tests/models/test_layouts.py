@@ -7,9 +7,7 @@ Without rows, all that are known here, and of the exported ones those that are t
 """
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -47,11 +45,7 @@ EXPECTED = {
 def layouts(ferrite: Path, model: Path, options: list[str], scratch: Path) -> Layouts:
     # Numbers that were measured on this machine would count other relayouts as dear.
     environment = os.environ | {"XDG_CACHE_HOME": str(scratch / "nothing-measured")}
-    done = subprocess.run([str(ferrite), "explain", "--layouts", "--json", str(model), *options], env=environment,
-                          capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)  # fmt: skip
-    if done.returncode != 0:
-        raise RuntimeError(f"ferrite explain {model}: exit status {done.returncode}\n{done.stderr}")
-    records = json.loads(done.stdout)
+    records = table.explain(ferrite, model, ["--layouts", *options], TIMEOUT_SECONDS, environment)
     others = [r for r in records if r["outcome"] not in ("channels last", "depth last")]
     return Layouts(sum(r["outcome"] == "channels last" for r in records),
                    tuple(sorted(f"{r['outcome']} {r['object']}: {r['text']}" for r in others)))  # fmt: skip
@@ -69,8 +63,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ferrite-layouts-") as scratch:
         for row in table.select(arguments.rows or list(EXPECTED)):
             path, expected = row.path(arguments.models), EXPECTED[row.name]
-            if not arguments.rows and row.exported and not path.is_file():
-                print(f"{row.name}: left out, since {path} is not there; bench/models/export.py makes it", flush=True)
+            if not arguments.rows and (said := row.left_out(arguments.models)):
+                print(said, flush=True)
                 continue
             inputs = table.write_inputs(row.inputs(), Path(scratch))
             found = layouts(arguments.ferrite, path, inputs, Path(scratch))

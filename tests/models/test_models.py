@@ -4,7 +4,7 @@
 
 Usage: test_models.py [--ferrite FILE] [--models DIRECTORY] [--threads N] [--list] [--with OPTION]... [ROW...]
 Rows are those of bench/models/rows.py; --list prints their names (one ctest entry each). --with gives `ferrite run` one more word, as in
---with=--device --with=cuda:0. Exit status 1 where a row failed; 77 where none did and one was left out that bench/run has to export first.
+--with=--device --with=cuda:0. Exit status 1 where a row failed; 77 where none did and one was left out that bench/models/export.py has to make first.
 """
 
 import argparse
@@ -65,8 +65,8 @@ def main() -> int:
         return 0
     status = 0
     for row in rows:
-        if row.exported and not row.path(arguments.models).is_file():
-            print(f"{row.name}: left out, since {row.path(arguments.models)} is not there; bench/run exports it")
+        if said := row.left_out(arguments.models):
+            print(said)
             status = status or LEFT_OUT
             continue
         for failure in failures(row, arguments.ferrite, arguments.models, arguments.threads, tuple(arguments.options)):
