@@ -349,7 +349,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (enters("inline")) {
     // What a kernel for each statement would need bounds the memory plan.
     op_by_op = schedule::op_by_op_bytes(*c.program);
-    if (does(Feature::inline_producers)) schedule::inline_producers(*c.program, target, ledger);
+    if (does(Feature::inline_producers))
+      schedule::inline_producers(*c.program, target, ledger, place::homes(*c.program, devices, refusals));
     if (does(Feature::cut_loops)) schedule::cut_loops(*c.program);
     // What the model changes of its inputs is changed there.
     if (does(Feature::in_place)) schedule::reinplace(*c.program, ledger);
@@ -379,6 +380,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     schedule::FusionLimits limits;
     limits.without = options.without;
     limits.target = target;
+    limits.homes = place::homes(*c.program, devices, refusals);
     limits.prologues = takes_prologues(devices, ledger);
     // A library that does not take them is not to lose products.
     std::optional<place::StoredOperands> operands;

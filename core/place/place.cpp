@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/kernel/legalise.h"
+#include "core/schedule/group_kernel.h"
 #include "core/support/log.h"
 
 namespace ferrite::core::place {
@@ -40,6 +41,24 @@ bool Refusals::forgive(const run::Compiler& compiler, const Error& failed, Ledge
   log::print("plugins", "provider {} of {} is dropped: {}", compiler.id, compiler.plugin->id,
              failed.message());
   return true;
+}
+
+schedule::Homes homes(const loop::LoopProgram& program, const run::Devices& devices,
+                      const Refusals& refusals) {
+  schedule::Homes homes;
+  if (devices.size() == 1) return homes;
+  const auto last = static_cast<uint32_t>(devices.size() - 1);
+  for (const auto& device : devices) homes.devices.push_back(device->place());
+  homes.of.assign(program.statements.size(), last);
+  for (uint32_t s = 0; s < homes.of.size(); ++s) {
+    const auto& statement = program.statements[s];
+    if (statement.kind == FE_STATEMENT_CALL) continue;
+    const auto group =
+        schedule::kernel_of(program, {{s}, statement.parallel_count()}, [](auto) { return false; });
+    for (uint32_t d = 0; d < last && homes.of[s] == last; ++d)
+      if (refusal(*devices[d], refusals, group).empty()) homes.of[s] = d;
+  }
+  return homes;
 }
 
 Placement place(const schedule::Schedule& schedule, const run::Devices& devices, const Refusals& refusals,

@@ -41,6 +41,10 @@ using Placement = std::vector<Choice>;
 Placement place(const schedule::Schedule& schedule, const run::Devices& devices, const Refusals& refusals,
                 Ledger& ledger);
 
+/// Where each statement of a program runs as a kernel alone: on the first device that takes it. Nothing where there is one device.
+schedule::Homes homes(const loop::LoopProgram& program, const run::Devices& devices,
+                      const Refusals& refusals);
+
 /// What a library could take of a group.
 struct LibraryOffer {
   const run::Compiler* compiler = nullptr;

@@ -185,6 +185,8 @@ class Fuser {
       category = category::forbidden;
       text = "a pass forbade it";
     }
+    for (const uint32_t group : rest)
+      if (category.empty() && run_apart(groups_[first], groups_[group], text)) category = category::device;
     if (category.empty())
       category = advised(edge, {groups_[first], groups_[last], answer.shared, true}, text);
     record(edge, category, text);
@@ -262,6 +264,7 @@ class Fuser {
       text = "a pass forbade it";
       return std::string(category::forbidden);
     }
+    if (run_apart(map, product, text)) return std::string(category::device);
     if (map.statements.size() > 1) {
       text = "a contraction only takes what follows it, and what is a kernel of its own";
       return std::string(category::contraction);
@@ -383,6 +386,15 @@ class Fuser {
     return false;
   }
 
+  /// Whether the groups, alone, run on different devices; `text` says on which.
+  bool run_apart(const Group& first, const Group& second, std::string& text) const {
+    const uint32_t a = first.statements[0], b = second.statements[0];
+    if (!limits_.homes.apart(a, b)) return false;
+    text = fmt::format("one runs on {}, the other on {}", limits_.homes.devices[limits_.homes.of[a]],
+                       limits_.homes.devices[limits_.homes.of[b]]);
+    return true;
+  }
+
   /// Empty when the groups can be one kernel over `shared` common loops; otherwise the category, and why in `text`.
   std::string obstacle(const Edge& edge, uint32_t a, uint32_t b, uint32_t& shared, std::string& text) const {
     const auto& first = groups_[a];
@@ -391,6 +403,7 @@ class Fuser {
       text = "a pass forbade it";
       return std::string(category::forbidden);
     }
+    if (edge.buffer != none && run_apart(first, second, text)) return std::string(category::device);
     if (first.statements.size() + second.statements.size() > limits_.most_statements) {
       text = fmt::format("more than {} statements", limits_.most_statements);
       return std::string(category::size_limit);

@@ -37,9 +37,10 @@ BodyCost cost_of(const LoopProgram& program, const Statement& statement) {
 
 class Inliner {
  public:
-  Inliner(LoopProgram& program, const TargetNumbers& target, Ledger& ledger)
+  Inliner(LoopProgram& program, const TargetNumbers& target, Ledger& ledger, const Homes& homes)
       : program_(program),
         ledger_(ledger),
+        homes_(homes),
         cheap_(static_cast<size_t>(target.operations_of_element())),
         deps_(Dependencies::of(program)),
         dropped_(program.statements.size()) {
@@ -106,6 +107,7 @@ class Inliner {
     for (uint32_t r : readers) {
       const auto& reader = program_.statements[r];
       if (reader.kind == FE_STATEMENT_CALL) return false;
+      if (!view && homes_.apart(s, r)) return false;
       for (const auto& op : reader.ops) {
         if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage && op.a != none &&
             !unmasked_view && cost.indirect > 0)
@@ -213,6 +215,7 @@ class Inliner {
 
   LoopProgram& program_;
   Ledger& ledger_;
+  const Homes& homes_;
   const size_t cheap_;  ///< operations that are computed again rather than that an element is moved
   Dependencies deps_;   ///< but for the readers
   std::vector<std::set<uint32_t>>
@@ -223,8 +226,8 @@ class Inliner {
 
 }  // namespace
 
-void inline_producers(LoopProgram& program, const TargetNumbers& target, Ledger& ledger) {
-  Inliner(program, target, ledger).run();
+void inline_producers(LoopProgram& program, const TargetNumbers& target, Ledger& ledger, const Homes& homes) {
+  Inliner(program, target, ledger, homes).run();
 }
 
 }  // namespace ferrite::core::schedule

@@ -20,6 +20,7 @@ inline constexpr std::string_view contraction = "contraction";
 inline constexpr std::string_view cost = "cost";
 inline constexpr std::string_view size_limit = "size limit";
 inline constexpr std::string_view cycle = "cycle";
+inline constexpr std::string_view device = "device";
 inline constexpr std::string_view policy = "policy";
 inline constexpr std::string_view forbidden = "forbidden";
 inline constexpr std::string_view unknown = "unknown";

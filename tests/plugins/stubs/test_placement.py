@@ -98,6 +98,16 @@ class PlacementTest(ProgramTest):
         self.right("--no-fuse")
         self.explained(r"placed .* <-  c$", r"placed .* <-  cpu$", r"refused .* <-  c: reduce of f32", options=["--no-fuse"])
 
+    def test_what_runs_elsewhere_is_not_fused(self):
+        """Kernels are placed whole: with the reduction in it, or inlined into it, the first device would have none."""
+        one_kernel = r"^kernels: 1 on c:0, 0 on cpu:0, "
+        self.explained(one_kernel, options=["--placement"])
+        self.measured()
+        self.right()
+        self.explained(r"^kernels: 2 on c:0, 1 on cpu:0, ", r"^  runs  total  <-  cpu:0", options=["--placement"])
+        self.explained(r"^fusion: refused \(device\)  clip  <-  total: one runs on c:0, the other on cpu:0 ",
+                       options=["--why-not", "clip", "total"])  # fmt: skip
+
     def test_explain_placement(self):
         """What runs where in the end, why it is not on the devices before, and each copy with its bytes and direction."""
         options = ["--placement", "--no-fuse", "--without", "inline"]
