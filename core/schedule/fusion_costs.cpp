@@ -34,7 +34,7 @@ std::string FusionCosts::dearer(const FusionPair& edge, const Group& first, cons
     int64_t points = 1;
     const auto& vars = program_.statements[first.statements[0]].vars;
     for (uint32_t k = 0; k < shared; ++k) points *= vars[k].extent;
-    if (idle_points(work(first) + work(second), points) > limits_.target.launch_points())
+    if (idle_work(work(first) + work(second), points) > limits_.target.launch_points())
       return fmt::format("only {} shared", counted(points, "iteration is", "iterations are"));
   }
   if (edge.reads)
@@ -115,19 +115,15 @@ bool FusionCosts::is_one_nest(std::span<const uint32_t> statements, uint32_t sha
          std::all_of(reduce + 1, statements.end(), over);
 }
 
-int64_t FusionCosts::idle_points(int64_t points, int64_t tasks) const {
+int64_t FusionCosts::idle_work(int64_t work, int64_t tasks) const {
   const int64_t workers = limits_.target.workers;
-  return tasks < workers ? points / std::max<int64_t>(1, tasks) - points / workers : 0;
+  return tasks < workers ? work / std::max<int64_t>(1, tasks) - work / workers : 0;
 }
 
 int64_t FusionCosts::work(const Group& group) const {
-  int64_t points = 0;
-  for (uint32_t s : group.statements) {
-    const auto& statement = program_.statements[s];
-    points +=
-        statement.points(VarKind::parallel) * std::max<int64_t>(1, statement.points(VarKind::reduction));
-  }
-  return points;
+  int64_t work = 0;
+  for (uint32_t s : group.statements) work += work_of(program_.statements[s], limits_.target);
+  return work;
 }
 
 int64_t FusionCosts::local_bytes(const Group& first, const Group& second, uint32_t shared) const {

@@ -34,7 +34,7 @@ class FusionCosts {
   /// Whether one loop nest serves all statements, so that nothing lives longer than a point: maps over the shared loops, behind at
   /// most one reduction, and before that maps that make what it reads.
   bool is_one_nest(std::span<const uint32_t> statements, uint32_t shared) const;
-  /// Points of all loops.
+  /// How long one worker takes, in elements that it would read meanwhile.
   int64_t work(const Group& group) const;
   /// What lives between the parts of one iteration of the shared loops.
   int64_t local_bytes(const Group& first, const Group& second, uint32_t shared) const;
@@ -49,8 +49,8 @@ class FusionCosts {
   /// What two groups move, apart and as one.
   int64_t moved_bytes(const Group& first, const Group& second) const;
   int64_t moved_bytes(const Group& first, const Group& second, uint32_t shared) const;
-  /// Points that each worker at work goes through longer than if all were, where there are `tasks`.
-  int64_t idle_points(int64_t points, int64_t tasks) const;
+  /// What each worker at work does more than if all were, where there are `tasks`.
+  int64_t idle_work(int64_t work, int64_t tasks) const;
 
   const LoopProgram& program_;
   const Dependencies& deps_;

@@ -21,16 +21,16 @@ constexpr int64_t block_of_columns = 64;  // columns that are summed at a time, 
 
 /// How a reduction walks what it reads most of.
 struct Walk {
-  int64_t points = 1, outputs = 1, rows = 1;
-  int64_t tasks = 1;  ///< that there are without a split
-  bool far = false;   ///< each step of the reduction is on another page
+  int64_t work = 1, outputs = 1, rows = 1;  ///< work: in elements that are read
+  int64_t tasks = 1;                        ///< that there are without a split
+  bool far = false;                         ///< each step of the reduction is on another page
 };
 
 Walk walk_of(const LoopProgram& program, const Statement& statement, const TargetNumbers& target) {
   Walk walk;
   walk.outputs = std::max<int64_t>(1, statement.points(VarKind::parallel));
   walk.rows = std::max<int64_t>(1, statement.points(VarKind::reduction));
-  walk.points = walk.outputs * walk.rows;
+  walk.work = std::max<int64_t>(1, work_of(statement, target));
   const BodyOp* most = nullptr;
   for (const auto& op : statement.ops)
     if (op.code == FE_OP_LOAD &&
@@ -60,14 +60,14 @@ int64_t wanted_parts(const Walk& walk, const TargetNumbers& target) {
   const int64_t near_pages = std::max<int64_t>(1, target.pages / 2);  // that a part has
   int64_t parts = walk.tasks < target.workers ? target.workers * parts_of_worker / walk.tasks : 1;
   if (walk.far) parts = std::max(parts, walk.rows / near_pages);
-  parts = std::min({parts, walk.points / least_part, walk.rows / 16});
+  parts = std::min({parts, walk.work / least_part, walk.rows / 16});
   if (parts < 2) return 1;
-  const auto price = [&](int64_t points, int64_t tasks, bool far) {
-    return points / std::min(tasks, target.workers) * (far ? 2 : 1);
+  const auto price = [&](int64_t work, int64_t tasks, bool far) {
+    return work / std::min(tasks, target.workers) * (far ? 2 : 1);
   };
-  const int64_t whole = price(walk.points, walk.tasks, walk.far);
+  const int64_t whole = price(walk.work, walk.tasks, walk.far);
   const int64_t split =
-      price(walk.points, walk.tasks * parts, false) + price(parts * walk.outputs, walk.tasks, false) + launch;
+      price(walk.work, walk.tasks * parts, false) + price(parts * walk.outputs, walk.tasks, false) + launch;
   return split < whole ? parts : 1;
 }
 
@@ -161,7 +161,7 @@ void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& l
                 fmt::format("{} parts of {}{}", cut.parts,
                             walk.rows / (cut.parts * cut.steps + cut.rest) * cut.steps,
                             cut.rest > 0 ? fmt::format(", and {} more", cut.rest) : ""),
-                static_cast<double>(walk.points)});
+                static_cast<double>(walk.work)});
     add(splitter.part(false));
     if (cut.rest > 0) add(splitter.part(true));
     add(splitter.combined());

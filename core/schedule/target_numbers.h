@@ -47,6 +47,13 @@ struct TargetNumbers {
     return static_cast<int64_t>(static_cast<double>(operations) * element_bytes /
                                 static_cast<double>(bandwidth));
   }
+  /// Elements whose reading takes as long as a point of so many operations that reads one: the longer of both, as in the roofline model
+  /// (Williams, Waterman and Patterson, 2009).
+  int64_t elements_of_point(int64_t operations_of_point) const {
+    const double seconds = static_cast<double>(operations_of_point) / static_cast<double>(operations);
+    return std::max<int64_t>(1,
+                             static_cast<int64_t>(seconds * static_cast<double>(bandwidth) / element_bytes));
+  }
 
   friend bool operator==(const TargetNumbers&, const TargetNumbers&) = default;
 

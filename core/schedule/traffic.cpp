@@ -95,4 +95,10 @@ int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements
   return sum(parts);
 }
 
+int64_t work_of(const Statement& statement, const TargetNumbers& target) {
+  const auto operations = std::ranges::count_if(statement.ops, [](const BodyOp& op) { return op.is_prim(); });
+  return statement.points(VarKind::parallel) * std::max<int64_t>(1, statement.points(VarKind::reduction)) *
+         target.elements_of_point(operations);
+}
+
 }  // namespace ferrite::core::schedule

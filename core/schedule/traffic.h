@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a group moves through memory: the price that reordering loops and fusing side by side have to lower.
+// What statements cost: what a group moves through memory, which reordering loops and fusing side by side have to lower, and how long
+// a worker is busy.
 #pragma once
 
 #include <cstdint>
@@ -20,5 +21,8 @@ std::optional<int64_t> step_of(const LoopProgram& program, BufferId buffer,
 /// The idea is TorchInductor's (pull request 126254).
 int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements, uint32_t shared,
                 bool one_nest, int64_t uncoalesced);
+
+/// How long one worker takes for all points of a statement, in elements that it would read meanwhile.
+int64_t work_of(const Statement& statement, const TargetNumbers& target);
 
 }  // namespace ferrite::core::schedule

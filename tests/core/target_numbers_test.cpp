@@ -102,6 +102,9 @@ TEST(TargetNumbers, SayWhichIterationsKeepWorkersBusy) {
   target.workers = 8;
   target.launch_ns = 2048;
   EXPECT_EQ(fused(rows_text(4, 8192), target).first, 1u);
+  // Where arithmetic takes longer than memory they work longer.
+  target.operations = target.bandwidth / 32;
+  EXPECT_EQ(fused(rows_text(4, 8192), target).second, "cost: only 4 iterations are shared");
 }
 
 int64_t parts(int64_t rows, int64_t columns, const TargetNumbers& target) {
@@ -124,6 +127,34 @@ TEST(TargetNumbers, DivideReductions) {
   EXPECT_EQ(parts(1, 300'000, target), 1);
   target.launch_ns /= 8;
   EXPECT_EQ(parts(1, 300'000, target), 9);
+}
+
+/// The longer of what a point reads and what it computes counts.
+TEST(TargetNumbers, DivideReductionsThatCompute) {
+  const auto parts_of_powers = [](int64_t columns, const TargetNumbers& target) {
+    const auto program = parsed(fmt::format(R"(ferrite loops 0
+buffer @0 : f32[{0}] input 0
+buffer @1 : f32[] output 0
+outputs @1
+reduce (reduce r0 < {0}) {{
+  %0 = load @0[r0] : f32
+  %1 = mul %0, %0
+  %2 = mul %1, %1
+  %3 = mul %2, %2
+  %4 = mul %3, %3
+  reduction 0 = sum %4 : f32
+  %5 = reduced 0 : f32
+  store @1[] = %5
+}}
+)",
+                                            columns));
+    return program.statements.empty() ? 0 : parts_that_pay(program, program.statements[0], target);
+  };
+  TargetNumbers target;
+  EXPECT_EQ(parts(1, 150'000, target), 1);
+  EXPECT_EQ(parts_of_powers(150'000, target), 4);
+  target.operations *= 2;
+  EXPECT_EQ(parts_of_powers(150'000, target), 1);
 }
 
 int64_t parts_of_columns(int64_t rows, int64_t columns, const TargetNumbers& target) {
