@@ -5,6 +5,7 @@
 
 #include "cli/common.h"
 #include "core/cache/kernels.h"
+#include "core/support/file_fault.h"
 #include "core/support/printable.h"
 #include "ferrite/counted.hpp"
 
@@ -37,7 +38,8 @@ Result<void> remove(const std::string& folder, const std::string& name) {
   std::error_code failed;
   std::filesystem::remove(std::filesystem::path(folder) / name, failed);
   if (failed)
-    return core::at(folder + "/" + name, core::error(FE_EINVALID, "FE-K30", "{}", failed.message()));
+    return core::at(folder + "/" + name, core::error(FE_EINVALID, "FE-K30", "it cannot be removed: {}",
+                                                     core::file_fault(folder + "/" + name, failed.value())));
   return {};
 }
 

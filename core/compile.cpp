@@ -22,6 +22,7 @@
 #include "core/run/pool.h"
 #include "core/schedule/cut_loops.h"
 #include "core/schedule/depth_last.h"
+#include "core/schedule/group_kernel.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/memory.h"
 #include "core/schedule/padding.h"
@@ -147,6 +148,18 @@ class StageWatch {
   Clock::time_point start_;
   bool open_ = false;
 };
+
+/// What is known of each statement before it is fused.
+void observe_statements(const loop::LoopProgram& program, const schedule::Homes& homes,
+                        observe::Observation& seen) {
+  for (uint32_t s = 0; s < program.statements.size(); ++s) {
+    const auto& statement = program.statements[s];
+    if (statement.kind == FE_STATEMENT_CALL) continue;
+    const auto alone = schedule::kernel_of(program, {{s}, 0}, [](auto) { return false; });
+    seen.unfused.push_back({schedule::origin_names(statement), observe::facts_of(alone.kernel),
+                            homes.of.empty() ? 0 : homes.of[s]});
+  }
+}
 
 /// Whether all code generators take contractions that compute operands; the ledger has those that do not.
 bool takes_prologues(const run::Devices& devices, Ledger& ledger) {
@@ -381,6 +394,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     limits.without = options.without;
     limits.target = target;
     limits.homes = place::homes(*c.program, devices, refusals);
+    if (options.observation && options.observation->statements)
+      observe_statements(*c.program, limits.homes, *options.observation);
     limits.prologues = takes_prologues(devices, ledger);
     // A library that does not take them is not to lose products.
     std::optional<place::StoredOperands> operands;

@@ -311,6 +311,9 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   const auto& metrics = session_.metrics();
   const auto& sinks = session_.registry().metric_sinks();
   if (!watched.observation && (metrics.any() || !sinks.empty())) watched.observation = &seen;
+  // A sink may want any table.
+  if (watched.observation && (metrics.has("statement") || !sinks.empty()))
+    watched.observation->statements = true;
   if (watched.observation) watched.observation->add({"session", "import", start, imported_at, 0, {}});
   auto compiled = compile(std::move(imported), session_.registry(), watched, program->ledger);
   if (!compiled) return at(path_, std::move(compiled.error()));

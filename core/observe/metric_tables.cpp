@@ -16,7 +16,8 @@
 namespace ferrite::core::observe {
 namespace {
 
-constexpr std::array<std::string_view, 5> table_names = {"graph", "fusion", "kernel", "cache", "selection"};
+constexpr std::array<std::string_view, 6> table_names = {"graph",  "fusion", "statement",
+                                                         "kernel", "cache",  "selection"};
 
 std::string known(int64_t value) { return value < 0 ? "unknown" : std::to_string(value); }
 
@@ -66,6 +67,26 @@ MetricTable fusion_table(const std::string& model, const Ledger& ledger) {
   return table;
 }
 
+using PeaksOfDevices = std::vector<std::optional<Peaks>>;
+
+PeaksOfDevices peaks_of(const run::Executable& executable) {
+  PeaksOfDevices peaks;
+  for (const auto& device : executable.devices) peaks.push_back(load_peaks(*device, executable.workers));
+  return peaks;
+}
+
+MetricTable statement_table(const std::string& model, const Observation& seen,
+                            const run::Executable& executable) {
+  MetricTable table("statement", {"model", "provenance", "category", "size_hints", "reduced_sizes",
+                                  "argument_bytes", "moved_bytes", "operations", "estimate_us"});
+  const auto peaks = peaks_of(executable);
+  for (const auto& [provenance, facts, device] : seen.unfused)
+    table.add({model, provenance, facts.category, sizes_text(facts.sizes), sizes_text(facts.reduced),
+               std::to_string(facts.argument_bytes), std::to_string(facts.moved_bytes),
+               fmt::format("{:.0f}", facts.operations), estimate_text(estimate(facts, peaks[device]))});
+  return table;
+}
+
 MetricTable kernel_table(const std::string& model, const Observation& seen, const run::Executable& executable,
                          const std::string& texts) {
   MetricTable table("kernel", {"model",
@@ -91,8 +112,7 @@ MetricTable kernel_table(const std::string& model, const Observation& seen, cons
                                "launches",
                                "launches_at_load",
                                "text"});
-  std::vector<std::optional<Peaks>> peaks;
-  for (const auto& device : executable.devices) peaks.push_back(load_peaks(*device, executable.workers));
+  const auto peaks = peaks_of(executable);
   const auto launches = [&](const std::vector<run::Launch>& steps, size_t kernel) {
     size_t count = 0;
     for (const auto& step : steps)
@@ -187,6 +207,8 @@ std::vector<MetricTable> metric_tables(const std::function<bool(std::string_view
   if (wanted("fusion")) result.push_back(fusion_table(model(), source.ledger));
   if (wanted("cache")) result.push_back(cache_table(model(), source.compilation.stats.cache));
   if (wanted("selection")) result.push_back(selection_table(model(), source.seen));
+  if (wanted("statement") && source.compilation.executable)
+    result.push_back(statement_table(model(), source.seen, *source.compilation.executable));
   if (wanted("kernel") && source.compilation.executable)
     result.push_back(kernel_table(model(), source.seen, *source.compilation.executable, source.texts));
   return result;

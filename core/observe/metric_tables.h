@@ -36,7 +36,7 @@ struct MetricSource {
 /// FE-C09 where there is no such table.
 Result<void> check_metric_table(std::string_view name);
 
-/// The tables that are wanted; `kernel` only of a compilation that has kernels.
+/// The tables that are wanted; `statement` and `kernel` only of a compilation that has kernels.
 std::vector<MetricTable> metric_tables(const std::function<bool(std::string_view)>& wanted,
                                        const MetricSource& source);
 

@@ -23,6 +23,7 @@ class Metrics {
   static Result<Metrics> from_environment();
 
   bool any() const { return !tables_.empty(); }
+  bool has(std::string_view table) const { return tables_.contains(table); }
   /// Adds a compilation's rows to the tables that are on: metric_TABLE.csv, with a line of names in a new file. Rows of one
   /// compilation stand together. FE-C10 where a file cannot be written, or has other columns.
   Result<void> write(std::string_view model, const Observation& seen, const Compilation& compilation,

@@ -51,6 +51,13 @@ struct Kernel {
   int64_t registers = -1, spills = -1, shared_bytes = -1;
 };
 
+/// A statement before fusion, as a kernel of its own.
+struct Statement {
+  std::string provenance;
+  Facts facts;
+  uint32_t device = 0;  ///< of the program's, where it would run
+};
+
 /// A buffer of the memory plan, or a workspace: it lives from launch group `first` to `last`, both inclusive.
 struct PlannedBuffer {
   uint32_t buffer = 0;
@@ -62,8 +69,10 @@ struct PlannedBuffer {
 /// Filled by one compilation, then by runs. Spans are any-thread.
 class Observation {
  public:
-  bool texts = false;  ///< keep the text of each stage
+  bool texts = false;       ///< keep the text of each stage
+  bool statements = false;  ///< keep what fusion begins with
   std::vector<Stage> stages;
+  std::vector<Statement> unfused;       ///< where they are wanted
   std::vector<Kernel> kernels;          ///< by their number in the executable, packing kernels included
   std::vector<tune::Taken> selections;  ///< which candidate each distinct kernel got
   std::vector<PlannedBuffer> memory;

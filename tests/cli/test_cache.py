@@ -361,6 +361,46 @@ class CacheTest(ProgramTest):
         self.assertRegex(next(iter(json.loads(done.stdout)["cache_faults"])), "files may not be so large here; raise the limit")
         self.assertEqual(list(self.cache.iterdir()), [])
 
+    def mounted(self, script, *words):
+        """`ferrite WORDS --cache` behind what a shell does of the folder $0, with mounts of its own: the machine's stay as they are."""
+        unshare = ["unshare", "--user", "--map-root-user", "--mount"]
+        if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no namespaces of mounts can be made here")
+        words = [self.cache, Settings.ferrite, *words, "--cache", self.cache]
+        return self.call(*unshare[1:], "sh", "-c", f'{script} && exec "$@"', *words, program=unshare[0])
+
+    def test_a_full_disk(self):
+        """The folder takes names, and nothing in them."""
+        self.cache.mkdir(mode=0o700)
+        full = 'mount -t tmpfs -o size=4k,mode=700 none "$0" && head -c 4096 /dev/zero > "$0/filler"'
+        done = self.mounted(full, "bench", "small.fe", "--no-fuse", "-i", "x=x.npy", "--repeat", 1, "--json")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        figures = json.loads(done.stdout)
+        self.assertRegex(next(iter(figures["cache_faults"])), "no space is left on the disk; make room")
+        self.assertEqual(sum(figures["cache_faults"].values()), figures["cache_misses"])
+        done = self.mounted(full, "cache", "list")
+        self.assertEqual((done.returncode, done.stderr), (OK, ""))
+
+    def test_a_folder_that_can_only_be_read(self):
+        """What is in it is used; what is not is compiled, and not kept."""
+        self.counts()
+        before = {file: file.read_bytes() for file in self.cache.iterdir()}
+        (self.folder / "other.fe").write_text(MODEL.replace("exp(", "tanh("))
+        read_only = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"'
+        for model, hits in {"small.fe": len(before), "other.fe": 0}.items():
+            done = self.mounted(read_only, "bench", model, "--no-fuse", "-i", "x=x.npy", "--repeat", 1, "--json")
+            self.assertEqual(done.returncode, OK, done.stderr)
+            figures = json.loads(done.stdout)
+            faults = figures["cache_faults"]
+            self.assertEqual(bool(faults), model == "other.fe", faults)
+            self.assertGreaterEqual(figures["cache_hits"], hits)
+            for why in faults:
+                self.assertRegex(why, "the file system is read-only; give another path")
+        self.assertEqual({file: file.read_bytes() for file in self.cache.iterdir()}, before)
+        for command in ("list", "verify"):
+            self.assertEqual(self.mounted(read_only, "cache", command).returncode, OK)
+        self.assertRefused(self.mounted(read_only, "cache", "clear"), "FE-K30", "it cannot be removed: the file system is read-only")
+
     def test_several_processes(self):
         with ThreadPoolExecutor(4) as pool:
             figures = list(pool.map(lambda _: self.bench(), range(8)))

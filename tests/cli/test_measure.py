@@ -47,6 +47,8 @@ graph @across(%x: f32[1024,512], %y: f32[512,1024]) -> (%a "a", %b "b", %r "r") 
   %r = add(%a, %t) from "R"
 }
 """
+# Tables with estimates.
+TABLES = ["kernel", "statement"]
 MODELS = {"plus": PLUS_ONE, "product": PRODUCT, "row": ROW}
 
 
@@ -59,13 +61,19 @@ class MeasureTest(ProgramTest):
 
     def estimates(self):
         """By model, in microseconds."""
-        (self.folder / "metric_kernel.csv").unlink(missing_ok=True)
-        environment = {"FERRITE_METRICS": "kernel", "XDG_CACHE_HOME": str(self.home)}
+        for table in TABLES:
+            (self.folder / f"metric_{table}.csv").unlink(missing_ok=True)
+        environment = {"FERRITE_METRICS": ",".join(TABLES), "XDG_CACHE_HOME": str(self.home)}
         for name in MODELS:
             done = self.call("explain", f"{name}.fe", "--threads", 1, environment=environment)
             self.assertEqual(done.returncode, OK, done.stderr)
-        with (self.folder / "metric_kernel.csv").open(newline="") as file:
-            return {row["model"].removesuffix(".fe"): row["estimate_us"] for row in csv.DictReader(file)}
+        by_model = []
+        for table in TABLES:
+            with (self.folder / f"metric_{table}.csv").open(newline="") as file:
+                by_model.append({row["model"].removesuffix(".fe"): row["estimate_us"] for row in csv.DictReader(file)})
+        # Each of these models is one statement, and one kernel.
+        self.assertEqual(*by_model)
+        return by_model[0]
 
     def test_what_is_measured_becomes_estimates(self):
         unknown = {"plus": "unknown", "product": "unknown", "row": "unknown"}

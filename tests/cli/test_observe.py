@@ -155,7 +155,7 @@ class TraceTest(ObserveTest):
 class MetricsTest(ObserveTest):
     def test_an_unknown_table(self):
         done = self.call("run", "small.fe", environment={"FERRITE_METRICS": "graph,kernels"})
-        self.assertRefused(done, "FE-C09", r"'kernels'.*graph, fusion, kernel, cache.*'kernel'", USAGE)
+        self.assertRefused(done, "FE-C09", r"'kernels'.*graph, fusion, statement, kernel, cache.*'kernel'", USAGE)
         self.assertEqual(list(self.folder.glob("metric_*")), [])
 
     def test_sizes_by_stage(self):
@@ -180,6 +180,22 @@ class MetricsTest(ObserveTest):
         self.assertEqual(sum(pairs.values()), tried)
         self.assertEqual(pairs[("fused", "")], 2)
         self.assertTrue([category for outcome, category in pairs if outcome == "refused" and category])
+
+    def test_statements(self):
+        """What fusion begins with: two relus are apart yet, and move what they read and write."""
+        self.metrics("statement,graph", "explain", "small.fe")
+        rows = self.rows("statement")
+        self.assertEqual(str(len(rows)), self.rows("graph")[0]["nodes_before_fusion"])
+        self.assertEqual([row["category"] for row in rows].count("contract"), 2)
+        relu = next(row for row in rows if row["provenance"] == "Relu")
+        self.assertEqual((relu["category"], relu["size_hints"], relu["reduced_sizes"]), ("map", "64x48", ""))
+        self.assertEqual((relu["operations"], relu["argument_bytes"], relu["moved_bytes"]),
+                         (str(64 * 48), str(2 * 64 * 48 * 4), str(2 * 64 * 48 * 4)))  # fmt: skip
+        (self.folder / "nothing.fe").write_text(
+            'ferrite graph 0\ngraph @nothing(%x: f32[0,8]) -> (%y "y") {\n  %y = exp(%x)\n}\n')
+        (self.folder / "metric_statement.csv").unlink()
+        self.metrics("statement", "explain", "nothing.fe")
+        self.assertEqual(self.rows("statement"), [])
 
     def test_kernels(self):
         self.metrics("kernel", "explain", "small.fe")

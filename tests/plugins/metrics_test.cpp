@@ -40,7 +40,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view tables[] = {"graph", "fusion", "kernel", "cache", "selection"};
+constexpr std::string_view tables[] = {"graph", "fusion", "statement", "kernel", "cache", "selection"};
 
 template <typename Work>
 size_t allocations_of(const Work& work) {
@@ -103,6 +103,7 @@ graph @chain(%x: f32[64,64]) -> (%2 "y") {
 }
 )");
   observe::Observation seen;
+  seen.statements = true;
   const auto program = compiled({64, 64}, &seen);
   ASSERT_TRUE(program) << program.error().message();
   const observe::MetricSource source{model_path_, seen, (*program)->compilation, (*program)->ledger, {}};
