@@ -7,6 +7,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace ferrite::emitter {
 
@@ -327,7 +328,7 @@ struct IndexArithmetic {
   llvm::Type* type;
   std::function<llvm::Value*(index::Expr)> operand;
   std::function<llvm::Value*(index::Symbol)> variable;
-  bool narrow_divisions = false;
+  bool halves = false;  ///< what fits is computed in 32 bits, on machines whose registers have no more
 
   llvm::Value* number(int64_t value) { return llvm::ConstantInt::getSigned(type, value); }
 
@@ -336,6 +337,17 @@ struct IndexArithmetic {
   llvm::Value* sum(int64_t constant, std::span<const index::Term> given) {
     std::vector<index::Term> terms(given.begin(), given.end());
     llvm::Value* total = nullptr;
+    if (is_small(constant, terms)) {
+      for (const auto& term : terms) {
+        auto* value = half(operand(term.expr));
+        if (term.coefficient != 1)
+          value =
+              builder.CreateNSWMul(value, llvm::ConstantInt::getSigned(value->getType(), term.coefficient));
+        total = total ? builder.CreateNSWAdd(total, value) : value;
+      }
+      total = builder.CreateSExt(total, type);
+      return constant == 0 ? total : builder.CreateAdd(total, number(constant));
+    }
     for (const auto& term : terms) {
       auto* value = operand(term.expr);
       if (term.coefficient != 1) value = builder.CreateMul(value, number(term.coefficient));
@@ -352,10 +364,24 @@ struct IndexArithmetic {
     return builder.CreateBinaryIntrinsic(llvm::Intrinsic::smax, operand(a), operand(b));
   }
   bool plain(index::Expr a, index::Expr b) const { return pool.range(a).lo >= 0 && pool.range(b).lo > 0; }
-  /// Both of 32 bits, on machines whose registers have no more.
+  /// Whether a sum of several terms, or of multiples, is computed in 32 bits: all of it fits, also where threads past the end of a loop
+  /// compute what nobody reads.
+  bool is_small(int64_t constant, std::span<const index::Term> terms) const {
+    if (!halves || !type->isIntegerTy(64) || terms.empty()) return false;
+    if (terms.size() == 1 && terms[0].coefficient == 1) return false;
+    constexpr double limit = 1 << 30;
+    double most = std::abs(static_cast<double>(constant));
+    for (const auto& term : terms) {
+      const auto range = pool.range(term.expr);
+      most += std::abs(static_cast<double>(term.coefficient)) *
+              std::max(std::abs(static_cast<double>(range.lo)), std::abs(static_cast<double>(range.hi)));
+    }
+    return most < limit;
+  }
+  /// Both of 32 bits.
   bool fits(index::Expr a, index::Expr b) const {
     constexpr int64_t limit = int64_t{1} << 31;
-    return narrow_divisions && type->isIntegerTy(64) && pool.range(a).hi < limit && pool.range(b).hi < limit;
+    return halves && type->isIntegerTy(64) && pool.range(a).hi < limit && pool.range(b).hi < limit;
   }
   llvm::Value* half(llvm::Value* value) { return builder.CreateTrunc(value, builder.getInt32Ty()); }
   llvm::Value* floordiv(index::Expr a, index::Expr b) {
