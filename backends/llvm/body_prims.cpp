@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ferrite/emitter/body_emitter.h"
+#include "row_maximum.h"
 
 namespace ferrite::emitter {
 
@@ -61,7 +62,7 @@ llvm::Value* BodyEmitter::emit_prim(const loop::BodyOp& op) {
     return widen(stored, op.dtype);
   }
   DType dtype = statement_.ops[op.prim() == Prim::where_ ? op.b : op.a].dtype;
-  auto* result = op.prim() == Prim::exp_ && is_never_positive(op.a)
+  auto* result = op.prim() == Prim::exp_ && maximum_taken_off(pool_, context_.kernel, statement_, op.a)
                      ? context_.math.exp_of_negative(operands[0])
                      : prim(op.prim(), dtype, operands);
   return context_.kernel.numerics == 1 && is_float(op.dtype) ? round_to(result, op.dtype) : result;
@@ -92,55 +93,6 @@ loop::OpId BodyEmitter::erf_plus_one(const loop::BodyOp& op) {
       return erf.a;
   }
   return loop::none;
-}
-
-/// Whether a value is what is loaded less the largest of its row, as softmax has it; or NaN.
-bool BodyEmitter::is_never_positive(loop::OpId id) {
-  const auto& ops = statement_.ops;
-  const auto& difference = ops[id];
-  const auto is_load = [](const loop::BodyOp& op) { return op.code == FE_OP_LOAD && op.a == loop::none; };
-  if (!difference.is_prim() || difference.prim() != Prim::sub_ || !is_load(ops[difference.a]) ||
-      !is_load(ops[difference.b]))
-    return false;
-  const auto &element = ops[difference.a], &top = ops[difference.b];
-  const auto& kernel = context_.kernel;
-  const auto& scalar = kernel.buffers[top.buffer];
-  if (scalar.kind != FE_BUFFER_LOCAL || scalar.extent() > 1) return false;
-  const auto stores_to = [](const loop::Statement& statement, loop::BufferId buffer) {
-    return std::ranges::any_of(statement.stores, [&](const loop::Store& s) { return s.buffer == buffer; });
-  };
-  // The one loop of a statement inside the shared ones.
-  const auto inner = [&](const loop::Statement& statement) -> const loop::Var* {
-    const loop::Var* found = nullptr;
-    for (size_t k = kernel.shared; k < statement.vars.size(); ++k) {
-      if (statement.vars[k].extent == 1) continue;
-      if (found) return nullptr;
-      found = &statement.vars[k];
-    }
-    return found;
-  };
-  const loop::Statement* maximum = nullptr;
-  for (const auto& statement : kernel.statements) {
-    // Neither changes behind it.
-    if (maximum && (stores_to(statement, top.buffer) || stores_to(statement, element.buffer))) return false;
-    if (!maximum && stores_to(statement, top.buffer)) maximum = &statement;
-  }
-  if (!maximum || maximum->stores.size() != 1 || maximum->reductions.size() != 1) return false;
-  const auto& store = maximum->stores[0];
-  const auto& reduction = maximum->reductions[0];
-  const auto& stored = maximum->ops[store.value];
-  const auto& reduced = maximum->ops[reduction.element];
-  const auto *row = inner(statement_), *rows = inner(*maximum);
-  if (reduction.kind != FE_REDUCE_MAX || store.mask != loop::none || store.mode != FE_STORE_SET ||
-      stored.code != FE_OP_REDUCED || !is_load(reduced) || reduced.buffer != element.buffer || !row ||
-      !rows || rows->kind != loop::VarKind::reduction || row->extent != rows->extent)
-    return false;
-  std::vector<std::pair<index::Symbol, index::Expr>> same = {{rows->symbol, pool_.symbol(row->symbol)}};
-  for (size_t k = 0; k < kernel.shared; ++k)
-    same.emplace_back(maximum->vars[k].symbol, pool_.symbol(statement_.vars[k].symbol));
-  const auto& buffer = kernel.buffers[element.buffer];
-  return pool_.substitute(element_address(pool_, buffer, reduced.index), same) ==
-         element_address(pool_, buffer, element.index);
 }
 
 /// What a comparison gives at every lane of the point, where the ranges of the variables without a constant value say it: most points of a

@@ -4,6 +4,8 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DerivedTypes.h>
 
+#include "row_maximum.h"
+
 namespace ferrite::emitter {
 
 namespace {
@@ -47,6 +49,9 @@ ReductionState::ReductionState(KernelContext& context, BodyEmitter& body, const 
       dtype_(accumulator_of(reduction_, element_dtype_)),
       lanes_(lanes) {
   if (by_index()) dtype_ = compute_type(element_dtype_);
+  // One operation where a maximum that keeps NaN takes three; grids have an instruction for that.
+  drops_nan_ = !context.target.grid && reduction_.kind == FE_REDUCE_MAX && is_float(dtype_) &&
+               sum_keeps_nan(context.kernel.pool, context.kernel, statement);
   value_ = context.slot(context.value_type(dtype_, lanes), "accumulator");
   if (!by_index()) return;
   const auto& source = statement.ops[reduction_.index];
@@ -109,6 +114,7 @@ void ReductionState::take(llvm::Value* mask) {
 
 ReductionState::Values ReductionState::combine(const Values& a, const Values& b) {
   auto& builder = context_.builder;
+  if (drops_nan_) return {builder.CreateSelect(builder.CreateFCmpOGT(b.value, a.value), b.value, a.value)};
   if (!by_index()) return {body_.prim(combining_prim(reduction_.kind, dtype_), dtype_, {a.value, b.value})};
   // b is taken where it is beyond a, or NaN when a is not, or equal (or NaN too) with the smaller index.
   auto compare = reduction_.kind == FE_REDUCE_ARGMAX ? Prim::gt_ : Prim::lt_;

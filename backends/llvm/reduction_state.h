@@ -45,6 +45,7 @@ class ReductionState {
   const loop::Reduction& reduction_;
   size_t number_;
   DType element_dtype_, dtype_;  ///< of the element, of the accumulator
+  bool drops_nan_ = false;       ///< what is made of the result gets a NaN in another way
   unsigned lanes_;
   llvm::AllocaInst* value_ = nullptr;
   llvm::AllocaInst* index_ = nullptr;

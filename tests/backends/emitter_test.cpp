@@ -206,6 +206,61 @@ TEST(Rows, ResultsOfTheSameRow) {
   }
 }
 
+bool keeps_nan(const Builder& built, const std::string& description) {
+  return compile(built.kernel, description).text.find("llvm.maximum") != std::string::npos;
+}
+
+/// The maximum of a softmax may be anything where a NaN is in the row: the sum has it as well.
+TEST(Rows, NanComesBySum) {
+  for (auto dtype : {f32, bf16})
+    for (int64_t n : {2, 5, 16, 33, 400}) {
+      SCOPED_TRACE(fmt::format("{} {}", name_of(dtype), n));
+      for (const auto& description : {this_machine(), with_caches("last=1 l2=8192")[0]}) {
+        EXPECT_FALSE(keeps_nan(softmax(60, n, dtype), description));
+        check(softmax(60, n, dtype), {.special = true, .tolerance = 1e-5, .descriptions = {description}});
+      }
+      auto looped = softmax(60, n, dtype);
+      ASSERT_TRUE(emitter::make_looped(looped.kernel));
+      EXPECT_FALSE(keeps_nan(looped, this_machine()));
+      check(looped, {.special = true, .tolerance = 1e-5});
+      if (HasFailure()) return;
+    }
+}
+
+/// What is stored without the sum, or with one that has not all of the row, shows what the maximum is.
+TEST(Rows, NanComesByMaximum) {
+  enum class Stored { maximum, difference, power, sum_of_others, sum_of_half, chosen };
+  for (const auto what : {Stored::maximum, Stored::difference, Stored::power, Stored::sum_of_others,
+                          Stored::sum_of_half, Stored::chosen}) {
+    SCOPED_TRACE(static_cast<int>(what));
+    constexpr int64_t rows = 40, n = 64;
+    Builder b;
+    auto x = b.input(f32, {rows, n}), y = b.input(f32, {rows, n}), out = b.output(f32, {rows, n});
+    auto sum = b.buffer(f32, FE_BUFFER_LOCAL, {rows}, {0}),
+         most = what == Stored::maximum ? b.output(f32, {rows}) : b.buffer(f32, FE_BUFFER_LOCAL, {rows}, {0});
+    b.kernel.shared = 1;
+    const auto power = [&](auto& v, auto from) {
+      const auto difference = b.prim(Prim::sub_, b.load(from, {v[0], v[1]}), b.load(most, {v[0]}));
+      return what == Stored::difference ? difference : b.prim(Prim::exp_, difference);
+    };
+    auto v = b.begin(FE_STATEMENT_REDUCE, {rows}, {n});
+    b.store(most, {v[0]}, b.reduce(FE_REDUCE_MAX, b.load(x, {v[0], v[1]})));
+    v = b.begin(FE_STATEMENT_REDUCE, {rows}, {what == Stored::sum_of_half ? n / 2 : n});
+    b.store(sum, {v[0]}, b.reduce(FE_REDUCE_SUM, power(v, what == Stored::sum_of_others ? y : x)));
+    v = b.begin(FE_STATEMENT_MAP, {rows, n});
+    auto value = power(v, x);
+    if (what == Stored::chosen)
+      value =
+          b.prim(Prim::where_, b.prim(Prim::lt_, b.load(y, {v[0], v[1]}), value), b.load(sum, {v[0]}), value);
+    else if (what != Stored::difference && what != Stored::power)
+      value = b.prim(Prim::div_, value, b.load(sum, {v[0]}));
+    b.store(out, {v[0], v[1]}, value);
+    EXPECT_TRUE(keeps_nan(b, this_machine()));
+    check(b, {.special = true, .tolerance = 1e-4});
+    if (HasFailure()) return;
+  }
+}
+
 /// Rows of nothing are no tasks.
 TEST(Rows, Empty) {
   Builder b;

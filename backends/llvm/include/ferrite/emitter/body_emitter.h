@@ -133,7 +133,6 @@ class BodyEmitter {
   llvm::Value* compare_indices(const loop::BodyOp& op);
   std::optional<bool> decide(Prim comparison, index::Expr a, index::Expr b);
   loop::OpId erf_plus_one(const loop::BodyOp& op);
-  bool is_never_positive(loop::OpId id);
   llvm::Value* bits_of_narrow_nan(llvm::Value* bits, llvm::Value* value, DType dtype);
   llvm::Value* integer_prim(Prim prim, DType dtype, const std::vector<llvm::Value*>& operands);
   llvm::Value* float_prim(Prim prim, const std::vector<llvm::Value*>& operands);
