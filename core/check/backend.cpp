@@ -216,7 +216,7 @@ Verdict check_repeatable(const run::Devices& devices) {
   for (const auto& name : kernel_names()) {
     const auto cases = cases_of({name, f32});
     if (cases.empty() || cases.front().out_of_range) continue;
-    FE_TRY(const auto schedule, schedule_of(cases.front()));
+    FE_TRY(const auto schedule, schedule_of(cases.front(), devices));
     std::array<std::string, 2> texts;
     bool declined = false;
     for (auto& text : texts) {

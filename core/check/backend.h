@@ -30,8 +30,8 @@ struct CaseResult {
 /// is wrong; the codes of compiling and running otherwise.
 Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& devices, uint64_t seed);
 
-/// The schedule of a case: each statement is a kernel.
-Result<schedule::Schedule> schedule_of(const KernelCase& kernel);
+/// The schedule of a case: each statement is a kernel, but for cases that are fused, by the devices' numbers.
+Result<schedule::Schedule> schedule_of(const KernelCase& kernel, const run::Devices& devices);
 
 /// Elements for an input of a case.
 trust::Tensor values_of(DType dtype, int64_t count, Values values, trust::Random& random);

@@ -168,7 +168,7 @@ std::vector<loop::Kernel> sample_kernels() {
     if (find_prim(std::string_view(name))) break;
     const auto cases = cases_of({name, f32});
     const auto schedule =
-        cases.empty() ? error(FE_EINTERNAL, "FE-P52", "no cases") : schedule_of(cases.front());
+        cases.empty() ? error(FE_EINTERNAL, "FE-P52", "no cases") : schedule_of(cases.front(), {});
     if (!schedule) continue;
     result.push_back(schedule::KernelMaker(*schedule).make(schedule->groups.size() - 1).kernel);
     std::vector<size_t> read;

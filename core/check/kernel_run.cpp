@@ -139,16 +139,17 @@ double ulp_between(DType dtype, const std::byte* expected, const std::byte* actu
   return std::fabs(e - a) / std::ldexp(1.0, exponent - info->mantissa);
 }
 
-Result<schedule::Schedule> schedule_of(const KernelCase& kernel) {
+Result<schedule::Schedule> schedule_of(const KernelCase& kernel, const run::Devices& devices) {
   FE_TRY(auto program, loop::parse_program(kernel.text, kernel.name));
   schedule::FusionLimits limits;
+  limits.target = run::numbers_of(devices);
   if (!kernel.fused) limits.without.add(schedule::Feature::fuse);
   Ledger ledger;
   return schedule::fuse(std::move(program), {}, limits, ledger);
 }
 
 Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& devices, uint64_t seed) {
-  FE_TRY(const auto schedule, schedule_of(kernel));
+  FE_TRY(const auto schedule, schedule_of(kernel, devices));
   const auto& program = schedule.program;
   trust::Random random(seed);
   std::vector<trust::Tensor> inputs, expected;

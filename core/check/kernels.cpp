@@ -5,54 +5,21 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
+#include "core/check/kernel_forms.h"
+#include "core/check/kernel_text.h"
 #include "core/loop/keywords.h"
-#include "core/loop/print.h"
-#include "core/loop/scalar.h"
 #include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::check {
 namespace {
-
-using Dims = std::vector<int64_t>;
 
 constexpr std::array computable = {boolean, i8,   i16, i32, i64,    u8,     u16,        u32,       u64,
                                    f16,     bf16, f32, f64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz};
 enum class Order : uint8_t { plain, transposed, reversed, strided, broadcast };
 constexpr std::array<std::string_view, 5> order_names = {"", " transposed", " reversed", " strided",
                                                          " broadcast"};
-
-std::string dims_text(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
-
-/// Text of one program: buffers are declared in the order in which they are numbered.
-class Text {
- public:
-  std::string input(DType dtype, const Dims& dims) {
-    declare(fmt::format("{}{} input {}", name_of(dtype), dims_text(dims), inputs_++));
-    return fmt::format("@{}", buffers_++);
-  }
-  std::string output(DType dtype, const Dims& dims) {
-    declare(fmt::format("{}{} output {}", name_of(dtype), dims_text(dims), outputs_++));
-    return fmt::format("@{}", buffers_++);
-  }
-  std::string temporary(DType dtype, const Dims& dims) {
-    declare(fmt::format("{}{} temporary", name_of(dtype), dims_text(dims)));
-    return fmt::format("@{}", buffers_++);
-  }
-  void version(const std::string& buffer) { tables_ += fmt::format("buffer {}.1\n", buffer); }
-  template <class... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    body_ += fmt::format(format, std::forward<Args>(args)...) + "\n";
-  }
-  std::string finish(const std::string& result) const {
-    return fmt::format("ferrite loops 0\n{}outputs {}\n{}", tables_, result, body_);
-  }
-
- private:
-  void declare(const std::string& what) { tables_ += fmt::format("buffer @{} : {}\n", buffers_, what); }
-  std::string tables_, body_;
-  int inputs_ = 0, outputs_ = 0, buffers_ = 0;
-};
 
 /// "i0 < 3, i1 < 5"
 std::string loops(const Dims& dims) {
@@ -94,12 +61,6 @@ Access access(const Dims& dims, Order order) {
   }
   result.index = fmt::format("[{}]", fmt::join(parts, ", "));
   return result;
-}
-
-std::string number(DType dtype, double value) {
-  const uint64_t bits = is_float(dtype) ? loop::scalar::float_bits(dtype, value)
-                                        : loop::scalar::int_bits(dtype, static_cast<int64_t>(value));
-  return loop::format_bits(dtype, bits);
 }
 
 struct ShapeAndOrder {
@@ -284,12 +245,12 @@ std::vector<KernelCase> reduce_cases(DType dtype) {
       int64_t reduced;
       bool first;  // the reduced dim stands first
     };
-    for (const auto& shape : {Shape{{6}, 40, false},
-                              {{40}, 6, true},
-                              {{3, 5}, 17, false},
-                              {{}, 257, false},
-                              {{2, 33}, 64, true},
-                              {{130}, 3, false}}) {
+    std::vector<Shape> shapes = {{{6}, 40, false}, {{40}, 6, true},     {{3, 5}, 17, false},
+                                 {{}, 257, false}, {{2, 33}, 64, true}, {{130}, 3, false}};
+    if (dtype != boolean)
+      for (const int64_t columns : rows_of_columns(dtype))
+        shapes.push_back({{outer_of_columns, columns}, rows_of_sums, true});
+    for (const auto& shape : shapes) {
       Text text;
       Dims dims = shape.kept;
       dims.insert(shape.first ? dims.begin() : dims.end(), shape.reduced);
@@ -309,12 +270,13 @@ std::vector<KernelCase> reduce_cases(DType dtype) {
         ++next;
       }
       text.line("  store {}{} = %{}\n}}", out, indices(shape.kept.size()), next);
-      cases.push_back({fmt::format("{} of {}{}", ferrite::loop::reduction_name(kind), fmt::join(dims, "x"),
-                                   shape.first ? " over the first" : ""),
-                       text.finish(out),
-                       {values},
-                       0,
-                       false});
+      const bool columns = shape.kept.size() == 2 && shape.kept[0] == outer_of_columns;
+      cases.push_back({.name = fmt::format("{} of {}{}", ferrite::loop::reduction_name(kind),
+                                           fmt::join(dims, "x"), shape.first ? " over the first" : ""),
+                       .text = text.finish(out),
+                       .inputs = {values},
+                       .always = columns && (kind == FE_REDUCE_SUM || kind == FE_REDUCE_ARGMAX) &&
+                                 (dtype == f16 || dtype == f32)});
     }
   }
   return cases;
@@ -339,7 +301,9 @@ std::vector<KernelCase> contract_cases(DType dtype) {
   struct Size {
     int64_t m, n, k;
   };
-  for (const auto& [m, n, k] : {Size{7, 5, 9}, {16, 16, 16}, {33, 40, 65}, {2, 83, 3}})
+  // Of the last one, devices with more multiprocessors than it has tiles divide the depth, too.
+  constexpr Size deep{37, 16, 1788};
+  for (const auto& [m, n, k] : {Size{7, 5, 9}, {16, 16, 16}, {33, 40, 65}, {2, 83, 3}, deep})
     for (bool transposed : {false, true}) {
       Text text;
       const auto a = text.input(dtype, {m, k}), b = text.input(dtype, transposed ? Dims{n, k} : Dims{k, n}),
@@ -348,11 +312,10 @@ std::vector<KernelCase> contract_cases(DType dtype) {
                 m, n, k, a, type);
       text.line("  %1 = load {}[{}] : {}", b, transposed ? "i1, r0" : "r0, i1", type);
       finish(text, out, "[i0, i1]", 0, 1);
-      cases.push_back({fmt::format("{}x{}x{}{}", m, n, k, transposed ? " transposed" : ""),
-                       text.finish(out),
-                       {Values::exact, Values::exact},
-                       0,
-                       false});
+      cases.push_back({.name = fmt::format("{}x{}x{}{}", m, n, k, transposed ? " transposed" : ""),
+                       .text = text.finish(out),
+                       .inputs = {Values::exact, Values::exact},
+                       .always = k == deep.k && !transposed && (dtype == f16 || dtype == f32)});
     }
   {
     Text text;
@@ -418,6 +381,7 @@ std::vector<KernelCase> contract_cases(DType dtype) {
     rows.fused = true;
     cases.push_back(std::move(rows));
   }
+  std::ranges::move(attention_cases(dtype), std::back_inserter(cases));
   return cases;
 }
 

@@ -17,7 +17,7 @@ enum class Values : uint8_t {
   positive,      ///< in (0, 4)
   fraction,      ///< in (-1, 1)
   above_one,     ///< in (1, 8)
-  exact,         ///< such that sums of a thousand of their products are exact in every accumulator
+  exact,         ///< such that sums of two thousand of their products are exact in every accumulator
   powers,        ///< -1, 1, and few of 2 and 0.5 (integers: 2): products are exact
   index,         ///< integers from 0 to 4
   signed_index,  ///< integers from -5 to 4
@@ -32,7 +32,7 @@ struct KernelCase {
   double ulp = 0;              ///< how far an element may be off, in units in the last place of its type
   bool out_of_range = false;   ///< the run must end with the error of an index that is out of range
   bool fused = false;          ///< its statements are put into kernels as those of a model are
-  bool always = false;         ///< in every sample of the list: no other case has what this one has
+  bool always = false;         ///< in every sample of the list: few other cases have what this one has
 };
 
 /// A cell of the table of capabilities.

@@ -203,7 +203,7 @@ TEST(Conformance, EveryCaseIsAProgram) {
         const std::vector<loop::Memory> out(outputs.begin(), outputs.end());
         auto ran = loop::evaluate(*program, in, out);
         EXPECT_EQ(ran.has_value(), !kernel.out_of_range) << (ran ? "" : ran.error().message());
-        ASSERT_TRUE(schedule_of(kernel)) << kernel.text;
+        ASSERT_TRUE(schedule_of(kernel, {})) << kernel.text;
       }
   }
   EXPECT_GT(cases, 5000u);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Of the conformance list what devices with many threads have ways of their own for, which smaller shapes do not take.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/check/kernels.h"
+
+namespace ferrite::core::check {
+
+/// Lengths of rows, of which `outer_of_columns` that are summed over the dim before them make a block for each of 340 multiprocessors
+/// where a block has 128 bytes of each row: rows of whole vectors, and rows that begin anywhere. Both leave a part of a block over.
+std::vector<int64_t> rows_of_columns(DType dtype);
+inline constexpr int64_t outer_of_columns = 10;
+inline constexpr int64_t rows_of_sums = 19;
+
+/// Two products with the softmax of the first one's rows between them, of floats of 16 bits and more: as it stands, heads inside, columns and
+/// values transposed, masked such that whole tiles and whole rows have no score, and with more columns than are kept at once.
+std::vector<KernelCase> attention_cases(DType dtype);
+
+}  // namespace ferrite::core::check
