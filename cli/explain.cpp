@@ -8,6 +8,8 @@
 #include "cli/explain_rules.h"
 #include "cli/inputs.h"
 #include "cli/running.h"
+#include "core/compile_for.h"
+#include "core/run/target.h"
 #include "core/support/split.h"
 #include "core/support/suggest.h"
 #include "ferrite/counted.hpp"
@@ -19,6 +21,7 @@ struct Options {
   std::string model;
   std::vector<std::string> why_not;  // two nodes, or nothing
   std::string rule;                  // of --near-misses; "" = all
+  std::string target;                // "" = this machine
   bool near_misses = false, applied = false, layouts = false, placement = false, json = false;
   size_t limit = 20;
   PipelineOptions pipeline;
@@ -206,8 +209,19 @@ Result<void> explain_rules(const Options& options, OpenModel& opened,
 
 Result<void> explain(const Options& options) {
   Progress progress("compiling " + options.model);
-  FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model, options.check));
+  PipelineOptions pipeline = options.pipeline;
+  if (!options.target.empty()) {
+    if (const auto count = core::run::target_names(options.target).size(); count > 1)
+      return core::at("--target " + options.target,
+                      error(FE_EINVALID, "FE-D24", "{} targets; explain one at a time", count));
+    pipeline.targets.push_back(options.target);
+  }
+  FE_TRY(auto opened, open_model(pipeline, options.device, options.model, options.check));
   opened.compile.recompile = true;  // a package keeps no ledger: its graph is compiled anew
+  if (!options.target.empty()) {
+    const core::TargetName target{options.target, "--target " + options.target};
+    FE_TRY(opened.compile, core::options_for(target, opened.compile, opened.session->registry()));
+  }
   FE_TRY(auto dims, resolve_dims(*opened.model, options.inputs));
   if (options.near_misses || options.applied) {
     auto shown = explain_rules(options, opened, dims);
@@ -282,6 +296,12 @@ Run add_explain(CLI::App& command) {
   applied->excludes(near_misses)->excludes(layouts)->excludes(placement);
   layouts->excludes(near_misses)->excludes(placement);
   placement->excludes(near_misses);
+  command
+      .add_option("--target", options->target,
+                  "What to compile for, whose device need not be here: a name, as sm_90a, or as its backend "
+                  "describes it. Without it, this machine")
+      ->type_name("TARGET")
+      ->check(not_empty);
   command
       .add_option("--limit", options->limit, "At most so many near misses, or applications of each rule; 20")
       ->type_name("N")

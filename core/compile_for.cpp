@@ -47,7 +47,22 @@ Result<run::Devices> find_targets(std::span<const TargetName> names, const Compi
   return found;
 }
 
+CompileOptions options_of(const run::Device& target, const TargetName& name, const CompileOptions& options) {
+  CompileOptions one = options;
+  one.device = devices_for(target.kind, options.device);
+  one.device_where = name.where;
+  one.targets = {{target.kind, target.description}};
+  one.load = false;
+  return one;
+}
+
 }  // namespace
+
+Result<CompileOptions> options_for(const TargetName& target, const CompileOptions& options,
+                                   const plugin::Registry& registry) {
+  FE_TRY(const auto found, find_targets({&target, 1}, options, registry));
+  return options_of(*found[0], target, options);
+}
 
 Result<std::vector<Compilation>> compile_for(const graph::Graph& graph, const plugin::Registry& registry,
                                              const CompileOptions& options,
@@ -75,10 +90,7 @@ Result<std::vector<Compilation>> compile_for(const graph::Graph& graph, const pl
   for (const bool host : {true, false})
     for (size_t k = 0; k < targets.size(); ++k) {
       if (run::takes_the_rest(*targets[k]) != host) continue;
-      CompileOptions one = options;
-      one.device = devices_for(targets[k]->kind, options.device);
-      one.device_where = names[k].where;
-      one.targets = {{targets[k]->kind, targets[k]->description}};
+      auto one = options_of(*targets[k], names[k], options);
       if (!host) one.targets.insert(one.targets.end(), behind.begin(), behind.end());
       FE_TRY(programs[k], compile_one(graph, registry, one));
       const double seconds = programs[k].executable->estimate;

@@ -274,6 +274,7 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   const bool from_package = state_->package && !options.recompile;
   std::string key = fmt::format("{}/{}/{}/{}/{}", options.device, options.threads, options.without.text(),
                                 options.recompile, !from_package && options.ports_on_device);
+  for (const auto& target : options.targets) key += fmt::format("/{}:{}", target.kind, target.description);
   for (const auto& dims : input_dims) key += fmt::format(";{}", fmt::join(dims, ","));
   std::shared_ptr<Entry> entry;
   {

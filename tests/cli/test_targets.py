@@ -159,6 +159,29 @@ class TargetsTest(PackageCase):
         stub = ("--plugin", Settings.stubs / "acme.c.plugin.toml")
         self.assertRefused(self.compile("--target", "x86-64-v2", *stub), "FE-D24", "write 'cpu:x86-64-v2' or 'c:x86-64-v2'", USAGE)
 
+    def test_explained_without_its_device(self):
+        """The compilation that a package has, of a model or of a package for other targets."""
+        kernels = r"\d+ statements, \d+ kernels?[^,]*"
+        for target in ("sm_90a", "gfx942", "spirv64", "x86-64-v2"):
+            with self.subTest(target):
+                said = re.search(kernels, self.made(target))
+                for model in (("layers.fe", "--dim", "n=16"), ("layers.fepkg",)):
+                    done = self.call("explain", *model, "--target", target)
+                    self.assertEqual(done.returncode, OK, done.stderr)
+                    self.assertEqual(re.search(kernels, done.stdout)[0], said[0])
+                    self.assertIn("<-  llvm" if target == "x86-64-v2" else "<-  grid", done.stdout)
+        for target, code, reason in [
+            ("sm_91", "FE-D24", "--target sm_91: no enabled plugin compiles for 'sm_91'"),
+            ("sm_90a,gfx942", "FE-D24", "2 targets; explain one at a time"),
+        ]:
+            with self.subTest(target):
+                self.assertRefused(self.call("explain", "layers.fe", "--dim", "n=16", "--target", target), code, reason, USAGE)
+        # One kind alone says itself what is wrong.
+        done = self.call("explain", "layers.fe", "--dim", "n=16", "--target", "cuda:sm_91")
+        self.assertRefused(done, "ferrite.cuda/target", "device cuda: 'sm_91' is no architecture")
+        done = self.call("explain", "layers.fe", "--dim", "n=16", "--target", "cuda:")
+        self.assertRefused(done, "ferrite.cuda/driver", NOWHERE["cuda"], DEVICE)
+
     def test_hostile_programs(self):
         """Hashes are right; each program is looked at, whichever runs."""
         self.made("x86-64-v2,x86-64-v3")
