@@ -81,6 +81,10 @@ class CudaRuntime final : public emitter::DriverRuntime {
     library.find("cuStreamDestroy_v2", driver.stream_destroy);
     library.find("cuStreamQuery", driver.stream_query);
     library.find("cuStreamSynchronize", driver.stream_synchronise);
+    library.find("cuStreamWaitEvent", driver.stream_wait);
+    library.find("cuEventCreate", driver.event_create);
+    library.find("cuEventDestroy_v2", driver.event_destroy);
+    library.find("cuEventRecord", driver.event_record);
     library.find("cuModuleLoadDataEx", driver.module_load);
     library.find("cuModuleUnload", driver.module_unload);
     library.find("cuModuleGetFunction", driver.module_function);

@@ -78,6 +78,10 @@ class HipRuntime final : public emitter::DriverRuntime {
     library.find("hipStreamDestroy", driver.stream_destroy);
     library.find("hipStreamQuery", driver.stream_query);
     library.find("hipStreamSynchronize", driver.stream_synchronise);
+    library.find("hipStreamWaitEvent", driver.stream_wait);
+    library.find("hipEventCreateWithFlags", driver.event_create);
+    library.find("hipEventDestroy", driver.event_destroy);
+    library.find("hipEventRecord", driver.event_record);
     library.find("hipModuleLoadDataEx", driver.module_load);
     library.find("hipModuleUnload", driver.module_unload);
     library.find("hipModuleGetFunction", driver.module_function);

@@ -11,7 +11,7 @@ namespace {
 
 // Numbers on which the drivers agree.
 constexpr Driver::Result success = 0, error_not_ready = 600;
-constexpr unsigned stream_beside_others = 1;
+constexpr unsigned stream_beside_others = 1, event_without_time = 2;
 constexpr int record_this_thread = 1;  // what other threads do meanwhile, such as taking memory, is as ever
 
 }  // namespace
@@ -101,6 +101,33 @@ void DriverRuntime::wait(Opened& device, Handle stream) {
     device.fault = text_of(result);
   }
   check(result, "work on the device");
+}
+
+/// An event ties what one stream keeps to others', which are then recorded as well.
+DriverRuntime::Stream& DriverRuntime::stream_for_events(uint32_t number, void* stream) {
+  auto& on = stream_of(enter(number), stream);
+  if (on.recording) fail(code("record"), "an event, on a stream that is recorded");
+  return on;
+}
+
+void* DriverRuntime::event_open(uint32_t number) {
+  enter(number);
+  Handle event = nullptr;
+  check(driver().event_create(&event, event_without_time), "making an event");
+  return event;
+}
+
+void DriverRuntime::event_record(uint32_t number, void* stream, void* event) {
+  check(driver().event_record(event, stream_for_events(number, stream).native), "recording an event");
+}
+
+void DriverRuntime::event_wait(uint32_t number, void* stream, void* event) {
+  check(driver().stream_wait(stream_for_events(number, stream).native, event, 0), "waiting for an event");
+}
+
+void DriverRuntime::event_close(uint32_t number, void* event) {
+  enter(number);
+  check(driver().event_destroy(event), "closing an event");
 }
 
 /// Whoever owns a stream may record it by other means.

@@ -20,9 +20,12 @@ class Taken {
  public:
   explicit Taken(const run::Device& device) : device_(device) {}
   ~Taken() {
+    for (void* stream : streams_)
+      (void)device_.synchronise(stream);  // where the check ended before it waited
     for (void* data : host_) device_.host_free(data);
     for (void* data : memory_) device_.free(data, nullptr);
     for (void* stream : streams_) device_.close_stream(stream);
+    for (void* event : events_) device_.close_event(event);
   }
   Taken(const Taken&) = delete;
   Result<void*> stream() {
@@ -35,6 +38,11 @@ class Taken {
     return memory_.emplace_back(data);
   }
   /// Null where the runtime has none.
+  Result<void*> event() {
+    FE_TRY(void* const opened, device_.open_event());
+    return events_.emplace_back(opened);
+  }
+  /// Null where the runtime has none.
   std::byte* host() {
     void* const data = device_.host_alloc(bytes);
     if (data) host_.push_back(data);
@@ -43,7 +51,7 @@ class Taken {
 
  private:
   const run::Device& device_;
-  std::vector<void*> host_, memory_, streams_;
+  std::vector<void*> host_, memory_, streams_, events_;
 };
 
 void fill(std::byte* data, int from) {
@@ -59,6 +67,38 @@ uint32_t status_of(const run::Device& device) {
   out.text = text.sink();
   return plugin::invoke(*device.runtime, device.slots.device_status, call, &args, &out) == FE_OK ? out.status
                                                                                                  : UINT32_MAX;
+}
+
+/// What the first stream stored the second one copies, and the first one stores something else there: each waits for the other by one
+/// event, which is recorded twice.
+Result<void> check_events(const run::Device& device, Taken& taken, void* first, void* second) {
+  FE_TRY(void* const event, taken.event());
+  FE_TRY(void* const unrecorded, taken.event());
+  if (!event || !unrecorded) return {};
+  FE_TRY(void* const data, taken.memory(first));
+  FE_TRY(void* const copy, taken.memory(second));
+  std::vector<std::byte> given(bytes), got(bytes);
+  const std::vector<std::byte> other(bytes);
+  fill(given.data(), 3);
+  auto* const pinned = taken.host();
+  if (pinned) std::memcpy(pinned, given.data(), given.size());
+  FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, other.data(), bytes, first));
+  FE_CHECK(device.synchronise(first));
+  FE_CHECK(device.wait_for_event(unrecorded, second));
+  constexpr int copies = 16;  // which take the device longer than the host
+  for (int k = 0; k < copies; ++k)
+    FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, pinned ? pinned : given.data(), bytes, first));
+  FE_CHECK(device.record_event(event, first));
+  FE_CHECK(device.wait_for_event(event, second));
+  FE_CHECK(device.copy(FE_COPY_ON_DEVICE, copy, data, bytes, second));
+  FE_CHECK(device.record_event(event, second));
+  FE_CHECK(device.wait_for_event(event, first));
+  FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, other.data(), bytes, first));
+  FE_CHECK(device.copy(FE_COPY_TO_HOST, got.data(), copy, bytes, second));
+  FE_CHECK(device.synchronise(first));
+  if (given != got)
+    return wrong("a stream goes on before what an event that it waits for stands for is done");
+  return {};
 }
 
 }  // namespace
@@ -89,6 +129,7 @@ Verdict check_streams(const run::Device& device) {
     if (std::memcmp(pinned, got.data(), got.size()) != 0)
       return wrong("a copy by way of the runtime's memory of the host comes back otherwise");
   }
+  FE_CHECK(check_events(device, taken, first, second));
   if (device.slots.device_status && status_of(device) != FE_DEVICE_OK)
     return wrong("the device is said not to be well, though nothing failed");
   return {};

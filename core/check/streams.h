@@ -7,7 +7,7 @@
 
 namespace ferrite::core::check {
 
-/// Copies by way of two streams, what the driver calls them, memory of the host, the device's state. FE-P52. Skipped where there are no
+/// Copies by way of two streams, what the driver calls them, memory of the host, events, the device's state. FE-P52. Skipped where there are no
 /// streams.
 Verdict check_streams(const run::Device& device);
 

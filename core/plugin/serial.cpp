@@ -58,6 +58,10 @@ const char* slot_name(const fe_runtime& table, const void* slot) {
   if (is(slots.graph_free, slot)) return "graph_free of runtime";
   if (is(slots.host_alloc, slot)) return "host_alloc of runtime";
   if (is(slots.host_free, slot)) return "host_free of runtime";
+  if (is(slots.event_open, slot)) return "event_open of runtime";
+  if (is(slots.event_record, slot)) return "event_record of runtime";
+  if (is(slots.event_wait, slot)) return "event_wait of runtime";
+  if (is(slots.event_close, slot)) return "event_close of runtime";
   return "device_status of runtime";
 }
 

@@ -88,6 +88,17 @@ class Device {
   /// A stream of its own, or one of the driver's that the caller owns; null where the runtime has none. FE-D22.
   Result<void*> open_stream(void* native) const;
   void close_stream(void* stream) const;
+  bool has_events() const {
+    return has_streams() && slots.event_open && slots.event_record && slots.event_wait && slots.event_close;
+  }
+  /// Null where the runtime has none. FE-D22.
+  Result<void*> open_event() const;
+  /// When no stream waits for it any more.
+  void close_event(void* event) const;
+  /// The event, of this device, stands for what the stream was given until now.
+  Result<void> record_event(void* event, void* stream) const;
+  /// What the stream is given from here on is done behind what the event, of this device or a peer, stands for now.
+  Result<void> wait_for_event(void* event, void* stream) const;
   /// The driver's handle of a kind FE_NATIVE_*; null where the runtime gives none.
   void* native(uint32_t kind, void* stream) const;
   /// Memory of the host that the device copies from and to by itself; null where there is none.

@@ -17,6 +17,14 @@ fe_device_args device_args(const Device& device, void* stream) {
   return args;
 }
 
+fe_event_args event_args(const Device& device, void* event, void* stream) {
+  auto args = abi::sized<fe_event_args>();
+  args.device = device.number;
+  args.event = event;
+  args.stream = stream;
+  return args;
+}
+
 }  // namespace
 
 std::string Device::place() const { return fmt::format("{}:{}", kind, number); }
@@ -125,6 +133,44 @@ void Device::close_stream(void* stream) const {
   const auto args = device_args(*this, stream);
   auto out = abi::sized<fe_none>();
   plugin::invoke(*runtime, slots.stream_close, call, &args, &out);
+}
+
+Result<void*> Device::open_event() const {
+  void* const none = nullptr;
+  if (!has_events()) return none;
+  abi::Call call;
+  const auto args = device_args(*this, nullptr);
+  auto out = abi::sized<fe_event_out>();
+  const int32_t status = plugin::invoke(*runtime, slots.event_open, call, &args, &out);
+  if (status == FE_EUNSUPPORTED) return none;
+  if (status == FE_OK) return out.event;
+  return at("device " + place(), failed(call.error(status, "FE-D22", "an event could not be opened")));
+}
+
+void Device::close_event(void* event) const {
+  if (!event) return;
+  abi::Call call;
+  const auto args = event_args(*this, event, nullptr);
+  auto out = abi::sized<fe_none>();
+  plugin::invoke(*runtime, slots.event_close, call, &args, &out);
+}
+
+Result<void> Device::record_event(void* event, void* stream) const {
+  abi::Call call;
+  const auto args = event_args(*this, event, stream);
+  auto out = abi::sized<fe_none>();
+  const int32_t status = plugin::invoke(*runtime, slots.event_record, call, &args, &out);
+  if (status == FE_OK) return {};
+  return failed(call.error(status, "FE-D04", "an event of the device's work could not be recorded"));
+}
+
+Result<void> Device::wait_for_event(void* event, void* stream) const {
+  abi::Call call;
+  const auto args = event_args(*this, event, stream);
+  auto out = abi::sized<fe_none>();
+  const int32_t status = plugin::invoke(*runtime, slots.event_wait, call, &args, &out);
+  if (status == FE_OK) return {};
+  return failed(call.error(status, "FE-D04", "the device could not be told to wait for other work"));
 }
 
 void* Device::native(uint32_t which, void* stream) const {

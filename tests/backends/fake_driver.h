@@ -2,14 +2,15 @@
 // What drivers without a device have in common: memory is the host's, work is done when a stream is given it, and a launch stores one
 // more than the first f32 of its first buffer as the first one of its last buffer. Every call that matters is written as a line to the
 // file that FAKE_DRIVER_LOG names, behind "kept" what a stream keeps. FAKE_DRIVER_FAIL=FUNCTION:N,... lets the N-th call of a function fail,
-// FAKE_DRIVER_LOSE=FUNCTION:N loses the device behind it; other variables of that beginning set what the device says of itself.
-// FAKE_DRIVER_MODULES names a folder that gets each module's code.
+// FAKE_DRIVER_LOSE=FUNCTION:N loses the device behind it, FAKE_DRIVER_WAITS=0 lets no stream wait for an event; other variables of that
+// beginning set what the device says of itself. FAKE_DRIVER_MODULES names a folder that gets each module's code.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -117,12 +118,16 @@ struct Stream {
   std::unique_ptr<Graph> kept;
   void* last = nullptr;  // node
   bool broken = false;   // it was given what it cannot keep
-  std::vector<Node> waiting;
+  std::deque<Node> waiting;
 };
 inline Stream& stream_of(void* stream) { return *static_cast<Stream*>(stream); }
-/// Does what a copy from memory of the host left for later, and all behind it.
-inline void finish(Stream& stream) {
-  for (auto& node : std::exchange(stream.waiting, {})) node.work();
+/// Does what was left for later, until `done`, if it is given. Other streams, whose work that waits for, may come back for a part of it.
+inline void finish(Stream& stream, const bool* done = nullptr) {
+  while (!stream.waiting.empty() && !(done && *done)) {
+    const auto node = std::move(stream.waiting.front());
+    stream.waiting.pop_front();
+    node.work();
+  }
 }
 
 inline Result stream_create(const char* function, void** stream, unsigned flags) {
@@ -163,7 +168,7 @@ inline Result free_on(const char* function, void* data, void* stream) {
   finish(stream_of(stream));
   return free(function, data);
 }
-/// Does the work, or keeps it; does it when the stream is waited for where it comes `later`.
+/// Does the work, or keeps it; does it when the stream is waited for where it comes `later`, as all behind that.
 template <class... Parts>
 Result give(void* stream, Node node, bool later, const char* function, const char* format, Parts... parts) {
   auto& on = stream_of(stream);
@@ -179,6 +184,45 @@ Result give(void* stream, Node node, bool later, const char* function, const cha
   }
   return success;
 }
+
+/// What a stream was given when it was recorded; null before.
+struct Event {
+  int number = 0;
+  Stream* stream = nullptr;
+  std::shared_ptr<bool> done;
+};
+inline Event& event_of(void* event) { return *static_cast<Event*>(event); }
+inline Result event_create(const char* function, void** event, unsigned flags) {
+  static int count = 0;
+  if (const auto failed = called(function, unknown, " %u", flags)) return failed;
+  const std::lock_guard lock(mutex);
+  *event = new Event{++count, nullptr, nullptr};
+  return success;
+}
+inline Result event_destroy(const char* function, void* event) {
+  const auto result = called(function, unknown, " %d", event_of(event).number);
+  delete &event_of(event);
+  return result;
+}
+inline Result event_record(const char* function, void* event, void* stream) {
+  if (breaks(stream)) return not_kept;
+  auto done = std::make_shared<bool>(false);
+  const auto given = give(stream, {[=] { *done = true; }, {}}, false, function, " %d stream %d",
+                          event_of(event).number, stream_of(stream).number);
+  if (given == success) event_of(event) = {event_of(event).number, &stream_of(stream), done};
+  return given;
+}
+/// What is given to the stream behind it is done as late as it can be.
+inline Result stream_wait_event(const char* function, void* stream, void* event) {
+  if (breaks(stream)) return not_kept;
+  if (number("FAKE_DRIVER_WAITS", 1) == 0) return success;
+  const auto wait = [on = event_of(event).stream, done = event_of(event).done] {
+    if (done && !*done) finish(*on, done.get());
+  };
+  return give(stream, {wait, {}}, true, function, " %d event %d", stream_of(stream).number,
+              event_of(event).number);
+}
+
 inline Result keep(const char* function, void* stream, int mode) {
   if (const auto failed = called(function, unknown, " %d mode %d", stream_of(stream).number, mode))
     return failed;
@@ -250,12 +294,17 @@ inline bool is_host_memory(const void* data) {
 }
 
 /// `on_host`: the side that is the host's memory, which a stream keeps only where the device reaches it by itself. From there it copies
-/// behind the call, as late as it can be.
+/// behind the call, as late as it can be; from other memory of the host it has taken what it copies when the call returns.
 inline Result copy(const char* function, void* to, const void* from, size_t bytes, void* stream,
                    const void* on_host = nullptr) {
   if (stream_of(stream).kept && on_host && !is_host_memory(on_host)) return not_kept;
   const bool later = on_host == from && is_host_memory(from);
-  return give(stream, {[=] { std::memmove(to, from, bytes); }, {}}, later, function, " %zu", bytes);
+  std::function<void()> work = [=] { std::memmove(to, from, bytes); };
+  if (on_host == from && !later)
+    work = [to, taken = std::string(static_cast<const char*>(from), bytes)] {
+      std::memcpy(to, taken.data(), taken.size());
+    };
+  return give(stream, {work, {}}, later, function, " %zu", bytes);
 }
 
 struct Pool {};

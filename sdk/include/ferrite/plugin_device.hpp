@@ -163,7 +163,7 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   entry.id = entry.runtime->id();
   auto& table = entry.table;
   table = sized<fe_runtime>();
-  table.rev = 4;
+  table.rev = 5;
   table.thread_model = FE_THREADS_ANY;
   table.self = entry.runtime.get();
   table.id = to_abi(entry.id);
@@ -300,6 +300,20 @@ inline void PluginBuilder::add_streams(fe_runtime& table) {
       out->status = status.status;
       write(out->text, status.text);
     });
+  };
+  table.event_open = [](void* self, fe_call* call, const fe_device_args* args, fe_event_out* out) -> int32_t {
+    return detail::guarded(call, [&] { out->event = detail::streams_of(self).event_open(args->device); });
+  };
+  table.event_record = [](void* self, fe_call* call, const fe_event_args* args, fe_none*) -> int32_t {
+    return detail::guarded(
+        call, [&] { detail::streams_of(self).event_record(args->device, args->stream, args->event); });
+  };
+  table.event_wait = [](void* self, fe_call* call, const fe_event_args* args, fe_none*) -> int32_t {
+    return detail::guarded(
+        call, [&] { detail::streams_of(self).event_wait(args->device, args->stream, args->event); });
+  };
+  table.event_close = [](void* self, fe_call* call, const fe_event_args* args, fe_none*) -> int32_t {
+    return detail::guarded(call, [&] { detail::streams_of(self).event_close(args->device, args->event); });
   };
 }
 

@@ -214,6 +214,18 @@ class Streams {
   }
   virtual void graph_free(void* /*graph*/) {}
 
+  /// A place in the work of a stream of the device's, for which streams of all devices of the runtime may wait, without the host.
+  virtual void* event_open(uint32_t) { decline("the driver has no events"); }
+  /// The event stands for what the stream was given until now, whatever it stood for before.
+  virtual void event_record(uint32_t, void* /*stream*/, void* /*event*/) {
+    decline("the driver has no events");
+  }
+  /// What the stream is given from here on is done behind what the event stands for now. The device is the stream's.
+  virtual void event_wait(uint32_t, void* /*stream*/, void* /*event*/) {
+    decline("the driver has no events");
+  }
+  virtual void event_close(uint32_t, void* /*event*/) {}
+
   /// Memory of the host that the device copies from and to by itself.
   virtual void* host_alloc(uint32_t, uint64_t /*bytes*/) { decline("the driver has no memory of the host"); }
   virtual void host_free(uint32_t, void* /*data*/) {}

@@ -117,6 +117,14 @@ Result cuStreamCreate(void** stream, unsigned flags) {
 Result cuStreamDestroy_v2(void* stream) { return fake::stream_destroy("cuStreamDestroy", stream); }
 Result cuStreamSynchronize(void* stream) { return fake::stream_wait("cuStreamSynchronize", stream); }
 Result cuStreamQuery(void* stream) { return fake::stream_query("cuStreamQuery", stream); }
+Result cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  return fake::stream_wait_event("cuStreamWaitEvent", stream, event);
+}
+Result cuEventCreate(void** event, unsigned flags) {
+  return fake::event_create("cuEventCreate", event, flags);
+}
+Result cuEventDestroy_v2(void* event) { return fake::event_destroy("cuEventDestroy", event); }
+Result cuEventRecord(void* event, void* stream) { return fake::event_record("cuEventRecord", event, stream); }
 Result cuStreamBeginCapture_v2(void* stream, int mode) {
   return fake::keep("cuStreamBeginCapture", stream, mode);
 }

@@ -108,6 +108,16 @@ Result hipStreamCreateWithFlags(void** stream, unsigned flags) {
 Result hipStreamDestroy(void* stream) { return fake::stream_destroy("hipStreamDestroy", stream); }
 Result hipStreamSynchronize(void* stream) { return fake::stream_wait("hipStreamSynchronize", stream); }
 Result hipStreamQuery(void* stream) { return fake::stream_query("hipStreamQuery", stream); }
+Result hipStreamWaitEvent(void* stream, void* event, unsigned) {
+  return fake::stream_wait_event("hipStreamWaitEvent", stream, event);
+}
+Result hipEventCreateWithFlags(void** event, unsigned flags) {
+  return fake::event_create("hipEventCreateWithFlags", event, flags);
+}
+Result hipEventDestroy(void* event) { return fake::event_destroy("hipEventDestroy", event); }
+Result hipEventRecord(void* event, void* stream) {
+  return fake::event_record("hipEventRecord", event, stream);
+}
 #ifndef FAKE_HIP_5
 Result hipMemPoolCreate(void** pool, const void*) { return fake::pool_create("hipMemPoolCreate", pool); }
 Result hipMemPoolDestroy(void* pool) { return fake::pool_destroy("hipMemPoolDestroy", pool); }

@@ -52,7 +52,8 @@ typedef struct fe_free_args {
 #define FE_COPY_TO_DEVICE 0u
 #define FE_COPY_TO_HOST 1u
 #define FE_COPY_ON_DEVICE 2u
-#define FE_COPY_PEER 3u  // from the memory of `peer`, whose work on what is copied is done, to the device's
+// From the memory of `peer` to the device's. What the peer does with what is copied is done, or the stream was told to wait for it.
+#define FE_COPY_PEER 3u
 // Memory of the host is the caller's again when the call has returned, unless it is pinned: a copy from there, by whomever it is pinned,
 // and one to memory of host_alloc may use it until the stream was waited for.
 typedef struct fe_copy_args {
@@ -132,6 +133,19 @@ typedef struct fe_stream_out {
   uint64_t size;
   void* stream;
 } fe_stream_out;
+
+// event_record and event_wait: the device is the stream's. event_close: the event's.
+typedef struct fe_event_args {
+  uint64_t size;
+  uint32_t device;
+  uint32_t reserved;
+  void* stream;
+  void* event;
+} fe_event_args;
+typedef struct fe_event_out {
+  uint64_t size;
+  void* event;
+} fe_event_out;
 
 // The driver's own handles, for libraries that are written against it.
 #define FE_NATIVE_DEVICE 0u   // a number as a pointer
@@ -226,6 +240,16 @@ typedef struct fe_runtime {
   int32_t (*host_free)(void* self, fe_call*, const fe_free_args*, fe_none*);
   // Whether the device still does what it is given. Asked for behind a failure.
   int32_t (*device_status)(void* self, fe_call*, const fe_device_args*, fe_device_status_out*);
+  // rev 5
+  // Events, beside streams, all four or none; the host waits neither where one is recorded nor where it is waited for. An event is
+  // recorded on streams of its device, and stands for what the last one was given until then.
+  int32_t (*event_open)(void* self, fe_call*, const fe_device_args*, fe_event_out*);
+  int32_t (*event_record)(void* self, fe_call*, const fe_event_args*, fe_none*);
+  // What the stream, of any device of the runtime, is given behind the call is done behind what the event stands for at the call, which is
+  // nothing if it was not recorded. Neither is given to a stream that is recorded for a launch graph.
+  int32_t (*event_wait)(void* self, fe_call*, const fe_event_args*, fe_none*);
+  // When no stream waits for it any more.
+  int32_t (*event_close)(void* self, fe_call*, const fe_event_args*, fe_none*);
 } fe_runtime;
 
 #ifdef __cplusplus

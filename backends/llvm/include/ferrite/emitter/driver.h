@@ -56,6 +56,10 @@ struct Driver {
   Result (*stream_destroy)(Handle stream);
   Result (*stream_query)(Handle stream);
   Result (*stream_synchronise)(Handle stream);
+  Result (*stream_wait)(Handle stream, Handle event, unsigned flags);
+  Result (*event_create)(Handle* event, unsigned flags);
+  Result (*event_destroy)(Handle event);
+  Result (*event_record)(Handle event, Handle stream);
   Result (*module_load)(Handle* module, const void* image, unsigned count, int* options, void** values);
   Result (*module_unload)(Handle module);
   Result (*module_function)(Handle* function, Handle module, const char* name);

@@ -43,6 +43,10 @@ class DriverRuntime : public GridRuntime, public Streams {
   void* record_end(uint32_t number, void* stream) final;
   void replay(void* graph, void* stream, std::span<const fe_rebinding> rebindings) final;
   void graph_free(void* graph) final;
+  void* event_open(uint32_t number) final;
+  void event_record(uint32_t number, void* stream, void* event) final;
+  void event_wait(uint32_t number, void* stream, void* event) final;
+  void event_close(uint32_t number, void* event) final;
   void* host_alloc(uint32_t number, uint64_t bytes) final;
   void host_free(uint32_t number, void* data) final;
   DeviceStatus status(uint32_t number) final;
@@ -125,6 +129,7 @@ class DriverRuntime : public GridRuntime, public Streams {
   static Stream& stream_of(Opened& device, void* stream);
   void wait(Opened& device, Handle stream);
   bool is_recorded(const Stream& stream);
+  Stream& stream_for_events(uint32_t number, void* stream);
   void finish(uint32_t number, Opened& device);
   void give_back(Opened& device, void* data, Handle stream);
   void keep_launch(Stream& stream, Handle function, const DeviceCode& code, std::vector<const void*> values);
