@@ -164,8 +164,8 @@ class Executable {
     std::span<const LaunchTime> times() const {
       return times_ ? std::span<const LaunchTime>(*times_) : std::span<const LaunchTime>();
     }
-    /// Later runs return when all is given to the first device's stream, where nothing is left for the host to do: no output of
-    /// its own, and no index to check.
+    /// Later runs return when all is given to the devices, in whose work ports have the order of the first one's stream, where nothing
+    /// is left for the host to do: no output of its own, and no index to check.
     void return_early(bool early) { early_ = early; }
     /// FE-D codes of what it needed and could not get.
     const Result<void>& opened() const { return opened_; }
@@ -183,6 +183,7 @@ class Executable {
       void* stream = nullptr;  ///< null: the device's own
       bool borrowed = false;   ///< the stream is one of the caller's
       void* native = nullptr;  ///< the stream as its driver knows it, for libraries
+      void* event = nullptr;   ///< for which peers wait; null: the host waits for the device
       void* arena = nullptr;
       void* errors = nullptr;  ///< words for each launch; null where none is needed
       size_t waited = 0;       ///< the launches of the run before this one are known to be done
@@ -223,6 +224,9 @@ class Executable {
                       Context& context) const;
   Result<void> launch_copy(std::span<const Launch> launches, size_t number, const void* from, void* to,
                            Context& context) const;
+  /// Makes what `later` is given from here on, behind launch `end`, wait for what `earlier`, its peer, was given.
+  Result<void> put_behind(std::span<const Launch> launches, size_t end, uint32_t later, uint32_t earlier,
+                          Context& context) const;
   /// Before a launch writes to the host's memory: waits where a copy to a device may still read what is there.
   Result<void> wait_for_sources(std::span<const Launch> launches, size_t number,
                                 std::span<void* const> pointers, Context& context) const;
@@ -244,6 +248,8 @@ class Executable {
   bool may_fail(const Launch& launch) const;
   /// The device whose runtime a launch goes to; none: a call of a lowering.
   std::optional<uint32_t> device_of(const Launch& launch) const;
+  /// Of a copy between peers: the device that gives.
+  uint32_t giver_of(const Launch& launch) const { return memory_of(launch.arguments[0]); }
   RecordingPlan plan_recording() const;
   /// Whether the run was one, of what is recorded now where it can be.
   Result<bool> replay(Context& context, const Buffers& buffers) const;

@@ -62,12 +62,15 @@ Executable::Context::Context(const Executable& executable, std::span<const Launc
 Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launches, void* native_stream) {
   auto& work = work_[d];
   const auto& device = *executable_.devices[d];
-  bool fails = false;
+  bool fails = false, has_peers = false;
   work.bytes = executable_.arena_bytes[d];
   for (const auto& launch : launches) {
-    if (executable_.device_of(launch) != d) continue;
-    work.used = true;
-    if (!is_kernel(launch)) continue;
+    const bool is_done_here = executable_.device_of(launch) == d;
+    const bool is_of_peers =
+        launch.copy == FE_COPY_PEER && (is_done_here || executable_.giver_of(launch) == d);
+    has_peers = has_peers || is_of_peers;
+    work.used = work.used || is_done_here || is_of_peers;
+    if (!is_done_here || !is_kernel(launch)) continue;
     fails = fails || executable_.may_fail(launch);
     const auto& kernel = executable_.kernels[launch.kernel];
     if (launch.workspace >= 0 || kernel.workspace_bytes == 0) continue;
@@ -78,6 +81,9 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
     FE_TRY(work.stream, device.open_stream(native_stream));
     work.borrowed = native_stream != nullptr;
     work.native = device.native(FE_NATIVE_STREAM, work.stream);
+  }
+  if (has_peers) {
+    FE_TRY(work.event, device.open_event());
   }
   FE_TRY(work.arena, executable_.alloc(d, work.bytes, work.stream));
   if (!device.host_memory && fails) {
@@ -101,6 +107,8 @@ Executable::Context::~Context() {
     for (void* data : {work_[d].arena, work_[d].errors}) executable_.free(d, data, work_[d].stream);
     device.close_stream(work_[d].stream);
   }
+  // When none of the streams is left that may have waited for one.
+  for (uint32_t d = 0; d < work_.size(); ++d) executable_.devices[d]->close_event(work_[d].event);
 }
 
 void Executable::Context::Work::add_source(const void* from, int64_t bytes) {
@@ -208,6 +216,15 @@ Result<void> Executable::wait(std::span<const Launch> launches, size_t end, Cont
   return {};
 }
 
+Result<void> Executable::put_behind(std::span<const Launch> launches, size_t end, uint32_t later,
+                                    uint32_t earlier, Context& context) const {
+  const auto& work = context.work_[earlier];
+  if (!work.event) return wait(launches, end, context);
+  auto done = devices[earlier]->record_event(work.event, work.stream);
+  if (done) done = devices[later]->wait_for_event(work.event, context.work_[later].stream);
+  return done ? done : of_pending(std::move(done.error()), launches, end, earlier, context);
+}
+
 void Executable::abandon(Context& context) const {
   for (uint32_t d = 0; d < devices.size(); ++d)
     if (context.work_[d].used && !devices[d]->host_memory)
@@ -313,12 +330,13 @@ Result<void> Executable::launch_copy(std::span<const Launch> launches, size_t nu
   const bool of_peers = step.copy == FE_COPY_PEER;
   const auto& device = *devices[step.device];
   auto& work = context.work_[step.device];
-  // What a peer is to give is done, and it may go on with it, when this returns.
-  if (of_peers) FE_CHECK(wait(launches, number, context));
+  // The memory of a device is used in the order of its stream, by its peers as well: a copy is behind what made its source, and what the
+  // giver goes on with, in this run or a later one, is behind the copy.
+  if (of_peers) FE_CHECK(put_behind(launches, number, step.device, giver_of(step), context));
   auto copied = device.copy(step.copy, to, from, step.arguments[0].bytes, work.stream,
-                            of_peers ? devices[memory_of(step.arguments[0])].get() : nullptr);
+                            of_peers ? devices[giver_of(step)].get() : nullptr);
   if (!copied) return of_pending(std::move(copied.error()), launches, number, step.device, context);
-  if (of_peers) return wait(launches, number + 1, context);
+  if (of_peers) return put_behind(launches, number + 1, giver_of(step), step.device, context);
   if (step.copy == FE_COPY_TO_DEVICE && !device.host_memory) work.add_source(from, step.arguments[0].bytes);
   if (step.copy == FE_COPY_TO_HOST) work.done(number + 1);
   return {};

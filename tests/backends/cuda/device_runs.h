@@ -66,8 +66,8 @@ class DeviceRuns : public testing::Test {
     program_.reset();
     model_.reset();
     session_.reset();
-    for (const char* name :
-         {"FAKE_DRIVER_FAIL", "FAKE_DRIVER_LOSE", "FAKE_DRIVER_DEVICES", "FAKE_DRIVER_POOLS"})
+    for (const char* name : {"FAKE_DRIVER_FAIL", "FAKE_DRIVER_LOSE", "FAKE_DRIVER_DEVICES",
+                             "FAKE_DRIVER_POOLS", "FAKE_DRIVER_WAITS"})
       unsetenv(name);
     std::filesystem::remove_all(folder_);
   }

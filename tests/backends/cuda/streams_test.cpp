@@ -2,7 +2,6 @@
 // On which streams runs work, and where the memory that they copy from and to is.
 #include <thread>
 
-#include "core/run/mirrors.h"
 #include "device_runs.h"
 
 namespace ferrite::core {
@@ -190,89 +189,6 @@ TEST_F(DeviceRuns, CodeIsUnloadedBehindTheWorkOfAllStreams) {
   driver<int(void*)>("cuGraphDestroy")(graph);
   for (void* stream : opened) device->close_stream(stream);
   for (void* stream : {mine, recorded}) driver<int(void*)>("cuStreamDestroy_v2")(stream);
-}
-
-TEST_F(DeviceRuns, APeersPoolIsReachedOnceItIsThere) {
-  setenv("FAKE_DRIVER_DEVICES", "2", 1);
-  const auto first = device("cuda:0"), second = device("cuda:1");
-  uint64_t given = 0;
-  driver<int(uint64_t*, size_t)>("cuMemAlloc_v2")(&given, 64);
-  auto* const theirs = reinterpret_cast<void*>(given);
-  void* const mine = *first->alloc(64, nullptr);
-  const auto copies = [&] {
-    const auto done = first->copy(FE_COPY_PEER, mine, theirs, 64, nullptr, second.get());
-    EXPECT_TRUE(done) << done.error().message();
-    return calls("cuMemPoolSetAccess").size();
-  };
-  EXPECT_EQ(copies(), 0u);  // it has no pool yet
-  void* const pooled = *second->alloc(64, nullptr);
-  EXPECT_EQ(copies(), 1u);
-  EXPECT_EQ(copies(), 1u);
-  EXPECT_EQ(calls("cuCtxEnablePeerAccess").size(), 1u);
-  second->free(pooled, nullptr);
-  first->free(mine, nullptr);
-  driver<int(uint64_t)>("cuMemFree_v2")(given);
-}
-
-TEST_F(DeviceRuns, PeersCopyWithoutTheHost) {
-  setenv("FAKE_DRIVER_DEVICES", "4", 1);
-  run::Executable program;
-  for (const char* name : {"cuda:2", "cuda:3", "cpu"}) {
-    auto device = run::Device::open(name, session_->registry());
-    ASSERT_TRUE(device) << device.error().message();
-    program.devices.push_back(*device);
-  }
-  constexpr int64_t elements = 64, bytes = elements * 4;
-  const run::PortInfo port{"x", DType::f32_, {elements}, bytes};
-  program.inputs = {port};
-  program.outputs = {port};
-  run::ArenaNeeds needs;
-  needs.keep(0, bytes, 0);
-  const std::vector<run::ArenaPlan> arenas(3, run::ArenaPlan(needs, 256, bytes));
-  program.arena_bytes = {bytes, bytes, bytes};
-  run::Mirrors mirrors(program, arenas);
-  run::Place home;
-  home.kind = run::Place::Kind::arena;
-  home.device = 2;
-  home.bytes = bytes;
-  // The first device has made it, the second one reads it: nothing is brought home between.
-  run::Place input = home, output = home;
-  input.kind = run::Place::Kind::input;
-  output.kind = run::Place::Kind::output;
-  const auto on_first = mirrors.reach(0, 0, home, true, program.steps);
-  ASSERT_TRUE(program.steps.empty());
-  run::Launch given;
-  given.device = 0;
-  given.copy = FE_COPY_TO_DEVICE;
-  given.arguments = {input, on_first};
-  program.steps.push_back(given);
-  const auto on_second = mirrors.reach(1, 0, home, false, program.steps);
-  ASSERT_EQ(program.steps.size(), 2u);
-  EXPECT_EQ(program.steps[1].copy, FE_COPY_PEER);
-  run::Launch back;
-  back.device = 1;
-  back.copy = FE_COPY_TO_HOST;
-  back.arguments = {on_second, output};
-  program.steps.push_back(back);
-  program.output_places = {output};
-  const auto ready = program.prepare();
-  ASSERT_TRUE(ready) << ready.error().message();
-  EXPECT_EQ(program.recording().category, "devices");
-  std::vector<float> x(elements), y(elements);
-  for (int64_t k = 0; k < elements; ++k) x[k] = static_cast<float>(k);
-  const void* in = x.data();
-  void* out = y.data();
-  forget_calls();
-  {
-    Context context(program);
-    for (int k = 0; k < 2; ++k) {
-      const auto ran = program.run(context, {&in, 1}, {&out, 1});
-      ASSERT_TRUE(ran) << ran.error().message();
-    }
-  }
-  EXPECT_EQ(x, y);
-  EXPECT_EQ(calls("cuMemcpyPeerAsync"), std::vector<std::string>(2, " " + std::to_string(bytes)));
-  EXPECT_EQ(calls("cuCtxEnablePeerAccess"), std::vector<std::string>(1, " 2"));  // once
 }
 
 }  // namespace
