@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from program import DEVICE, OK, Settings  # noqa: E402
+from program import DEVICE, OK, WRONG, Settings  # noqa: E402
 
 MODEL = """ferrite graph 0
 graph @g(%x: f32[64,256], %y: f32[64,256]) -> (%r "r", %s "s") {
@@ -254,6 +254,21 @@ config = {{ library = "{library}" }}
         self.assertRegex(done.stdout, rf"record: 1 recorded\n +recorded +<- +{self.kind}:0")
         done = self.call("explain", "g.fe", "--manifest", "manifest.toml", "--without", "record")
         self.assertNotRegex(done.stdout, r"(?m)^record:")
+
+    def check_streams(self, **environment):
+        self.log.unlink(missing_ok=True)
+        plugin = Settings.ferrite.parents[1] / f"lib/ferrite/plugins/ferrite.{self.kind}.plugin.toml"
+        return self.call("plugin", "check", plugin, "--level", "L3", "--only", "*: streams", "--only", "*: launch graphs",
+                         "--manifest", "manifest.toml", environment={"FAKE_DRIVER_LOG": str(self.log)} | environment)  # fmt: skip
+
+    def test_streams_are_checked(self):
+        done = self.check_streams()
+        self.assertEqual(done.returncode, OK, done.stdout)
+        self.assertRegex(done.stdout, "(?s)passed .*: streams\n.*passed .*: launch graphs\n")
+        self.assertTrue(self.calls("wait"))
+        done = self.check_streams(FAKE_DRIVER_WAITS="0")
+        self.assertEqual(done.returncode, WRONG, done.stdout)
+        self.assertRegex(done.stdout, "failed .*: streams: FE-P52 .*an event that it waits for")
 
     def test_code_that_the_driver_does_not_take(self):
         done = self.run_on(FAKE_DRIVER_FAIL=self.functions["load"] + ":1")

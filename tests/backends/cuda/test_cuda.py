@@ -113,7 +113,7 @@ class CudaTest(GridTests, ProgramTest):
     kind = "cuda"
     functions = {"init": "cuInit", "load": "cuModuleLoadDataEx", "unload": "cuModuleUnload", "alloc": "cuMemAllocFromPoolAsync", "free": "cuMemFreeAsync",
                  "to_device": "cuMemcpyHtoDAsync", "to_host": "cuMemcpyDtoHAsync", "launch": "cuLaunchKernel", "record": "cuGraphInstantiate",
-                 "replay": "cuGraphLaunch", "trim": "cuMemPoolTrimTo"}  # fmt: skip
+                 "replay": "cuGraphLaunch", "trim": "cuMemPoolTrimTo", "wait": "cuStreamWaitEvent"}  # fmt: skip
     errors = {"fault": "ILLEGAL_ADDRESS", "image": "CUDA_ERROR_INVALID_IMAGE"}
     library = "install NVIDIA's driver for CUDA 12.0 or later"
 

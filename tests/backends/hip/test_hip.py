@@ -79,7 +79,7 @@ class HipTest(GridTests, ProgramTest):
     kind = "hip"
     functions = {"init": "hipInit", "load": "hipModuleLoadDataEx", "unload": "hipModuleUnload", "alloc": "hipMallocFromPoolAsync", "free": "hipFreeAsync",
                  "to_device": "hipMemcpyHtoDAsync", "to_host": "hipMemcpyDtoHAsync", "launch": "hipModuleLaunchKernel",
-                 "record": "hipGraphInstantiate", "replay": "hipGraphLaunch", "trim": "hipMemPoolTrimTo"}  # fmt: skip
+                 "record": "hipGraphInstantiate", "replay": "hipGraphLaunch", "trim": "hipMemPoolTrimTo", "wait": "hipStreamWaitEvent"}  # fmt: skip
     errors = {"fault": "hipErrorIllegalAddress", "image": "hipErrorInvalidImage"}
     library = "install AMD's HIP runtime 5.0 or later"
 
@@ -113,6 +113,10 @@ class HipTest(GridTests, ProgramTest):
             calls = [line.split()[0] for line in self.log.read_text().splitlines()]
             self.assertEqual(calls.count("hipMalloc"), calls.count("hipFree"))
             self.assertGreater(calls.count("hipMalloc"), 0)
+        # Nor does it record.
+        done = self.check_streams()
+        self.assertEqual(done.returncode, OK, done.stdout)
+        self.assertRegex(done.stdout, "skipped .*: launch graphs: the driver records nothing")
         self.assertRefusedHere(self.run_on(FAKE_DRIVER_ARCHITECTURE=""), "device", "architecture '', which is no gfx name")
 
     def test_targets_say_what_the_device_is(self):
