@@ -9,14 +9,15 @@
 
 namespace ferrite::core::check {
 
-/// Lengths of rows, of which `outer_of_columns` that are summed over the dim before them make a block for each of 340 multiprocessors
-/// where a block has 128 bytes of each row: rows of whole vectors, and rows that begin anywhere. Both leave a part of a block over.
+/// Lengths of rows, for sums over the first dim of [rows_of_sums, outer_of_columns, length]: a device whose blocks have 128 bytes of each
+/// row has a block for each of 340 multiprocessors then. Rows of whole vectors, and rows that begin anywhere; both end within a block.
 std::vector<int64_t> rows_of_columns(DType dtype);
 inline constexpr int64_t outer_of_columns = 10;
 inline constexpr int64_t rows_of_sums = 19;
 
-/// Two products with the softmax of the first one's rows between them, of floats of 16 bits and more: as it stands, heads inside, columns and
-/// values transposed, masked such that whole tiles and whole rows have no score, and with more columns than are kept at once.
+/// Two products with the softmax of the first one's rows between them, of floats of 16 bits and more: as it stands, heads inside,
+/// columns and values transposed, masked such that whole tiles and whole rows have no score, and with more columns than are kept at
+/// once.
 std::vector<KernelCase> attention_cases(DType dtype);
 
 }  // namespace ferrite::core::check
