@@ -60,7 +60,8 @@ void GridSoftmaxPieces::bring(llvm::Value* column, llvm::Value* buffer) {
   values_.clear();
   for (int64_t part = 0; part * threads < count; ++part) {
     llvm::Value* flat = builder_.CreateNSWAdd(block_.thread(), context_.i64(part * threads));
-    // The last one is brought by several threads rather than something behind the end by one.
+    // Threads that have none compute the place of the last one, and copy nothing; without copies they bring it as well.
+    auto* own = builder_.CreateICmpSLT(flat, context_.i64(count));
     if ((part + 1) * threads > count)
       flat = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, flat, context_.i64(count - 1));
     auto* line = context_.divide(flat, in_line, true, false);
@@ -75,7 +76,10 @@ void GridSoftmaxPieces::bring(llvm::Value* column, llvm::Value* buffer) {
     auto* to = builder_.CreateNSWAdd(builder_.CreateNSWMul(line, context_.i64(line_)), inside);
     if (copy_) {
       to = builder_.CreateNSWAdd(to, builder_.CreateNSWMul(buffer, context_.i64(buffer_)));
-      block_.copy(*copy_, builder_.CreateInBoundsGEP(element_, memory_, to), from, exists);
+      const auto copy = [&] {
+        block_.copy(*copy_, builder_.CreateInBoundsGEP(element_, memory_, to), from, exists);
+      };
+      (part + 1) * threads > count ? context_.when(own, "part", copy) : copy();
       continue;
     }
     auto* load = builder_.CreateAlignedLoad(words_of_access(builder_), from, llvm::Align(bytes_of_access));
