@@ -155,7 +155,7 @@ void observe_statements(const loop::LoopProgram& program, const schedule::Homes&
   for (uint32_t s = 0; s < program.statements.size(); ++s) {
     const auto& statement = program.statements[s];
     if (statement.kind == FE_STATEMENT_CALL) continue;
-    const auto alone = schedule::kernel_of(program, {{s}, 0}, [](auto) { return false; });
+    const auto alone = schedule::kernel_of(program, s);
     seen.unfused.push_back({schedule::origin_names(statement), observe::facts_of(alone.kernel),
                             homes.of.empty() ? 0 : homes.of[s]});
   }

@@ -11,6 +11,14 @@
 
 namespace ferrite::emitter {
 
+namespace {
+
+/// Indices of less are computed in 32 bits: far from their end, as the lanes of a tail and the threads behind the last point
+/// reach past an extent.
+constexpr int64_t small_index = int64_t{1} << 30;
+
+}  // namespace
+
 index::Expr element_address(index::Pool& pool, const loop::Buffer& buffer,
                             const std::vector<index::Expr>& index) {
   std::vector<index::Term> terms;
@@ -305,11 +313,10 @@ BodyEmitter::Address BodyEmitter::address(index::Expr expr) {
     }
   }
   // 32-bit lanes where every intermediate value fits; a tail's lanes reach past the extent by less than a vector.
-  constexpr int64_t limit = int64_t{1} << 30;
   const index::Expr roots[] = {lanes};
   auto small = [&](index::Expr part) {
     auto range = pool_.range(part);
-    return range.lo > -limit && range.hi < limit;
+    return range.lo > -small_index && range.hi < small_index;
   };
   auto nodes = pool_.post_order(roots);
   auto* type = std::all_of(nodes.begin(), nodes.end(), small) ? builder_.getInt32Ty() : word;
@@ -337,23 +344,16 @@ struct IndexArithmetic {
   llvm::Value* sum(int64_t constant, std::span<const index::Term> given) {
     std::vector<index::Term> terms(given.begin(), given.end());
     llvm::Value* total = nullptr;
-    if (is_small(constant, terms)) {
-      for (const auto& term : terms) {
-        auto* value = half(operand(term.expr));
-        if (term.coefficient != 1)
-          value =
-              builder.CreateNSWMul(value, llvm::ConstantInt::getSigned(value->getType(), term.coefficient));
-        total = total ? builder.CreateNSWAdd(total, value) : value;
-      }
-      total = builder.CreateSExt(total, type);
-      return constant == 0 ? total : builder.CreateAdd(total, number(constant));
-    }
+    const bool small = is_small(constant, terms);
     for (const auto& term : terms) {
-      auto* value = operand(term.expr);
-      if (term.coefficient != 1) value = builder.CreateMul(value, number(term.coefficient));
-      total = total ? builder.CreateAdd(total, value) : value;
+      auto* value = small ? half(operand(term.expr)) : operand(term.expr);
+      if (term.coefficient != 1)
+        value = builder.CreateMul(value, llvm::ConstantInt::getSigned(value->getType(), term.coefficient), "",
+                                  false, small);
+      total = total ? builder.CreateAdd(total, value, "", false, small) : value;
     }
     if (!total) return number(constant);
+    if (small) total = builder.CreateSExt(total, type);
     return constant == 0 ? total : builder.CreateAdd(total, number(constant));
   }
   llvm::Value* mul(index::Expr a, index::Expr b) { return builder.CreateMul(operand(a), operand(b)); }
@@ -369,14 +369,13 @@ struct IndexArithmetic {
   bool is_small(int64_t constant, std::span<const index::Term> terms) const {
     if (!halves || !type->isIntegerTy(64) || terms.empty()) return false;
     if (terms.size() == 1 && terms[0].coefficient == 1) return false;
-    constexpr double limit = 1 << 30;
     double most = std::abs(static_cast<double>(constant));
     for (const auto& term : terms) {
       const auto range = pool.range(term.expr);
       most += std::abs(static_cast<double>(term.coefficient)) *
               std::max(std::abs(static_cast<double>(range.lo)), std::abs(static_cast<double>(range.hi)));
     }
-    return most < limit;
+    return most < static_cast<double>(small_index);
   }
   /// Both of 32 bits.
   bool fits(index::Expr a, index::Expr b) const {

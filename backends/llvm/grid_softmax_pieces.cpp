@@ -61,8 +61,9 @@ void GridSoftmaxPieces::bring(llvm::Value* column, llvm::Value* buffer) {
   for (int64_t part = 0; part * threads < count; ++part) {
     llvm::Value* flat = builder_.CreateNSWAdd(block_.thread(), context_.i64(part * threads));
     // Threads that have none compute the place of the last one, and copy nothing; without copies they bring it as well.
-    auto* own = builder_.CreateICmpSLT(flat, context_.i64(count));
-    if ((part + 1) * threads > count)
+    const bool some_have_none = (part + 1) * threads > count;
+    auto* own = some_have_none ? builder_.CreateICmpSLT(flat, context_.i64(count)) : nullptr;
+    if (some_have_none)
       flat = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, flat, context_.i64(count - 1));
     auto* line = context_.divide(flat, in_line, true, false);
     auto* inside = builder_.CreateNSWMul(context_.divide(flat, in_line, true, true), context_.i64(lanes));
@@ -79,7 +80,7 @@ void GridSoftmaxPieces::bring(llvm::Value* column, llvm::Value* buffer) {
       const auto copy = [&] {
         block_.copy(*copy_, builder_.CreateInBoundsGEP(element_, memory_, to), from, exists);
       };
-      (part + 1) * threads > count ? context_.when(own, "part", copy) : copy();
+      own ? context_.when(own, "part", copy) : copy();
       continue;
     }
     auto* load = builder_.CreateAlignedLoad(words_of_access(builder_), from, llvm::Align(bytes_of_access));

@@ -35,6 +35,12 @@ const loop::Var* inner_loop(const loop::Kernel& kernel, const Statement& stateme
   return found;
 }
 
+/// That loop where it is one of reductions, else null.
+const loop::Var* reduced_loop(const loop::Kernel& kernel, const Statement& statement) {
+  const auto* loop = inner_loop(kernel, statement);
+  return loop && loop->kind == loop::VarKind::reduction ? loop : nullptr;
+}
+
 bool is_row_scalar(const loop::Kernel& kernel, BufferId buffer) {
   return kernel.buffers[buffer].kind == FE_BUFFER_LOCAL && kernel.buffers[buffer].extent() <= 1;
 }
@@ -45,10 +51,9 @@ bool finds_maximum(const loop::Kernel& kernel, const Statement& statement) {
       statement.reductions.size() != 1)
     return false;
   const auto& store = statement.stores[0];
-  const auto* row = inner_loop(kernel, statement);
   return statement.reductions[0].kind == FE_REDUCE_MAX && store.mask == loop::none &&
          store.mode == FE_STORE_SET && statement.ops[store.value].code == FE_OP_REDUCED &&
-         loaded(statement, statement.reductions[0].element) && row && row->kind == loop::VarKind::reduction;
+         loaded(statement, statement.reductions[0].element) && reduced_loop(kernel, statement);
 }
 
 /// Whether a NaN operand makes the result NaN, whatever the others are.
@@ -96,11 +101,9 @@ class Follower {
     const auto made = [&](loop::OpId id) { return id != loop::none && values[id].made; };
     if (std::ranges::none_of(values, &Value::made)) return true;
     if (statement.kind != FE_STATEMENT_MAP && statement.kind != FE_STATEMENT_REDUCE) return false;
-    for (size_t k = 0; k < values.size(); ++k) {
-      const auto& op = statement.ops[k];
-      // What is loaded, and from where.
+    // What is loaded, and from where.
+    for (const auto& op : statement.ops)
       if ((op.code == FE_OP_LOAD || op.code == FE_OP_INDIRECT) && made(op.a)) return false;
-    }
     for (const auto& store : statement.stores) {
       if (!made(store.value) && !made(store.mask)) continue;
       if (made(store.mask) || store.mode != FE_STORE_SET) return false;
@@ -126,8 +129,7 @@ class Follower {
         const auto& element = values[reduction.element];
         value.made = element.made || (reduction.index != loop::none && values[reduction.index].made);
         value.of_row = reduction.kind == FE_REDUCE_SUM && (element.of_row || element.of_element) &&
-                       inner_loop(kernel_, statement) &&
-                       inner_loop(kernel_, statement)->kind == loop::VarKind::reduction;
+                       reduced_loop(kernel_, statement);
         continue;
       }
       for (const auto id : {op.a, op.b, op.c})

@@ -243,13 +243,14 @@ std::vector<KernelCase> reduce_cases(DType dtype) {
     struct Shape {
       Dims kept;
       int64_t reduced;
-      bool first;  // the reduced dim stands first
+      bool first;            // the reduced dim stands first
+      bool columns = false;  // of the form that works on blocks of columns
     };
     std::vector<Shape> shapes = {{{6}, 40, false}, {{40}, 6, true},     {{3, 5}, 17, false},
                                  {{}, 257, false}, {{2, 33}, 64, true}, {{130}, 3, false}};
     if (dtype != boolean)
       for (const int64_t columns : rows_of_columns(dtype))
-        shapes.push_back({{outer_of_columns, columns}, rows_of_sums, true});
+        shapes.push_back({{outer_of_columns, columns}, rows_of_sums, true, true});
     for (const auto& shape : shapes) {
       Text text;
       Dims dims = shape.kept;
@@ -270,12 +271,11 @@ std::vector<KernelCase> reduce_cases(DType dtype) {
         ++next;
       }
       text.line("  store {}{} = %{}\n}}", out, indices(shape.kept.size()), next);
-      const bool columns = shape.kept.size() == 2 && shape.kept[0] == outer_of_columns;
       cases.push_back({.name = fmt::format("{} of {}{}", ferrite::loop::reduction_name(kind),
                                            fmt::join(dims, "x"), shape.first ? " over the first" : ""),
                        .text = text.finish(out),
                        .inputs = {values},
-                       .always = columns && (kind == FE_REDUCE_SUM || kind == FE_REDUCE_ARGMAX) &&
+                       .always = shape.columns && (kind == FE_REDUCE_SUM || kind == FE_REDUCE_ARGMAX) &&
                                  (dtype == f16 || dtype == f32)});
     }
   }

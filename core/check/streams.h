@@ -7,11 +7,12 @@
 
 namespace ferrite::core::check {
 
-/// Copies by way of two streams, what the driver calls them, memory of the host, events, the device's state. FE-P52. Skipped where there are no
-/// streams.
+/// Copies by way of two streams, what the driver calls them, memory of the host, events, the device's state. FE-P52.
+/// Skipped where there are no streams.
 Verdict check_streams(const run::Device& device);
 
-/// Copies that are recorded are not made until they are replayed, and then as often as they are. FE-P52. Skipped where nothing is recorded.
+/// Copies that are recorded are not made until they are replayed, and then as often as they are. FE-P52.
+/// Skipped where nothing is recorded.
 Verdict check_recordings(const run::Device& device);
 
 }  // namespace ferrite::core::check

@@ -53,7 +53,7 @@ schedule::Homes homes(const loop::LoopProgram& program, const run::Devices& devi
   for (uint32_t s = 0; s < homes.of.size(); ++s) {
     const auto& statement = program.statements[s];
     if (statement.kind == FE_STATEMENT_CALL) continue;
-    const auto group = schedule::kernel_of(program, {{s}, 0}, [](auto) { return false; });
+    const auto group = schedule::kernel_of(program, s);
     for (uint32_t d = 0; d < last && homes.of[s] == last; ++d)
       if (refusal(*devices[d], refusals, group).empty()) homes.of[s] = d;
   }

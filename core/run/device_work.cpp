@@ -25,6 +25,16 @@ fe_event_args event_args(const Device& device, void* event, void* stream) {
   return args;
 }
 
+/// Calls a slot that gives nothing back; `code` and `what` are said where the plugin says nothing of its own.
+template <typename Slot, typename Args>
+Result<void> invoke(const Device& device, Slot slot, const Args& args, const char* code, const char* what) {
+  abi::Call call;
+  auto out = abi::sized<fe_none>();
+  const int32_t status = plugin::invoke(*device.runtime, slot, call, &args, &out);
+  if (status == FE_OK) return {};
+  return device.failed(call.error(status, code, what));
+}
+
 }  // namespace
 
 std::string Device::place() const { return fmt::format("{}:{}", kind, number); }
@@ -88,7 +98,6 @@ Result<void> Device::copy(uint32_t direction, void* to, const void* from, int64_
                           const Device* peer) const {
   if (bytes <= 0) return {};
   if (!slots.copy) return error(FE_EUNSUPPORTED, "FE-D21", "the runtime '{}' copies nothing", kind);
-  abi::Call call;
   auto args = abi::sized<fe_copy_args>();
   args.device = number;
   args.kind = direction;
@@ -97,20 +106,12 @@ Result<void> Device::copy(uint32_t direction, void* to, const void* from, int64_
   args.bytes = static_cast<uint64_t>(bytes);
   args.stream = stream;
   if (peer) args.peer = peer->number;
-  auto out = abi::sized<fe_none>();
-  const int32_t status = plugin::invoke(*runtime, slots.copy, call, &args, &out);
-  if (status == FE_OK) return {};
-  return failed(call.error(status, "FE-D21", "a copy between the host's memory and the device's failed"));
+  return invoke(*this, slots.copy, args, "FE-D21", "a copy between the host's memory and the device's failed");
 }
 
 Result<void> Device::synchronise(void* stream) const {
   if (!slots.synchronise) return {};
-  abi::Call call;
-  const auto args = device_args(*this, stream);
-  auto out = abi::sized<fe_none>();
-  const int32_t status = plugin::invoke(*runtime, slots.synchronise, call, &args, &out);
-  if (status == FE_OK) return {};
-  return failed(call.error(status, "FE-D04", "work on the device failed"));
+  return invoke(*this, slots.synchronise, device_args(*this, stream), "FE-D04", "work on the device failed");
 }
 
 Result<void*> Device::open_stream(void* native) const {
@@ -156,21 +157,13 @@ void Device::close_event(void* event) const {
 }
 
 Result<void> Device::record_event(void* event, void* stream) const {
-  abi::Call call;
-  const auto args = event_args(*this, event, stream);
-  auto out = abi::sized<fe_none>();
-  const int32_t status = plugin::invoke(*runtime, slots.event_record, call, &args, &out);
-  if (status == FE_OK) return {};
-  return failed(call.error(status, "FE-D04", "an event of the device's work could not be recorded"));
+  return invoke(*this, slots.event_record, event_args(*this, event, stream), "FE-D04",
+                "an event of the device's work could not be recorded");
 }
 
 Result<void> Device::wait_for_event(void* event, void* stream) const {
-  abi::Call call;
-  const auto args = event_args(*this, event, stream);
-  auto out = abi::sized<fe_none>();
-  const int32_t status = plugin::invoke(*runtime, slots.event_wait, call, &args, &out);
-  if (status == FE_OK) return {};
-  return failed(call.error(status, "FE-D04", "the device could not be told to wait for other work"));
+  return invoke(*this, slots.event_wait, event_args(*this, event, stream), "FE-D04",
+                "the device could not be told to wait for other work");
 }
 
 void* Device::native(uint32_t which, void* stream) const {
@@ -223,15 +216,11 @@ Result<void*> Device::record(void* stream, const std::function<Result<void>()>& 
 }
 
 Result<void> Device::replay(void* graph, void* stream, std::span<const fe_rebinding> rebindings) const {
-  abi::Call call;
   auto args = abi::sized<fe_replay_args>();
   args.graph = graph;
   args.stream = stream;
   args.rebindings = abi::array(rebindings.data(), rebindings.size());
-  auto out = abi::sized<fe_none>();
-  const int32_t status = plugin::invoke(*runtime, slots.replay, call, &args, &out);
-  if (status == FE_OK) return {};
-  return failed(call.error(status, "FE-D04", "recorded work could not be given to the device"));
+  return invoke(*this, slots.replay, args, "FE-D04", "recorded work could not be given to the device");
 }
 
 void Device::free_graph(void* graph) const {

@@ -260,11 +260,7 @@ class Fuser {
 
   std::string prologue_refusal(const Edge& edge, uint32_t a, uint32_t b, std::string& text) const {
     const auto &map = groups_[a], &product = groups_[b];
-    if (is_forbidden(map, product)) {
-      text = "a pass forbade it";
-      return std::string(category::forbidden);
-    }
-    if (run_apart(map, product, text)) return std::string(category::device);
+    if (const auto kept = kept_apart(edge, map, product, text); !kept.empty()) return std::string(kept);
     if (map.statements.size() > 1) {
       text = "a contraction only takes what follows it, and what is a kernel of its own";
       return std::string(category::contraction);
@@ -395,15 +391,22 @@ class Fuser {
     return true;
   }
 
+  /// Empty, or the category of what keeps the groups apart whatever they compute: a pass, or devices where one reads what the other
+  /// stores.
+  std::string_view kept_apart(const Edge& edge, const Group& first, const Group& second,
+                              std::string& text) const {
+    if (is_forbidden(first, second)) {
+      text = "a pass forbade it";
+      return category::forbidden;
+    }
+    return edge.buffer != none && run_apart(first, second, text) ? category::device : std::string_view{};
+  }
+
   /// Empty when the groups can be one kernel over `shared` common loops; otherwise the category, and why in `text`.
   std::string obstacle(const Edge& edge, uint32_t a, uint32_t b, uint32_t& shared, std::string& text) const {
     const auto& first = groups_[a];
     const auto& second = groups_[b];
-    if (is_forbidden(first, second)) {
-      text = "a pass forbade it";
-      return std::string(category::forbidden);
-    }
-    if (edge.buffer != none && run_apart(first, second, text)) return std::string(category::device);
+    if (const auto kept = kept_apart(edge, first, second, text); !kept.empty()) return std::string(kept);
     if (first.statements.size() + second.statements.size() > limits_.most_statements) {
       text = fmt::format("more than {} statements", limits_.most_statements);
       return std::string(category::size_limit);

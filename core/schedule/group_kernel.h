@@ -12,4 +12,9 @@ namespace ferrite::core::schedule {
 GroupKernel kernel_of(const LoopProgram& program, const Group& group,
                       const std::function<bool(BufferId storage)>& local);
 
+/// The statement as a kernel of its own.
+inline GroupKernel kernel_of(const LoopProgram& program, uint32_t statement) {
+  return kernel_of(program, {{statement}, 0}, [](BufferId) { return false; });
+}
+
 }  // namespace ferrite::core::schedule

@@ -44,21 +44,22 @@ struct TargetNumbers {
   int64_t launch_bytes() const { return std::max<int64_t>(1, static_cast<int64_t>(bytes_in(launch_ns))); }
   /// Operations that take as long as reading an f32.
   int64_t operations_of_element() const {
-    return static_cast<int64_t>(static_cast<double>(operations) * element_bytes /
-                                static_cast<double>(bandwidth));
+    return static_cast<int64_t>(operations_while_reading());
   }
   /// Elements whose reading takes as long as a point of so many operations that reads one: the longer of both, as in the roofline model
   /// (Williams, Waterman and Patterson, 2009).
   int64_t elements_of_point(int64_t operations_of_point) const {
-    const double seconds = static_cast<double>(operations_of_point) / static_cast<double>(operations);
-    return std::max<int64_t>(1,
-                             static_cast<int64_t>(seconds * static_cast<double>(bandwidth) / element_bytes));
+    const double elements = static_cast<double>(operations_of_point) / operations_while_reading();
+    return std::max<int64_t>(1, static_cast<int64_t>(elements));
   }
 
   friend bool operator==(const TargetNumbers&, const TargetNumbers&) = default;
 
  private:
   static constexpr double element_bytes = 4;
+  double operations_while_reading() const {
+    return static_cast<double>(operations) * element_bytes / static_cast<double>(bandwidth);
+  }
   double bytes_in(int64_t nanoseconds) const {
     return static_cast<double>(nanoseconds) * static_cast<double>(bandwidth) / 1e9;
   }

@@ -352,7 +352,7 @@ class CacheTest(ProgramTest):
     def test_nothing_can_be_written(self):
         figures = self.bench(place="/proc/ferrite-cache")
         self.assertRegex(next(iter(figures["cache_faults"])), "/proc/ferrite-cache: ")
-        # As a full disk: a file may have so many bytes.
+        # A file may have so many bytes.
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         words = [Settings.ferrite, "bench", "small.fe", "-i", "x=x.npy", "--repeat", "1", "--json", "--cache", self.cache]
         done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False, timeout=30, restore_signals=False,
