@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime.h"
 
+#include <array>
 #include <utility>
 
 #include "ferrite/emitter/driver_runtime.h"
@@ -11,8 +12,10 @@ namespace ferrite::cuda {
 namespace {
 
 constexpr int32_t dlpack_cuda = 2;
-constexpr int least_version = 12000;  // whose compiler takes the PTX that is made here
+constexpr int least_version = 12000;       // whose compiler takes the PTX that is made here
+constexpr int first_with_overlap = 12030;  // where what overlaps can be recorded
 constexpr int error_no_device = 100;
+constexpr int launch_overlaps = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 enum Attribute : int { attribute_major = 75, attribute_minor = 76 };
 constexpr emitter::DriverAttributes attributes{
@@ -26,6 +29,23 @@ struct KernelNode {
   void** extra;
   void* kernel;
   void* context;
+};
+
+/// CUlaunchAttribute.
+struct LaunchAttribute {
+  int which;
+  int padding;
+  union {
+    int number;
+    std::array<char, 64> bytes;
+  };
+};
+/// CUlaunchConfig.
+struct LaunchConfiguration {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  void* stream;
+  LaunchAttribute* attributes;
+  unsigned count;
 };
 
 class CudaRuntime final : public emitter::DriverRuntime {
@@ -61,6 +81,7 @@ class CudaRuntime final : public emitter::DriverRuntime {
     if (version(&number) != 0 || number < least_version)
       library.unavailable("the driver is for CUDA " + std::to_string(number / 1000) + "." +
                           std::to_string(number % 1000 / 10) + ", which is too old");
+    overlaps_ = number >= first_with_overlap;
     library.find("cuGetErrorName", error_name_);
     library.find("cuGetErrorString", error_text_);
     library.find("cuDeviceGetCount", driver.device_count);
@@ -90,7 +111,7 @@ class CudaRuntime final : public emitter::DriverRuntime {
     library.find("cuModuleGetFunction", driver.module_function);
     library.find("cuFuncSetAttribute", driver.set_function_attribute);
     library.find("cuFuncGetAttribute", driver.function_attribute);
-    library.find("cuLaunchKernel", driver.launch);
+    library.find("cuLaunchKernelEx", launch_);
     library.find("cuMemHostAlloc", driver.host_alloc);
     library.find("cuMemFreeHost", driver.host_free);
     library.find("cuDeviceCanAccessPeer", driver.reaches_peer);
@@ -143,6 +164,20 @@ class CudaRuntime final : public emitter::DriverRuntime {
                    Handle stream) override {
     return copy_peer_(to, place.context, from, peer.context, bytes, stream);
   }
+  Result launch(const Launch& launch, Handle stream) override {
+    LaunchAttribute overlap{launch_overlaps, 0, {1}};
+    const LaunchConfiguration made{launch.blocks,
+                                   1,
+                                   1,
+                                   launch.threads,
+                                   1,
+                                   1,
+                                   launch.shared_bytes,
+                                   stream,
+                                   &overlap,
+                                   launch.overlaps && overlaps_ ? 1U : 0U};
+    return launch_(&made, launch.function, launch.arguments, nullptr);
+  }
   Result set_launch(Handle instance, Handle node, const Launch& launch) override {
     const KernelNode made{launch.function,     launch.blocks,    1,       1,       launch.threads, 1, 1,
                           launch.shared_bytes, launch.arguments, nullptr, nullptr, nullptr};
@@ -151,11 +186,14 @@ class CudaRuntime final : public emitter::DriverRuntime {
 
  private:
   const std::string library_;
+  bool overlaps_ = false;
   Result (*error_name_)(Result, const char** name) = nullptr;
   Result (*error_text_)(Result, const char** text) = nullptr;
   Result (*context_retain_)(Handle*, int device) = nullptr;
   Result (*context_set_)(Handle) = nullptr;
   Result (*peer_enable_)(Handle peer, unsigned flags) = nullptr;
+  Result (*launch_)(const LaunchConfiguration* made, Handle function, void** arguments,
+                    void** extra) = nullptr;
   Result (*copy_peer_)(void* to, Handle context, const void* from, Handle peer, size_t bytes,
                        Handle stream) = nullptr;
 };

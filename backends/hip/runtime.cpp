@@ -87,7 +87,7 @@ class HipRuntime final : public emitter::DriverRuntime {
     library.find("hipModuleGetFunction", driver.module_function);
     library.find("hipFuncSetAttribute", driver.set_function_attribute);
     library.find("hipFuncGetAttribute", driver.function_attribute);
-    library.find("hipModuleLaunchKernel", driver.launch);
+    library.find("hipModuleLaunchKernel", launch_);
     library.find("hipHostMalloc", driver.host_alloc);
     library.find("hipHostFree", driver.host_free);
     library.find("hipDeviceCanAccessPeer", driver.reaches_peer);
@@ -160,6 +160,10 @@ class HipRuntime final : public emitter::DriverRuntime {
                    Handle stream) override {
     return copy_peer_(to, place.device, from, peer.device, bytes, stream);
   }
+  Result launch(const Launch& launch, Handle stream) override {
+    return launch_(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1, launch.shared_bytes, stream,
+                   launch.arguments, nullptr);
+  }
   Result set_launch(Handle instance, Handle node, const Launch& launch) override {
     const KernelNode made{launch.threads, 1, 1, nullptr,          launch.function,
                           launch.blocks,  1, 1, launch.arguments, launch.shared_bytes};
@@ -174,6 +178,9 @@ class HipRuntime final : public emitter::DriverRuntime {
   size_t architecture_at_ = 0;
   Result (*device_set_)(int device) = nullptr;
   Result (*peer_enable_)(int peer, unsigned flags) = nullptr;
+  Result (*launch_)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                    unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream,
+                    void** arguments, void** extra) = nullptr;
   Result (*copy_peer_)(void* to, int device, const void* from, int peer, size_t bytes,
                        Handle stream) = nullptr;
 };

@@ -10,11 +10,11 @@ namespace ferrite::emitter {
 
 namespace {
 
-constexpr uint64_t magic = 0x3044'4952'4745'46;  // "FEGRID0"
+constexpr uint64_t magic = 0x3144'4952'4745'46;  // "FEGRID1"
 constexpr uint64_t most_threads = 1024, most_shared = 1 << 24;
 
 struct Head {
-  uint64_t magic, blocks, threads, shared_bytes, arguments, format_bytes, entry_bytes, code_bytes;
+  uint64_t magic, blocks, threads, shared_bytes, overlaps, arguments, format_bytes, entry_bytes, code_bytes;
 };
 
 }  // namespace
@@ -24,6 +24,7 @@ std::string write_device_code(const DeviceCode& code) {
                   static_cast<uint64_t>(code.blocks),
                   code.threads,
                   code.shared_bytes,
+                  code.overlaps,
                   code.arguments.size(),
                   code.format.size(),
                   code.entry.size(),
@@ -49,12 +50,14 @@ DeviceCode read_device_code(Bytes bytes, std::string_view format, std::string_vi
     return taken;
   };
   if (head.magic != magic || head.blocks > most_blocks || head.threads == 0 || head.threads > most_threads ||
-      head.shared_bytes > most_shared || head.arguments > bytes.size() / sizeof(fe_argument_needs))
+      head.shared_bytes > most_shared || head.overlaps > 1 ||
+      head.arguments > bytes.size() / sizeof(fe_argument_needs))
     refuse();
   DeviceCode result;
   result.blocks = static_cast<int64_t>(head.blocks);
   result.threads = static_cast<unsigned>(head.threads);
   result.shared_bytes = static_cast<unsigned>(head.shared_bytes);
+  result.overlaps = head.overlaps != 0;
   const auto arguments = take(head.arguments * sizeof(fe_argument_needs));
   result.arguments.resize(head.arguments);
   if (!arguments.empty()) std::memcpy(result.arguments.data(), arguments.data(), arguments.size());

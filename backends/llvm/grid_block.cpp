@@ -20,7 +20,10 @@ GridBlock::GridBlock(KernelContext& context)
     : context_(context),
       machine_(*context.target.grid),
       thread_(call(machine_.thread)),
-      number_(call(machine_.block)) {}
+      number_(call(machine_.block)) {
+  // Ahead of every access to memory, in all threads: whoever waits for this launch has then waited for those before it.
+  if (!machine_.launches_before.name.empty()) call(machine_.launches_before);
+}
 
 void GridBlock::barrier() {
   const auto fence = [&](llvm::AtomicOrdering ordering) {

@@ -136,6 +136,7 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   made.blocks = emitted.blocks;
   made.threads = emitted.threads;
   made.shared_bytes = static_cast<unsigned>(emitted.dynamic_bytes);
+  made.overlaps = !opened.machine.grid->launches_before.name.empty();
   made.code = std::move(code.code);
   result.blob = write_device_code(made);
   result.tasks = emitted.blocks;
@@ -145,6 +146,6 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   return result;
 }
 
-std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 5"; }
+std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 6"; }
 
 }  // namespace ferrite::emitter

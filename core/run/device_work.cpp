@@ -106,7 +106,8 @@ Result<void> Device::copy(uint32_t direction, void* to, const void* from, int64_
   args.bytes = static_cast<uint64_t>(bytes);
   args.stream = stream;
   if (peer) args.peer = peer->number;
-  return invoke(*this, slots.copy, args, "FE-D21", "a copy between the host's memory and the device's failed");
+  return invoke(*this, slots.copy, args, "FE-D21",
+                "a copy between the host's memory and the device's failed");
 }
 
 Result<void> Device::synchronise(void* stream) const {

@@ -43,9 +43,7 @@ struct TargetNumbers {
   /// Bytes that a launch more is worth.
   int64_t launch_bytes() const { return std::max<int64_t>(1, static_cast<int64_t>(bytes_in(launch_ns))); }
   /// Operations that take as long as reading an f32.
-  int64_t operations_of_element() const {
-    return static_cast<int64_t>(operations_while_reading());
-  }
+  int64_t operations_of_element() const { return static_cast<int64_t>(operations_while_reading()); }
   /// Elements whose reading takes as long as a point of so many operations that reads one: the longer of both, as in the roofline model
   /// (Williams, Waterman and Patterson, 2009).
   int64_t elements_of_point(int64_t operations_of_point) const {

@@ -362,7 +362,7 @@ inline std::vector<void*> arguments_of(const void* function, void** places) {
 }
 inline Result launch(const char* name, void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void* stream,
-                     void** places) {
+                     void** places, bool overlaps = false) {
   if (!places || grid_x == 0 || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1)
     return invalid_value;
   const auto arguments = arguments_of(function, places);
@@ -372,9 +372,9 @@ inline Result launch(const char* name, void* function, unsigned grid_x, unsigned
       const std::lock_guard lock(mutex);
       lost = true;
     };
-  return give(stream, {effect, arguments}, false, name, " %s grid %u block %u shared %u stream %d",
+  return give(stream, {effect, arguments}, false, name, " %s grid %u block %u shared %u%s stream %d",
               static_cast<Module*>(function)->kernel.c_str(), grid_x, block_x, shared,
-              stream_of(stream).number);
+              overlaps ? " overlaps" : "", stream_of(stream).number);
 }
 inline Result set_launch(const char* name, void* instance, void* node, void* function, unsigned grid_x,
                          unsigned block_x, unsigned shared, void** places) {

@@ -163,9 +163,9 @@ TEST_F(EmbedStreamTest, GivesItsWorkToTheStreamAndReturns) {
     ASSERT_EQ(run(stream, x.tensor, r.tensor), FERRITE_OK) << last();
     const auto lines = calls();
     EXPECT_EQ(r.first(), static_cast<float>(k + 1));
-    EXPECT_EQ(counted(lines, "cuLaunchKernel", on) + counted(lines, "cuGraphLaunch", on), 1) << k;
+    EXPECT_EQ(counted(lines, "cuLaunchKernelEx", on) + counted(lines, "cuGraphLaunch", on), 1) << k;
     EXPECT_EQ(counted(lines, "cuStreamSynchronize", " " + number_of(stream)), 0) << k;
-    EXPECT_EQ(counted(lines, "cuLaunchKernel"), k == 0 ? 1 : 0);
+    EXPECT_EQ(counted(lines, "cuLaunchKernelEx"), k == 0 ? 1 : 0);
   }
   close();
 }
@@ -207,8 +207,8 @@ TEST_F(EmbedStreamTest, WaitsWithoutAStream) {
   calls();
   ASSERT_EQ(run(nullptr, x.tensor, r.tensor), FERRITE_OK) << last();
   const auto lines = calls();
-  EXPECT_EQ(counted(lines, "cuLaunchKernel"), 1);
-  EXPECT_EQ(counted(lines, "cuLaunchKernel", " stream " + number_of(stream)), 0);
+  EXPECT_EQ(counted(lines, "cuLaunchKernelEx"), 1);
+  EXPECT_EQ(counted(lines, "cuLaunchKernelEx", " stream " + number_of(stream)), 0);
   EXPECT_GE(counted(lines, "cuStreamSynchronize"), 1);
   close();
 }
@@ -231,7 +231,7 @@ TEST_F(EmbedStreamTest, ThreadsHaveStreamsOfTheirOwn) {
   const auto lines = calls();
   for (const void* stream : streams) {
     const auto on = " stream " + number_of(stream);
-    EXPECT_EQ(counted(lines, "cuLaunchKernel", on) + counted(lines, "cuGraphLaunch", on), 20);
+    EXPECT_EQ(counted(lines, "cuLaunchKernelEx", on) + counted(lines, "cuGraphLaunch", on), 20);
   }
   close();
 }

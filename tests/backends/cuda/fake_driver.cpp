@@ -170,11 +170,26 @@ Result cuModuleGetFunction(void** function, void* module, const char* name) {
 Result cuFuncSetAttribute(void*, int attribute, int value) {
   return fake::called("cuFuncSetAttribute", fake::invalid_value, " %d %d", attribute, value);
 }
-Result cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                      unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** arguments,
-                      void**) {
-  return fake::launch("cuLaunchKernel", function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
-                      stream, arguments);
+struct LaunchAttribute {
+  int which, padding, number;
+  char others[60];
+};
+struct LaunchConfiguration {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+  void* stream;
+  const LaunchAttribute* attributes;
+  unsigned count;
+};
+/// Takes the one attribute for kernels that wait for what is ahead of them.
+Result cuLaunchKernelEx(const LaunchConfiguration* made, void* function, void** arguments, void**) {
+  constexpr int overlaps = 6;
+  const auto& code = static_cast<fake::Module*>(function)->code;
+  if (made->count > 1 ||
+      (made->count == 1 && (made->attributes->which != overlaps || made->attributes->number != 1 ||
+                            code.find("griddepcontrol.wait;") == std::string::npos)))
+    return fake::invalid_value;
+  return fake::launch("cuLaunchKernelEx", function, made->grid_x, made->grid_y, made->grid_z, made->block_x,
+                      made->block_y, made->block_z, made->shared, made->stream, arguments, made->count == 1);
 }
 Result cuFuncGetAttribute(int* value, int attribute, void*) {
   return fake::function_attribute(value, attribute);

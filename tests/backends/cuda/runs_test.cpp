@@ -25,9 +25,9 @@ TEST_F(DeviceRuns, TheSecondRunIsRecordedAndLaterOnesReplayIt) {
       EXPECT_EQ(context.replayed(), k > 0);
     }
   }
-  EXPECT_EQ(calls("cuLaunchKernel").size(), kernels);       // of the first run
-  EXPECT_EQ(calls("kept cuLaunchKernel").size(), kernels);  // of the second one
-  EXPECT_EQ(calls("kept cuMemcpyHtoDAsync").size(), 1u);    // what is not the host's memory as it came
+  EXPECT_EQ(calls("cuLaunchKernelEx").size(), kernels);       // of the first run
+  EXPECT_EQ(calls("kept cuLaunchKernelEx").size(), kernels);  // of the second one
+  EXPECT_EQ(calls("kept cuMemcpyHtoDAsync").size(), 1u);      // what is not the host's memory as it came
   EXPECT_EQ(calls("kept cuMemcpyDtoHAsync").size(), 2u);
   EXPECT_EQ(calls("cuGraphLaunch").size(), 4u);
   EXPECT_EQ(calls("cuGraphInstantiate").size(), 1u);
@@ -215,7 +215,7 @@ TEST_F(DeviceRuns, SeveralDevicesOfOneTarget) {
 TEST_F(DeviceRuns, ARunThatFailsLeavesNothingToDo) {
   compile(two_kernels);
   driver<void()>("fake_driver_reset")();
-  setenv("FAKE_DRIVER_FAIL", "cuLaunchKernel:2", 1);
+  setenv("FAKE_DRIVER_FAIL", "cuLaunchKernelEx:2", 1);
   Context context(executable());
   EXPECT_FALSE(run(context, 1));
   EXPECT_EQ(calls("cuStreamSynchronize").size(), 1u);
@@ -224,7 +224,7 @@ TEST_F(DeviceRuns, ARunThatFailsLeavesNothingToDo) {
 TEST_F(DeviceRuns, ALostDeviceFailsAndTheProcessGoesOn) {
   compile(two_kernels);
   driver<void()>("fake_driver_reset")();
-  setenv("FAKE_DRIVER_LOSE", "cuLaunchKernel:1", 1);
+  setenv("FAKE_DRIVER_LOSE", "cuLaunchKernelEx:1", 1);
   {
     Context context(executable());
     auto failed = run(context, 1);
@@ -268,7 +268,7 @@ TEST_F(DeviceRuns, AFaultOfAReplayNamesTheLaunches) {
 
 TEST_F(DeviceRuns, AllIsClosedWhereverTheDeviceIsLost) {
   for (const char* call :
-       {"cuMemAllocFromPoolAsync:1", "cuMemcpyHtoDAsync:1", "cuLaunchKernel:2", "cuMemcpyDtoHAsync:1",
+       {"cuMemAllocFromPoolAsync:1", "cuMemcpyHtoDAsync:1", "cuLaunchKernelEx:2", "cuMemcpyDtoHAsync:1",
         "cuStreamSynchronize:1", "cuStreamBeginCapture:1", "cuStreamEndCapture:1", "cuGraphInstantiate:1",
         "cuGraphLaunch:1", "cuGraphLaunch:2"}) {
     TearDown();

@@ -109,9 +109,9 @@ TEST_F(DeviceRuns, AStreamOfTheCallersIsUsedAndKept) {
     for (int k = 0; k < 3; ++k) EXPECT_EQ(*run(context, 3), 4);
     EXPECT_TRUE(context.replayed());
   }
-  ASSERT_EQ(calls("cuLaunchKernel").size(), 1u);
-  EXPECT_TRUE(calls("cuLaunchKernel")[0].ends_with(" stream " + number));
-  EXPECT_FALSE(calls("kept cuLaunchKernel")[0].ends_with(" stream " + number));
+  ASSERT_EQ(calls("cuLaunchKernelEx").size(), 1u);
+  EXPECT_TRUE(calls("cuLaunchKernelEx")[0].ends_with(" stream " + number));
+  EXPECT_FALSE(calls("kept cuLaunchKernelEx")[0].ends_with(" stream " + number));
   for (const auto& launch : calls("cuGraphLaunch")) EXPECT_EQ(launch, " stream " + number);
   EXPECT_EQ(calls("cuStreamDestroy").size(), 1u);  // the one that was recorded
   driver<int(void*)>("cuStreamDestroy_v2")(mine);

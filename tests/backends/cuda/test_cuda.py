@@ -112,7 +112,7 @@ graph @block(%x: f16[2,128,256], %wq: f16[256,256], %wk: f16[256,256], %wv: f16[
 class CudaTest(GridTests, ProgramTest):
     kind = "cuda"
     functions = {"init": "cuInit", "load": "cuModuleLoadDataEx", "unload": "cuModuleUnload", "alloc": "cuMemAllocFromPoolAsync", "free": "cuMemFreeAsync",
-                 "to_device": "cuMemcpyHtoDAsync", "to_host": "cuMemcpyDtoHAsync", "launch": "cuLaunchKernel", "record": "cuGraphInstantiate",
+                 "to_device": "cuMemcpyHtoDAsync", "to_host": "cuMemcpyDtoHAsync", "launch": "cuLaunchKernelEx", "record": "cuGraphInstantiate",
                  "replay": "cuGraphLaunch", "trim": "cuMemPoolTrimTo", "wait": "cuStreamWaitEvent"}  # fmt: skip
     errors = {"fault": "ILLEGAL_ADDRESS", "image": "CUDA_ERROR_INVALID_IMAGE"}
     library = "install NVIDIA's driver for CUDA 12.0 or later"
@@ -203,6 +203,21 @@ graph @g(%x: {dtype}[{rows},{depth}], %y: {dtype}[{depth},{columns}]) -> (%r "r"
         self.assertEqual(blocks % size, 0)
         self.assertIn("ld.shared::cluster", code)
         self.assertNotIn("cluster", self.product("older", "f16", 64, 8192, 64, FAKE_DRIVER_MAJOR="8")[0])
+
+    def test_launches_overlap(self):
+        self.write("sine.fe", SINE)
+        for has_it, environment in ((True, {}), (False, {"FAKE_DRIVER_MAJOR": "8"}), (False, {"FAKE_DRIVER_VERSION": "12020"})):
+            done = self.run_on("sine.fe", **environment)
+            self.assertEqual(done.returncode, OK, done.stderr)
+            self.assertEqual(["overlaps" in launch for launch in self.calls("launch")], [has_it] * 2, environment)
+
+    def test_kernels_wait_before_they_touch_memory(self):
+        modules = self.modules_of("kinds", KINDS) + self.modules_of("sorts", SORTS)
+        self.assertGreater(len(modules), 12)
+        for module in modules:
+            entry, _, body = module.read_text().partition("griddepcontrol.wait;")
+            self.assertTrue(body, module)
+            self.assertNotRegex(entry, r"\b(ld|st)\.(global|shared)|atom\.|red\.|cp\.async|bra|@%p", module)
 
     @unittest.skipIf(ptxas() is None, "there is no ptxas here")
     def test_no_product_spills(self):

@@ -86,8 +86,8 @@ class Block {
       std::memcpy(result, &place, sizeof place);
       return;
     }
-    // Each arrives to wait at once.
-    if (name == "llvm.nvvm.barrier.cluster.arrive.aligned") return;
+    // Each arrives to wait at once, and no launch is ahead of this one.
+    if (name == "llvm.nvvm.barrier.cluster.arrive.aligned" || name == "llvm.nvvm.griddepcontrol.wait") return;
     const bool of_cluster = name == "llvm.nvvm.barrier.cluster.wait.aligned";
     const bool barrier =
         of_cluster || name == "llvm.amdgcn.s.barrier" || name == "llvm.nvvm.barrier.cta.sync.aligned.all";

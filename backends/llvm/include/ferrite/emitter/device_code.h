@@ -19,6 +19,7 @@ struct DeviceCode {
   int64_t blocks = 0;
   unsigned threads = 1;                      ///< of a block
   unsigned shared_bytes = 0;                 ///< that a launch asks for
+  bool overlaps = false;                     ///< waits itself for the launches before it
   std::vector<fe_argument_needs> arguments;  ///< one a buffer
   std::string code;
 };

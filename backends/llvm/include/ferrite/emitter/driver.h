@@ -65,9 +65,6 @@ struct Driver {
   Result (*module_function)(Handle* function, Handle module, const char* name);
   Result (*set_function_attribute)(Handle function, int attribute, int value);
   Result (*function_attribute)(int* value, int attribute, Handle function);
-  Result (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                   unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** arguments,
-                   void** extra);
   Result (*host_alloc)(void** data, size_t bytes, unsigned flags);
   Result (*host_free)(void* data);
   Result (*reaches_peer)(int* reaches, int device, int peer);

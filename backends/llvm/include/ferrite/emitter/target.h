@@ -83,6 +83,8 @@ struct GridMachine {
   unsigned multiprocessors = 1;  ///< that run blocks
   Function thread, block;        ///< numbers in the block and in the grid
   Function barrier;              ///< all threads of the block wait, and see what the others wrote
+  /// Until the launches ahead on the stream are done, and what they wrote is seen: a launch may begin before that. No name: none may.
+  Function launches_before;
   /// Sync scope of the fences that a barrier needs around it for the latter; empty: it needs none.
   std::string block_scope;
   /// Of atomic operations on global memory: the sync scope of the grid's threads, and metadata that says what that memory is not.
