@@ -18,6 +18,8 @@ namespace ferrite::emitter {
 /// The loops around the micro-kernel: tasks, panels of columns, blocks of rows, and what follows the sum in
 /// each block.
 class ContractEmitter {
+  using EachBlock = std::function<void(llvm::Value* row, llvm::Value* last, llvm::Value* column)>;
+
  public:
   ContractEmitter(KernelContext& context, const ContractPlan& plan)
       : context_(context), builder_(context.builder), plan_(plan), finish_(context, plan) {}
@@ -52,6 +54,11 @@ class ContractEmitter {
     begin_sums();
   }
   void add_pass(llvm::Value* from) {
+    add_pass(from, [&](llvm::Value* row, llvm::Value*, llvm::Value* column) {
+      add_products(row, column, sums_at(row, column));
+    });
+  }
+  void add_pass(llvm::Value* from, const EachBlock& block) {
     depth_from_ = from;
     depth_count_ =
         smaller(context_.i64(plan_.depth_tile), builder_.CreateSub(context_.i64(plan_.depth.extent), from));
@@ -62,9 +69,7 @@ class ContractEmitter {
       row_to_ = smaller(builder_.CreateAdd(row_from, context_.i64(plan_.rows_at_once())), tile_to);
       if (row_block_) pack_rows();
       if (plan_.whole_runs) return add_run();
-      each_block([&](llvm::Value* row, llvm::Value*, llvm::Value* column) {
-        add_products(row, column, sums_at(row, column));
-      });
+      each_block(block);
     });
     row_from_ = tile_from;
     row_to_ = tile_to;
@@ -226,12 +231,38 @@ class ContractEmitter {
     });
   }
 
-  /// The sums of the whole tile grow with each pass over the depth; what follows them comes after the last.
+  /// The sums of the whole tile grow with each pass over the depth. Those of a register block begin where the first pass comes to it, and
+  /// are finished where the last one does: there they are at hand, where the whole tile's are as far away as memory that is shared.
   void emit_passes() {
-    begin_sums();
-    context_.loop(context_.i64(0), context_.i64(plan_.depth.extent), plan_.depth_tile, "pass",
-                  [&](llvm::Value* from) { add_pass(from); });
-    finish_sums();
+    const auto passes = [&](const std::function<void(llvm::Value*)>& body) {
+      context_.loop(context_.i64(0), context_.i64(plan_.depth.extent), plan_.depth_tile, "pass", body);
+    };
+    if (plan_.whole_runs) {
+      begin_sums();
+      passes([&](llvm::Value* from) { add_pass(from); });
+      return finish_sums();
+    }
+    tile_row_from_ = row_from_;
+    passes([&](llvm::Value* from) {
+      auto* is_first = builder_.CreateICmpEQ(from, context_.i64(0));
+      auto* is_last = builder_.CreateICmpSGE(from, context_.i64(plan_.depth.extent - plan_.depth_tile));
+      add_pass(from, [&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
+        auto* sums = sums_at(row, column);
+        auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
+        context_.when(is_first, "first", [&] { clear_block(sums); });
+        context_.when(is_last, "ahead", [&] { finish_.prefetch({batch_, row, column}, row_end); });
+        add_products(row, column, sums);
+        context_.when(is_last, "last", [&] { finish_block(row, row_end, column, sums); });
+      });
+    });
+  }
+  void clear_block(llvm::Value* sums) {
+    auto* vector = llvm::FixedVectorType::get(accumulator(), static_cast<unsigned>(plan_.lanes));
+    const llvm::Align alignment(static_cast<uint64_t>(plan_.lanes * accumulator_bytes()));
+    for (int64_t r = 0; r < plan_.block_rows; ++r)
+      for (int64_t c = 0; c < plan_.block_columns(); c += plan_.lanes)
+        builder_.CreateAlignedStore(llvm::Constant::getNullValue(vector),
+                                    at(accumulator(), sums, context_.i64(r * tile_stride_ + c)), alignment);
   }
   void begin_sums() {
     tile_row_from_ = row_from_;
@@ -245,7 +276,7 @@ class ContractEmitter {
 
   /// Calls `body` with the first row of each register block of the task, the end of the rows that are in one line with it, and
   /// its first column.
-  void each_block(const std::function<void(llvm::Value*, llvm::Value*, llvm::Value*)>& body) {
+  void each_block(const EachBlock& body) {
     const auto panels = [&](const std::function<void(llvm::Value*)>& inner) {
       context_.loop(column_from_, column_to_, plan_.block_columns(), "panel", inner);
     };
