@@ -9,6 +9,7 @@
 #include "contract_micro_kernels.h"
 #include "contract_pack.h"
 #include "contract_plan.h"
+#include "contract_sizes.h"
 #include "contract_statement.h"
 #include "contract_winograd.h"
 #include "ferrite/emitter/contract.h"
@@ -434,7 +435,8 @@ class ContractEmitter {
   MicroStart start_at(llvm::Value* row, llvm::Value* column) {
     auto* columns = column_pointer(column);
     auto* rows = row_pointer(row, column);
-    if (!plan_.window || !plan_.window->skips_lines) return {rows, columns, nullptr};
+    auto* asked = plan_.asks_panels ? asked_at(row) : nullptr;
+    if (!plan_.window || !plan_.window->skips_lines) return {rows, columns, nullptr, asked};
     const auto& window = *plan_.window;
     auto* line = times(builder_.CreateUDiv(row, context_.i64(window.places)), window.line_step);
     auto* from = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax,
@@ -445,7 +447,16 @@ class ContractEmitter {
     const int64_t steps = plan_.depth.extent / window.line_taps;
     return {at(accumulator(), rows, times(from, window.across() * row_row_)),
             at(context_.storage_type(plan_.column.dtype), columns, times(from, steps * column_step_)),
-            builder_.CreateSub(to, from)};
+            builder_.CreateSub(to, from), asked};
+  }
+  /// From a step's columns to the line of the same step of the next panel that the block of rows asks for: the first blocks ask for one
+  /// each, later ones for the last once more.
+  llvm::Value* asked_at(llvm::Value* row) {
+    constexpr int64_t cache_line = 64;
+    auto* block = builder_.CreateUDiv(builder_.CreateSub(row, row_from_), context_.i64(plan_.block_rows));
+    auto* line = smaller(block, context_.i64(lines_of_step(plan_) - 1));
+    const int64_t panel = plan_.depth.extent * plan_.block_columns() * bits_of(plan_.column.dtype) / 8;
+    return builder_.CreateAdd(times(line, cache_line), context_.i64(panel));
   }
 
   /// The micro-kernel for the block at (row, column), chosen by what is left.
@@ -458,7 +469,8 @@ class ContractEmitter {
     const auto start = start_at(row, column);
     std::vector<llvm::Value*> arguments = {start.rows, start.columns, sums};
     if (start.turns) arguments.push_back(start.turns);
-    builder_.CreateCall(micro_type(builder_.getContext(), start.turns != nullptr), micro_at(row, column),
+    if (start.asked) arguments.push_back(start.asked);
+    builder_.CreateCall(micro_type(builder_.getContext(), start.turns, start.asked), micro_at(row, column),
                         arguments);
   }
 
@@ -470,7 +482,7 @@ class ContractEmitter {
     if (plan_.columns.extent >= plan_.block_columns())
       context_.when(builder_.CreateICmpNE(count, context_.i64(0)), "run", [&] {
         const auto start = start_at(row_from_, column_from_);
-        builder_.CreateCall(micro_type(builder_.getContext(), true), micro_at(row_from_, column_from_),
+        builder_.CreateCall(micro_type(builder_.getContext(), true, false), micro_at(row_from_, column_from_),
                             {start.rows, start.columns, sums_at(row_from_, column_from_), count});
       });
     if (plan_.columns.extent % plan_.block_columns() != 0)

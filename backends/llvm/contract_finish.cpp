@@ -112,7 +112,8 @@ llvm::FunctionType* ContractFinish::kernel_type() {
   std::vector<llvm::Type*> parameters(2, builder_.getPtrTy());
   parameters.insert(parameters.end(), 3, builder_.getInt64Ty());
   parameters.insert(parameters.end(), buffers_.size(), builder_.getPtrTy());
-  if (plan_.window && plan_.window->skips_lines) parameters.push_back(builder_.getInt64Ty());
+  const bool counted = plan_.window && plan_.window->skips_lines;
+  parameters.insert(parameters.end(), size_t{counted} + size_t{plan_.asks_panels}, builder_.getInt64Ty());
   return llvm::FunctionType::get(builder_.getVoidTy(), parameters, false);
 }
 
@@ -122,7 +123,9 @@ llvm::Function* ContractFinish::emit_kernel(const llvm::Twine& name, const Micro
   auto* function = micro_function(context_.module, name, kernel_type(), attributes);
   const auto argument = [&](size_t number) { return function->getArg(static_cast<unsigned>(number)); };
   const ContractPlace first{argument(2), argument(3), argument(4)};
-  const MicroStart start{argument(0), argument(1), shape.counted ? argument(5 + buffers_.size()) : nullptr};
+  const size_t behind = 5 + buffers_.size();
+  const MicroStart start{argument(0), argument(1), shape.counted ? argument(behind) : nullptr,
+                         shape.asks ? argument(behind + size_t{shape.counted}) : nullptr};
   std::vector<llvm::Value*> bases(context_.kernel.buffers.size());
   for (size_t k = 0; k < buffers_.size(); ++k) bases[buffers_[k]] = argument(5 + k);
   context_.within(function, std::move(bases), [&] {
@@ -146,6 +149,7 @@ void ContractFinish::call_kernel(llvm::Value* kernel, const MicroStart& start, c
   std::vector<llvm::Value*> arguments = {start.rows, start.columns, place.batch, place.row, place.column};
   for (const auto buffer : buffers_) arguments.push_back(context_.base(buffer));
   if (start.turns) arguments.push_back(start.turns);
+  if (start.asked) arguments.push_back(start.asked);
   builder_.CreateCall(kernel_type(), kernel, arguments);
 }
 

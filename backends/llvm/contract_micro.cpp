@@ -15,8 +15,11 @@ namespace {
 /// them.
 class MicroEmitter {
  public:
-  MicroEmitter(llvm::IRBuilder<>& builder, const MicroShape& shape)
-      : b_(builder), shape_(shape), vector_(llvm::FixedVectorType::get(shape.accumulator, shape.lanes)) {}
+  MicroEmitter(llvm::IRBuilder<>& builder, const MicroShape& shape, llvm::Value* asked)
+      : b_(builder),
+        shape_(shape),
+        asked_(asked),
+        vector_(llvm::FixedVectorType::get(shape.accumulator, shape.lanes)) {}
 
   /// `accumulators` hold rows * vectors values, updated in place; `step` is the k relative to both pointers.
   void step(llvm::Value* rows, llvm::Value* columns, int64_t step, std::vector<llvm::Value*>& accumulators) {
@@ -48,6 +51,11 @@ class MicroEmitter {
 
  private:
   llvm::Value* columns_at(llvm::Value* columns, int64_t step, int v) {
+    if (asked_ && v == 0) {
+      auto* place = at(shape_.column_type, columns, step * shape_.column_step);
+      KernelContext::prefetch(b_, b_.CreateGEP(b_.getInt8Ty(), place, asked_), false,
+                              KernelContext::Level::second);
+    }
     if (shape_.ahead > 0) ask(columns, (step + shape_.ahead) * shape_.column_step, v);
     return load_columns(at(shape_.column_type, columns, step * shape_.column_step + v * shape_.lanes), v);
   }
@@ -115,6 +123,7 @@ class MicroEmitter {
 
   llvm::IRBuilder<>& b_;
   const MicroShape& shape_;
+  llvm::Value* const asked_;
   llvm::FixedVectorType* vector_;
 };
 
@@ -140,8 +149,9 @@ namespace {
 /// The loops over k, each with all sums in registers.
 class DepthEmitter {
  public:
-  DepthEmitter(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape)
-      : builder_(builder), function_(function), shape_(shape), micro_(builder, shape) {}
+  DepthEmitter(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
+               llvm::Value* asked)
+      : builder_(builder), function_(function), shape_(shape), micro_(builder, shape, asked) {}
 
   void emit(const MicroStart& start, std::vector<llvm::Value*>& sums) {
     if (!start.turns) {
@@ -248,15 +258,16 @@ llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, ll
   return function;
 }
 
-llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted) {
+llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted, bool asks) {
   std::vector<llvm::Type*> parameters(3, llvm::PointerType::get(context, 0));
-  if (counted) parameters.push_back(llvm::Type::getInt64Ty(context));
+  parameters.insert(parameters.end(), size_t{counted} + size_t{asks}, llvm::Type::getInt64Ty(context));
   return llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false);
 }
 
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                const llvm::AttributeList& attributes) {
-  auto* function = micro_function(module, name, micro_type(module.getContext(), shape.counted), attributes);
+  auto* function =
+      micro_function(module, name, micro_type(module.getContext(), shape.counted, shape.asks), attributes);
   for (auto& argument : function->args())
     if (argument.getType()->isPointerTy()) argument.addAttr(llvm::Attribute::NoAlias);
   return function;
@@ -270,7 +281,7 @@ std::vector<llvm::Value*> zero_sums(const MicroShape& shape) {
 
 void add_products(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
                   const MicroStart& start, std::vector<llvm::Value*>& sums) {
-  DepthEmitter(builder, function, shape).emit(start, sums);
+  DepthEmitter(builder, function, shape, start.asked).emit(start, sums);
 }
 
 llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
@@ -279,7 +290,8 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
   auto* function = micro_function(module, name, shape, attributes);
   auto* tile = function->getArg(2);
   const MicroStart start{function->getArg(0), function->getArg(1),
-                         shape.counted ? function->getArg(3) : nullptr};
+                         shape.counted ? function->getArg(3) : nullptr,
+                         shape.asks ? function->getArg(shape.counted ? 4 : 3) : nullptr};
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);
   llvm::IRBuilder<> builder(entry);

@@ -40,6 +40,7 @@ struct MicroShape {
   int dots = 1;               ///< columns that a dot kernel takes at once
   /// > 0: what is asked for lies so many steps of k later; of dot products, that many elements along k.
   int64_t ahead = 0;
+  bool asks = false;        ///< how far what is asked for lies from each step's columns is an argument
   int64_t tile_stride = 0;  ///< from row to row of the tile, in accumulators
 };
 
@@ -50,9 +51,10 @@ llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::T
 llvm::Value* multiply_add(llvm::IRBuilder<>& builder, const MicroShape& shape, llvm::Value* a, llvm::Value* b,
                           llvm::Value* sum);
 
-/// Where a micro-kernel begins to read, and how many turns its outermost loop takes where that is counted, else null.
+/// Where a micro-kernel begins to read; how many turns its outermost loop takes where that is counted, else null; bytes from the columns of
+/// each step to what it asks for, where it does, else null.
 struct MicroStart {
-  llvm::Value *rows = nullptr, *columns = nullptr, *turns = nullptr;
+  llvm::Value *rows = nullptr, *columns = nullptr, *turns = nullptr, *asked = nullptr;
 };
 
 /// Adds the products to the sums of a register block, row by row, where the builder stands in `function`; it ends behind them.
@@ -69,8 +71,8 @@ llvm::AttributeList micro_attributes(const KernelContext& context);
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, llvm::FunctionType* type,
                                const llvm::AttributeList& attributes);
 
-/// `void (ptr rows, ptr columns, ptr tile)`; `counted`: and the turns, i64.
-llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted);
+/// `void (ptr rows, ptr columns, ptr tile)`, behind them i64: the turns where they are `counted`, and where it `asks` what MicroStart has.
+llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted, bool asks);
 /// `internal`, of the type for such a shape, without a body yet.
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                const llvm::AttributeList& attributes);

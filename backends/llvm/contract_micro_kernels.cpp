@@ -48,6 +48,7 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
     shape.column_stride = plan_.column.stride;
   }
   shape.ahead = plan_.ahead;
+  shape.asks = plan_.asks_panels;
   const auto attributes = micro_attributes(context_);
   const int64_t rest_rows = plan_.line_rows() % plan_.block_rows;
   const int64_t rest_columns = plan_.columns.extent % plan_.block_columns();

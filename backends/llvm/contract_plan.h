@@ -97,7 +97,9 @@ struct ContractPlan {
   std::optional<Window> window;  ///< of the rows, where that is how they are reached
   std::optional<Winograd> winograd;
   bool matrix_tiles = false;  ///< bf16 rows and columns that are multiplied tile by tile
-  bool far_columns = false;   ///< read in place, each step of the depth a page or so from the one before
+  /// While a panel of columns is multiplied the next one is asked for, a line of each step by each block of rows.
+  bool asks_panels = false;
+  bool far_columns = false;  ///< read in place, each step of the depth a page or so from the one before
   bool in_runs =
       false;  ///< far columns are read in the order of memory, some steps side by side, not panel by panel
   /// Of these: a run is taken in one go, with the elements of the rows in registers.

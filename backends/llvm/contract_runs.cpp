@@ -93,7 +93,7 @@ class RunEmitter {
 
 llvm::Function* emit_run_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                 const llvm::AttributeList& attributes) {
-  auto* function = micro_function(module, name, micro_type(module.getContext(), true), attributes);
+  auto* function = micro_function(module, name, micro_type(module.getContext(), true, false), attributes);
   for (unsigned k = 0; k < 3; ++k) function->addParamAttr(k, llvm::Attribute::NoAlias);
   RunEmitter(function, shape).emit();
   return function;

@@ -28,6 +28,7 @@ class Sizes {
     }
     choose_depth_tile();
     choose_tiles();
+    plan_.asks_panels = reads_panels_from_afar();
     return true;
   }
 
@@ -215,6 +216,17 @@ class Sizes {
     plan_.column_tiles = ceil_div(panels, column_panels);
   }
 
+  /// Whether panels come from further than the second-level cache, and each serves enough blocks of rows to ask for the next one meanwhile:
+  /// what runs ahead in the hardware ends with each page.
+  bool reads_panels_from_afar() const {
+    if (plan_.column.access != Access::constant || plan_.matrix_tiles || plan_.dots > 0 ||
+        plan_.channelwise || plan_.rows_outside || shared_)
+      return false;
+    const int64_t bytes = bits_of(plan_.column.dtype) / 8;
+    return plan_.depth.extent * plan_.columns.extent * bytes > target_.l2_bytes / 2 &&
+           plan_.rows_at_once() >= plan_.block_rows * lines_of_step(plan_);
+  }
+
   /// The passes over the depth, as in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a panel of
   /// columns stays in the first-level cache and the tile's rows in the second-level one, as deep as a pass goes.
   void choose_depth_tile() {
@@ -378,6 +390,11 @@ class Sizes {
 };
 
 }  // namespace
+
+int64_t lines_of_step(const ContractPlan& plan) {
+  constexpr int64_t cache_line = 64;
+  return ceil_div(plan.block_columns() * bits_of(plan.column.dtype) / 8, cache_line);
+}
 
 bool choose_sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan) {
   return Sizes(target, config, shared, plan).choose();

@@ -174,7 +174,7 @@ class WinogradEmitter {
       auto* columns = at(weights, times(product, depth * width));
       auto* sums = at(sums_, times(product, sum_product_));
       context_.loop(context_.i64(0), tile_count_, plan_.block_rows, "block", [&](llvm::Value* row) {
-        builder_.CreateCall(micro_type(builder_.getContext(), false), micro_at(row, column),
+        builder_.CreateCall(micro_type(builder_.getContext(), false, false), micro_at(row, column),
                             {at(rows, times(row, row_)), columns, at(sums, times(row, width))});
       });
     });

@@ -134,6 +134,30 @@ TEST(Contract, DeepProductsOnASmallCache) {
   check(gemm({.m = 50, .n = 530, .k = 390, .constant_b = false, .dtype = bf16}), {"native", "sse"}, l2_bytes);
 }
 
+/// Panels of columns that come from memory are asked for while the ones before them are multiplied, where there are blocks of rows enough.
+TEST(Contract, PanelsFromMemoryAreAskedFor) {
+  const auto asks = [](int64_t m, int64_t l2_bytes) {
+    auto target = host_target();
+    target.l2_bytes = l2_bytes;
+    auto kernel = gemm({.m = m, .n = 256, .k = 96}).kernel;  // columns of 96 KiB
+    const auto layouts = wanted_layouts(target, kernel);
+    EXPECT_EQ(layouts.size(), 1u);
+    for (const auto& layout : layouts) {
+      auto& buffer = kernel.buffers[layout.buffer];
+      const std::vector<char> data(static_cast<size_t>(buffer.bytes()));
+      loop::Packing packing;
+      kernel_test::pack(layout, buffer, data.data(), packing, kernel.pool);
+      buffer.packing = packing;
+      buffer.strides.clear();
+    }
+    const auto text = compile(target, kernel, true).text;
+    return text.find("i32 0, i32 2, i32 1)") != std::string::npos;  // read, second level, data
+  };
+  EXPECT_TRUE(asks(128, 128 << 10));
+  EXPECT_FALSE(asks(128, 1 << 20));
+  EXPECT_FALSE(asks(4, 128 << 10));
+}
+
 /// What is read with far steps is packed, panel by panel, though one pass over the depth does.
 TEST(Contract, FarApartOperandsOnASmallCache) {
   for (int64_t n : {256, 270}) {
