@@ -32,7 +32,7 @@ struct KernelNode {
 };
 
 /// CUlaunchAttribute.
-struct LaunchAttribute {
+struct alignas(8) LaunchAttribute {
   int which;
   int padding;
   union {
@@ -47,6 +47,7 @@ struct LaunchConfiguration {
   LaunchAttribute* attributes;
   unsigned count;
 };
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfiguration) == 56);
 
 class CudaRuntime final : public emitter::DriverRuntime {
  public:
@@ -164,7 +165,7 @@ class CudaRuntime final : public emitter::DriverRuntime {
                    Handle stream) override {
     return copy_peer_(to, place.context, from, peer.context, bytes, stream);
   }
-  Result launch(const Launch& launch, Handle stream) override {
+  Result launch(const Launch& launch, bool overlaps, Handle stream) override {
     LaunchAttribute overlap{launch_overlaps, 0, {1}};
     const LaunchConfiguration made{launch.blocks,
                                    1,
@@ -175,7 +176,7 @@ class CudaRuntime final : public emitter::DriverRuntime {
                                    launch.shared_bytes,
                                    stream,
                                    &overlap,
-                                   launch.overlaps && overlaps_ ? 1U : 0U};
+                                   overlaps && overlaps_ ? 1U : 0U};
     return launch_(&made, launch.function, launch.arguments, nullptr);
   }
   Result set_launch(Handle instance, Handle node, const Launch& launch) override {

@@ -140,7 +140,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.exp2 = "llvm.nvvm.ex2.approx.ftz.f32";
   constexpr int hopper = 90;
   if (number_of(device.architecture) >= hopper) {
-    // The next launch begins as blocks end. Asked for earlier, its blocks crowd where there is room: BERT took 1.6 times as long.
+    // The next launch begins as blocks end. Asked for earlier, its blocks crowd where there is room (docs/cuda.md).
     grid.launches_before = {"llvm.nvvm.griddepcontrol.wait"};
     grid.cluster.most = 8;
     grid.cluster.attribute = "nvvm.cluster_dim";

@@ -160,7 +160,7 @@ class HipRuntime final : public emitter::DriverRuntime {
                    Handle stream) override {
     return copy_peer_(to, place.device, from, peer.device, bytes, stream);
   }
-  Result launch(const Launch& launch, Handle stream) override {
+  Result launch(const Launch& launch, bool, Handle stream) override {
     return launch_(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1, launch.shared_bytes, stream,
                    launch.arguments, nullptr);
   }

@@ -234,6 +234,7 @@ class ContractEmitter {
 
   /// The sums of the whole tile grow with each pass over the depth. Those of a register block begin where the first pass comes to it, and
   /// are finished where the last one does: there they are at hand, where the whole tile's are as far away as memory that is shared.
+  /// Runs, which are taken in one go, have the whole tile's sums begun before and finished behind them.
   void emit_passes() {
     const auto passes = [&](const std::function<void(llvm::Value*)>& body) {
       context_.loop(context_.i64(0), context_.i64(plan_.depth.extent), plan_.depth_tile, "pass", body);

@@ -25,8 +25,8 @@ class ContractFinish {
   bool in_registers() const { return in_registers_; }
 
   /// In registers: `internal void name(ptr rows, ptr columns, i64 batch, i64 row, i64 column, ptr of each buffer...)`,
-  /// where turns are counted also `i64 turns`, where panels are asked for how far they are: a micro-kernel and what follows its sums, of which there are as many columns as `columns`
-  /// says.
+  /// where turns are counted also `i64 turns`, where panels are asked for also how far they are: a micro-kernel and what follows its
+  /// sums, of which there are as many columns as `columns` says.
   llvm::Function* emit_kernel(const llvm::Twine& name, const MicroShape& shape, int64_t columns,
                               const llvm::AttributeList& attributes);
   void call_kernel(llvm::Value* kernel, const MicroStart& start, const ContractPlace& place);

@@ -133,10 +133,10 @@ void DriverRuntime::start(uint32_t number, void* stream, void* function, const D
   if (code.blocks > 0) {
     std::vector<void*> places;
     for (auto& value : values) places.push_back(&value);
-    check(launch({function, static_cast<unsigned>(code.blocks), code.threads, code.shared_bytes,
-                  code.overlaps, places.data()},
-                 on.native),
-          "launching a kernel");
+    check(
+        launch({function, static_cast<unsigned>(code.blocks), code.threads, code.shared_bytes, places.data()},
+               code.overlaps, on.native),
+        "launching a kernel");
   }
   if (on.recording) keep_launch(on, function, code, std::move(values));
 }

@@ -22,7 +22,6 @@ struct DriverRuntime::Recording {
     Handle node = nullptr;  // null: no blocks
     Handle function = nullptr;
     unsigned blocks = 0, threads = 0, shared_bytes = 0;
-    bool overlaps = false;
     std::vector<const void*> values;
   };
   uint32_t device = 0;
@@ -194,7 +193,7 @@ void DriverRuntime::keep_launch(Stream& stream, Handle function, const DeviceCod
     node = last[0];
   }
   recording.launches.push_back({node, function, static_cast<unsigned>(made.blocks), made.threads,
-                                made.shared_bytes, made.overlaps, std::move(values)});
+                                made.shared_bytes, std::move(values)});
 }
 
 void* DriverRuntime::record_end(uint32_t number, void* stream) {
@@ -228,9 +227,8 @@ void DriverRuntime::replay(void* graph, void* stream, std::span<const fe_rebindi
     if (more || !kept.node) continue;
     std::vector<void*> places;
     for (auto& value : kept.values) places.push_back(&value);
-    check(set_launch(
-              recording.instance, kept.node,
-              {kept.function, kept.blocks, kept.threads, kept.shared_bytes, kept.overlaps, places.data()}),
+    check(set_launch(recording.instance, kept.node,
+                     {kept.function, kept.blocks, kept.threads, kept.shared_bytes, places.data()}),
           "giving a launch other arguments");
   }
   check(recording.api.launch(recording.instance, stream_of(device, stream).native), "replaying launches");

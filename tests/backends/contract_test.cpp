@@ -156,6 +156,11 @@ TEST(Contract, PanelsFromMemoryAreAskedFor) {
   EXPECT_TRUE(asks(128, 128 << 10));
   EXPECT_FALSE(asks(128, 1 << 20));
   EXPECT_FALSE(asks(4, 128 << 10));
+  for (const auto epilogue : {Gemm::bias_relu, Gemm::gelu})
+    check(gemm({.m = 131, .n = 267, .k = 96, .epilogue = epilogue}), {"native", "avx2", "sse"}, 128 << 10);
+  for (const bool channels_last : {false, true})
+    check(conv({.channels = 32, .filters = 40, .height = 14, .width = 13, .channels_last = channels_last}),
+          {"native", "avx2", "sse"}, 64 << 10);
 }
 
 /// What is read with far steps is packed, panel by panel, though one pass over the depth does.

@@ -64,7 +64,6 @@ class DriverRuntime : public GridRuntime, public Streams {
   struct Launch {
     Handle function;
     unsigned blocks, threads, shared_bytes;
-    bool overlaps;  ///< may begin before the one ahead of it on the stream is done: the kernel waits for it
     void** arguments;
   };
 
@@ -84,7 +83,8 @@ class DriverRuntime : public GridRuntime, public Streams {
   virtual Result reach_peer(const Place& peer) = 0;
   virtual Result copy_peer(void* to, const Place& place, const void* from, const Place& peer, size_t bytes,
                            Handle stream) = 0;
-  virtual Result launch(const Launch& launch, Handle stream) = 0;
+  /// `overlaps`: it may begin before the one ahead of it on the stream is done, for which the kernel waits itself.
+  virtual Result launch(const Launch& launch, bool overlaps, Handle stream) = 0;
   /// Gives a recorded launch these arguments.
   virtual Result set_launch(Handle instance, Handle node, const Launch& launch) = 0;
 
