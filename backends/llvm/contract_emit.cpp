@@ -19,7 +19,7 @@ namespace ferrite::emitter {
 /// The loops around the micro-kernel: tasks, panels of columns, blocks of rows, and what follows the sum in
 /// each block.
 class ContractEmitter {
-  using EachBlock = std::function<void(llvm::Value* row, llvm::Value* last, llvm::Value* column)>;
+  using EachBlock = std::function<void(llvm::Value* row, llvm::Value* row_end, llvm::Value* column)>;
 
  public:
   ContractEmitter(KernelContext& context, const ContractPlan& plan)
@@ -76,8 +76,7 @@ class ContractEmitter {
     row_to_ = tile_to;
   }
   void finish_sums() {
-    each_block([&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
-      auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
+    each_block([&](llvm::Value* row, llvm::Value* row_end, llvm::Value* column) {
       finish_block(row, row_end, column, sums_at(row, column));
     });
   }
@@ -220,8 +219,7 @@ class ContractEmitter {
       if (column_block_) context_.when(new_columns, "columns", [&] { pack_columns(); });
       if (row_block_) context_.when(new_rows, "rows", [&] { pack_rows(); });
     }
-    each_block([&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
-      auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
+    each_block([&](llvm::Value* row, llvm::Value* row_end, llvm::Value* column) {
       finish_.prefetch({batch_, row, column}, row_end);
       if (finish_.in_registers()) {
         const auto start = start_at(row, column);
@@ -248,9 +246,8 @@ class ContractEmitter {
     passes([&](llvm::Value* from) {
       auto* is_first = builder_.CreateICmpEQ(from, context_.i64(0));
       auto* is_last = builder_.CreateICmpSGE(from, context_.i64(plan_.depth.extent - plan_.depth_tile));
-      add_pass(from, [&](llvm::Value* row, llvm::Value* last, llvm::Value* column) {
+      add_pass(from, [&](llvm::Value* row, llvm::Value* row_end, llvm::Value* column) {
         auto* sums = sums_at(row, column);
-        auto* row_end = smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), last);
         context_.when(is_first, "first", [&] { clear_block(sums); });
         context_.when(is_last, "ahead", [&] { finish_.prefetch({batch_, row, column}, row_end); });
         add_products(row, column, sums);
@@ -276,23 +273,25 @@ class ContractEmitter {
     return at(accumulator(), tile_, builder_.CreateAdd(line, builder_.CreateSub(column, column_from_)));
   }
 
-  /// Calls `body` with the first row of each register block of the task, the end of the rows that are in one line with it, and
-  /// its first column.
+  /// Calls `body` with the first row of each register block of the task, the end of its rows, which are in one line, and its first
+  /// column.
   void each_block(const EachBlock& body) {
     const auto panels = [&](const std::function<void(llvm::Value*)>& inner) {
       context_.loop(column_from_, column_to_, plan_.block_columns(), "panel", inner);
     };
     const auto blocks = [&](llvm::Value* from, llvm::Value* to,
-                            const std::function<void(llvm::Value*)>& inner) {
-      context_.loop(from, to, plan_.block_rows, "block", inner);
+                            const std::function<void(llvm::Value*, llvm::Value*)>& inner) {
+      context_.loop(from, to, plan_.block_rows, "block", [&](llvm::Value* row) {
+        inner(row, smaller(builder_.CreateAdd(row, context_.i64(plan_.block_rows)), to));
+      });
     };
     if (plan_.rows_outside)
-      return blocks(row_from_, row_to_, [&](llvm::Value* row) {
-        panels([&](llvm::Value* column) { body(row, row_to_, column); });
+      return blocks(row_from_, row_to_, [&](llvm::Value* row, llvm::Value* row_end) {
+        panels([&](llvm::Value* column) { body(row, row_end, column); });
       });
     panels([&](llvm::Value* column) {
       const auto lines = [&](llvm::Value* from, llvm::Value* to) {
-        blocks(from, to, [&](llvm::Value* row) { body(row, to, column); });
+        blocks(from, to, [&](llvm::Value* row, llvm::Value* row_end) { body(row, row_end, column); });
       };
       if (!plan_.window) return lines(row_from_, row_to_);
       context_.loop(row_from_, row_to_, plan_.window->places, "line", [&](llvm::Value* line) {
