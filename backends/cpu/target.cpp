@@ -164,8 +164,11 @@ std::string describe_host() {
   text += " l1=" + std::to_string(cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10));
   text += " l2=" + std::to_string(cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20));
   long cores = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
+  // What is said of the last cache is the whole of it, also where this is a small part of a machine, and others fill the rest: no
+  // machine has more for each of its cores.
+  constexpr long most_of_core = 32 << 20;
   const long seen = last_cache_bytes();
-  const long last = seen > 0 ? seen : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0);
+  const long last = std::min(seen > 0 ? seen : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0), most_of_core * cores);
   text += " l3=" + std::to_string(std::max(1L << 20, last / cores));
   if (last > 0) text += " last=" + std::to_string(last);
   return text;
