@@ -86,7 +86,7 @@ class Compiler final : public Provider {
     target->local_bytes = machine.l2_bytes / 2;
     // Vectors of channels are multiplied in a window; those that lie apart would be gathered.
     target->numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;
-    target->numbers.line_bytes = 64;
+    target->numbers.line_bytes = emitter::cache_line;
     target->numbers.page_bytes = 4096;
     target->row_alignment = settings_.row_alignment;
     target->row_padding_percent = settings_.row_padding_percent;

@@ -87,7 +87,6 @@ class ContractEmitter {
     const int64_t inside = by_depth ? operand.stride : operand.step,
                   across = by_depth ? operand.step : operand.stride;
     if (operand.load == loop::none || inside != 1 || across == 0) return;
-    constexpr int64_t cache_line = 64;
     auto* zero = context_.i64(0);
     depth_from_ = zero;
     auto* first = builder_.CreateGEP(context_.storage_type(load_dtype(operand)),
@@ -452,7 +451,6 @@ class ContractEmitter {
   /// From a step's columns to the line of the same step of the next panel that the block of rows asks for: the first blocks ask for one
   /// each, later ones for the last once more.
   llvm::Value* asked_at(llvm::Value* row) {
-    constexpr int64_t cache_line = 64;
     auto* block = builder_.CreateUDiv(builder_.CreateSub(row, row_from_), context_.i64(plan_.block_rows));
     auto* line = smaller(block, context_.i64(lines_of_step(plan_) - 1));
     const int64_t panel = plan_.depth.extent * plan_.block_columns() * bits_of(plan_.column.dtype) / 8;

@@ -92,7 +92,6 @@ Point ContractFinish::point_at(const ContractPlace& place) {
 
 void ContractFinish::prefetch(const ContractPlace& place, llvm::Value* row_end) {
   if (streams_.empty()) return;
-  constexpr int64_t cache_line = 64;
   context_.loop(place.row, row_end, 1, "ahead", [&](llvm::Value* row) {
     start({place.batch, row, place.column});
     for (const auto& stream : streams_) {

@@ -61,7 +61,6 @@ class MicroEmitter {
   }
   /// For the vector's line, if it is the first one there. The last steps ask for what may lie beyond the operand, which does nothing.
   void ask(llvm::Value* columns, int64_t element, int v) {
-    constexpr int64_t cache_line = 64;
     const int64_t bytes = static_cast<int64_t>(shape_.column_type->getScalarSizeInBits()) / 8,
                   first = v * shape_.lanes * bytes;
     if (first % cache_line >= shape_.lanes * bytes) return;

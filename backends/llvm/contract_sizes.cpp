@@ -192,7 +192,7 @@ class Sizes {
     const auto& window = *plan_.window;
     const int64_t bytes = bits_of(plan_.accumulator) / 8;
     // Channelwise each task copies its own channels: enough of them that what it reads is several cache lines in a row.
-    constexpr int64_t cache_line = 64, least_run = 4;
+    constexpr int64_t least_run = 4;
     int64_t column_tiles = 1;
     if (plan_.channelwise)
       column_tiles =
@@ -392,7 +392,6 @@ class Sizes {
 }  // namespace
 
 int64_t lines_of_step(const ContractPlan& plan) {
-  constexpr int64_t cache_line = 64;
   return ceil_div(plan.block_columns() * bits_of(plan.column.dtype) / 8, cache_line);
 }
 

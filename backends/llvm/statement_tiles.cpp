@@ -85,7 +85,7 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
   auto* last = builder.CreateNSWSub(row.to, context_.i64(1));
   auto* last_of_all = context_.i64(statement_.vars[row.var].extent - 1);
   const auto read = [&](llvm::Value* value, llvm::Value* to) {
-    constexpr int64_t rows_ahead = 4, cache_line = 64;
+    constexpr int64_t rows_ahead = 4;
     auto* from = place_of(value, last);
     auto* ahead = place_of(builder.CreateNSWAdd(value, context_.i64(rows_ahead)), last_of_all);
     for (int64_t byte = 0; byte < plan_.tile_lines * bytes; byte += cache_line)

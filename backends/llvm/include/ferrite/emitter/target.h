@@ -108,6 +108,9 @@ struct GridMachine {
   }
 };
 
+/// Bytes that the caches of a CPU move at a time.
+constexpr int64_t cache_line = 64;
+
 struct Target {
   std::string triple;
   std::string cpu;
