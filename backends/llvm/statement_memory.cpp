@@ -34,6 +34,20 @@ bool is_kept(const Target& target, const loop::Buffer& read) {
   return read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
 }
 
+/// Has what `reads` read soon asked for once more, into the first-level cache: where arithmetic fills the time between two lines, a
+/// processor's loads do not look that far by themselves.
+void ask_near(const loop::Kernel& kernel, std::vector<StatementEmitter::Ahead>& reads) {
+  constexpr int64_t on_the_way = 2048, least = 1024;  // bytes: of all together, of each
+  const size_t count = reads.size();
+  for (size_t k = 0; k < count; ++k) {
+    auto near = reads[k];
+    const int64_t bytes = KernelContext::storage_bytes(kernel.buffers[near.buffer].dtype);
+    near.distance = std::max(least, on_the_way / static_cast<int64_t>(count)) / bytes;
+    near.level = KernelContext::Level::first;
+    reads.push_back(near);
+  }
+}
+
 }  // namespace
 
 void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
@@ -85,6 +99,7 @@ std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kern
                                   : std::optional(page / bytes);
     if (line) result.push_back({op.buffer, address, *line});
   }
+  if (!plan.inside) ask_near(kernel, result);
   return result;
 }
 

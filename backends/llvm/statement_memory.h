@@ -16,7 +16,8 @@ void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
                   const std::function<void(bool streams)>& emit);
 
 /// What a statement reads of memory in order, a page before it gets there: processors look ahead by themselves up to the end of a page,
-/// and where arithmetic fills the time between two lines, not far enough. Sums of what is read are fast without, some a little slower.
+/// and where arithmetic fills the time between two lines, not far enough; for the latter once more, shortly before, into the first-level
+/// cache. Sums of what is read are fast without, some a little slower.
 std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kernel& kernel,
                                                 const StatementPlan& plan);
 
