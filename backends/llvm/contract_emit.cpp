@@ -80,7 +80,9 @@ class ContractEmitter {
       finish_block(row, row_end, column, sums_at(row, column));
     });
   }
-  llvm::Value* sums_of(llvm::Value* row) { return sums_at(row, column_from_); }
+  llvm::Value* sums_of(llvm::Value* row, llvm::Value* panel) {
+    return sums_at(row, builder_.CreateAdd(column_from_, panel));
+  }
 
   void ask_ahead(llvm::Value* batch, llvm::Value* number, bool by_depth) {
     const auto& operand = plan_.column;
@@ -111,11 +113,13 @@ class ContractEmitter {
   int64_t accumulator_bytes() const { return bits_of(plan_.accumulator) / 8; }
 
   /// Where the sums of a block of registers go if not straight into what follows them: a slot on the stack, or their place among
-  /// those of the whole tile where more passes over the depth follow.
+  /// those of the whole tile where more passes over the depth follow. These lie panel by panel, in the order in which blocks come to them:
+  /// rows that are a multiple of a page apart would fall into the same few sets of the first-level cache, and loads of one be taken for
+  /// what a store to another has not written yet.
   void make_tile() {
-    tile_stride_ = plan_.deep() ? plan_.tile_columns : plan_.block_columns();
+    tile_stride_ = plan_.whole_runs ? plan_.tile_columns : plan_.block_columns();
     if (plan_.deep()) {
-      tile_ = context_.take_workspace(plan_.tile_rows * tile_stride_ * accumulator_bytes());
+      tile_ = context_.take_workspace(plan_.tile_rows * plan_.tile_columns * accumulator_bytes());
       return;
     }
     auto* type = llvm::ArrayType::get(accumulator(), static_cast<uint64_t>(plan_.block_rows * tile_stride_));
@@ -264,12 +268,16 @@ class ContractEmitter {
   }
   void begin_sums() {
     tile_row_from_ = row_from_;
-    store_zeros(context_, accumulator(), plan_.lanes, tile_, context_.i64(plan_.tile_rows * tile_stride_));
+    store_zeros(context_, accumulator(), plan_.lanes, tile_,
+                context_.i64(plan_.tile_rows * plan_.tile_columns));
   }
 
+  /// The first of a row's sums from `column` on, where a panel begins.
   llvm::Value* sums_at(llvm::Value* row, llvm::Value* column) {
     auto* line = times(builder_.CreateSub(row, tile_row_from_), tile_stride_);
-    return at(accumulator(), tile_, builder_.CreateAdd(line, builder_.CreateSub(column, column_from_)));
+    auto* inside = builder_.CreateSub(column, column_from_);
+    if (!plan_.whole_runs) inside = times(inside, plan_.tile_rows);
+    return at(accumulator(), tile_, builder_.CreateAdd(line, inside));
   }
 
   /// Calls `body` with the first row of each register block of the task, the end of its rows, which are in one line, and its first
@@ -547,7 +555,9 @@ void InnerContract::ask_ahead(llvm::Value* point, llvm::Value* number, bool by_d
   emitter_->ask_ahead(point, number, by_depth);
 }
 void InnerContract::add_pass(llvm::Value* depth_from) { emitter_->add_pass(depth_from); }
-llvm::Value* InnerContract::sums_of(llvm::Value* row) { return emitter_->sums_of(row); }
+llvm::Value* InnerContract::sums_of(llvm::Value* row, llvm::Value* panel) {
+  return emitter_->sums_of(row, panel);
+}
 void InnerContract::finish_sums() { emitter_->finish_sums(); }
 
 bool can_emit_contract(const Target& target, const loop::Kernel& kernel, const ContractConfig& config) {

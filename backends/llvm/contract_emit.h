@@ -40,8 +40,8 @@ class InnerContract {
   void finish_sums();
   /// Asks for what lies side by side of the columns' operand at one column, or at one step of the depth, if anything does.
   void ask_ahead(llvm::Value* point, llvm::Value* number, bool by_depth);
-  /// The plan.tile_columns sums of a row, which begin at a vector.
-  llvm::Value* sums_of(llvm::Value* row);
+  /// A row's sums of the plan.block_columns() columns from `panel` on, a multiple of them; they begin at a vector.
+  llvm::Value* sums_of(llvm::Value* row, llvm::Value* panel);
 
  private:
   std::unique_ptr<ContractEmitter> emitter_;

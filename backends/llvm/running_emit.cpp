@@ -142,12 +142,15 @@ class RunningEmitter {
     const auto lanes = static_cast<unsigned>(plan_.product.lanes);
     auto* type = llvm::FixedVectorType::get(builder_.getFloatTy(), lanes);
     auto* factors = builder_.CreateVectorSplat(lanes, factor);
-    auto* sums = product_.sums_of(row);
-    context_.loop(
-        context_.i64(0), context_.i64(plan_.product.tile_columns), lanes, "sums", [&](llvm::Value* k) {
-          auto* place = at(sums, k);
-          builder_.CreateStore(builder_.CreateFMul(builder_.CreateLoad(type, place), factors), place);
-        });
+    context_.loop(context_.i64(0), context_.i64(plan_.product.tile_columns), plan_.product.block_columns(),
+                  "sums", [&](llvm::Value* panel) {
+                    auto* sums = product_.sums_of(row, panel);
+                    for (int64_t k = 0; k < plan_.product.block_columns(); k += lanes) {
+                      auto* place = at(sums, context_.i64(k));
+                      builder_.CreateStore(builder_.CreateFMul(builder_.CreateLoad(type, place), factors),
+                                           place);
+                    }
+                  });
   }
 
   KernelContext& context_;

@@ -81,6 +81,7 @@ std::string FusionCosts::useless(const FusionPair& edge, const Group& first, con
       return fmt::format("{} bytes that both read in one iteration", edge.bytes / rows);
     for (uint32_t s : all) {
       const auto& statement = program_.statements[s];
+      if (statement.vars.size() <= shared) continue;  // beside the rows, once for each
       int64_t row = 1;
       for (size_t k = shared; k < statement.vars.size(); ++k) row *= statement.vars[k].extent;
       if (row < least_row) return fmt::format("rows of {}", counted(row, "point"));
@@ -109,10 +110,18 @@ bool FusionCosts::is_one_nest(std::span<const uint32_t> statements, uint32_t sha
       statements, [&](uint32_t s) { return program_.statements[s].kind == FE_STATEMENT_REDUCE && !over(s); });
   if (reduce == statements.end()) return std::ranges::all_of(statements, over);
   const auto& reduction = program_.statements[*reduce];
+  size_t reductions = reduction.reductions.size();
+  const auto joins = [&](uint32_t s, std::span<const uint32_t>::iterator first) {
+    const auto& other = program_.statements[s];
+    reductions += other.reductions.size();
+    return reductions <= most_reductions && reduces_beside(program_, reduction, other) &&
+           std::none_of(first + 1, statements.end(),
+                        [&](uint32_t between) { return std::ranges::count(deps_.before[s], between) > 0; });
+  };
   return reduction.parallel_count() == shared &&
          std::all_of(statements.begin(), reduce,
                      [&](uint32_t s) { return is_prologue(program_, program_.statements[s], reduction); }) &&
-         std::all_of(reduce + 1, statements.end(), over);
+         std::all_of(reduce + 1, statements.end(), [&](uint32_t s) { return over(s) || joins(s, reduce); });
 }
 
 int64_t FusionCosts::idle_work(int64_t work, int64_t tasks) const {

@@ -150,6 +150,22 @@ std::optional<ProgramStatement> become_map(const index::Pool& pool, ProgramState
   return finish;
 }
 
+/// Joins each reduction of a group with the first before it that reads what it reads, where nothing between them has to come first.
+void join_reductions(LoopProgram& program, std::vector<uint32_t>& members) {
+  for (size_t j = 1; j < members.size(); ++j) {
+    const auto& other = program.statements[members[j]];
+    std::optional<size_t> found;
+    for (size_t i = j; i-- > 0;) {
+      const auto& into = program.statements[members[i]];
+      if (reduces_beside(program, into, other)) found = i;
+      if (depends(program, other, into)) break;
+    }
+    if (!found) continue;
+    schedule::join_reductions(program, program.statements[members[*found]], other);
+    members.erase(members.begin() + static_cast<ptrdiff_t>(j--));
+  }
+}
+
 /// One round of drop_unread(). Gives whether a statement went, whose own loads may have been the last of another store.
 bool drop_once(Schedule& schedule) {
   auto& program = schedule.program;
@@ -198,6 +214,44 @@ bool is_prologue(const LoopProgram& program, const ProgramStatement& map, const 
          overwrites_same_points(program, map, reduce, reduce.parallel_count());
 }
 
+bool same_loops(const Statement& x, const Statement& y) {
+  return std::ranges::equal(
+      x.vars, y.vars, [](const Var& a, const Var& b) { return a.extent == b.extent && a.kind == b.kind; });
+}
+
+bool reduces_beside(const LoopProgram& program, const ProgramStatement& into, const ProgramStatement& other) {
+  if (into.kind != FE_STATEMENT_REDUCE || other.kind != FE_STATEMENT_REDUCE || !same_loops(into, other) ||
+      into.reductions.size() + other.reductions.size() > most_reductions || depends(program, other, into))
+    return false;
+  return std::ranges::any_of(into.ops, [&](const BodyOp& x) {
+    return x.code == FE_OP_LOAD && std::ranges::any_of(other.ops, [&](const BodyOp& y) {
+             return y.code == FE_OP_LOAD && program.storage(x.buffer) == program.storage(y.buffer);
+           });
+  });
+}
+
+/// Turn this: reduction 0 = sum %a   and   reduction 0 = max %b, over the same loops
+/// into this: reduction 0 = sum %a; reduction 1 = max %b, in one statement
+void join_reductions(LoopProgram& program, ProgramStatement& into, ProgramStatement other) {
+  Substitution same_loops;
+  for (size_t k = 0; k < other.vars.size(); ++k)
+    same_loops.emplace_back(other.vars[k].symbol, program.pool.symbol(into.vars[k].symbol));
+  for (auto& op : other.ops)
+    if (op.code == FE_OP_REDUCED) op.bits += into.reductions.size();
+  BodyWriter body(program.pool);
+  renumber(into, body.splice(into.ops, {}, none, nullptr));
+  renumber(other, body.splice(other.ops, same_loops, none, nullptr));
+  into.ops = std::move(body.ops);
+  into.reductions.insert(into.reductions.end(), other.reductions.begin(), other.reductions.end());
+  for (auto& store : other.stores) {
+    for (auto& expr : store.index) expr = program.pool.substitute(expr, same_loops);
+    into.stores.push_back(std::move(store));
+  }
+  for (auto& origin : other.origins)
+    if (std::ranges::find(into.origins, origin) == into.origins.end())
+      into.origins.push_back(std::move(origin));
+}
+
 void drop_unread(Schedule& schedule) {
   while (drop_once(schedule)) {
   }
@@ -209,6 +263,7 @@ void merge_statements(Schedule& schedule, const std::vector<bool>& apart) {
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     if (g < apart.size() && apart[g]) continue;
     auto& members = schedule.groups[g].statements;
+    join_reductions(program, members);
     for (size_t j = 1; j < members.size(); ++j) {
       const auto& map = program.statements[members[j]];
       // The latest statement that it depends on, or the first that it fits into when it depends on none.

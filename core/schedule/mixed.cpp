@@ -17,33 +17,6 @@ namespace {
 constexpr int64_t blocks_of_worker = 2, least_rows = 4;
 constexpr int most_tries = 64;  // of a storage, which many groups may reduce
 
-/// Turn this: reduction 0 = sum %a   and   reduction 0 = max %b, over the same loops
-/// into this: reduction 0 = sum %a; reduction 1 = max %b, in one statement
-void join(LoopProgram& program, ProgramStatement& into, ProgramStatement other) {
-  Substitution same_loops;
-  for (size_t k = 0; k < other.vars.size(); ++k)
-    same_loops.emplace_back(other.vars[k].symbol, program.pool.symbol(into.vars[k].symbol));
-  for (auto& op : other.ops)
-    if (op.code == FE_OP_REDUCED) op.bits += into.reductions.size();
-  BodyWriter body(program.pool);
-  renumber(into, body.splice(into.ops, {}, none, nullptr));
-  renumber(other, body.splice(other.ops, same_loops, none, nullptr));
-  into.ops = std::move(body.ops);
-  into.reductions.insert(into.reductions.end(), other.reductions.begin(), other.reductions.end());
-  for (auto& store : other.stores) {
-    for (auto& expr : store.index) expr = program.pool.substitute(expr, same_loops);
-    into.stores.push_back(std::move(store));
-  }
-  for (auto& origin : other.origins)
-    if (std::ranges::find(into.origins, origin) == into.origins.end())
-      into.origins.push_back(std::move(origin));
-}
-
-bool same_loops(const Statement& x, const Statement& y) {
-  return std::ranges::equal(
-      x.vars, y.vars, [](const Var& a, const Var& b) { return a.extent == b.extent && a.kind == b.kind; });
-}
-
 /// The dim of an access that the variable addresses, alone in it and in no other; none where there is no such.
 std::optional<size_t> dim_of(const LoopProgram& program, std::span<const index::Expr> index,
                              index::Symbol symbol) {
@@ -202,7 +175,7 @@ class Mixer {
 
   void add(std::vector<ProgramStatement>& list, ProgramStatement statement) {
     for (auto& other : list)
-      if (same_loops(other, statement)) return join(program_, other, std::move(statement));
+      if (same_loops(other, statement)) return join_reductions(program_, other, std::move(statement));
     list.push_back(std::move(statement));
   }
 
@@ -336,7 +309,7 @@ class Mixer {
 }  // namespace
 
 void mix_orders(Schedule& schedule, const TargetNumbers& target, Ledger& ledger) {
-  // What follows a reduction goes into it, where there is a group that may take it.
+  // What follows a reduction or stands beside it goes into it, where there is a group that may take it.
   std::vector<bool> apart;
   bool any = false;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
@@ -345,8 +318,9 @@ void mix_orders(Schedule& schedule, const TargetNumbers& target, Ledger& ledger)
     any = any || (group.shared == 1 && group.statements.size() > 1 && first.kind == FE_STATEMENT_REDUCE);
     apart.push_back(first.kind != FE_STATEMENT_REDUCE || first.parallel_count() + 1 != first.vars.size() ||
                     std::any_of(group.statements.begin() + 1, group.statements.end(), [&](uint32_t s) {
-                      const auto& map = schedule.program.statements[s];
-                      return map.kind != FE_STATEMENT_MAP || map.vars.size() != first.parallel_count();
+                      const auto& other = schedule.program.statements[s];
+                      return other.kind == FE_STATEMENT_MAP ? other.vars.size() != first.parallel_count()
+                                                            : !reduces_beside(schedule.program, first, other);
                     }));
   }
   if (!any) return;

@@ -90,9 +90,19 @@ Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionL
 /// Whether `map` has all loops of `reduce`, those of the reduction too, and makes what that reads at the same point.
 bool is_prologue(const LoopProgram& program, const ProgramStatement& map, const ProgramStatement& reduce);
 
-/// Inside each group, puts maps into the statement before them that has the same loops: an epilogue into a reduction's or a
-/// contraction's finish part, a map into a map; and maps into the reduction behind them that reads them. Run after post_fusion, because it changes statement numbers. `apart`: groups that
-/// stay as they are, by number; none where empty.
+/// Whether both have loops of the same extents and kinds, one by one.
+bool same_loops(const Statement& x, const Statement& y);
+/// Reductions of one statement: each takes registers for the vectors that it reduces side by side.
+constexpr size_t most_reductions = 4;
+/// Whether both reduce over the same loops, at most that many in all, and read something that both may take from one load.
+bool reduces_beside(const LoopProgram& program, const ProgramStatement& into, const ProgramStatement& other);
+/// Puts the reductions of `other`, which has the same loops, into `into`.
+void join_reductions(LoopProgram& program, ProgramStatement& into, ProgramStatement other);
+
+/// Inside each group, joins reductions that reduce side by side (reduces_beside()), and puts maps into the statement before them that has
+/// the same loops: an epilogue into a reduction's or a contraction's finish part, a map into a map; and maps into the reduction behind
+/// them that reads them. Run after post_fusion, because it changes statement numbers. `apart`: groups that stay as they are, by number;
+/// none where empty.
 void merge_statements(Schedule& schedule, const std::vector<bool>& apart = {});
 
 /// Drops stores that nobody reads, statements that store nothing and groups that are empty then. After this merge_statements()

@@ -102,14 +102,17 @@ bool reads_only_constants(const LoopProgram& program, const Statement& statement
   });
 }
 
-/// The one reduction of a group of maps and it, where a split of it would pay; else none.
+/// The one reduction of a group of maps and it, or the first of those that are to be one statement, where a split of it would pay; else none.
 uint32_t reduction_of(const LoopProgram& program, const Group& group, const TargetNumbers& target) {
   uint32_t found = none;
   for (uint32_t s : group.statements) {
     const auto& statement = program.statements[s];
-    if (statement.kind == FE_STATEMENT_REDUCE ? found != none : statement.kind != FE_STATEMENT_MAP)
+    const bool reduces = statement.kind == FE_STATEMENT_REDUCE;
+    if (reduces && found == none)
+      found = s;
+    else if (reduces ? !reduces_beside(program, program.statements[found], statement)
+                     : statement.kind != FE_STATEMENT_MAP)
       return none;
-    if (statement.kind == FE_STATEMENT_REDUCE) found = s;
   }
   if (found == none) return none;
   const auto& statement = program.statements[found];
