@@ -10,6 +10,7 @@
 #include "cli/running.h"
 #include "core/compile_for.h"
 #include "core/run/target.h"
+#include "core/schedule/untried.h"
 #include "core/support/split.h"
 #include "core/support/suggest.h"
 #include "ferrite/counted.hpp"
@@ -46,14 +47,32 @@ void collect_names(std::string_view list, std::vector<std::string>& names) {
   }
 }
 
+/// Whether it says where a kernel runs in the end.
+bool is_run(const core::LedgerRecord& record) {
+  return record.kind == "placement" && record.outcome == "runs";
+}
+
+/// A list of nodes, of which a long one ends with how many more there are.
+std::string shortened(const std::string& list) {
+  constexpr size_t most = 6, shown = 4;
+  const auto count = static_cast<size_t>(std::ranges::count(list, ',')) + 1;
+  if (count <= most) return list;
+  size_t end = 0;
+  for (size_t k = 0; k < shown; ++k) end = list.find(',', end + (k > 0 ? 1 : 0));
+  return fmt::format("{} and {} more", list.substr(0, end), count - shown);
+}
+
 std::string line_of(const core::LedgerRecord& record) {
+  const bool placed = record.kind == "placement" || record.kind == "transfer";
   std::string text = record.outcome;
   if (!record.category.empty()) text += " (" + record.category + ")";
-  if (!record.subject.empty()) text += "  " + record.subject;
+  if (!record.subject.empty()) text += "  " + (placed ? shortened(record.subject) : record.subject);
   if (!record.object.empty()) text += (record.kind == "inline" ? "  into  " : "  <-  ") + record.object;
   if (!record.text.empty()) text += ": " + record.text;
   if (record.kind == "transfer")
     text += fmt::format("  {}", counted(static_cast<uint64_t>(record.score), "byte"));
+  else if (is_run(record))
+    return text;  // the score is the kernel's number, which the text has
   else if (record.score == std::floor(record.score))
     text += record.score != 0 ? fmt::format("  [{:.0f}]", record.score) : "";
   else
@@ -109,25 +128,66 @@ Result<std::vector<core::LedgerRecord>> records_of_pair(const std::vector<core::
   return tried;
 }
 
-Result<void> explain_pair(const std::vector<core::LedgerRecord>& records,
-                          const std::vector<std::string>& pair, bool fuse) {
-  FE_TRY(const auto found, records_of_pair(records, pair));
+/// Whether two nodes share no kernel, and there is no record of both: fusion tried no pair of them.
+bool is_untried(const std::vector<core::LedgerRecord>& found, const std::vector<std::string>& pair) {
+  return std::ranges::all_of(found, [&](const auto& record) {
+    return record.kind == "kernel" &&
+           !(names_node(record.subject, pair[0]) && names_node(record.subject, pair[1]));
+  });
+}
+
+/// Why fusion tried no pair of two nodes. The ledger would need a record for every pair there is, so the program that fusion began with is
+/// made again and asked.
+Result<core::LedgerRecord> untried(const OpenModel& opened, std::span<const std::vector<int64_t>> dims,
+                                   const std::vector<std::string>& pair) {
+  core::CompileOptions options = opened.compile;
+  options.to = "pre_fusion";
+  options.watcher = nullptr;  // it has seen these passes
+  core::Ledger ledger;
+  FE_TRY(auto graph, opened.model->graph(dims));
+  FE_TRY(const auto made, core::compile(std::move(graph), opened.session->registry(), options, ledger));
+  core::schedule::NodeStatements nodes[] = {{pair[0], {}}, {pair[1], {}}};
+  const auto& statements = made.program->statements;
+  for (auto& [name, all] : nodes)
+    for (uint32_t s = 0; s < statements.size(); ++s)
+      if (names_node(core::schedule::origin_names(statements[s]), name)) all.push_back(s);
+  auto [category, text, bytes] =
+      core::schedule::why_untried(*made.program, options.without, nodes[0], nodes[1]);
+  return core::LedgerRecord{"fusion",
+                            pair[0],
+                            pair[1],
+                            "untried",
+                            std::string(category),
+                            std::move(text),
+                            static_cast<double>(bytes)};
+}
+
+/// What was decided about two nodes, or why nothing was.
+Result<std::vector<core::LedgerRecord>> explain_pair(const OpenModel& opened,
+                                                     std::span<const std::vector<int64_t>> dims,
+                                                     const std::vector<core::LedgerRecord>& records,
+                                                     const std::vector<std::string>& pair) {
+  FE_TRY(auto found, records_of_pair(records, pair));
+  if (is_untried(found, pair)) {
+    FE_TRY(auto why, untried(opened, dims, pair));
+    found.insert(found.begin(), std::move(why));
+  }
+  return found;
+}
+
+void print_pair(const std::vector<core::LedgerRecord>& found, const std::vector<std::string>& pair) {
   const auto &a = pair[0], &b = pair[1];
-  if (std::ranges::all_of(found, [&](const auto& record) {
-        return record.kind == "kernel" && !(names_node(record.subject, a) && names_node(record.subject, b));
-      }))
-    fmt::print("no fusion of {} and {} was considered: {}\n", a, b,
-               fuse ? "neither reads what the other writes" : "fusion is off");
   for (const auto& record : found) {
     const bool of_a = names_node(record.subject, a);
-    if (record.kind != "kernel")
+    if (record.outcome == "untried")
+      fmt::print("no fusion of {} and {} was considered: {}\n", a, b, record.text);
+    else if (record.kind != "kernel")
       fmt::print("{}: {}\n", record.kind, line_of(record));
     else if (of_a && names_node(record.subject, b))
       fmt::print("kernel: one holds both: {}\n", line_of(record));
     else
       fmt::print("kernel: {} is in another: {}\n", of_a ? a : b, line_of(record));
   }
-  return {};
 }
 
 /// Records by kind; only those of `kind` where that is not empty.
@@ -152,8 +212,7 @@ void print_records(const std::vector<core::LedgerRecord>& records, std::string_v
 
 /// Of the ledger what says where things run in the end, and what is copied for that.
 bool is_of_placement(const core::LedgerRecord& record) {
-  return (record.kind == "placement" && record.outcome == "runs") || record.kind == "transfer" ||
-         record.kind == "claim";
+  return is_run(record) || record.kind == "transfer" || record.kind == "claim";
 }
 
 void print_placement(const std::vector<core::LedgerRecord>& records, const core::Compilation& compilation) {
@@ -216,7 +275,10 @@ Result<void> explain(const Options& options) {
                       error(FE_EINVALID, "FE-D24", "{} targets; explain one at a time", count));
     pipeline.targets.push_back(options.target);
   }
-  FE_TRY(auto opened, open_model(pipeline, options.device, options.model, options.check));
+  FE_TRY(auto opened,
+         open_model(
+             pipeline, options.device, options.model, options.check, nullptr,
+             "; --target, as in --target sm_90a, explains what is compiled for a device that is not here"));
   opened.compile.recompile = true;  // a package keeps no ledger: its graph is compiled anew
   if (!options.target.empty()) {
     const core::TargetName target{options.target, "--target " + options.target};
@@ -233,10 +295,11 @@ Result<void> explain(const Options& options) {
   report(opened.check.get());
   const auto& stats = program->compilation.stats;
   auto records = program->ledger.records();
+  if (!options.why_not.empty()) {
+    FE_TRY(records, explain_pair(opened, dims, records, options.why_not));
+  }
   if (options.json) {
-    if (!options.why_not.empty()) {
-      FE_TRY(records, records_of_pair(records, options.why_not));
-    } else if (options.layouts) {
+    if (options.layouts) {
       std::erase_if(records, [](const auto& record) { return record.kind != "layout"; });
     } else if (options.placement) {
       std::erase_if(records, [](const auto& record) { return !is_of_placement(record); });
@@ -244,8 +307,10 @@ Result<void> explain(const Options& options) {
     fmt::print("{}\n", core::ledger_json(records));
     return {};
   }
-  if (!options.why_not.empty())
-    return explain_pair(records, options.why_not, !opened.compile.without.has(core::schedule::Feature::fuse));
+  if (!options.why_not.empty()) {
+    print_pair(records, options.why_not);
+    return {};
+  }
   if (options.layouts) {
     print_records(records, "layout");
     if (std::ranges::none_of(records, [](const auto& record) { return record.kind == "layout"; }))

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "cli/running.h"
 
+#include <algorithm>
+
 #include "core/package/package.h"
+#include "core/plugin/manifest.h"
 #include "core/run/device.h"
+#include "core/support/abi.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::cli {
@@ -11,9 +15,62 @@ PipelineOptions pipeline_for(PipelineOptions pipeline, const std::string& path, 
   return pipeline;
 }
 
+namespace {
+
+/// Whether a plugin that is loaded has devices of each of the kinds.
+bool are_known(const std::string& names, const core::plugin::Registry& registry) {
+  return std::ranges::all_of(core::run::kinds_of(names), [&](const std::string& kind) {
+    return kind == core::run::interpreter_name ||
+           std::ranges::any_of(registry.runtimes(), [&](const auto& runtime) {
+             return core::abi::view(runtime.table->id) == kind;
+           });
+  });
+}
+
+/// Whether devices of these names are here. An error about a kind that is not known says of each kind that is why it is not here, which the
+/// plugins of all of them are loaded for.
+Result<void> check_devices(const PipelineOptions& pipeline, const std::string& names,
+                           const core::plugin::Registry& registry, std::string_view not_here) {
+  const bool here = pipeline.targets.empty();
+  auto checked = core::run::check_devices(names, registry, here);
+  if (checked) return checked;
+  if (!are_known(names, registry)) {
+    const auto every = pipeline.read(std::string(core::plugin::every_device));
+    if (!every) return checked;
+    const auto session = core::Session::open(*every);
+    if (!session) return checked;
+    auto again = core::run::check_devices(names, (*session)->registry(), here);
+    return again ? checked : again;
+  }
+  if (here && core::run::check_devices(names, registry, false)) checked.error().text += not_here;
+  return checked;
+}
+
+/// The first device that each program of a package is for, the best program first, up to that for `last`; empty where there is none.
+std::vector<std::string> targets_before(const std::string& path, const std::string& last) {
+  using namespace core::package;
+  auto file = core::graph::MappedFile::open(path);
+  if (!file) return {};
+  const auto container = Container::open(std::move(*file), Check::what_is_read);
+  std::vector<std::string> targets;
+  for (uint32_t target = 0; container && container->has(Kind::program, target); ++target) {
+    const auto bytes = container->read(Kind::program, target);
+    const auto code_bytes = container->size(Kind::code, target);
+    if (!bytes || !code_bytes) break;
+    // Only what it needs is looked at; weights lie somewhere in the file.
+    const auto program = read_program(*bytes, container->file()->bytes(), *code_bytes);
+    if (!program) break;
+    if (core::run::text_of(program->needs) == last) return targets;
+    targets.push_back(core::run::text_of(std::span(program->needs).first(1)));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
                              const std::string& path, const CheckPassesOptions& check,
-                             core::observe::Observation* observation) {
+                             core::observe::Observation* observation, std::string_view not_here) {
   OpenModel opened;
   const auto start = core::observe::Clock::now();
   FE_TRY(auto read, pipeline.read(device.device));
@@ -23,11 +80,21 @@ Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOption
   if (observation) observation->add({"session", "open plugins", start, core::observe::Clock::now(), 0, {}});
   // Stages before `fuse` need no device, but a name that was given must be one; for targets it need not be here.
   if (!device.device.empty())
-    FE_CHECK(core::run::check_devices(device.device, opened.session->registry(), pipeline.targets.empty()));
+    FE_CHECK(check_devices(pipeline, device.device, opened.session->registry(), not_here));
   opened.check = check.make(*opened.session);
   opened.compile.watcher = opened.check.get();
   FE_TRY(opened.model, core::Model::open(*opened.session, path));
   return opened;
+}
+
+void note_passed_over(const OpenModel& opened, const std::string& path, const core::CompileStats& stats) {
+  if (!stats.packaged || stats.target.empty() || opened.compile.device_chosen ||
+      core::log::enabled("plugins"))
+    return;
+  const auto before = targets_before(path, stats.target);
+  if (before.empty()) return;
+  fmt::print(stderr, "ferrite: note: of no use here: {}, which the package prefers; --log plugins says why\n",
+             fmt::join(before, ", "));
 }
 
 Result<Runner> Runner::make(OpenModel& opened, std::span<const Tensor> inputs) {

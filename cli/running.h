@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/common.h"
@@ -20,14 +21,20 @@ struct OpenModel {
   core::CompileOptions compile;
   std::unique_ptr<core::Model> model;
 };
-/// `observation`: where not null, filled by what is compiled; outlives the model.
+/// `observation`: where not null, filled by what is compiled; outlives the model. `not_here`: what the error says at its end where a
+/// device is named of a kind that is known, and is not here.
 Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
                              const std::string& path, const CheckPassesOptions& check = {},
-                             core::observe::Observation* observation = nullptr);
+                             core::observe::Observation* observation = nullptr,
+                             std::string_view not_here = {});
 
 /// Options by which the built-in plugins are enabled, too, that have the devices which a package's own programs need; those that they are
 /// where the model is none, or its graph is compiled anew.
 PipelineOptions pipeline_for(PipelineOptions pipeline, const std::string& path, bool recompile);
+
+/// A line on standard error where a package's own program runs and others of it, which stand before it, do not: what those are for.
+/// Nothing where somebody chose the device, and where --log plugins has told it with its reasons.
+void note_passed_over(const OpenModel& opened, const std::string& path, const core::CompileStats& stats);
 
 /// A program with what one run of it needs: a context and memory for the outputs.
 class Runner {

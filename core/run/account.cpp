@@ -37,8 +37,10 @@ std::string text_of(const schedule::Schedule& schedule, std::span<const PlacedGr
 
 void record_placement(const schedule::Schedule& schedule, std::span<const PlacedGroup> groups,
                       std::span<const Mirrors::Transfer> transfers, const Devices& devices, Ledger& ledger) {
+  double number = 0;
   for (const auto& [provenance, device, init, text] : groups)
-    ledger.add({"placement", provenance, devices[device]->place(), "runs", init ? "at load" : "", text, 0});
+    ledger.add(
+        {"placement", provenance, devices[device]->place(), "runs", init ? "at load" : "", text, ++number});
   for (const auto& [buffer, from, to, at_load, bytes] : transfers) {
     const bool to_device = to != Executable::host, from_device = from != Executable::host;
     ledger.add({"transfer",

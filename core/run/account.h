@@ -15,10 +15,11 @@ struct PlacedGroup {
   std::string provenance;
   uint32_t device = 0;
   bool init = false;  ///< it runs once, at load
-  std::string text;   ///< by whom it was made, and why there
+  std::string text;   ///< by whom it was made, which kernel it is, and why it is there
 };
 
-/// What runs where, as records of `placement`, and what is copied for that, of `transfer`. `groups`: one a group of the schedule.
+/// What runs where, as records of `placement`, each with its kernel's number in the order of execution, from 1 on, as score; and what is
+/// copied for that, of `transfer`. `groups`: one a group of the schedule.
 void record_placement(const schedule::Schedule& schedule, std::span<const PlacedGroup> groups,
                       std::span<const Mirrors::Transfer> transfers, const Devices& devices, Ledger& ledger);
 

@@ -84,7 +84,8 @@ std::vector<PlacedGroup> Builder::Steps::placed_groups() const {
       text = fmt::format("claimed by {} as {}", regions_[call->region].compiler->id,
                          regions_[call->region].name);
     else if (!state.call)
-      text = fmt::format("by {} as {}", units_[state.unit].compiler->id, units_[state.unit].candidate_name);
+      text = fmt::format("by {} as {}, kernel {}: {}", units_[state.unit].compiler->id,
+                         units_[state.unit].candidate_name, g + 1, units_[state.unit].entry);
     if (const auto& why = placement_[g].why; !why.empty() && !region_call(g))
       text += (text.empty() ? "" : "; ") + why;
     placed.push_back({state.provenance, device_of(g), state.init, std::move(text)});

@@ -75,19 +75,46 @@ constexpr uint64_t usual_alignment = 256;
 /// What errors are about.
 std::string place_of(const std::string& names) { return names.empty() ? "device" : "device " + names; }
 
-/// The runtime of a kind that something compiles for.
-Result<void> find_kind(FoundDevice& found, const plugin::Registry& registry) {
-  std::vector<std::string_view> known;
+/// The kinds that are known, by whether there is a device of them here: names, and names with what is said of those that are not.
+struct Kinds {
+  std::vector<std::string_view> all;
+  std::vector<std::string> here, absent;
+};
+Kinds known_kinds(const plugin::Registry& registry) {
+  Kinds kinds;
   for (const auto& runtime : registry.runtimes()) {
-    known.push_back(abi::view(runtime.table->id));
-    if (known.back() == found.kind) found.runtime = runtime.table;
+    const auto kind = abi::view(runtime.table->id);
+    kinds.all.push_back(kind);
+    const auto count = count_devices(*runtime.table);
+    if (count && *count > 0) {
+      kinds.here.emplace_back(kind);
+      continue;
+    }
+    // The first thing that was looked for stands for the others.
+    const std::string said = count ? "no device" : count.error().text;
+    kinds.absent.push_back(fmt::format("{} ({})", kind, said.substr(0, said.find("; "))));
   }
   for (const auto& kind : registry.device_kinds())
-    if (std::ranges::find(known, kind) == known.end()) known.push_back(kind);
-  known.push_back(interpreter_name);
-  if (!found.runtime)
-    return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}", fmt::join(known, ", "),
-                 did_you_mean(found.kind, known));
+    if (std::ranges::find(kinds.all, kind) == kinds.all.end()) {
+      kinds.all.push_back(kind);
+      kinds.absent.push_back(fmt::format("{} (not looked for)", kind));
+    }
+  kinds.all.push_back(interpreter_name);
+  kinds.here.emplace_back(interpreter_name);
+  return kinds;
+}
+
+/// The runtime of a kind that something compiles for.
+Result<void> find_kind(FoundDevice& found, const plugin::Registry& registry) {
+  for (const auto& runtime : registry.runtimes())
+    if (abi::view(runtime.table->id) == found.kind) found.runtime = runtime.table;
+  if (!found.runtime) {
+    const auto kinds = known_kinds(registry);
+    return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}{}{}",
+                 fmt::join(kinds.here, ", "),
+                 kinds.absent.empty() ? "" : "; known, but not here: ", fmt::join(kinds.absent, ", "),
+                 did_you_mean(found.kind, kinds.all));
+  }
   if (providers_of(found.kind, registry).empty())
     return error(FE_EINVALID, "FE-D01", "no enabled plugin compiles for '{}'; see 'ferrite targets'",
                  found.kind);

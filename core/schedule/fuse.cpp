@@ -16,14 +16,11 @@
 #include "core/schedule/row_products.h"
 #include "core/schedule/softmax_rows.h"
 #include "core/schedule/split.h"
+#include "core/schedule/untried.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::schedule {
 namespace {
-
-/// A buffer's readers are compared with so many of those before them, and where it has many writers, as a concatenation has, they and its
-/// readers make so many pairs each: pairs grow as reads and writes do.
-constexpr size_t most_neighbours = 4;
 
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
 using Edge = FusionPair;
@@ -112,19 +109,9 @@ class Fuser {
     std::vector<Edge> result;
     for (uint32_t s = 0; s < program_.statements.size(); ++s)
       for (BufferId b : deps_.reads[s])
-        for (uint32_t w : writers_for(s, b))
+        for (uint32_t w : tried_writers(deps_, s, b))
           if (w < s) result.push_back({w, s, b, false, program_.buffers[b].bytes()});
     return result;
-  }
-  /// The writers of a buffer that a reader is tried with: those at about its own place among the readers, where there are many of both.
-  std::span<const uint32_t> writers_for(uint32_t reader, BufferId b) const {
-    const std::span<const uint32_t> writers = deps_.writers[b];
-    const auto& readers = deps_.readers[b];
-    const size_t count = std::max<size_t>(most_neighbours, most_neighbours * writers.size() / readers.size());
-    if (count >= writers.size()) return writers;
-    const auto place = static_cast<size_t>(std::ranges::lower_bound(readers, reader) - readers.begin());
-    const size_t middle = place * writers.size() / readers.size();
-    return writers.subspan(std::min(middle - std::min(middle, count / 2), writers.size() - count), count);
   }
   std::vector<Edge> read_twice() const {
     std::vector<Edge> result;

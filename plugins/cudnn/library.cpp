@@ -32,10 +32,11 @@ const contraction::Abilities abilities{
     .groups = true,
     .activates = [](const Problem& p, Activation) { return p.convolution != 0; }};
 
-/// What a blob holds. The rank is that of a plan among so many as were asked of the library of that version.
+/// What a blob holds. The rank is that of a plan among so many as were asked of the library of that version on a device of that
+/// generation.
 struct Blob {
   Problem problem;
-  int64_t tf32 = 0, choices = 1, rank = 0, workspace = 0;
+  int64_t tf32 = 0, choices = 1, rank = 0, workspace = 0, generation = 0;
   uint64_t version = 0;
 };
 static_assert(std::is_trivially_copyable_v<Blob>);
@@ -155,14 +156,19 @@ class CuDnn final : public LibraryProvider {
     return cuda_library::or_fail([&] {
       const auto kernel = contraction::read_kernel_of(request.kernel, "ferrite.cudnn");
       const auto problem = contraction::read_problem(kernel, abilities).problem;
-      const auto planned = plan(problem, static_cast<OpenTarget&>(target).device);
+      const auto& device = static_cast<OpenTarget&>(target).device;
+      const auto planned = plan(problem, device);
       if (problem.covered != static_cast<int64_t>(kernel.statements.size()) ||
           request.candidate >= planned->plans.size())
         fail("ferrite.cudnn/kernel", "the kernel is not the one that was proposed for");
       const auto& chosen = planned->plans[request.candidate];
-      const Blob blob{problem,           settings_.tf32,
-                      settings_.choices, static_cast<int64_t>(request.candidate),
-                      chosen.workspace,  dnn()->library().version()};
+      const Blob blob{problem,
+                      settings_.tf32,
+                      settings_.choices,
+                      static_cast<int64_t>(request.candidate),
+                      chosen.workspace,
+                      device.generation,
+                      dnn()->library().version()};
       CompileResult result;
       result.blob.assign(reinterpret_cast<const char*>(&blob), sizeof(Blob));
       result.workspace_bytes = chosen.workspace;
@@ -180,7 +186,7 @@ class CuDnn final : public LibraryProvider {
     } catch (const cuda_library::Unavailable&) {
       version = "none";
     }
-    return "cudnn 1 library " + version;
+    return "cudnn 2 library " + version;
   }
 
   void* exec_create(Target&, const ExecRequest& request) override {
@@ -195,7 +201,8 @@ class CuDnn final : public LibraryProvider {
       auto& driver = exec->dnn->driver();
       exec->context = request.native_context ? request.native_context : driver.context(request.device);
       driver.enter(exec->context);
-      const bool same = blob.version == exec->dnn->library().version();
+      const bool same = blob.version == exec->dnn->library().version() &&
+                        blob.generation == driver.generation(request.device);
       exec->planned = exec->dnn->plan(request.device, blob.problem, blob.tf32 != 0,
                                       static_cast<int>(blob.choices), same ? most_workspace : blob.workspace);
       for (const auto& plan : exec->planned->plans)

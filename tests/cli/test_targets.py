@@ -114,6 +114,23 @@ class TargetsTest(PackageCase):
         if first != "x86-64-v2":
             self.assertIn(f"of the package's targets, 'cpu' ({first}): it is code for aarch64", log)
 
+    def test_what_is_preferred_and_not_here_is_noted(self):
+        """Once, in one line, where nobody chose the device and the log does not tell more."""
+        self.made("x86-64-v2,sm_90a,gfx942")
+        first = [program[0] for program in self.programs()]
+        before = [f"{kind} ({target})" for kind, target in first[: first.index(("cpu", "x86-64-v2"))]]
+        note = f"ferrite: note: of no use here: {', '.join(before)}, which the package prefers; --log plugins says why\n"
+        ran = self.call("run", "layers.fepkg")
+        self.assertEqual(ran.returncode, OK, ran.stderr)
+        if "for cpu (x86-64-v2)" in ran.stdout:
+            self.assertEqual(ran.stderr, note if before else "")
+        for options in (("--device", "cpu"), ("--recompile",)):
+            self.assertEqual(self.call("run", "layers.fepkg", *options).stderr, "")
+        self.assertNotIn("ferrite: note", self.call("run", "layers.fepkg", "--log", "plugins").stderr)
+        # With one target there is nothing to prefer.
+        self.made("x86-64-v2")
+        self.assertEqual(self.call("run", "layers.fepkg").stderr, "")
+
     def test_names_of_targets(self):
         self.made("cpu:x86-64-v3", "--target", "cuda:sm_80 l2=1000000")
         host = ("cpu", "x86-64-v3")
@@ -181,6 +198,25 @@ class TargetsTest(PackageCase):
         self.assertRefused(done, "ferrite.cuda/target", "device cuda: 'sm_91' is no architecture")
         done = self.call("explain", "layers.fe", "--dim", "n=16", "--target", "cuda:")
         self.assertRefused(done, "ferrite.cuda/driver", NOWHERE["cuda"], DEVICE)
+        # Where a device is named that is not here, the error says what needs none.
+        for kind in GPUS:
+            done = self.call("explain", "layers.fe", "--dim", "n=16", "--placement", "--device", f"{kind}:7")
+            self.assertNotEqual(done.returncode, OK)
+            self.assertRegex(done.stderr, r"; --target, as in --target sm_90a, explains what is compiled for a device that is not here\n$")
+        for words in (("explain", "--device", "nothing"), ("run", "--device", "cpu:7")):
+            done = self.call(*words, "layers.fe", "--dim", "n=16")
+            self.assertRefused(done, "FE-D01", "device", USAGE)
+            self.assertNotIn("--target", done.stderr)
+
+    def test_kinds_that_are_not_here(self):
+        """An unknown one is told from those that are known; of each of these why it is not here."""
+        done = self.call("run", "layers.fe", "--dim", "n=16", "--device", "rocm")
+        self.assertRefused(done, "FE-D01", "there is no such device; there are cpu, ", USAGE)
+        here, _, absent = done.stderr.partition("; known, but not here: ")
+        for kind, missing in NOWHERE.items():
+            with self.subTest(kind):
+                if f" {kind}," not in here:
+                    self.assertRegex(absent, rf"\b{kind} \([^;]*({missing}|no device)")
 
     def test_hostile_programs(self):
         """Hashes are right; each program is looked at, whichever runs."""

@@ -24,6 +24,7 @@ class LibraryTests:
     search, launch = "", ""  # what the fake writes when it is asked how to compute it, and when it does
     functions = ("", "")  # the first function that an empty library lacks; what is said where a launch fails
     versions = ()  # one that is too old with its text, the one that the fake has, a later one that is taken
+    ways = ("", "")  # what a launch says that is computed in the library's first way, in its second
     advice = ""
 
     def setUp(self):
@@ -119,6 +120,25 @@ config = {{ {settings} }}
         self.assertRefused(done, "FE-K53", f"no enabled plugin has the library '{self.kind}'", UNSUPPORTED)
         self.manifest(library='"libmissing.so.13"')
         self.assertRefused(self.run_it(model="g.fepkg"), "FE-K53", r"'cuda' \(.*FE-P85 .*libmissing.so.13", UNSUPPORTED)
+
+    def test_packages_name_a_way_of_one_version_and_generation(self):
+        """The second way, as the first one's workspace is too large there. Elsewhere the library's first is taken, whose workspace fits."""
+        self.graph(*self.small)
+        here = {"FAKE_DRIVER_MAJOR": "8"}  # code for it runs on later ones
+        done = self.call("compile", "g.fe", "--manifest", "ferrite.toml", "-o", "g.fepkg",
+                         environment=here | {"FAKE_LIBRARY_WORKSPACE": str(16 << 20)})  # fmt: skip
+        self.assertEqual(done.returncode, OK, done.stderr)
+        first, second = self.ways
+        for name, environment, way in [
+            ("the same", here, second),
+            ("another version", here | {"FAKE_LIBRARY_VERSION": self.versions[2]}, first),
+            ("another generation", {"FAKE_DRIVER_MAJOR": "9"}, first),
+            ("both", {"FAKE_DRIVER_MAJOR": "9", "FAKE_LIBRARY_VERSION": self.versions[2]}, first),
+        ]:
+            with self.subTest(name):
+                done = self.run_it(model="g.fepkg", **environment)
+                self.assertEqual(done.returncode, OK, done.stderr)
+                self.assertRegex(self.calls(self.launch)[0], way)
 
     def test_a_library_that_is_missing(self):
         self.graph(*self.small)

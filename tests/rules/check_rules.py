@@ -3,19 +3,22 @@
 """The include and name rules of the repository, as checks on its text.
 
 Usage: check_rules.py [--root DIRECTORY]
-Prints one line a violation, `file:line: what and why`; exit status 1 when there is any.
+Prints one line a violation, `file:line: what and why`, then the lines of each backend; exit status 1 when there is any violation.
 
   includes   nothing under plugins/, passes/, backends/, sdk/ includes a core header; core/, cli/, sdk/ include no
-             header of LLVM and their CMake files do not name it
+             header of LLVM and their CMake files do not name it; a backend includes no header of another one, but for
+             those of the shared emitter in backends/llvm, and none of a plugin
   ops        no string literal in core/ equals the name of an op that plugins/std registers, apart from the keywords
              of the text forms in the files that read and write them, and the names of the scheduler's features
-  vendors    a vendor's words stand only in the folders of its own backend or provider, in tests/, bench/, docs/ and
-             the README
+  vendors    a vendor's words, and names of its architectures, stand only in the folders of its own backend or provider,
+             in tests/, bench/, docs/ and the README
+  lines      a backend has at most 1,500 lines of .cpp and .h beside the shared emitter
   text       licence line first, a guard in headers, no marks of unfinished work, no paths or hosts of one
              machine, nothing about how the text came to be
 """
 
 import argparse
+import posixpath
 import re
 import subprocess
 import sys
@@ -32,6 +35,9 @@ LLVM_HEADER = re.compile(r"^(?:llvm|llvm-c|lld|clang|clang-c|mlir)/")
 CORE_FREE = ("plugins/", "passes/", "backends/", "sdk/")
 LLVM_FREE = ("core/", "cli/", "sdk/")
 
+EMITTER = "llvm"  # what backends share, under backends/
+MOST_LINES_OF_A_BACKEND = 1500
+
 # Comments, raw strings, strings and characters of C++, in the order in which they are tried.
 CPP_TOKEN = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)"'
@@ -47,18 +53,26 @@ TEXT_KEYWORDS = {"div", "mod", "min", "max", "cast", "bitcast", "where", "consta
 NAME_TABLES = ("core/loop/keywords.h", "core/schedule/features.h")
 TEXT_FILES = re.compile(r"^core/(?:text/|[\w/]*(?:parse|print|text|read|write)\w*\.)")
 
-# Whole words, after identifiers are taken apart at underscores and at capitals; plus the folders that may use them.
+# Whole words, after identifiers are taken apart at underscores and at capitals; plus the folders that may use them. x86 and amx are
+# not among them: processors' instructions are no vendor's, and the shared emitter uses the tiles and the fence of x86 where a backend's
+# table says that there are some.
+NVIDIA = ("backends/nvidia/", "backends/cuda/", "plugins/cublaslt/", "plugins/cudnn/", "plugins/cuda_library/")
+AMD = ("backends/amd/", "backends/hip/", "plugins/hipblas/", "plugins/miopen/")
+INTEL = ("backends/intel/", "backends/level_zero/", "backends/spirv/")
 VENDORS = [
-    ({"cuda", "nvidia", "nvptx", "ptx", "ptxas", "cublas", "cublaslt", "cudnn", "nccl", "cutlass"},
-     ("backends/nvidia/", "backends/cuda/", "plugins/cublaslt/", "plugins/cudnn/", "plugins/cuda_library/")),
-    ({"rocm", "amdgpu", "hip", "hsa", "hipblas", "miopen", "rccl"},
-     ("backends/amd/", "backends/hip/", "plugins/hipblas/", "plugins/miopen/")),
-    ({"levelzero", "level zero", "ze loader", "spirv", "opencl", "sycl", "oneapi", "pocl"},
-     ("backends/intel/", "backends/level_zero/", "backends/spirv/")),
+    ({"cuda", "nvidia", "nvptx", "nvvm", "ptx", "ptxas", "cublas", "cublaslt", "cudnn", "nccl", "cutlass"}, NVIDIA),
+    ({"amd", "radeon", "rocm", "amdgpu", "amdgcn", "mfma", "hip", "hsa", "hipblas", "miopen", "rccl"}, AMD),
+    ({"wmma"}, NVIDIA + AMD),  # either has instructions of that name
+    ({"intel", "levelzero", "level zero", "ze loader", "spirv", "opencl", "sycl", "oneapi", "pocl"}, INTEL),
     ({"onednn", "dnnl", "mkl", "openblas", "blis", "sleef", "libmvec"}, ("plugins/onednn/", "plugins/blas/")),
 ]  # fmt: skip
 VENDOR_FREE_TO_USE = ("tests/", "bench/", "docs/", "README.md", "dev", "backends/CMakeLists.txt",
                       "plugins/CMakeLists.txt")  # fmt: skip
+# Names of architectures. In C and C++ prose may have one as an example, as help and comments say what a target may be.
+ARCHITECTURES = [
+    (re.compile(r"(?<![a-z0-9])sm_?\d{2,3}[a-z]?(?![a-z0-9])", re.I), NVIDIA),
+    (re.compile(r"(?<![a-z0-9])gfx\d+[a-z]?(?![a-z0-9])", re.I), AMD),
+]
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*")
 
 PUBLIC_HOSTS = (
@@ -127,6 +141,47 @@ def include_rules(tree: Tree) -> Iterator[Violation]:
                     yield name, number, "names LLVM: only backend plugins link it"
 
 
+def backend_of(name: str) -> str | None:
+    """The backend that a file belongs to: "cuda" of backends/cuda/target.cpp."""
+    parts = name.split("/")
+    return parts[1] if parts[0] == "backends" and len(parts) > 2 else None
+
+
+def backend_include_rule(tree: Tree) -> Iterator[Violation]:
+    headers = [name for name, _ in tree.under(("backends/", "plugins/", "sdk/")) if Path(name).suffix in {".h", ".hpp", ".def"}]
+    for name, text in tree.under(("backends/",), CPP_SUFFIXES):
+        own = {backend_of(name), EMITTER} - {None}
+        for number, line in enumerate(text.splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            # Whichever folders are searched: what ends like it, unless a header that may be included does, too.
+            plain = posixpath.normpath(match[1]).lstrip("./")
+            found = {header for header in headers if f"/{header}".endswith(f"/{plain}")}
+            if found and not any(header.startswith("sdk/") or backend_of(header) in own for header in found):
+                yield name, number, f"includes {match[1]}, a header of {' or '.join(sorted(map(home_of, found)))}: backends stand alone"
+
+
+def home_of(name: str) -> str:
+    return "/".join(name.split("/")[:2])
+
+
+def lines_of_backends(tree: Tree) -> dict[str, int]:
+    """Of .cpp and .h files, by backend, without the emitter that they share."""
+    lines: dict[str, int] = {}
+    for name, text in tree.under(("backends/",), {".cpp", ".h"}):
+        backend = backend_of(name)
+        if backend and backend != EMITTER:
+            lines[backend] = lines.get(backend, 0) + text.count("\n")
+    return lines
+
+
+def line_rule(tree: Tree) -> Iterator[Violation]:
+    for backend, lines in lines_of_backends(tree).items():
+        if lines > MOST_LINES_OF_A_BACKEND:
+            yield f"backends/{backend}", 1, f"it has {lines} lines, and a backend has at most {MOST_LINES_OF_A_BACKEND}"
+
+
 def op_names(tree: Tree) -> set[str]:
     names = set()
     for _, text in tree.under(("plugins/std/",), CPP_SUFFIXES):
@@ -145,6 +200,16 @@ def op_name_rule(tree: Tree) -> Iterator[Violation]:
             yield name, line_of(text, match.start()), f'the literal "{literal}" is the name of an op: core knows no op'
 
 
+def without_prose(text: str) -> str:
+    """The same lines of C++ without comments and without literals of several words."""
+
+    def blank(match: re.Match) -> str:
+        is_literal = match[0][0] in "R\"'"
+        return match[0] if is_literal and not re.search(r"\s", match[0]) else "\n" * match[0].count("\n")
+
+    return CPP_TOKEN.sub(blank, text)
+
+
 def vendor_rule(tree: Tree) -> Iterator[Violation]:
     for name, text in tree.texts.items():
         if name.startswith(VENDOR_FREE_TO_USE):
@@ -153,10 +218,14 @@ def vendor_rule(tree: Tree) -> Iterator[Violation]:
         for number, line in enumerate(text.splitlines(), 1):
             words = [word.lower() for word in WORD.findall(line)]
             seen = set(words) | {f"{a} {b}" for a, b in zip(words, words[1:], strict=False)}
-            # A prefix such as kDL hides where a word starts; these are no part of an English word.
-            seen |= {word for word in banned if (len(word) >= 5 or word in {"cuda", "rocm"}) and word in line.lower()}
+            # A prefix such as kDL hides where a word starts; these are no part of an English word, as Intel is of intelligible.
+            seen |= {word for word in banned - {"intel"} if (len(word) >= 5 or word in {"cuda", "rocm", "nvvm"}) and word in line.lower()}
             for word in sorted(seen & banned):
                 yield name, number, f"'{word}' belongs to one vendor's own backend or provider"
+        code = without_prose(text) if Path(name).suffix in CPP_SUFFIXES else text
+        for pattern, folders in ARCHITECTURES:
+            for match in [] if name.startswith(folders) else pattern.finditer(code):
+                yield name, line_of(code, match.start()), f"'{match[0]}' belongs to one vendor's own backend or provider"
 
 
 def text_rules(tree: Tree) -> Iterator[Violation]:
@@ -179,20 +248,21 @@ def text_rules(tree: Tree) -> Iterator[Violation]:
                     yield name, number, f"'{host}' is not among the public hosts that the text may refer to"
 
 
-RULES = (include_rules, op_name_rule, vendor_rule, text_rules)
+RULES = (include_rules, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
 
 
-def violations(root: Path) -> list[Violation]:
-    tree = Tree(root)
+def violations(tree: Tree) -> list[Violation]:
     return sorted(found for rule in RULES for found in rule(tree))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2])
-    found = violations(parser.parse_args().root)
+    tree = Tree(parser.parse_args().root)
+    found = violations(tree)
     for name, line, message in found:
         print(f"{name}:{line}: {message}")
+    print("lines of backends: " + ", ".join(f"{backend} {lines}" for backend, lines in sorted(lines_of_backends(tree).items())))
     print(f"{len(found)} violations")
     return 1 if found else 0
 

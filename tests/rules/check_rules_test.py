@@ -23,7 +23,7 @@ class CheckRules(unittest.TestCase):
             for name, text in files.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
-            return [f"{name}:{line}: {message}" for name, line, message in check_rules.violations(root)]
+            return [f"{name}:{line}: {message}" for name, line, message in check_rules.violations(check_rules.Tree(root))]
 
     def expect_one(self, files: dict[str, str], place: str, words: str) -> None:
         found = self.messages(files)
@@ -38,7 +38,8 @@ class CheckRules(unittest.TestCase):
             "plugins/std/ops.cpp": LICENCE + 'auto a = op_def("relu");\nauto b = op_def("div");\n',
             "backends/nvidia/target.cpp": LICENCE + '#include "llvm/IR/Module.h"\nauto name = "sm_90 cuda";\n',
             "docs/page.md": "cuda and https://llvm.org/docs\n",
-            "core/ship.cpp": LICENCE + "// The relationship of a chip to its script.\n",
+            "core/ship.cpp": LICENCE + "// The relationship of a chip to its script, intelligible or amended.\n",
+            "cli/help.cpp": LICENCE + 'auto help = "What to compile for, as sm_90a or gfx942";  // "sm_90a"\n',
         }
         self.assertEqual(self.messages(files), [])
 
@@ -54,6 +55,31 @@ class CheckRules(unittest.TestCase):
         cmake = "# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\nfind_package(LLVM 22)\n"
         self.expect_one({"core/CMakeLists.txt": cmake}, "core/CMakeLists.txt:2", "LLVM")
 
+    def test_backends_stand_alone(self):
+        headers = {name: LICENCE + "#pragma once\n" for name in (
+            "backends/llvm/rows.h", "backends/llvm/include/ferrite/emitter/target.h", "sdk/include/ferrite/op.hpp",
+            "backends/one/runtime.h", "backends/two/own.h", "backends/two/runtime.h", "plugins/std/common.h")}  # fmt: skip
+        allowed = ("ferrite/emitter/target.h", "ferrite/op.hpp", "own.h", "../llvm/rows.h", "runtime.h", "vector")
+        text = LICENCE + "".join(f'#include "{header}"\n' for header in allowed)
+        self.assertEqual(self.messages(headers | {"backends/two/a.cpp": text}), [])
+        for place, include, home in (
+            ("backends/two/a.cpp", "../one/runtime.h", "backends/one"),
+            ("backends/two/a.cpp", "backends/one/runtime.h", "backends/one"),
+            ("backends/three/a.cpp", "own.h", "backends/two"),
+            ("backends/llvm/a.cpp", "one/runtime.h", "backends/one"),
+            ("backends/two/a.cpp", "std/common.h", "plugins/std"),
+            ("backends/two/a.cpp", "common.h", "plugins/std"),
+        ):
+            with self.subTest(f"{include} in {place}"):
+                text = LICENCE + f'#include "{include}"\n'
+                self.expect_one(headers | {place: text}, f"{place}:2", f"a header of {home}")
+
+    def test_backends_are_small(self):
+        most = check_rules.MOST_LINES_OF_A_BACKEND
+        small = {"backends/one/a.cpp": LICENCE + "\n" * (most - 1), "backends/llvm/a.cpp": LICENCE + "\n" * most}
+        self.assertEqual(self.messages(small), [])
+        self.expect_one(small | {"backends/one/a.h": LICENCE + "#pragma once\n"}, "backends/one:1", f"it has {most + 2} lines")
+
     def test_core_knows_no_op(self):
         ops = {"plugins/std/ops.cpp": LICENCE + 'op_def("relu");\nconst T t[] = {{"exp", Prim::exp_}};\nop_def("div");\n'}
         for op in ("relu", "exp", "div"):
@@ -62,10 +88,14 @@ class CheckRules(unittest.TestCase):
                 self.expect_one(ops | {"core/schedule/fuse.cpp": text}, "core/schedule/fuse.cpp:3", f'"{op}"')
 
     def test_vendor_words_stay_at_home(self):
-        for word in ("cuda", "HIP", "kDLCUDA", "level_zero", "LevelZero", "libcudnn.so", "run_ptx", "spirv64"):
+        for word in ("cuda", "HIP", "kDLCUDA", "level_zero", "LevelZero", "libcudnn.so", "run_ptx", "spirv64", "amd", "Radeon",
+                     "amdgcn_mfma", "wmma", "nvvm_barrier", "Intel", "sm_90a", "is_sm_80", "gfx942", "gfx90a"):
             for place in ("core/a.cpp", "backends/llvm/a.cpp", "backends/cpu/a.cpp", "plugins/std/a.cpp"):
                 with self.subTest(f"{word} in {place}"):
                     self.assertTrue(self.messages({place: LICENCE + f"int {word};\n"}))
+        for literal in ("sm_90a", "+gfx942"):
+            self.expect_one({"core/a.cpp": LICENCE + f'auto a = "{literal}";\n'}, "core/a.cpp:2", literal.lstrip("+"))
+        self.expect_one({"cmake/a.cmake": "# " + LICENCE[3:] + "set(target sm_90a)\n"}, "cmake/a.cmake:2", "sm_90a")
 
     def test_text_rules(self):
         self.expect_one({"core/a.h": "#pragma once\n"}, "core/a.h:1", "licence")

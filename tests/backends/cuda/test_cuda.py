@@ -219,6 +219,15 @@ graph @g(%x: {dtype}[{rows},{depth}], %y: {dtype}[{depth},{columns}]) -> (%r "r"
             self.assertTrue(body, module)
             self.assertNotRegex(entry, r"\b(ld|st)\.(global|shared)|atom\.|red\.|cp\.async|bra|@%p", module)
 
+    def test_operands_of_8_bits_are_multiplied_as_what_they_are_cast_to(self):
+        [module] = self.modules_of("narrow", '''ferrite graph 0
+graph @g(%x: f16[64,1024], %y: f8e4m3[1024,256]) -> (%r "r") {
+  %w = cast(%y) {dtype = f16}
+  %r = matmul(%x, %w)
+}
+''')
+        self.assertIn("mma.sync.aligned.m16n8k16", module.read_text())
+
     @unittest.skipIf(ptxas() is None, "there is no ptxas here")
     def test_no_product_spills(self):
         sizes = {"large": ("bf16", 4096, 4096, 4096), "uneven": ("f16", 1000, 1000, 1000), "floats": ("f32", 2048, 2048, 2048),

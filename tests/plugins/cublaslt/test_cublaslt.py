@@ -61,6 +61,7 @@ class CublasLtTest(LibraryTests, ProgramTest):
     search, launch = "search", "multiply"
     functions = ("cublasLtCreate", r"the product gives CUBLAS_STATUS_EXECUTION_FAILED \(13\)")
     versions = (("110300", "11.3.0"), "130100", "130200")
+    ways = ("algorithm 1 ", "algorithm 2 ")
     advice = "install cuBLAS of CUDA 12 or 13"
 
     def test_what_it_asks_for(self):

@@ -50,6 +50,7 @@ class CuDnnTest(LibraryTests, ProgramTest):
     search, launch = "search", "execute"
     functions = ("cudnnCreate", r"the convolution gives CUDNN_STATUS_EXECUTION_FAILED \(5000\)")
     versions = (("80900", "8.9.0"), "91900", "92000")
+    ways = ("engine 0 ", "engine 1 ")
     advice = "install cuDNN 9"
 
     def test_what_it_asks_for(self):
