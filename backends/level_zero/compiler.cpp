@@ -7,6 +7,7 @@
 #include <llvm/IR/Metadata.h>
 
 #include <mutex>
+#include <unordered_map>
 
 #include "ferrite/emitter/grid_provider.h"
 #include "ferrite/emitter/provide.h"
@@ -17,21 +18,26 @@ namespace ferrite::level_zero {
 
 namespace {
 
+/// How many numbers of blocks functions at an address have taken.
+using TakenNumbers = std::unordered_map<const llvm::MachineFunction*, unsigned>;
+
 /// LLVM's code generator for SPIR-V remembers what it numbered, in static variables, by the address of a function and the number of a
-/// block, and forgets nothing: another function may come to lie where one was. So no number is used again.
+/// block, and forgets nothing: another function may come to lie where one was. So no number is used again at an address. A function
+/// has places for all numbers below its own, but no more than those that were taken where it lies.
 class NewBlockNumbers final : public llvm::MachineFunctionPass {
  public:
-  explicit NewBlockNumbers(unsigned& next) : MachineFunctionPass(id), next_(next) {}
+  explicit NewBlockNumbers(TakenNumbers& taken) : MachineFunctionPass(id), taken_(taken) {}
   bool runOnMachineFunction(llvm::MachineFunction& function) override {
-    while (function.getNumBlockIDs() < next_) function.addToMBBNumbering(nullptr);
+    auto& taken = taken_[&function];
+    while (function.getNumBlockIDs() < taken) function.addToMBBNumbering(nullptr);
     for (auto& block : function) block.setNumber(static_cast<int>(function.addToMBBNumbering(&block)));
-    next_ = function.getNumBlockIDs();
+    taken = function.getNumBlockIDs();
     return true;
   }
 
  private:
   static inline char id = 0;  // its address counts
-  unsigned& next_;
+  TakenNumbers& taken_;
 };
 
 class Compiler final : public emitter::GridProvider {
@@ -64,9 +70,9 @@ class Compiler final : public emitter::GridProvider {
     // The words are no text: what they are made of stands for them.
     if (want_listing) code.listing = "; as the code generator takes it\n" + emitter::listing_of(module);
     static std::mutex one_at_a_time;
-    static unsigned next_block = 0;
+    static TakenNumbers taken;
     const std::lock_guard lock(one_at_a_time);
-    code.code = machine.object(module, std::make_unique<NewBlockNumbers>(next_block));
+    code.code = machine.object(module, std::make_unique<NewBlockNumbers>(taken));
     return code;
   }
   std::string_view comment_mark() const override { return ";"; }

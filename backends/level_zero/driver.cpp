@@ -18,7 +18,7 @@ struct Error {
 };
 // Those that a correct caller may see; others are told by their number.
 constexpr std::array errors = {
-    Error{error_device_lost, "the device is lost, it hung or was reset: start the program again"},
+    Error{error_device_lost, "the device is lost, it hung or was reset"},
     Error{error_out_of_host_memory, "the host has too little memory"},
     Error{error_out_of_device_memory, "the device has too little memory"},
     Error{0x70000004, "the code is not taken"},
@@ -80,12 +80,17 @@ Driver open_driver(const std::string& name) {
   find(library, "zeDeviceGetMemoryProperties", driver.memory_properties);
   find(library, "zeDeviceGetCacheProperties", driver.cache_properties);
   find(library, "zeContextCreate", driver.context_create);
+  find(library, "zeContextGetStatus", driver.context_status);
+  find(library, "zeContextDestroy", driver.context_destroy);
   find(library, "zeCommandListCreateImmediate", driver.list_create);
+  find(library, "zeCommandListDestroy", driver.list_destroy);
   find(library, "zeCommandListAppendBarrier", driver.append_barrier);
   find(library, "zeCommandListAppendMemoryCopy", driver.append_copy);
   find(library, "zeCommandListAppendLaunchKernel", driver.append_launch);
   find(library, "zeEventPoolCreate", driver.event_pool_create);
+  find(library, "zeEventPoolDestroy", driver.event_pool_destroy);
   find(library, "zeEventCreate", driver.event_create);
+  find(library, "zeEventDestroy", driver.event_destroy);
   find(library, "zeEventHostSynchronize", driver.event_wait);
   find(library, "zeEventHostReset", driver.event_reset);
   find(library, "zeMemAllocDevice", driver.alloc);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace ferrite::level_zero {
@@ -160,13 +161,18 @@ struct Driver {
   Result (*memory_properties)(DeviceHandle, uint32_t* count, MemoryProperties*);
   Result (*cache_properties)(DeviceHandle, uint32_t* count, CacheProperties*);
   Result (*context_create)(DriverHandle, const ContextDescription*, Context*);
+  Result (*context_status)(Context);
+  Result (*context_destroy)(Context);
   Result (*list_create)(Context, DeviceHandle, const QueueDescription*, List*);
+  Result (*list_destroy)(List);
   Result (*append_barrier)(List, Event signal, uint32_t waits, Event*);
   Result (*append_copy)(List, void* to, const void* from, size_t bytes, Event signal, uint32_t waits, Event*);
   Result (*append_launch)(List, Kernel, const GroupCount*, Event signal, uint32_t waits, Event*);
   Result (*event_pool_create)(Context, const EventPoolDescription*, uint32_t devices, DeviceHandle*,
                               EventPool*);
+  Result (*event_pool_destroy)(EventPool);
   Result (*event_create)(EventPool, const EventDescription*, Event*);
+  Result (*event_destroy)(Event);
   Result (*event_wait)(Event, uint64_t nanoseconds);
   Result (*event_reset)(Event);
   Result (*alloc)(Context, const AllocationDescription*, size_t bytes, size_t alignment, DeviceHandle,
@@ -182,11 +188,28 @@ struct Driver {
   Result (*kernel_argument)(Kernel, uint32_t index, size_t bytes, const void* value);
 };
 
+/// Ends what the driver made. What the driver says of that is nobody's: what a lost device had is gone in any case.
+template <class Tag>
+struct Ender {
+  Result (*function)(Tag*) = nullptr;
+  void operator()(Tag* handle) const { function(handle); }
+};
+template <class Tag>
+using Owned = std::unique_ptr<Tag, Ender<Tag>>;
+
+/// Gives memory of a context back, in the same way.
+struct MemoryEnder {
+  Result (*function)(Context, void*) = nullptr;
+  Context context = nullptr;
+  void operator()(void* data) const { function(context, data); }
+};
+using OwnedMemory = std::unique_ptr<void, MemoryEnder>;
+
 /// Opens and initialises the loader, and with it the drivers that it finds. Throws Failure ferrite.level_zero/driver: the library or a
 /// function is missing, there is no driver, or it says that it cannot start. It stays open.
 Driver open_driver(const std::string& name);
 
-/// "the device is lost (0x70000001)".
+/// "the device is in use (0x70010001)".
 std::string text_of(Result result);
 
 /// Throws Failure ferrite.level_zero/device, or ferrite.level_zero/memory where there is too little of it, with what the driver says

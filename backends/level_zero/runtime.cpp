@@ -2,6 +2,7 @@
 #include "runtime.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -22,20 +23,57 @@ constexpr uint64_t allocation_alignment = 256;
 constexpr uint32_t least_group = 256;        // threads, which contractions have
 constexpr uint32_t least_spirv = 0x1'0002u;  // 1.2
 
-/// A device, and what is opened when it is first used and lasts as long as the process.
+// Members of these are ended in the reverse order.
+
+struct Signal {
+  Owned<EventPoolTag> pool;
+  Owned<EventTag> event;
+};
+
+struct Code {
+  Owned<ModuleTag> module;
+  Owned<KernelTag> kernel;
+};
+
+/// A device, and what is opened when it is first used and lasts as long as the runtime.
 struct Opened {
   DriverHandle driver = nullptr;
   DeviceHandle device = nullptr;
   // Held while the members below are used, and while a kernel of the device is given its arguments, which are the kernel's state.
   std::mutex mutex;
-  Context context = nullptr;
-  List list = nullptr;  // all work, in order
-  Event done = nullptr;
+  bool lost = false;  // it does nothing any more
+  std::string fault;  // of work, since the status was last asked for
+  Owned<ContextTag> context;
+  Owned<ListTag> list;  // all work, in order
+  Signal done;          // nothing that was appended signals it yet
+  // What work may still use that could not be waited for.
+  struct Used {
+    std::vector<Signal> signals;
+    std::vector<Code> codes;
+    std::vector<OwnedMemory> memory;
+  } used;
 };
+
+/// Who gets this from any call has lost the device; not every driver says it again when it is asked for the context's status.
+void note(Opened& device, Result result) {
+  if (result == error_device_lost) device.lost = true;
+}
+
+/// As check() does, of a call for the device.
+void check_on(Opened& device, Result result, const char* what) {
+  note(device, result);
+  check(result, what);
+}
 
 class LevelZeroRuntime final : public emitter::GridRuntime {
  public:
   LevelZeroRuntime(Host host, std::string library) : GridRuntime(host), library_(std::move(library)) {}
+  LevelZeroRuntime(const LevelZeroRuntime&) = delete;
+  /// What the devices use may not end before their work does. What fails of it was said to who waited for it.
+  ~LevelZeroRuntime() override {
+    for (const auto& device : devices_)
+      if (device->list) finish(*device);
+  }
 
   std::string id() const override { return "level_zero"; }
 
@@ -107,14 +145,19 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     const auto [device, lock] = enter(number);
     void* data = nullptr;
     const AllocationDescription description;
-    check(api_.alloc(device.context, &description, bytes, allocation_alignment, device.device, &data),
-          "taking memory");
+    check_on(
+        device,
+        api_.alloc(device.context.get(), &description, bytes, allocation_alignment, device.device, &data),
+        "taking memory");
     return data;
   }
   void free(uint32_t number, void* data) override {
-    const auto [device, lock] = enter(number);
-    wait(device);
-    check(api_.free(device.context, data), "giving memory back");
+    const auto [device, lock] = hold(number);
+    OwnedMemory memory(data, {api_.free, device.context.get()});
+    if (is_used(device))
+      device.used.memory.push_back(std::move(memory));
+    else
+      check_on(device, api_.free(device.context.get(), memory.release()), "giving memory back");
   }
 
   void synchronise(uint32_t number) override {
@@ -128,9 +171,18 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     const char* what = args.kind == FE_COPY_TO_DEVICE ? "a copy to the device"
                        : args.kind == FE_COPY_TO_HOST ? "a copy from the device"
                                                       : "a copy on the device";
-    check(api_.append_copy(device.list, args.to, args.from, args.bytes, nullptr, 0, nullptr), what);
+    check_on(device, api_.append_copy(device.list.get(), args.to, args.from, args.bytes, nullptr, 0, nullptr),
+             what);
     // Memory of the host is the caller's again when this returns.
     args.kind == FE_COPY_ON_DEVICE ? order(device) : wait(device);
+  }
+
+  DeviceStatus status(uint32_t number) override {
+    const auto [device, lock] = hold(number);
+    if (device.context) note(device, api_.context_status(device.context.get()));
+    auto fault = std::exchange(device.fault, {});
+    if (device.lost) return {FE_DEVICE_LOST, text_of(error_device_lost)};
+    return fault.empty() ? DeviceStatus() : DeviceStatus{FE_DEVICE_FAULT, std::move(fault)};
   }
 
  protected:
@@ -141,32 +193,39 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     description.code = made.code.data();
     ModuleHandle module = nullptr;
     BuildLog log = nullptr;
-    const auto result = api_.module_create(device.context, device.device, &description, &module, &log);
+    auto result = api_.module_create(device.context.get(), device.device, &description, &module, &log);
+    note(device, result);
     const auto said = text_of_log(log);
-    if (result != success) refuse(made.entry, text_of(result) + "\n" + said);
+    if (result != success) refuse(made.entry, text_of(result) + (said.empty() ? "" : "\n") + said);
+    Code code{own(module), {}};
     KernelDescription wanted;
     wanted.name = made.entry.c_str();
     Kernel kernel = nullptr;
-    auto made_kernel = api_.kernel_create(module, &wanted, &kernel);
-    if (made_kernel == success) made_kernel = api_.kernel_group_size(kernel, made.threads, 1, 1);
-    if (made_kernel != success) {
-      if (kernel) api_.kernel_destroy(kernel);
-      api_.module_destroy(module);
-      refuse(made.entry, text_of(made_kernel));
+    result = api_.kernel_create(module, &wanted, &kernel);
+    if (result == success) {
+      code.kernel = own(kernel);
+      result = api_.kernel_group_size(kernel, made.threads, 1, 1);
     }
-    return {module, kernel, {}};
+    note(device, result);
+    if (result != success) refuse(made.entry, text_of(result));
+    return {code.module.release(), code.kernel.release(), {}};
   }
   void unload(uint32_t number, std::span<const emitter::LoadedCode> codes) override {
     if (codes.empty()) return;
-    const auto [device, lock] = enter(number);
-    // What work says of itself was said to who waited for it.
-    if (append_wait(device) != success) return;
-    auto first = success;
+    const auto [device, lock] = hold(number);
+    std::vector<Code> ended;
     for (const auto& code : codes)
-      for (const auto result : {api_.kernel_destroy(static_cast<Kernel>(code.function)),
-                                api_.module_destroy(static_cast<ModuleHandle>(code.module))})
+      ended.push_back({own(static_cast<ModuleHandle>(code.module)), own(static_cast<Kernel>(code.function))});
+    if (is_used(device)) {
+      std::ranges::move(ended, std::back_inserter(device.used.codes));
+      return;
+    }
+    auto first = success;
+    for (auto& code : ended)
+      for (const auto result :
+           {api_.kernel_destroy(code.kernel.release()), api_.module_destroy(code.module.release())})
         if (first == success) first = result;
-    check(first, "unloading a module");
+    check_on(device, first, "unloading a module");
   }
   void start(uint32_t number, void*, void* function, const emitter::DeviceCode& code,
              std::span<const void* const> arguments) override {
@@ -174,9 +233,11 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     const auto [device, lock] = enter(number);
     auto* const kernel = static_cast<Kernel>(function);
     for (uint32_t k = 0; k < arguments.size(); ++k)
-      check(api_.kernel_argument(kernel, k, sizeof(void*), &arguments[k]), "giving a kernel its arguments");
+      check_on(device, api_.kernel_argument(kernel, k, sizeof(void*), &arguments[k]),
+               "giving a kernel its arguments");
     const GroupCount groups{static_cast<uint32_t>(code.blocks), 1, 1};
-    check(api_.append_launch(device.list, kernel, &groups, nullptr, 0, nullptr), "launching a kernel");
+    check_on(device, api_.append_launch(device.list.get(), kernel, &groups, nullptr, 0, nullptr),
+             "launching a kernel");
     order(device);
   }
 
@@ -214,34 +275,35 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
     opened_ = true;
   }
 
-  /// The device, to be used by this thread alone as long as the lock is held.
-  Entered enter(uint32_t number) {
+  /// The device, which was used before, for this thread alone as long as the lock is held.
+  Entered hold(uint32_t number) {
     open();
     auto& device = *devices_.at(number);
-    std::unique_lock lock(device.mutex);
+    return {device, std::unique_lock(device.mutex)};
+  }
+
+  /// The same, ready for work. A lost device may say otherwise of one call or another, and does nothing all the same.
+  Entered enter(uint32_t number) {
+    auto entered = hold(number);
+    auto& device = entered.device;
+    if (device.lost) check(error_device_lost, "using the device");
     if (!device.context) {
       const ContextDescription description;
-      check(api_.context_create(device.driver, &description, &device.context),
-            "opening the device's context");
+      Context made = nullptr;
+      check_on(device, api_.context_create(device.driver, &description, &made),
+               "opening the device's context");
+      device.context = {made, {api_.context_destroy}};
     }
     if (!device.list) {
       QueueDescription description;
       description.ordinal = computing_queues(device.device);
       description.mode = queue_is_asynchronous;
-      check(api_.list_create(device.context, device.device, &description, &device.list),
-            "making a list of commands");
+      List made = nullptr;
+      check_on(device, api_.list_create(device.context.get(), device.device, &description, &made),
+               "making a list of commands");
+      device.list = {made, {api_.list_destroy}};
     }
-    if (!device.done) {
-      EventPoolDescription pool_description;
-      pool_description.flags = events_are_seen_by_host;
-      EventPool pool = nullptr;
-      check(api_.event_pool_create(device.context, &pool_description, 1, &device.device, &pool),
-            "making events");
-      EventDescription description;
-      description.signal_scope = description.wait_scope = scope_of_host;
-      check(api_.event_create(pool, &description, &device.done), "making an event");
-    }
-    return {device, std::move(lock)};
+    return entered;
   }
 
   uint32_t computing_queues(DeviceHandle device) {
@@ -253,22 +315,59 @@ class LevelZeroRuntime final : public emitter::GridRuntime {
                   "the device has no queue that computes; name another device");
   }
 
+  Owned<ModuleTag> own(ModuleHandle module) { return {module, {api_.module_destroy}}; }
+  Owned<KernelTag> own(Kernel kernel) { return {kernel, {api_.kernel_destroy}}; }
+
   /// A list's commands may run at once; each one here waits for those before it. Flags that order a list by itself are younger than
   /// many drivers.
-  void order(const Opened& device) {
-    check(api_.append_barrier(device.list, nullptr, 0, nullptr), "ordering work on the device");
+  void order(Opened& device) {
+    check_on(device, api_.append_barrier(device.list.get(), nullptr, 0, nullptr),
+             "ordering work on the device");
   }
 
-  /// Waits until all work is done.
-  Result append_wait(const Opened& device) {
-    if (const auto result = api_.append_barrier(device.list, device.done, 0, nullptr); result != success)
-      return result;
-    if (const auto result = api_.event_wait(device.done, std::numeric_limits<uint64_t>::max());
+  /// Makes what a wait waits for.
+  Result make_signal(Opened& device) {
+    EventPoolDescription pool_description;
+    pool_description.flags = events_are_seen_by_host;
+    EventPool pool = nullptr;
+    if (const auto result =
+            api_.event_pool_create(device.context.get(), &pool_description, 1, &device.device, &pool);
         result != success)
       return result;
-    return api_.event_reset(device.done);
+    Signal made{{pool, {api_.event_pool_destroy}}, {}};
+    EventDescription description;
+    description.signal_scope = description.wait_scope = scope_of_host;
+    Event event = nullptr;
+    if (const auto result = api_.event_create(pool, &description, &event); result != success) return result;
+    made.event = {event, {api_.event_destroy}};
+    device.done = std::move(made);
+    return success;
   }
-  void wait(const Opened& device) { check(append_wait(device), "work on the device"); }
+
+  /// Waits until all work is done, and ends what was kept for it. Where that fails, the work may be done later and signal then, so the
+  /// next wait has a signal of its own.
+  Result finish(Opened& device) {
+    if (device.lost) return error_device_lost;
+    auto result = device.done.event ? success : make_signal(device);
+    if (result == success)
+      result = api_.append_barrier(device.list.get(), device.done.event.get(), 0, nullptr);
+    if (result == success)
+      result = api_.event_wait(device.done.event.get(), std::numeric_limits<uint64_t>::max());
+    if (result == success) {
+      device.used = {};
+      result = api_.event_reset(device.done.event.get());
+    }
+    if (result == success) return result;
+    if (device.done.event) device.used.signals.push_back(std::move(device.done));
+    device.fault = text_of(result);
+    note(device, result);
+    return result;
+  }
+  void wait(Opened& device) { check_on(device, finish(device), "work on the device"); }
+
+  /// Whether work that was given to the device may still use what that was given. What the work says of itself is said to who waits for
+  /// it, not to who gives things back.
+  bool is_used(Opened& device) { return finish(device) != success && !device.lost; }
 
   template <class Properties>
   std::vector<Properties> listed(Result (*function)(DeviceHandle, uint32_t*, Properties*),

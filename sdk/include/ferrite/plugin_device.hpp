@@ -231,6 +231,14 @@ inline void PluginBuilder::add(std::unique_ptr<Runtime> runtime) {
   table.synchronise = [](void* self, fe_call* call, const fe_device_args* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] { static_cast<Runtime*>(self)->synchronise(args->device); });
   };
+  table.device_status = [](void* self, fe_call* call, const fe_device_args* args,
+                           fe_device_status_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      const auto status = static_cast<Runtime*>(self)->status(args->device);
+      out->status = status.status;
+      write(out->text, status.text);
+    });
+  };
   if (dynamic_cast<Streams*>(entry.runtime.get())) add_streams(table);
   contributions_.push_back({FE_CONTRIBUTION_RUNTIME, 0, &table});
 }
@@ -292,14 +300,6 @@ inline void PluginBuilder::add_streams(fe_runtime& table) {
   };
   table.host_free = [](void* self, fe_call* call, const fe_free_args* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] { detail::streams_of(self).host_free(args->device, args->data); });
-  };
-  table.device_status = [](void* self, fe_call* call, const fe_device_args* args,
-                           fe_device_status_out* out) -> int32_t {
-    return detail::guarded(call, [&] {
-      const auto status = detail::streams_of(self).status(args->device);
-      out->status = status.status;
-      write(out->text, status.text);
-    });
   };
   table.event_open = [](void* self, fe_call* call, const fe_device_args* args, fe_event_out* out) -> int32_t {
     return detail::guarded(call, [&] { out->event = detail::streams_of(self).event_open(args->device); });

@@ -153,6 +153,11 @@ struct DeviceDescription {
   uint64_t capacity = 0;
 };
 
+struct DeviceStatus {
+  uint32_t status = FE_DEVICE_OK;
+  std::string text;  ///< what the driver says of a fault or a loss
+};
+
 /// Owns devices. Any-thread.
 class Runtime {
  public:
@@ -173,15 +178,12 @@ class Runtime {
   virtual void launch(const fe_launch_args& args) = 0;
   /// Waits for all work that was given to the device. Not for runtimes whose work is done when its call returns.
   virtual void synchronise(uint32_t) {}
+  /// Whether the device still does what it is given. Asked behind a failure.
+  virtual DeviceStatus status(uint32_t) { return {}; }
   /// Why code that was compiled for this target, as open_target took it, does not run on the device; empty where it does.
   virtual std::string refusal(uint32_t device, std::string_view target) {
     return target == describe(device).description ? "" : "it was compiled for another device";
   }
-};
-
-struct DeviceStatus {
-  uint32_t status = FE_DEVICE_OK;
-  std::string text;  ///< what the driver says of a fault or a loss
 };
 
 /// What a runtime's class has beside Runtime where its devices work beside the host: streams, queues whose work is done in order, and
@@ -229,7 +231,6 @@ class Streams {
   /// Memory of the host that the device copies from and to by itself.
   virtual void* host_alloc(uint32_t, uint64_t /*bytes*/) { decline("the driver has no memory of the host"); }
   virtual void host_free(uint32_t, void* /*data*/) {}
-  virtual DeviceStatus status(uint32_t) { return {}; }
 };
 
 struct Port {

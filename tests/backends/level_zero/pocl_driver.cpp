@@ -6,9 +6,13 @@
 //
 //   POCL_DRIVER_LOG=FILE         gets a line for each call: the function, its important numbers, its error if it failed
 //   POCL_DRIVER_FAIL=FUNCTION:N  the N-th call of the function fails; several are separated by commas. The loader calls zeInit twice
+//   POCL_DRIVER_ERROR=NUMBER     the error of such calls, instead of the device being lost; what was put off is done all the same
+//   POCL_DRIVER_LOSE=FUNCTION:N  the device is lost in that call: it and all later ones fail, but those that end something; as
+//                                long as the variable is set
 //   POCL_DRIVER_DEVICES=0|1      the number of devices
 //   POCL_DRIVER_MEMORY=BYTES     the device's memory; allocations beyond it fail
-//   POCL_DRIVER_LATE=1           immediate lists work only when the host waits: whoever forgets to wait sees it
+//   POCL_DRIVER_LATE=1           immediate lists work only when the host waits for what is not signaled yet: whoever forgets to wait, or
+//                                waits for what an earlier wait left signaled, sees it
 //   POCL_DRIVER_FLAGS=NUMBER     what modules may have, ze_device_module_flags_t, instead of all
 //   POCL_DRIVER_TRANSLATOR=PATH  instead of llvm-spirv-15
 //
@@ -140,6 +144,7 @@ struct State {
   std::map<const void*, std::shared_ptr<Object>> objects;
   std::map<uintptr_t, Allocation> allocations;
   std::deque<Work> late;
+  bool lost = false;
   size_t device_bytes = 0;
   cl_device_id device = nullptr;
   cl_context context = nullptr;
@@ -155,7 +160,7 @@ State& state() {
 
 uint64_t setting(const char* name, uint64_t fallback) {
   const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : fallback;
+  return text ? std::strtoull(text, nullptr, 0) : fallback;
 }
 
 // ---- calls ----
@@ -171,11 +176,33 @@ __attribute__((format(printf, 2, 3))) void add(Line& line, const char* format, .
   line += std::string(" ") + text;
 }
 
-bool is_to_fail(const std::string& function, int number) {
-  const char* fails = std::getenv("POCL_DRIVER_FAIL");
-  return fails &&
-         ("," + std::string(fails) + ",").find("," + function + ":" + std::to_string(number) + ",") !=
-             std::string::npos;
+/// Whether the variable's list has the call.
+bool names(const char* variable, const std::string& function, int number) {
+  const char* list = std::getenv(variable);
+  return list && ("," + std::string(list) + ",").find("," + function + ":" + std::to_string(number) + ",") !=
+                     std::string::npos;
+}
+
+/// Does what immediate lists put off. After an error the rest is dropped, as by a lost device.
+void settle() {
+  auto late = std::exchange(state().late, {});
+  for (const Work& work : late) work();
+}
+
+/// Lets the call fail that is to.
+void fail_as_told(const std::string& function) {
+  const int number = ++state().calls[function];
+  state().lost =
+      std::getenv("POCL_DRIVER_LOSE") && (state().lost || names("POCL_DRIVER_LOSE", function, number));
+  if (state().lost) state().late.clear();
+  const bool ends = function.ends_with("Destroy") || function == "zeMemFree";
+  refuse_if(state().lost && !ends, ZE_RESULT_ERROR_DEVICE_LOST);
+  if (!names("POCL_DRIVER_FAIL", function, number)) return;
+  const auto error = setting("POCL_DRIVER_ERROR", 0);
+  if (error != 0) settle();
+  refuse_if(error != 0, static_cast<ze_result_t>(error));
+  refuse_if(function.starts_with("zeMemAlloc"), ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
+  throw Refusal{ZE_RESULT_ERROR_DEVICE_LOST};
 }
 
 /// Does the body of a call, one at a time, unless the call is to fail; writes the call's line.
@@ -185,10 +212,7 @@ ze_result_t call(const std::string& function, Body body) {
   Line line = function;
   ze_result_t result = ZE_RESULT_SUCCESS;
   try {
-    if (is_to_fail(function, ++state().calls[function])) {
-      const bool allocates = function.starts_with("zeMemAlloc");
-      throw Refusal{allocates ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_ERROR_DEVICE_LOST};
-    }
+    fail_as_told(function);
     body(line);
   } catch (const Refusal& refusal) {
     result = refusal.result;
@@ -423,12 +447,6 @@ void launch(const Kernel& kernel, const std::vector<Setting>& settings, const Si
 
 // ---- lists ----
 
-/// Does what immediate lists put off. After an error the rest is dropped, as by a lost device.
-void settle() {
-  auto late = std::exchange(state().late, {});
-  for (const Work& work : late) work();
-}
-
 struct Events {
   ze_event_handle_t signal;
   uint32_t wait_count;
@@ -469,7 +487,7 @@ void make_list(bool immediate, ze_context_handle_t context, ze_device_handle_t d
 /// Without waiting: an event that no work has signaled by now is not going to be.
 void wait_for(ze_event_handle_t event) {
   const auto found = find<Event>(event);
-  settle();
+  if (!found->signaled) settle();
   refuse_if(!found->signaled, ZE_RESULT_NOT_READY);
 }
 

@@ -122,6 +122,12 @@ def products():
             + "\n  %s = matmul(%b, %c)\n}\n")  # fmt: skip
 
 
+# What is made, and what ends it.
+PAIRS = [("zeContextCreate", "zeContextDestroy"), ("zeCommandListCreateImmediate", "zeCommandListDestroy"),
+         ("zeEventPoolCreate", "zeEventPoolDestroy"), ("zeEventCreate", "zeEventDestroy"), ("zeModuleCreate", "zeModuleDestroy"),
+         ("zeKernelCreate", "zeKernelDestroy"), ("zeMemAllocDevice", "zeMemFree")]  # fmt: skip
+OUT_OF_HOST_MEMORY = "0x70000002"  # an error that the device survives
+
 # How far results may be off, to the largest of them.
 RESULTS = {"f64": 1e-12, "f32": 1e-4, "f16": 1e-2, "bf16": 1e-2}
 
@@ -150,12 +156,19 @@ class OnPocl(ProgramTest):
     def calls(self, name):
         return [line.split()[1:] for line in self.log.read_text().splitlines() if line.split()[0] == name]
 
-    def assertSameResults(self, model, *options, reference="interpreter", **environment):
-        """What the device computes, beside what another one does. The driver takes no module that spirv-val refuses."""
+    def assertAllEnded(self, at_least=0):
+        """Whatever was made; of each kind that many."""
+        lines = [line.split()[0] for line in self.log.read_text().splitlines() if " failed" not in line]
+        for made, ended in PAIRS:
+            self.assertEqual(lines.count(made), lines.count(ended), made)
+            self.assertGreaterEqual(lines.count(made), at_least, made)
+
+    def assertSameResults(self, model, *options, **environment):
+        """What the device computes, beside what the interpreter does. The driver takes no module that spirv-val refuses."""
         results_folder = Path(tempfile.mkdtemp(dir=self.folder))
         done = self.run_on(model, *options, "-o", results_folder / "device", **environment)
         self.assertEqual(done.returncode, OK, done.stderr)
-        expected = self.call("run", model, *options, "--device", reference, "-o", results_folder / "expected")
+        expected = self.call("run", model, *options, "--device", "interpreter", "-o", results_folder / "expected")
         self.assertEqual(expected.returncode, OK, expected.stderr)
         results = sorted((results_folder / "expected").glob("*.npy"))
         self.assertTrue(results)
@@ -221,20 +234,26 @@ class LevelZeroKernelsTest(OnPocl):
     def test_magika(self):
         model = Settings.models / "magika/model.onnx"
         self.assertTrue(model.is_file(), "fetch it: ./dev setup")
-        self.assertSameResults(model, "--dim", "unk__214=2", reference="cpu")
+        self.assertSameResults(model, "--dim", "unk__214=2")
 
     def test_work_that_is_done_late_is_waited_for(self):
         self.write("k.fe", KINDS)
         self.assertSameResults("k.fe", POCL_DRIVER_LATE="1")
 
+    def test_all_ends_whatever_fails(self):
+        self.assertEqual(self.run_on(POCL_DRIVER_LATE="1").returncode, OK)
+        waits = len(self.calls("zeEventHostSynchronize"))
+        made = ["zeContextCreate", "zeCommandListCreateImmediate", "zeEventPoolCreate", "zeEventCreate", "zeKernelCreate"]
+        for call in [f"{name}:1" for name in made] + [f"zeEventHostSynchronize:{k + 1}" for k in range(waits)]:
+            with self.subTest(call):
+                self.run_on(POCL_DRIVER_FAIL=call, POCL_DRIVER_ERROR=OUT_OF_HOST_MEMORY, POCL_DRIVER_LATE="1")
+                self.assertAllEnded()
+
 
 class LevelZeroTest(OnPocl):
     def test_the_whole_way(self):
         self.assertSameResults("g.fe")
-        names = [line.split()[0] for line in self.log.read_text().splitlines()]
-        for made, ended in [("zeModuleCreate", "zeModuleDestroy"), ("zeKernelCreate", "zeKernelDestroy"),
-                            ("zeMemAllocDevice", "zeMemFree")]:  # fmt: skip
-            self.assertEqual(names.count(made), names.count(ended))
+        self.assertAllEnded(at_least=1)
         launches = self.calls("zeCommandListAppendLaunchKernel")
         self.assertEqual(len(launches), 1)
         self.assertRegex(launches[0][0], "^k_[0-9a-f]{32}$")
@@ -313,20 +332,50 @@ class LevelZeroTest(OnPocl):
 
     def test_faults_say_what_failed(self):
         for function, pattern in [
-            ("zeCommandListAppendLaunchKernel:1", "the_sum, the_exp, rows: .*launching a kernel failed: the device is lost"),
+            ("zeCommandListAppendLaunchKernel:1", "the_sum, the_exp, rows: .*launching a kernel failed: the host has too little memory"),
             ("zeKernelSetArgumentValue:2", "the_sum, the_exp, rows: .*giving a kernel its arguments failed"),
-            ("zeCommandListAppendMemoryCopy:1", "a copy to the device failed: the device is lost"),
-            ("zeEventHostSynchronize:2", "work on the device failed: the device is lost"),
+            ("zeCommandListAppendMemoryCopy:1", "a copy to the device failed: the host has too little memory"),
+            ("zeEventHostSynchronize:2", "work on the device failed: the host has too little memory"),
             ("zeContextCreate:1", "opening the device's context failed"),
-            ("zeDeviceGet:1", "counting the devices failed"),
         ]:
             with self.subTest(function):
-                self.assertRefused(self.run_on(POCL_DRIVER_FAIL=function), "ferrite.level_zero/device", pattern, DEVICE)
+                done = self.run_on(POCL_DRIVER_FAIL=function, POCL_DRIVER_ERROR=OUT_OF_HOST_MEMORY)
+                self.assertRefused(done, "ferrite.level_zero/memory", pattern, DEVICE)
+                self.assertNotIn("is lost", done.stderr)
+        done = self.run_on(POCL_DRIVER_FAIL="zeDeviceGet:1")
+        self.assertRefused(done, "ferrite.level_zero/device", "counting the devices failed", DEVICE)
+
+    def test_a_lost_device(self):
+        lost = "the device is lost, it hung or was reset.*; the device level_zero:0 is lost, and does nothing any more"
+        for call, pattern in [
+            ("zeCommandListAppendLaunchKernel:1", "the_sum, the_exp, rows: .*launching a kernel failed: "),
+            ("zeKernelSetArgumentValue:2", "the_sum, the_exp, rows: .*giving a kernel its arguments failed: "),
+            ("zeCommandListAppendMemoryCopy:1", "a copy to the device failed: "),
+            ("zeContextCreate:1", "opening the device's context failed: "),
+            ("zeModuleCreate:1", "does not take k_[0-9a-f]{32}: "),
+        ]:
+            with self.subTest(call):
+                self.assertRefused(self.run_on(POCL_DRIVER_LOSE=call), "FE-D06", pattern + lost, DEVICE)
+                self.assertAllEnded()
+        # It is, though the driver does not say it again.
+        done = self.run_on(POCL_DRIVER_FAIL="zeCommandListAppendLaunchKernel:1")
+        self.assertRefused(done, "FE-D06", "the_sum, the_exp, rows: .*launching a kernel failed: " + lost, DEVICE)
+
+    def test_a_wait_for_a_lost_device_names_the_node(self):
+        self.assertEqual(self.run_on().returncode, OK)
+        names = [line.split()[0] for line in self.log.read_text().splitlines()]
+        waits = names[: names.index("zeCommandListAppendLaunchKernel")].count("zeEventHostSynchronize")
+        for late in ("0", "1"):
+            done = self.run_on(POCL_DRIVER_LOSE=f"zeEventHostSynchronize:{waits + 1}", POCL_DRIVER_LATE=late)
+            self.assertRefused(done, "FE-D06", "the_sum, the_exp, rows: .*work on the device failed: the device is lost", DEVICE)
+            self.assertAllEnded()
 
     def test_code_that_the_driver_does_not_take(self):
         for fault, pattern in [
-            ({"POCL_DRIVER_FAIL": "zeModuleCreate:1"}, "does not take k_[0-9a-f]{32}: the device is lost"),
-            ({"POCL_DRIVER_FAIL": "zeKernelCreate:1"}, "does not take k_[0-9a-f]{32}: the device is lost"),
+            ({"POCL_DRIVER_FAIL": "zeModuleCreate:1", "POCL_DRIVER_ERROR": OUT_OF_HOST_MEMORY},
+             "does not take k_[0-9a-f]{32}: the host has too little memory"),
+            ({"POCL_DRIVER_FAIL": "zeKernelCreate:1", "POCL_DRIVER_ERROR": OUT_OF_HOST_MEMORY},
+             "does not take k_[0-9a-f]{32}: the host has too little memory"),
             ({"POCL_DRIVER_TRANSLATOR": "false"}, "the code is not taken.*\n.*llvm-spirv-15 does not take the module"),
         ]:
             self.assertRefused(self.run_on(**fault), "ferrite.level_zero/link", pattern, DEVICE)
