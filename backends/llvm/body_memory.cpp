@@ -36,13 +36,10 @@ std::optional<unsigned> single_lane(llvm::Value* mask) {
 }  // namespace
 
 bool stores_at_once(const loop::Kernel& kernel, const loop::Statement& statement) {
-  const auto is_one_operation = [&](const loop::Store& store) {
-    const DType dtype = kernel.buffers[store.buffer].dtype;
-    if (bits_of(dtype) < 32) return false;
-    if (store.mode == FE_STORE_ADD) return true;
-    return !is_float(dtype) && (store.mode == FE_STORE_MAX || store.mode == FE_STORE_MIN);
+  const auto is_atomic = [&](const loop::Store& store) {
+    return store.mode != FE_STORE_SET && bits_of(kernel.buffers[store.buffer].dtype) >= 32;
   };
-  return statement.kind == FE_STATEMENT_SCATTER && std::ranges::all_of(statement.stores, is_one_operation);
+  return statement.kind == FE_STATEMENT_SCATTER && std::ranges::all_of(statement.stores, is_atomic);
 }
 
 llvm::Value* BodyEmitter::widen(llvm::Value* stored, DType dtype) {
@@ -330,10 +327,13 @@ llvm::Value* BodyEmitter::combine(uint32_t mode, llvm::Value* old, llvm::Value* 
   }
 }
 
-/// Of points that run at once and may store to one element; of types and modes for which there is one operation.
+/// Of points that run at once and may store to one element: one operation where there is such, else what was there is replaced unless
+/// another point did so meanwhile, and tried again.
 void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
   const DType dtype = context_.kernel.buffers[store.buffer].dtype;
   const bool sign = is_signed(dtype);
+  if (store.mode == FE_STORE_MUL || (is_float(dtype) && store.mode != FE_STORE_ADD))
+    return replace_at_once(store, element, given);
   using Rmw = llvm::AtomicRMWInst;
   const auto operation = store.mode == FE_STORE_MAX   ? (sign ? Rmw::Max : Rmw::UMax)
                          : store.mode == FE_STORE_MIN ? (sign ? Rmw::Min : Rmw::UMin)
@@ -346,6 +346,33 @@ void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, 
                                         llvm::AtomicOrdering::Monotonic,
                                         llvm_context.getOrInsertSyncScopeID(grid.grid_scope));
   for (const auto& mark : grid.memory_marks) done->setMetadata(mark, llvm::MDNode::get(llvm_context, {}));
+}
+
+void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
+  const DType dtype = context_.kernel.buffers[store.buffer].dtype;
+  auto* type = context_.value_type(dtype);
+  auto* bits = builder_.getIntNTy(static_cast<unsigned>(bits_of(dtype)));
+  auto* place = pointer(store.buffer, element);
+  const llvm::Align align(KernelContext::storage_bytes(dtype));
+  const auto scope = context_.module.getContext().getOrInsertSyncScopeID(context_.target.grid->grid_scope);
+  constexpr auto order = llvm::AtomicOrdering::Monotonic;
+  auto* there = builder_.CreateAlignedLoad(bits, place, align);
+  there->setAtomic(order, scope);
+  auto& llvm_context = context_.module.getContext();
+  auto* function = builder_.GetInsertBlock()->getParent();
+  auto* before = builder_.GetInsertBlock();
+  auto* attempt = llvm::BasicBlock::Create(llvm_context, "attempt", function);
+  auto* behind = llvm::BasicBlock::Create(llvm_context, "replaced", function);
+  builder_.CreateBr(attempt);
+  builder_.SetInsertPoint(attempt);
+  auto* old = builder_.CreatePHI(bits, 2);
+  old->addIncoming(there, before);
+  auto* result = combine(store.mode, builder_.CreateBitCast(old, type), given, dtype);
+  auto* done = builder_.CreateAtomicCmpXchg(place, old, builder_.CreateBitCast(result, bits), align, order,
+                                            order, scope);
+  old->addIncoming(builder_.CreateExtractValue(done, 0), builder_.GetInsertBlock());
+  builder_.CreateCondBr(builder_.CreateExtractValue(done, 1), behind, attempt);
+  builder_.SetInsertPoint(behind);
 }
 
 void BodyEmitter::store(const std::vector<size_t>& numbers) {

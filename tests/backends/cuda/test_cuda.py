@@ -219,6 +219,19 @@ graph @g(%x: {dtype}[{rows},{depth}], %y: {dtype}[{depth},{columns}]) -> (%r "r"
             self.assertTrue(body, module)
             self.assertNotRegex(entry, r"\b(ld|st)\.(global|shared)|atom\.|red\.|cp\.async|bra|@%p", module)
 
+    def test_scatters_that_combine_are_done_at_once(self):
+        for dtype, reduction, instruction in (("f32", "add", r"(atom|red)\.\S*add\.f32"), ("i64", "min", r"(atom|red)\.\S*min\.s64"),
+                                              ("f32", "max", r"atom\.\S*cas\.b32"), ("f64", "mul", r"atom\.\S*cas\.b64"),
+                                              ("i32", "mul", r"atom\.\S*cas\.b32")):  # fmt: skip
+            name = f"{dtype}-{reduction}"
+            modules = self.modules_of(name, f'''ferrite graph 0
+graph @g(%x: {dtype}[70000], %i: i64[65536], %u: {dtype}[65536]) -> (%r "r") {{
+  %r = scatter_elements(%x, %i, %u) {{axis = 0, reduction = "{reduction}"}}
+}}
+''')
+            self.assertTrue(any(re.search(instruction, module.read_text()) for module in modules), name)
+            self.assertTrue(any(int(launch[2]) * int(launch[4]) == 65536 for launch in self.calls("launch")), name)
+
     def test_operands_of_8_bits_are_multiplied_as_what_they_are_cast_to(self):
         [module] = self.modules_of("narrow", '''ferrite graph 0
 graph @g(%x: f16[64,1024], %y: f8e4m3[1024,256]) -> (%r "r") {

@@ -155,6 +155,7 @@ class BodyEmitter {
   void store_lanes(loop::BufferId buffer, const Address& address, llvm::Value* value, llvm::Value* mask,
                    bool streams);
   void store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
+  void replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
   llvm::Value* widen(llvm::Value* stored, DType dtype);
   llvm::Value* narrow(llvm::Value* value, DType dtype);
   llvm::Value* combine(uint32_t mode, llvm::Value* old, llvm::Value* value, DType dtype);
