@@ -78,7 +78,7 @@ Result<void> run(const Options& options) {
   FE_TRY(auto runner, Runner::make(opened, inputs));
   progress.update("");
   report(opened.check.get());
-  note_passed_over(opened, options.model, runner.program().compilation.stats);
+  note_passed_over(opened, runner.program().compilation.stats);
   progress.update("running " + options.model);
   auto start = std::chrono::steady_clock::now();
   FE_CHECK(runner.run(inputs, opened.compile.observation));

@@ -46,26 +46,6 @@ Result<void> check_devices(const PipelineOptions& pipeline, const std::string& n
   return checked;
 }
 
-/// The first device that each program of a package is for, the best program first, up to that for `last`; empty where there is none.
-std::vector<std::string> targets_before(const std::string& path, const std::string& last) {
-  using namespace core::package;
-  auto file = core::graph::MappedFile::open(path);
-  if (!file) return {};
-  const auto container = Container::open(std::move(*file), Check::what_is_read);
-  std::vector<std::string> targets;
-  for (uint32_t target = 0; container && container->has(Kind::program, target); ++target) {
-    const auto bytes = container->read(Kind::program, target);
-    const auto code_bytes = container->size(Kind::code, target);
-    if (!bytes || !code_bytes) break;
-    // Only what it needs is looked at; weights lie somewhere in the file.
-    const auto program = read_program(*bytes, container->file()->bytes(), *code_bytes);
-    if (!program) break;
-    if (core::run::text_of(program->needs) == last) return targets;
-    targets.push_back(core::run::text_of(std::span(program->needs).first(1)));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOptions& device,
@@ -87,14 +67,10 @@ Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOption
   return opened;
 }
 
-void note_passed_over(const OpenModel& opened, const std::string& path, const core::CompileStats& stats) {
-  if (!stats.packaged || stats.target.empty() || opened.compile.device_chosen ||
-      core::log::enabled("plugins"))
-    return;
-  const auto before = targets_before(path, stats.target);
-  if (before.empty()) return;
+void note_passed_over(const OpenModel& opened, const core::CompileStats& stats) {
+  if (stats.passed_over.empty() || opened.compile.device_chosen || core::log::enabled("plugins")) return;
   fmt::print(stderr, "ferrite: note: of no use here: {}, which the package prefers; --log plugins says why\n",
-             fmt::join(before, ", "));
+             fmt::join(stats.passed_over, ", "));
 }
 
 Result<Runner> Runner::make(OpenModel& opened, std::span<const Tensor> inputs) {

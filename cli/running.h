@@ -34,7 +34,7 @@ PipelineOptions pipeline_for(PipelineOptions pipeline, const std::string& path, 
 
 /// A line on standard error where a package's own program runs and others of it, which stand before it, do not: what those are for.
 /// Nothing where somebody chose the device, and where --log plugins has told it with its reasons.
-void note_passed_over(const OpenModel& opened, const std::string& path, const core::CompileStats& stats);
+void note_passed_over(const OpenModel& opened, const core::CompileStats& stats);
 
 /// A program with what one run of it needs: a context and memory for the outputs.
 class Runner {

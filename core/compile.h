@@ -71,6 +71,8 @@ struct CompileStats {
   cache::Counts cache;
   bool packaged = false;  ///< the program came compiled
   std::string target{};   ///< of a package with several: which of them it is
+  std::vector<std::string>
+      passed_over{};  ///< the first device of each that stands before it, and is of no use here
 
   /// Of a program that was linked.
   void count(const run::Executable& executable);

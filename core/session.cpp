@@ -262,6 +262,7 @@ Compilation packaged(package::Loaded loaded, double load_ms) {
   c.stats.load_ms = load_ms - c.stats.init_ms;
   c.stats.packaged = true;
   c.stats.target = std::move(loaded.target);
+  c.stats.passed_over = std::move(loaded.passed_over);
   c.executable = std::move(loaded.executable);
   return c;
 }

@@ -212,21 +212,23 @@ Result<void> Package::fit(const std::string& names, Read& program, const plugin:
 
 Result<Loaded> Package::program(const std::string& names, const plugin::Registry& registry, int64_t threads,
                                 const std::shared_ptr<run::Allocator>& allocator) const {
-  std::vector<std::string> reasons;
+  std::vector<std::string> reasons, passed_over;
   for (uint32_t target = 0; target < programs_.size(); ++target) {
     FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
     FE_TRY(auto program, read_program(programs_[target], weights_, code_bytes));
     program.executable->allocator = allocator;
+    const auto first = program.needs.front();
     auto fitting = fit(names, program, registry);
     if (fitting) {
-      const auto first = program.needs.front();
       auto loaded = load(target, std::move(program), threads);
+      if (loaded) loaded->passed_over = std::move(passed_over);
       if (loaded || loaded.error().status != FE_EUNSUPPORTED) return loaded;
       // Libraries say so here of what they cannot open.
       fitting = refuse(first, loaded.error().message());
     }
     log::print("plugins", "of the package's targets, {}", fitting.error().text);
     reasons.push_back(std::move(fitting.error().text));
+    passed_over.push_back(run::text_of({&first, 1}));
   }
   return error(FE_EUNSUPPORTED, "FE-K53", "it was compiled for {}; --recompile compiles its graph anew",
                fmt::join(reasons, "; for "));
@@ -247,8 +249,10 @@ Result<Loaded> Package::load(uint32_t target, Read program, int64_t threads) con
     return error(FE_EINVALID, "FE-K52", "{}: {}; make it again, or use --recompile", loaded.error().where,
                  loaded.error().text);
   }
-  return Loaded{std::move(program.executable), program.figures,
-                programs_.size() > 1 ? run::text_of(program.needs) : std::string()};
+  return Loaded{std::move(program.executable),
+                program.figures,
+                programs_.size() > 1 ? run::text_of(program.needs) : std::string(),
+                {}};
 }
 
 }  // namespace ferrite::core::package

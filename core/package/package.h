@@ -45,7 +45,8 @@ Result<uint64_t> save(const std::string& path, const Contents& contents);
 struct Loaded {
   std::shared_ptr<run::Executable> executable;
   Figures figures;
-  std::string target;  ///< "cpu (x86-64-v4)"; empty where the package has one program only
+  std::string target;                    ///< "cpu (x86-64-v4)"; empty where the package has one program only
+  std::vector<std::string> passed_over;  ///< the first device of each that stands before it, and does not fit
 };
 
 /// A package that was opened: all of it was checked against its hashes. Any-thread.

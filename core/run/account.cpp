@@ -19,14 +19,7 @@ bool writes(const loop::LoopProgram& program, const loop::ProgramStatement& stat
 /// A buffer as people know it: by its name in the model, or by the nodes that make it.
 std::string text_of(const schedule::Schedule& schedule, std::span<const PlacedGroup> groups, BufferId b) {
   const auto& program = schedule.program;
-  const auto& buffer = program.buffers[b];
-  const auto number = buffer.name.empty() ? std::to_string(buffer.number) : fmt::format("'{}'", buffer.name);
-  switch (buffer.role) {
-    case loop::Role::input: return "input " + number;
-    case loop::Role::output: return "output " + number;
-    case loop::Role::constant: return "constant " + number;
-    case loop::Role::temporary: break;
-  }
+  if (auto name = schedule::model_name(program.buffers[b]); !name.empty()) return name;
   for (size_t g = 0; g < groups.size(); ++g)
     for (const uint32_t s : schedule.groups[g].statements)
       if (writes(program, program.statements[s], b)) return fmt::format("of {}", groups[g].provenance);

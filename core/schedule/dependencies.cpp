@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {
@@ -53,6 +55,17 @@ Dependencies Dependencies::of(const LoopProgram& program) {
     for (BufferId b : d.writes[s]) d.writers[b].push_back(s);
   }
   return d;
+}
+
+std::string model_name(const ProgramBuffer& buffer) {
+  const auto name = buffer.name.empty() ? std::to_string(buffer.number) : fmt::format("'{}'", buffer.name);
+  switch (buffer.role) {
+    case Role::input: return "input " + name;
+    case Role::output: return "output " + name;
+    case Role::constant: return "constant " + name;
+    case Role::temporary: break;
+  }
+  return {};
 }
 
 std::string origin_names(const ProgramStatement& statement) {

@@ -111,17 +111,17 @@ bool FusionCosts::is_one_nest(std::span<const uint32_t> statements, uint32_t sha
   if (reduce == statements.end()) return std::ranges::all_of(statements, over);
   const auto& reduction = program_.statements[*reduce];
   size_t reductions = reduction.reductions.size();
-  const auto joins = [&](uint32_t s, std::span<const uint32_t>::iterator first) {
+  const auto joins = [&](uint32_t s) {
     const auto& other = program_.statements[s];
     reductions += other.reductions.size();
     return reductions <= most_reductions && reduces_beside(program_, reduction, other) &&
-           std::none_of(first + 1, statements.end(),
+           std::none_of(reduce + 1, statements.end(),
                         [&](uint32_t between) { return std::ranges::count(deps_.before[s], between) > 0; });
   };
   return reduction.parallel_count() == shared &&
          std::all_of(statements.begin(), reduce,
                      [&](uint32_t s) { return is_prologue(program_, program_.statements[s], reduction); }) &&
-         std::all_of(reduce + 1, statements.end(), [&](uint32_t s) { return over(s) || joins(s, reduce); });
+         std::all_of(reduce + 1, statements.end(), [&](uint32_t s) { return over(s) || joins(s); });
 }
 
 int64_t FusionCosts::idle_work(int64_t work, int64_t tasks) const {

@@ -151,7 +151,7 @@ std::optional<ProgramStatement> become_map(const index::Pool& pool, ProgramState
 }
 
 /// Joins each reduction of a group with the first before it that reads what it reads, where nothing between them has to come first.
-void join_reductions(LoopProgram& program, std::vector<uint32_t>& members) {
+void join_members(LoopProgram& program, std::vector<uint32_t>& members) {
   for (size_t j = 1; j < members.size(); ++j) {
     const auto& other = program.statements[members[j]];
     std::optional<size_t> found;
@@ -161,7 +161,7 @@ void join_reductions(LoopProgram& program, std::vector<uint32_t>& members) {
       if (depends(program, other, into)) break;
     }
     if (!found) continue;
-    schedule::join_reductions(program, program.statements[members[*found]], other);
+    join_reductions(program, program.statements[members[*found]], other);
     members.erase(members.begin() + static_cast<ptrdiff_t>(j--));
   }
 }
@@ -233,18 +233,18 @@ bool reduces_beside(const LoopProgram& program, const ProgramStatement& into, co
 /// Turn this: reduction 0 = sum %a   and   reduction 0 = max %b, over the same loops
 /// into this: reduction 0 = sum %a; reduction 1 = max %b, in one statement
 void join_reductions(LoopProgram& program, ProgramStatement& into, ProgramStatement other) {
-  Substitution same_loops;
+  Substitution loops;
   for (size_t k = 0; k < other.vars.size(); ++k)
-    same_loops.emplace_back(other.vars[k].symbol, program.pool.symbol(into.vars[k].symbol));
+    loops.emplace_back(other.vars[k].symbol, program.pool.symbol(into.vars[k].symbol));
   for (auto& op : other.ops)
     if (op.code == FE_OP_REDUCED) op.bits += into.reductions.size();
   BodyWriter body(program.pool);
   renumber(into, body.splice(into.ops, {}, none, nullptr));
-  renumber(other, body.splice(other.ops, same_loops, none, nullptr));
+  renumber(other, body.splice(other.ops, loops, none, nullptr));
   into.ops = std::move(body.ops);
   into.reductions.insert(into.reductions.end(), other.reductions.begin(), other.reductions.end());
   for (auto& store : other.stores) {
-    for (auto& expr : store.index) expr = program.pool.substitute(expr, same_loops);
+    for (auto& expr : store.index) expr = program.pool.substitute(expr, loops);
     into.stores.push_back(std::move(store));
   }
   for (auto& origin : other.origins)
@@ -263,7 +263,7 @@ void merge_statements(Schedule& schedule, const std::vector<bool>& apart) {
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     if (g < apart.size() && apart[g]) continue;
     auto& members = schedule.groups[g].statements;
-    join_reductions(program, members);
+    join_members(program, members);
     for (size_t j = 1; j < members.size(); ++j) {
       const auto& map = program.statements[members[j]];
       // The latest statement that it depends on, or the first that it fits into when it depends on none.

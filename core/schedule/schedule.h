@@ -142,6 +142,8 @@ class KernelMaker {
 /// The inputs among these storages become constants.
 void mark_constants(GroupKernel& group, const std::set<BufferId>& storages);
 
+/// A buffer that the model knows, for messages: "input 'x'", "constant 3" where it has no name; empty of a temporary one.
+std::string model_name(const ProgramBuffer& buffer);
 /// Model nodes of a statement, for messages: "Conv_3, Relu_4".
 std::string origin_names(const ProgramStatement& statement);
 

@@ -16,14 +16,7 @@ bool has(std::span<const uint32_t> list, uint32_t one) { return std::ranges::fin
 
 /// A storage as people know it: by its name in the model, or by the nodes that make it.
 std::string text_of(const LoopProgram& program, const Dependencies& deps, BufferId b) {
-  const auto& buffer = program.buffers[b];
-  const auto name = buffer.name.empty() ? std::to_string(buffer.number) : fmt::format("'{}'", buffer.name);
-  switch (buffer.role) {
-    case Role::input: return "input " + name;
-    case Role::output: return "output " + name;
-    case Role::constant: return "constant " + name;
-    case Role::temporary: break;
-  }
+  if (auto name = model_name(program.buffers[b]); !name.empty()) return name;
   const auto& writers = deps.writers[b];
   if (writers.empty()) return fmt::format("@{}", b);
   // Each part of a concatenation has its node behind those that make the part.
