@@ -63,14 +63,18 @@ Result<void> measure(const Options& options, const core::plugin::Pipeline& pipel
 void print_numbers(const std::string& name, const core::plugin::Registry& registry) {
   const auto device = core::run::Device::open(name, registry);
   if (!device || (*device)->generators().empty()) return;
-  const auto& [values, sources, activations] = (*device)->numbers;
+  const auto& [values, sources, choice_sources] = (*device)->numbers;
+  const auto print = [](const auto& entry, const auto& value, core::run::Source source) {
+    fmt::print("    {:<12} {:>14}  {:<8}  {}\n", entry.name, value, core::run::name_of(source), entry.doc);
+  };
   for (size_t k = 0; k < sources.size(); ++k) {
     const auto& number = core::run::number_table[k];
-    fmt::print("    {:<12} {:>14}  {:<8}  {}\n", number.name, values.*number.value,
-               core::run::name_of(sources[k]), number.doc);
+    print(number, values.*number.value, sources[k]);
   }
-  fmt::print("    {:<12} {:>14}  {:<8}  {}\n", "activations", core::run::name_of(values.activations),
-             core::run::name_of(activations), "order of dims that convolutions want");
+  for (size_t k = 0; k < choice_sources.size(); ++k) {
+    const auto& choice = core::run::choice_table[k];
+    print(choice, choice.name_in(values), choice_sources[k]);
+  }
 }
 
 void print_devices(const fe_runtime& runtime, const core::plugin::Registry& registry) {

@@ -27,6 +27,7 @@
 #include "core/schedule/memory.h"
 #include "core/schedule/padding.h"
 #include "core/schedule/reinplace.h"
+#include "core/schedule/scatter_at_once.h"
 #include "core/schedule/split.h"
 #include "core/support/elapsed.h"
 #include "core/text/lexer.h"
@@ -416,7 +417,11 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     schedule::drop_unread(*c.schedule);
     // Reductions over rows go where rows are at hand; one with few results is divided, so that all workers have a part of it.
     if (does(Feature::fuse) && does(Feature::mixed_orders)) schedule::mix_orders(*c.schedule, target, ledger);
-    if (does(Feature::fuse) && does(Feature::split)) schedule::split_reductions(*c.schedule, target, ledger);
+    if (does(Feature::fuse) && does(Feature::split)) {
+      schedule::split_reductions(*c.schedule, target, ledger);
+      schedule::split_scans(*c.schedule, target, ledger);
+      schedule::scatter_at_once(*c.schedule, target, ledger);
+    }
     // Rows of large buffers lie as far apart as the target wants.
     if (does(Feature::padding)) schedule::pad_rows(*c.schedule, row_padding(devices), ledger);
     // Kernels run in an order in which less has to live at a time.

@@ -87,7 +87,7 @@ class Compiler final : public Provider {
     // Vectors of channels are multiplied in a window; those that lie apart would be gathered.
     target->numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;
     target->numbers.line_bytes = emitter::cache_line;
-    target->numbers.page_bytes = 4096;
+    target->numbers.page_bytes = emitter::page_bytes;
     target->row_alignment = settings_.row_alignment;
     target->row_padding_percent = settings_.row_padding_percent;
     target->row_padding_from = settings_.row_padding_from;
@@ -162,7 +162,7 @@ class Compiler final : public Provider {
 
   std::string fingerprint() override {
     initialise_llvm();
-    return "llvm " LLVM_VERSION_STRING " emitter 3 " + describe_host();
+    return "llvm " LLVM_VERSION_STRING " emitter 4 " + describe_host();
   }
 
  private:

@@ -442,9 +442,9 @@ class Planner {
   /// Whether rows lie whole pages apart, so that a block's lines meet in one set of the first-level cache, which holds fewer of them: each
   /// element then comes from the second-level cache. A copy repays itself over many columns.
   bool meet(const Operand& row) const {
-    constexpr int64_t page = 4096, repays_rows = 32, repays = 1024;
+    constexpr int64_t repays_rows = 32, repays = 1024;
     const int64_t stride = row.stride * bits_of(op(row.load).dtype) / 8;
-    return shared_ == 0 && stride % page == 0 && plan_.rows.extent >= repays_rows &&
+    return shared_ == 0 && stride % page_bytes == 0 && plan_.rows.extent >= repays_rows &&
            plan_.columns.extent >= repays && plan_.depth.extent > plan_.lanes;
   }
 

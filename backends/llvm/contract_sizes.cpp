@@ -123,9 +123,8 @@ class Sizes {
                        (pieces * (step * depth + of_block * blocks) + all_tiles * changes * of_vector) +
                    static_cast<double>(plan_.column.batch.extent) * more_weights / bytes_a_cycle;
     // Weights that come from memory are asked for a page before.
-    constexpr int64_t page = 4096;
     if (weights * winograd_products > target_.l2_bytes / 2)
-      plan_.ahead = std::max<int64_t>(1, page / (plan_.block_columns() * bytes));
+      plan_.ahead = std::max<int64_t>(1, page_bytes / (plan_.block_columns() * bytes));
     choose_winograd_tasks(weights * winograd_products);
     return true;
   }

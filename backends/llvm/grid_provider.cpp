@@ -22,6 +22,10 @@ constexpr int64_t blocks_of_multiprocessor = 4;
 
 constexpr double of_launch = 2e-6;  // seconds
 
+// Nanoseconds of a point where points of a scatter need an order (stores_at_once()), not measured: a thread waits for the index, of
+// which some come from the memory's line that the last one came from.
+constexpr int64_t of_ordered_update = 100;
+
 struct GridTarget : ferrite::Target {
   emitter::Target machine;
   double bytes_a_second = 0;
@@ -80,6 +84,7 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   numbers.uncoalesced = 16;
   numbers.launch_ns = known.launch_ns;
   numbers.join_ns = 1;
+  numbers.ordered_ns = of_ordered_update;
   numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;  // vectors along the depth of windows
   // A block makes a tile of one, or goes over the columns of two with a softmax between them.
   numbers.products = has_grid_softmax(*machine.grid) ? FE_PRODUCTS_SOFTMAX : FE_PRODUCTS_APART;

@@ -5,9 +5,9 @@
 #include <llvm/IR/DerivedTypes.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <span>
+#include <utility>
 
 #include "ferrite/emitter/body_emitter.h"
 #include "reduction_state.h"
@@ -15,30 +15,6 @@
 namespace ferrite::emitter {
 
 namespace {
-
-using loop::VarKind;
-
-bool is_associative(Prim prim) {
-  constexpr std::array prims = {Prim::add_, Prim::mul_, Prim::min_, Prim::max_,
-                                Prim::and_, Prim::or_,  Prim::xor_};
-  return std::ranges::find(prims, prim) != prims.end();
-}
-
-/// For each operation, whether it depends on what is carried.
-std::vector<bool> carried_part(const index::Pool& pool, const loop::Statement& statement) {
-  std::vector<bool> depends(statement.ops.size());
-  std::vector<index::Symbol> bound;  // indices that do
-  for (size_t k = 0; k < statement.ops.size(); ++k) {
-    const auto& op = statement.ops[k];
-    bool does = op.code == FE_OP_CARRIED;
-    for (const auto operand : {op.a, op.b, op.c}) does = does || (operand != loop::none && depends[operand]);
-    for (const auto expr : op.index)
-      for (const auto symbol : bound) does = does || pool.depends_on(expr, symbol);
-    if (does && op.code == FE_OP_INDIRECT) bound.push_back(op.symbol);
-    depends[k] = does;
-  }
-  return depends;
-}
 
 class ScanEmitter {
  public:
@@ -200,26 +176,12 @@ unsigned lanes_of(loop::Kernel& kernel, const loop::Statement& statement) {
 
 std::optional<GridScanPlan> plan_grid_scan(const Target& target, loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
-  const size_t parallel = statement.parallel_count();
-  if (kernel.statements.size() != 1 || statement.vars.size() != parallel + 1 ||
-      !statement.has(VarKind::serial) || statement.carries.empty())
-    return std::nullopt;
+  auto states = kernel.statements.size() == 1 ? loop::running_states(kernel.pool, statement) : std::nullopt;
+  if (!states) return std::nullopt;
   GridScanPlan plan;
-  const auto depends = carried_part(kernel.pool, statement);
-  for (size_t k = 0; k < statement.carries.size(); ++k) {
-    const auto& carry = statement.carries[k];
-    const auto& next = statement.ops[carry.next];
-    if (!next.is_prim() || !is_associative(next.prim()) || next.dtype != carry.dtype) return std::nullopt;
-    const auto is_carried = [&](loop::OpId op) {
-      return statement.ops[op].code == FE_OP_CARRIED && statement.ops[op].bits == k;
-    };
-    const auto value = is_carried(next.a) ? next.b : is_carried(next.b) ? next.a : loop::none;
-    if (value == loop::none || depends[value]) return std::nullopt;
-    plan.states.push_back({next.prim(), value});
-  }
-  for (const auto& store : statement.stores)
-    if (store.mode != FE_STORE_SET) return std::nullopt;
-  for (const auto& var : std::span(statement.vars).first(parallel)) plan.points *= var.extent;
+  plan.states = std::move(*states);
+  for (const auto& var : std::span(statement.vars).first(statement.parallel_count()))
+    plan.points *= var.extent;
   plan.extent = statement.vars.back().extent;
   if (plan.extent == 0) return std::nullopt;
   plan.lanes = lanes_of(kernel, statement);

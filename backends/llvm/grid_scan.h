@@ -8,19 +8,16 @@
 #include <optional>
 #include <vector>
 
+#include "ferrite/running_state.hpp"
 #include "grid_block.h"
 
 namespace ferrite::emitter {
 
 struct GridScanPlan {
-  struct State {
-    Prim combine = Prim::add_;
-    loop::OpId value = loop::none;  ///< of the step, combined with what is carried
-  };
-  std::vector<State> states;  ///< by carry
-  int64_t points = 1;         ///< rows, a block each
-  int64_t extent = 0;         ///< of the serial loop
-  unsigned lanes = 1;         ///< neighbours of a thread; the extent is a multiple of them
+  std::vector<loop::RunningState> states;  ///< by carry
+  int64_t points = 1;                      ///< rows, a block each
+  int64_t extent = 0;                      ///< of the serial loop
+  unsigned lanes = 1;                      ///< neighbours of a thread; the extent is a multiple of them
   unsigned threads = 1;
 };
 

@@ -177,6 +177,11 @@ struct Cost {
       const auto offsets = lane_offsets(kernel.pool, address, along->symbol, lanes);
       if (const auto vectors = vectors_of_window(offsets); vectors > 0) return 1.5 * vectors;
     }
+    // Lines whole pages apart meet in one set of the first-level cache: of more than it holds, each is brought again for its next step.
+    constexpr unsigned lines_of_set = 8;
+    const int64_t bytes = KernelContext::storage_bytes(kernel.buffers[buffer].dtype);
+    if (statement.has(VarKind::serial) && step && *step * bytes % page_bytes == 0 && lanes > lines_of_set)
+      return lanes * 6.0;
     return lanes * (is_store ? 1.5 : target.gathers ? 0.7 : 1.2);
   }
   /// Of one vector along a variable, or (null) of one point.
@@ -333,8 +338,17 @@ bool stores_apart(index::Pool& pool, const loop::Statement& statement, size_t va
   auto symbol = statement.vars[var].symbol;
   return std::all_of(statement.stores.begin(), statement.stores.end(), [&](const loop::Store& store) {
     return std::any_of(store.index.begin(), store.index.end(), [&](index::Expr expr) {
-      auto affine = pool.affine(expr);
-      return affine.rest.empty() && affine.terms.size() == 1 && affine.terms[0].first == symbol;
+      const auto affine = pool.affine(expr);
+      if (!affine.rest.empty()) return false;
+      int64_t step = 0, others = 0;  // how far it moves the coordinate, and how far all others do together
+      for (const auto& [term, factor] : affine.terms) {
+        const auto range = pool.symbol_range(term);
+        if (term == symbol)
+          step = std::abs(factor);
+        else
+          others += std::abs(factor) * (range.hi - range.lo);
+      }
+      return step > others;
     });
   });
 }
@@ -360,9 +374,9 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
   // The cheapest variable to vectorise along, per point of the whole domain; ties go to the innermost.
   const unsigned bytes = widest(kernel, work);
   const unsigned most = std::max(1u, std::min(64u, target.lanes(bytes)));
-  double reduced = 1;
+  double reduced = 1;  // steps of each point of the parallel variables
   for (size_t k = fixed; k < work.vars.size(); ++k)
-    if (work.vars[k].kind == VarKind::reduction)
+    if (work.vars[k].kind != VarKind::parallel)
       reduced *= static_cast<double>(std::max<int64_t>(1, work.vars[k].extent));
   const Cost cost(target, kernel, work, fixed);
   const double finish = cost.reduces ? cost.part(false, nullptr, 1) : 0;

@@ -308,7 +308,7 @@ class Server {
     to.put(out.row_padding_from);
     const auto numbers = abi::read(out.numbers);
     for (const auto& number : run::number_table) to.put(numbers.*number.stated);
-    to.put(numbers.activations);
+    for (const auto& choice : run::choice_table) to.put(numbers.*choice.stated);
     return {};
   }
 

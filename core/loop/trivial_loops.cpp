@@ -9,9 +9,7 @@
 #include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::loop {
-namespace {
 
-/// The result of a reduction over no points.
 uint64_t identity_bits(const Reduction& reduction) {
   const DType dtype = reduction.accumulator;
   const bool floats = is_float(dtype);
@@ -27,8 +25,6 @@ uint64_t identity_bits(const Reduction& reduction) {
     default: return 0;
   }
 }
-
-}  // namespace
 
 void flatten_trivial_loops(index::Pool& pool, Statement& s) {
   const bool no_reduction = s.points(VarKind::reduction) <= 1;

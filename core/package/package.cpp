@@ -221,8 +221,11 @@ Result<Loaded> Package::program(const std::string& names, const plugin::Registry
     auto fitting = fit(names, program, registry);
     if (fitting) {
       auto loaded = load(target, std::move(program), threads);
-      if (loaded) loaded->passed_over = std::move(passed_over);
-      if (loaded || loaded.error().status != FE_EUNSUPPORTED) return loaded;
+      if (loaded) {
+        loaded->passed_over = std::move(passed_over);
+        return loaded;
+      }
+      if (loaded.error().status != FE_EUNSUPPORTED) return loaded;
       // Libraries say so here of what they cannot open.
       fitting = refuse(first, loaded.error().message());
     }

@@ -2,6 +2,7 @@
 #include "core/run/numbers.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/run/measured.h"
@@ -11,9 +12,14 @@
 namespace ferrite::core::run {
 namespace {
 
+// Choices are the same numbers in the ABI.
 using schedule::Activations;
 using schedule::Products;
+static_assert(static_cast<uint32_t>(Activations::channels_last) == FE_ACTIVATIONS_CHANNELS_LAST);
+static_assert(static_cast<uint32_t>(Products::apart) == FE_PRODUCTS_APART);
 static_assert(static_cast<uint32_t>(Products::softmax) == FE_PRODUCTS_SOFTMAX);
+static_assert(std::size(activation_names) == FE_ACTIVATIONS_CHANNELS_LAST + 1);
+static_assert(std::size(product_names) == FE_PRODUCTS_SOFTMAX + 1);
 
 constexpr std::string_view source_names[] = {"default", "stated", "measured", "locked"};
 
@@ -37,15 +43,15 @@ Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated) {
                    number.most);
     result.set(k, value, Source::stated);
   }
-  if (stated.activations > FE_ACTIVATIONS_CHANNELS_LAST)
-    return error(FE_EINTERNAL, "FE-P69", "activations is {}, which is no order of them", stated.activations);
-  if (stated.activations != FE_ACTIVATIONS_ANY) {
-    result.values.activations = Activations::channels_last;
-    result.activations = Source::stated;
+  for (size_t k = 0; k < choice_table.size(); ++k) {
+    const auto& choice = choice_table[k];
+    const uint32_t value = stated.*choice.stated;
+    if (value == 0) continue;
+    if (value >= choice.names.size())
+      return error(FE_EINTERNAL, "FE-P69", "{} is {}, where a number from 1 to {} can be", choice.name, value,
+                   choice.names.size() - 1);
+    result.choose(k, value, Source::stated);
   }
-  if (stated.products > FE_PRODUCTS_SOFTMAX)
-    return error(FE_EINTERNAL, "FE-P69", "products is {}, which says nothing of them", stated.products);
-  if (stated.products != FE_PRODUCTS_ANY) result.values.products = static_cast<Products>(stated.products);
   // An access that no inner loop walks moves a line for an element.
   if (stated.line_bytes != 0 && stated.uncoalesced == 0)
     result.values.uncoalesced = std::clamp<int64_t>(stated.line_bytes / 4, 1, 1 << 12);
@@ -80,9 +86,7 @@ Result<std::string> save_measured(const std::string& kind, const std::string& de
 fe_target_numbers abi_numbers(const TargetNumbers& numbers) {
   auto result = abi::sized<fe_target_numbers>();
   for (const auto& number : number_table) result.*number.stated = numbers.*number.value;
-  result.activations =
-      numbers.activations == Activations::channels_last ? FE_ACTIVATIONS_CHANNELS_LAST : FE_ACTIVATIONS_ANY;
-  result.products = static_cast<uint32_t>(numbers.products);
+  for (const auto& choice : choice_table) result.*choice.stated = choice.get(numbers);
   return result;
 }
 

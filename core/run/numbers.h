@@ -5,8 +5,11 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <variant>
 
 #include "core/schedule/target_numbers.h"
 #include "core/support/error.h"
@@ -21,15 +24,16 @@ struct Number {
   std::string_view name, doc;
   int64_t TargetNumbers::* value;
   int64_t fe_target_numbers::* stated;
-  int64_t most;      ///< 1 is the least
-  bool is_measured;  ///< by `ferrite targets --measure`
+  int64_t most;
+  bool is_measured;   ///< by `ferrite targets --measure`
+  int64_t least = 1;  ///< of a lock; what a provider states as 0 it does not state
 };
 
-inline constexpr std::array<Number, 11> number_table = {
+inline constexpr std::array<Number, 12> number_table = {
     Number{"workers", "workers that programs are cut for", &TargetNumbers::workers,
            &fe_target_numbers::workers, 1 << 20, true},
     Number{"local_bytes", "buffers inside one iteration of shared loops", &TargetNumbers::local_bytes,
-           &fe_target_numbers::local_bytes, int64_t{1} << 40, false},
+           &fe_target_numbers::local_bytes, int64_t{1} << 40, false, 0},
     Number{"near_bytes", "what several statements touch in turn and find near", &TargetNumbers::near_bytes,
            &fe_target_numbers::near_bytes, int64_t{1} << 40, false},
     Number{"line_bytes", "what memory moves at a time", &TargetNumbers::line_bytes,
@@ -44,36 +48,68 @@ inline constexpr std::array<Number, 11> number_table = {
            &fe_target_numbers::launch_ns, 1'000'000'000, false},
     Number{"join_ns", "nanoseconds until other workers have joined", &TargetNumbers::join_ns,
            &fe_target_numbers::join_ns, 1'000'000'000, false},
+    Number{"ordered_ns", "nanoseconds of an update in order, where others run at once; 0: none do",
+           &TargetNumbers::ordered_ns, &fe_target_numbers::ordered_ns, 1'000'000'000, false, 0},
     Number{"bandwidth", "bytes a second of one worker from memory", &TargetNumbers::bandwidth,
            &fe_target_numbers::bandwidth, int64_t{1} << 50, true},
     Number{"operations", "scalar operations a second of one worker", &TargetNumbers::operations,
            &fe_target_numbers::operations, int64_t{1} << 50, true},
 };
 
-/// Where a number comes from.
+/// One of a few values with names, beside the numbers and wherever these are. The first value is FE_*_ANY of the ABI: a provider that
+/// says so states nothing, a lock holds even to that.
+struct Choice {
+  std::string_view name, doc;
+  std::span<const std::string_view> names;  ///< of its values
+  std::variant<schedule::Activations TargetNumbers::*, schedule::Products TargetNumbers::*> value;
+  uint32_t fe_target_numbers::* stated;
+
+  uint32_t get(const TargetNumbers& numbers) const {
+    return std::visit([&](auto member) { return static_cast<uint32_t>(numbers.*member); }, value);
+  }
+  void set(TargetNumbers& numbers, uint32_t chosen) const {
+    std::visit(
+        [&](auto member) {
+          numbers.*member = static_cast<std::remove_reference_t<decltype(numbers.*member)>>(chosen);
+        },
+        value);
+  }
+  std::string_view name_in(const TargetNumbers& numbers) const { return names[get(numbers)]; }
+};
+
+inline constexpr std::string_view activation_names[] = {"any", "channels_last"};  ///< by Activations
+inline constexpr std::string_view product_names[] = {"any", "apart", "softmax"};  ///< by Products
+
+inline constexpr std::array<Choice, 2> choice_table = {
+    Choice{"activations", "order of dims that convolutions want", activation_names,
+           &TargetNumbers::activations, &fe_target_numbers::activations},
+    Choice{"products", "what products share loops with, beside maps", product_names, &TargetNumbers::products,
+           &fe_target_numbers::products},
+};
+
+/// Where a number or a choice comes from.
 enum class Source : uint8_t { assumed, stated, measured, locked };
 /// "default", "stated", "measured", "locked".
 std::string_view name_of(Source source);
-inline constexpr std::array<std::string_view, 2> activation_names = {"any",
-                                                                     "channels_last"};  ///< by Activations
-inline std::string_view name_of(schedule::Activations activations) {
-  return activation_names[static_cast<size_t>(activations)];
-}
 
-/// Numbers with where each comes from, by place in the table.
+/// Numbers and choices with where each comes from, by place in its table.
 struct SourcedNumbers {
   TargetNumbers values;
   std::array<Source, number_table.size()> sources{};
-  Source activations = Source::assumed;
+  std::array<Source, choice_table.size()> choice_sources{};
 
   void set(size_t number, int64_t value, Source source) {
     values.*number_table[number].value = value;
     sources[number] = source;
   }
+  void choose(size_t choice, uint32_t value, Source source) {
+    choice_table[choice].set(values, value);
+    choice_sources[choice] = source;
+  }
 };
 
 /// What a provider states that is 0 stays as it is. Nothing is changed where an error is given: the text of FE-P69, for a number
-/// that is out of its range.
+/// that is out of its range, or none of a choice.
 Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated);
 
 /// What was measured on devices of a kind and description: 0 is a number that was not. Nothing where the store has none, or, with a

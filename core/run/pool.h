@@ -12,7 +12,8 @@
 
 namespace ferrite::core::run {
 
-/// parallel_for from several threads at once is served one after the other; a nested call runs on the caller alone.
+/// parallel_for from several threads at once is served one after the other; a call of one range, and a nested one, runs at once on its
+/// caller alone. Kernels are compiled by it as well, so a launch may wait for those of another program.
 class Pool {
  public:
   using Function = void (*)(void* context, int64_t begin, int64_t end, int64_t worker);

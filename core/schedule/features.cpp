@@ -17,7 +17,7 @@ constexpr std::string_view docs[] = {
     "makes scores, their softmax and its product with the values one kernel, as attention has them",
     "computes operands of contractions where they are read",
     "reduces over rows in the kernel that works along them",
-    "divides reductions that leave workers idle or walk too many pages",
+    "divides reductions, running sums and scatters that leave workers idle",
     "puts the rows of large buffers as far apart as the target wants",
     "runs kernels in an order in which less has to live at a time",
     "replays the second run of a context on a device that records launches",

@@ -13,10 +13,6 @@ namespace ferrite::core::schedule {
 namespace {
 
 // Counts are chosen by the target's numbers and by the shape, never by how many threads run: results do not depend on that.
-constexpr int64_t parts_of_worker =
-    32;  // so many that those which are done first find more, on a larger machine too
-constexpr int64_t even_steps =
-    64;  // that parts of many times as many are made up of: of vectors and lines, none is cut
 constexpr int64_t block_of_columns = 64;  // columns that are summed at a time, for as long as there are rows
 
 /// How a reduction walks what it reads most of.
@@ -69,37 +65,6 @@ int64_t wanted_parts(const Walk& walk, const TargetNumbers& target) {
   const int64_t split =
       price(walk.work, walk.tasks * parts, false) + price(parts * walk.outputs, walk.tasks, false) + launch;
   return split < whole ? parts : 1;
-}
-
-/// Parts without a rest, of about the number that is wanted, where there are such.
-Cut cut_of(const Statement& statement, int64_t wanted) {
-  Cut cut;
-  cut.var = statement.parallel_count();
-  for (size_t k = cut.var; k < statement.vars.size(); ++k) {
-    const int64_t extent = statement.vars[k].extent;
-    if (extent >= wanted * 4 || extent > statement.vars[cut.var].extent) {
-      cut.var = k;
-      if (extent >= wanted * 4) break;
-    }
-  }
-  const int64_t extent = statement.vars[cut.var].extent;
-  cut.parts = std::min(wanted, extent);
-  for (int64_t more = 0; more <= cut.parts / 2; ++more)
-    for (const int64_t parts : {cut.parts + more, cut.parts - more})
-      if (parts <= extent && extent % parts == 0) return {cut.var, parts, extent / parts, 0};
-  cut.steps = extent / cut.parts;
-  if (cut.steps >= even_steps * 16) {
-    cut.steps = (cut.steps + even_steps - 1) / even_steps * even_steps;
-    cut.parts = extent / cut.steps;
-  }
-  cut.rest = extent - cut.parts * cut.steps;
-  return cut;
-}
-
-bool reads_only_constants(const LoopProgram& program, const Statement& statement) {
-  return std::ranges::none_of(statement.ops, [&](const BodyOp& op) {
-    return op.code == FE_OP_LOAD && program.buffers[program.storage(op.buffer)].role != Role::constant;
-  });
 }
 
 /// The one reduction of a group of maps and it, or the first of those that are to be one statement, where a split of it would pay; else none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Dividing what one worker would do alone: reductions with few results, and those over rows beside others along them.
+// Dividing what one worker would do alone: reductions with few results, those over rows beside others along them, and running sums.
 #pragma once
 
 #include "core/schedule/schedule.h"
@@ -18,5 +18,10 @@ void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& l
 /// a part of them, and a group behind that combines the parts. What only they read of it then lives inside a block. Layer norm's
 /// backward is such: TorchInductor's "mix order reduction" (pull request 165370). A record of kind "parts", outcome "mixed", each.
 void mix_orders(Schedule& schedule, const TargetNumbers& target, Ledger& ledger);
+
+/// Turns serial loops of few rows, whose state is a running sum, product, minimum or maximum, into one that gives the total of each of
+/// many parts of a row, one over these totals, and one of all parts at once, each of which starts from the totals before it: "reduce,
+/// then scan" (Blelloch, "Prefix sums and their applications", 1990). Counts and records as of split_reductions().
+void split_scans(Schedule& schedule, const TargetNumbers& target, Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

@@ -63,6 +63,38 @@ std::vector<bool> element_stores(const LoopProgram& program, const Statement& st
   return result;
 }
 
+Cut cut_of(const Statement& statement, int64_t wanted) {
+  // What parts of many times as many are made up of: of vectors and lines, none is cut.
+  constexpr int64_t even_steps = 64;
+  Cut cut;
+  cut.var = statement.parallel_count();
+  for (size_t k = cut.var; k < statement.vars.size(); ++k) {
+    const int64_t extent = statement.vars[k].extent;
+    if (extent >= wanted * 4 || extent > statement.vars[cut.var].extent) {
+      cut.var = k;
+      if (extent >= wanted * 4) break;
+    }
+  }
+  const int64_t extent = statement.vars[cut.var].extent;
+  cut.parts = std::min(wanted, extent);
+  for (int64_t more = 0; more <= cut.parts / 2; ++more)
+    for (const int64_t parts : {cut.parts + more, cut.parts - more})
+      if (parts <= extent && extent % parts == 0) return {cut.var, parts, extent / parts, 0};
+  cut.steps = extent / cut.parts;
+  if (cut.steps >= even_steps * 16) {
+    cut.steps = (cut.steps + even_steps - 1) / even_steps * even_steps;
+    cut.parts = extent / cut.steps;
+  }
+  cut.rest = extent - cut.parts * cut.steps;
+  return cut;
+}
+
+bool reads_only_constants(const LoopProgram& program, const Statement& statement) {
+  return std::ranges::none_of(statement.ops, [&](const BodyOp& op) {
+    return op.code == FE_OP_LOAD && program.buffers[program.storage(op.buffer)].role != Role::constant;
+  });
+}
+
 Splitter::Splitter(LoopProgram& program, const ProgramStatement& whole, std::vector<bool> element_stores,
                    Cut cut)
     : program_(program), whole_(whole), element_stores_(std::move(element_stores)), cut_(cut) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One reduction as two: of parts, and of what these give.
+// A loop in parts: a reduction as two, of parts and of what these give.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,18 @@ namespace ferrite::core::schedule {
 /// By store of a reduction: whether it runs at each step of it. Empty where the parts cannot be told from what follows them.
 std::vector<bool> element_stores(const LoopProgram& program, const Statement& statement);
 
-/// The variable of a reduction that is cut: into so many parts of so many steps, and the rest behind them.
+/// Parts for each worker: so many that those which are done first find more, on a larger machine too.
+constexpr int64_t parts_of_worker = 32;
+
+bool reads_only_constants(const LoopProgram& program, const Statement& statement);
+
+/// The variable behind the parallel ones that is cut: into so many parts of so many steps, and the rest behind them.
 struct Cut {
   size_t var = 0;
   int64_t parts = 0, steps = 0, rest = 0;
 };
+/// Parts without a rest, of about the number that is wanted, where there are such.
+Cut cut_of(const Statement& statement, int64_t wanted);
 
 /// Makes both of a statement that stays as it is; their buffers are added to the program.
 class Splitter {

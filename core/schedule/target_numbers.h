@@ -27,6 +27,9 @@ struct TargetNumbers {
   int64_t uncoalesced = 16;   ///< times that an access counts which no inner loop walks: the f32 of a line
   int64_t launch_ns = 16384;  ///< that one launch more costs
   int64_t join_ns = 2048;     ///< in which one worker is alone with a launch
+  /// That a thread takes for a point of a scatter that replaces, in order, where points of scatters that combine 32 bits or more run at
+  /// once; 0: they do not.
+  int64_t ordered_ns = 0;
   int64_t bandwidth = 32'000'000'000;   ///< bytes a second
   int64_t operations = 16'000'000'000;  ///< scalar primitives a second
   Activations activations = Activations::any;

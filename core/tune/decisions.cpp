@@ -58,23 +58,23 @@ constexpr Key library_keys[] = {entry_key,   from_key, device_key, provider_key,
 constexpr plugin::KeyTable kernel_table{"[[kernel]]", kernel_keys};
 constexpr plugin::KeyTable library_table{"[[library]]", library_keys};
 constexpr auto target_keys = [] {
-  std::array<Key, run::number_table.size() + 2> keys{device_key};
-  for (size_t k = 0; k < run::number_table.size(); ++k) {
-    const auto& number = run::number_table[k];
-    keys[k + 1] = Key{.name = number.name,
-                      .type = KeyType::integer,
-                      .absent = "the target's own",
-                      .example = "",
-                      .doc = number.doc,
-                      .least = number.value == &run::TargetNumbers::local_bytes ? 0 : 1,
-                      .most = number.most};
-  }
-  keys.back() = {.name = "activations",
-                 .type = KeyType::string,
-                 .absent = "the target's own",
-                 .example = "",
-                 .doc = "which order of dims its convolutions want",
-                 .choices = run::activation_names};
+  std::array<Key, 1 + run::number_table.size() + run::choice_table.size()> keys{device_key};
+  auto* key = &keys[1];
+  for (const auto& number : run::number_table)
+    *key++ = {.name = number.name,
+              .type = KeyType::integer,
+              .absent = "the target's own",
+              .example = "",
+              .doc = number.doc,
+              .least = number.least,
+              .most = number.most};
+  for (const auto& choice : run::choice_table)
+    *key++ = {.name = choice.name,
+              .type = KeyType::string,
+              .absent = "the target's own",
+              .example = "",
+              .doc = choice.doc,
+              .choices = choice.names};
   return keys;
 }();
 constexpr plugin::KeyTable target_table{"[[target]]", target_keys};
@@ -143,11 +143,12 @@ Result<void> Decisions::read_lock(const std::string& path) {
     for (size_t k = 0; k < run::number_table.size(); ++k)
       if (const auto value = entry.integer(run::number_table[k].name))
         numbers.set(k, *value, run::Source::locked);
-    if (const auto name = entry.string("activations")) {
-      const auto found = std::ranges::find(run::activation_names, *name) - run::activation_names.begin();
-      numbers.values.activations = static_cast<schedule::Activations>(found);
-      numbers.activations = run::Source::locked;
-    }
+    for (size_t k = 0; k < run::choice_table.size(); ++k)
+      if (const auto name = entry.string(run::choice_table[k].name)) {
+        const auto names = run::choice_table[k].names;
+        const auto chosen = std::ranges::find(names, *name) - names.begin();
+        numbers.choose(k, static_cast<uint32_t>(chosen), run::Source::locked);
+      }
     const auto device = *entry.string("device");
     if (!numbers_.emplace(device, numbers).second)
       return core::at(
@@ -211,13 +212,13 @@ void Decisions::lock_numbers(const run::Devices& devices) const {
   for (const auto& device : devices) {
     const auto found = numbers_.find(device->kind);
     if (found == numbers_.end()) continue;
-    const auto& [values, sources, activations] = found->second;
+    const auto& [values, sources, choice_sources] = found->second;
     for (size_t k = 0; k < sources.size(); ++k)
       if (sources[k] == run::Source::locked)
         device->numbers.set(k, values.*run::number_table[k].value, run::Source::locked);
-    if (activations != run::Source::locked) continue;
-    device->numbers.values.activations = values.activations;
-    device->numbers.activations = run::Source::locked;
+    for (size_t k = 0; k < choice_sources.size(); ++k)
+      if (choice_sources[k] == run::Source::locked)
+        device->numbers.choose(k, run::choice_table[k].get(values), run::Source::locked);
   }
 }
 
@@ -265,7 +266,8 @@ std::string lock_text(std::span<const Taken> taken, const run::Devices& devices)
     text += fmt::format("\n[[target]]\ndevice = {}\n", plugin::toml_string(device->kind));
     for (const auto& number : run::number_table)
       text += fmt::format("{} = {}\n", number.name, numbers.*number.value);
-    text += fmt::format("activations = {}\n", plugin::toml_string(run::name_of(numbers.activations)));
+    for (const auto& choice : run::choice_table)
+      text += fmt::format("{} = {}\n", choice.name, plugin::toml_string(choice.name_in(numbers)));
   }
   for (const auto& each : taken) {
     const auto& decision = each.decision;

@@ -163,6 +163,7 @@ class MeasureTest(ProgramTest):
         self.assertRegex(listing, r"pages +512  default ")
         self.assertRegex(listing, r"line_bytes +64  stated ")
         self.assertRegex(listing, r"activations +channels_last  stated ")
+        self.assertRegex(listing, r"products +any  default ")
 
         # A lock has the numbers, and its kernels are the same where others hold.
         self.home_call("run", "divided.fe", "--lock-decisions", "divided.lock")
@@ -173,6 +174,7 @@ class MeasureTest(ProgramTest):
         environment = {"XDG_CACHE_HOME": str(self.home)}
         for wrong, code in ((lock.replace("workers = 16", "workers = 0"), "FE-M17"),
                             (lock.replace('"channels_last"', '"channels_first"'), "FE-M03"),
+                            (lock.replace('products = "any"', 'products = "none"'), "FE-M03"),
                             (lock + '[[target]]\ndevice = "cpu"\n', "FE-M08")):  # fmt: skip
             (self.folder / "wrong.lock").write_text(wrong)
             done = self.call("run", "divided.fe", "--decisions", "wrong.lock", environment=environment)

@@ -53,6 +53,14 @@ graph @kinds(%x: f32[37,53], %h: f16[29,45], %image: f32[1,5,19,23], %k: f32[7,5
   %products = matmul(%x, %turned) from "products"
 }
 """
+# Rows of products: one kernel, or three where products are apart.
+ROWS = """ferrite graph 0
+graph @rows(%q: f32[2,3,197,24], %k: f32[2,3,24,197], %v: f32[2,3,197,40]) -> (%r "r") {
+  %s = matmul(%q, %k)
+  %p = softmax(%s) {axis = 3}
+  %r = matmul(%p, %v)
+}
+"""
 LONG = 20  # seconds, of which the small model needs few
 
 
@@ -267,6 +275,25 @@ class TuneTest(ProgramTest):
         refused(text.replace("candidate", "candidat"), "FE-M02", "did you mean 'candidate'")
         refused("schema = 7\n", "FE-M04", "schema")
         self.assertRefused(self.command("run", "--decisions", "none.lock"), "FE-M14", "none.lock")
+
+    def test_locks_have_choices(self):
+        text = self.write_lock("--tune", "off")
+        target, = self.lock()["target"]
+        self.assertEqual((target["activations"], target["products"]), ("channels_last", "any"))
+        # Locks of versions that did not have them: the target's own hold.
+        (self.folder / "old.lock").write_text(re.sub("(activations|products) = .*\n", "", text))
+        self.assertNotIn("products =", (self.folder / "old.lock").read_text())
+        self.right("--decisions", "old.lock", "--lock-decisions", "new.lock")
+        self.assertEqual(self.lock("new.lock")["target"], [target])
+        # What a lock says holds: apart, products are other kernels than the one that this lock knows.
+        (self.folder / "rows.fe").write_text(ROWS)
+        words = ("run", "rows.fe", "--threads", 1, "--cache", "off")
+        self.assertEqual(self.call(*words, "--lock-decisions", "rows.lock").returncode, OK)
+        self.assertEqual(self.call(*words, "--decisions", "rows.lock").returncode, OK)
+        self.assertEqual(len(self.lock("rows.lock")["kernel"]), 1)
+        text = (self.folder / "rows.lock").read_text()
+        (self.folder / "apart.lock").write_text(text.replace('products = "any"', 'products = "apart"'))
+        self.assertRefused(self.call(*words, "--decisions", "apart.lock"), "FE-T43", "says nothing of kernel")
 
     def test_a_lock_that_cannot_be_written(self):
         self.assertRefused(self.command("run", "--lock-decisions", "small.fe/x.lock"), "FE-C10", "small.fe/x.lock")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pool: ranges cover the whole once, whatever grain and limit; every worker comes; callers at once, nested calls, growth.
+// The pool: ranges cover the whole once, whatever grain and limit; every worker comes, and no more of them than may; callers at once,
+// nested calls, growth.
 #include "core/run/pool.h"
 
 #include <gtest/gtest.h>
@@ -111,6 +112,46 @@ TEST(Pool, ServesCallersAtOnceOneAfterTheOther) {
     });
   for (auto& caller : callers) caller.join();
   EXPECT_EQ(wrong, 0);
+}
+
+/// Threads that work for a pool, of all calls together.
+struct Crowd {
+  std::atomic<int64_t> now{0}, most{0};
+};
+
+/// A meeting that counts who is there among those of other calls.
+struct CrowdedMeeting {
+  Meeting meeting;
+  Crowd& crowd;
+
+  static void visit(void* context, int64_t begin, int64_t end, int64_t worker) {
+    auto& self = *static_cast<CrowdedMeeting*>(context);
+    Visits::raise(self.crowd.most, ++self.crowd.now);
+    Meeting::visit(&self.meeting, begin, end, worker);
+    --self.crowd.now;
+  }
+};
+
+// Callers are threads of the program, of a pool of its own for one; each of them is worker 0 of its call. All workers of a call are
+// there at one time, so that a second call beside it would be seen.
+TEST(Pool, HasNoMoreThreadsAtWorkThanTheLimitWhereSeveralCall) {
+  Pool pool(6);
+  for (const int64_t limit : {2, 3}) {
+    Crowd crowd;
+    std::atomic<int> missed{0};
+    std::vector<std::thread> callers;
+    for (int caller = 0; caller < 4; ++caller)
+      callers.emplace_back([&] {
+        for (int run = 0; run < 25; ++run) {
+          CrowdedMeeting crowded{Meeting(limit), crowd};
+          pool.parallel_for(limit, 1, limit, &crowded, CrowdedMeeting::visit);
+          if (!crowded.meeting.met) missed.fetch_add(1);
+        }
+      });
+    for (auto& caller : callers) caller.join();
+    EXPECT_EQ(missed, 0) << limit;
+    EXPECT_EQ(crowd.most, limit);
+  }
 }
 
 TEST(Pool, RunsANestedCallOnItsCallerAlone) {

@@ -238,6 +238,7 @@ TEST(Numbers, AreStatedOrHaveDefaults) {
   stated.line_bytes = 32;
   stated.activations = FE_ACTIVATIONS_CHANNELS_LAST;
   stated.products = FE_PRODUCTS_SOFTMAX;
+  stated.ordered_ns = 100;
   ASSERT_TRUE(state(numbers, stated));
   EXPECT_EQ(numbers.values.workers, 108);
   EXPECT_EQ(name_of(numbers.sources[0]), "stated");
@@ -250,6 +251,29 @@ TEST(Numbers, AreStatedOrHaveDefaults) {
   EXPECT_EQ(given.activations, FE_ACTIVATIONS_CHANNELS_LAST);
   EXPECT_EQ(numbers.values.products, schedule::Products::softmax);
   EXPECT_EQ(given.products, FE_PRODUCTS_SOFTMAX);
+  EXPECT_EQ(numbers.values.ordered_ns, 100);
+  EXPECT_EQ(given.ordered_ns, 100);
+}
+
+TEST(Numbers, ChoicesAreStatedByNumber) {
+  for (size_t k = 0; k < choice_table.size(); ++k) {
+    const auto& choice = choice_table[k];
+    for (uint32_t value = 0; value < choice.names.size(); ++value) {
+      auto stated = abi::sized<fe_target_numbers>();
+      stated.*choice.stated = value;
+      SourcedNumbers numbers;
+      ASSERT_TRUE(state(numbers, stated));
+      EXPECT_EQ(choice.get(numbers.values), value);
+      EXPECT_EQ(choice.name_in(numbers.values), choice.names[value]);
+      EXPECT_EQ(name_of(numbers.choice_sources[k]), value == 0 ? "default" : "stated");
+      EXPECT_EQ(abi_numbers(numbers.values).*choice.stated, value);
+    }
+  }
+  TargetNumbers numbers;
+  numbers.activations = schedule::Activations::channels_last;
+  EXPECT_EQ(choice_table[0].name_in(numbers), "channels_last");
+  numbers.products = schedule::Products::softmax;
+  EXPECT_EQ(choice_table[1].name_in(numbers), "softmax");
 }
 
 TEST(Numbers, ThatCannotBeAreRefused) {
@@ -262,13 +286,17 @@ TEST(Numbers, ThatCannotBeAreRefused) {
     EXPECT_EQ(done.error().code, "FE-P69");
     EXPECT_EQ(numbers.values, TargetNumbers());
   }
-  auto stated = abi::sized<fe_target_numbers>();
-  stated.activations = 2;
-  SourcedNumbers numbers;
-  EXPECT_FALSE(state(numbers, stated));
-  stated.activations = FE_ACTIVATIONS_ANY;
-  stated.products = FE_PRODUCTS_SOFTMAX + 1;
-  EXPECT_FALSE(state(numbers, stated));
+  for (const auto& choice : choice_table) {
+    auto stated = abi::sized<fe_target_numbers>();
+    stated.workers = 3;
+    stated.*choice.stated = static_cast<uint32_t>(choice.names.size());
+    SourcedNumbers numbers;
+    const auto done = state(numbers, stated);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, "FE-P69");
+    EXPECT_TRUE(done.error().text.starts_with(choice.name)) << done.error().text;
+    EXPECT_EQ(numbers.values, TargetNumbers());
+  }
 }
 
 TEST(Numbers, AreKeptByKindAndDescription) {

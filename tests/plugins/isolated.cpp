@@ -139,6 +139,7 @@ struct ToyProvider : Provider {
     target->row_padding_from = 1 << 20;
     target->numbers.workers = 3;
     target->numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;
+    target->numbers.products = mode_ == "no_such_choice" ? FE_PRODUCTS_SOFTMAX + 1 : FE_PRODUCTS_APART;
     return target;
   }
   std::vector<Candidate> propose(Target& target, Bytes kernel) override {

@@ -12,6 +12,7 @@
 #include "core/graph/flat.h"
 #include "core/graph/verify.h"
 #include "core/isolate/plugin.h"
+#include "core/run/numbers.h"
 #include "core/support/abi.h"
 #include "core/support/warning.h"
 #include "core/trust/verdicts.h"
@@ -404,6 +405,7 @@ TEST(Isolation, AProviderIsAskedInTheChildAndOutlivesIt) {
   EXPECT_EQ(target.numbers->workers, 3);
   EXPECT_EQ(target.numbers->launch_ns, 0);
   EXPECT_EQ(target.numbers->activations, FE_ACTIVATIONS_CHANNELS_LAST);
+  EXPECT_EQ(target.numbers->products, FE_PRODUCTS_APART);
 
   Proposed proposed;
   auto propose_args = abi::sized<fe_propose_args>();
@@ -471,6 +473,32 @@ TEST(Isolation, AProviderIsAskedInTheChildAndOutlivesIt) {
   ASSERT_EQ(provider.fingerprint(provider.self, call.get(), &none, &sink), FE_OK);
   EXPECT_EQ(print.bytes(), "toy 1");
   EXPECT_EQ(provider.close_target(provider.self, call.get(), &target, &none), FE_OK);
+}
+
+/// What the host says of the numbers that the target of a session's one provider states.
+std::string said_of_numbers(const Session& session) {
+  const fe_provider& provider = *session.registry().providers()[0].table;
+  abi::Call call;
+  const std::string description = "seven b";
+  auto args = abi::sized<fe_open_target_args>();
+  args.description = {description.data(), description.size(), 1};
+  auto target = abi::sized<fe_open_target_out>();
+  EXPECT_EQ(provider.open_target(provider.self, call.get(), &args, &target), FE_OK);
+  run::SourcedNumbers numbers;
+  const auto stated = run::state(numbers, abi::read(target.numbers));
+  auto none = abi::sized<fe_none>();
+  EXPECT_EQ(provider.close_target(provider.self, call.get(), &target, &none), FE_OK);
+  return stated ? "" : stated.error().message();
+}
+
+TEST(Isolation, NumbersThatCannotBeAreRefusedAsInThisProcess) {
+  const std::string mode = "no_such_choice", kind = "provider";
+  auto here = opened({request("isolated_here", OnError::fail, {{"mode", mode}, {"kind", kind}})}),
+       child = opened({isolated(mode, OnError::fail, kind)});
+  ASSERT_TRUE(here && child);
+  const std::string expected = said_of_numbers(*here);
+  EXPECT_NE(expected.find("FE-P69 products is 3"), std::string::npos) << expected;
+  EXPECT_EQ(said_of_numbers(*child), expected);
 }
 
 /// A log of edits, and the graph that it is for.

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A reduction that is divided uses the whole machine: each worker that a program may use has tasks of its launch.
+// A reduction that is divided uses the whole machine: each worker that a program may use has tasks of its launch. There are no more of
+// them, whoever else runs the program.
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <numeric>
+#include <set>
+#include <thread>
 
 #include "core/plugin/host.h"
 #include "core/run/pool.h"
@@ -35,9 +41,12 @@ class MeetingHost {
 
   fe_host services;
   std::vector<Launch> launches;
+  std::set<std::thread::id> threads;  ///< that had tasks
+  int64_t most_at_work = 0;           ///< threads at a time, of all launches together
 
  private:
   struct Meeting {
+    MeetingHost& host;
     const fe_parallel_args& args;
     Launch launch;
     size_t missing = launch.of_worker.size();
@@ -46,8 +55,10 @@ class MeetingHost {
 
     static void work(void* self, int64_t begin, int64_t end, int64_t worker) {
       auto& meeting = *static_cast<Meeting*>(self);
+      meeting.host.begin();
       meeting.wait(end - begin, static_cast<size_t>(worker));
       meeting.args.fn(meeting.args.context, begin, end, worker);
+      meeting.host.end();
     }
     void wait(int64_t tasks, size_t worker) {
       std::unique_lock lock(mutex);
@@ -63,10 +74,23 @@ class MeetingHost {
   void launch(const fe_parallel_args& args) {
     auto& pool = core::run::Pool::process();
     const auto workers = static_cast<size_t>(args.workers > 0 ? args.workers : pool.workers());
-    Meeting meeting{args, {args.count, std::vector<int64_t>(workers)}};
+    Meeting meeting{*this, args, {args.count, std::vector<int64_t>(workers)}};
     pool.parallel_for(args.count, args.grain, args.workers, &meeting, Meeting::work);
+    const std::lock_guard lock(mutex_);
     launches.push_back(std::move(meeting.launch));
   }
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    threads.insert(std::this_thread::get_id());
+    most_at_work = std::max(most_at_work, ++at_work_);
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    --at_work_;
+  }
+
+  std::mutex mutex_;  // guards what several launches at once change
+  int64_t at_work_ = 0;
 };
 
 const std::string sum_text = R"(ferrite graph 0
@@ -88,36 +112,45 @@ class SplitReduction : public testing::Test {
     ASSERT_TRUE(rules) << rules.error().message();
     // Small whole numbers: their sum is exact in any order.
     for (size_t k = 0; k < x_.size(); ++k) x_[k] = static_cast<float>(k % 7);
+    sum_ = std::accumulate(x_.begin(), x_.end(), 0.0);
   }
 
-  /// Runs a full sum that may use so many workers; the launches that were given to more than one.
-  void run(int64_t threads, schedule::Features without, size_t steps) {
+  /// A full sum that may use so many workers.
+  Result<Compilation> compile(int64_t threads, schedule::Features without = {}) {
     graph::ParseOptions parsing;
     parsing.registry = &registry_.ops();
-    auto parsed = graph::parse(sum_text, parsing);
-    ASSERT_TRUE(parsed) << parsed.error().message();
+    FE_TRY(auto parsed, graph::parse(sum_text, parsing));
     CompileOptions options;
     options.device = "cpu";
     options.threads = threads;
     options.without = without;
     Ledger ledger;
-    const auto compiled = core::compile(std::move(*parsed), registry_, options, ledger);
-    ASSERT_TRUE(compiled) << compiled.error().message();
-    const auto& executable = *compiled->executable;
-    EXPECT_EQ(executable.steps.size(), steps);
+    return core::compile(std::move(parsed), registry_, options, ledger);
+  }
+
+  void expect_sum(const core::run::Executable& executable) {
     core::run::Executable::Context context(executable);
     float sum = 0;
     const void* in = x_.data();
     void* out = &sum;
-    host_.launches.clear();
     const auto ran = executable.run(context, {&in, 1}, {&out, 1});
     ASSERT_TRUE(ran) << ran.error().message();
-    EXPECT_EQ(sum, std::accumulate(x_.begin(), x_.end(), 0.0));
+    EXPECT_EQ(sum, sum_);
+  }
+
+  /// Compiles and runs one; leaves the launches that were given to more than one worker.
+  void run(int64_t threads, schedule::Features without, size_t steps) {
+    const auto compiled = compile(threads, without);
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    EXPECT_EQ(compiled->executable->steps.size(), steps);
+    host_.launches.clear();
+    expect_sum(*compiled->executable);
   }
 
   MeetingHost host_;
   Registry registry_{host_.services};
   std::vector<float> x_ = std::vector<float>(4194304);
+  double sum_ = 0;
 };
 
 TEST_F(SplitReduction, HasTasksForEachWorker) {
@@ -141,6 +174,39 @@ TEST_F(SplitReduction, IsWhatSpreadsAFullSum) {
   without.add(schedule::Feature::split);
   run(4, without, 1);
   EXPECT_EQ(host_.launches.size(), 0u);
+}
+
+size_t threads_of_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+// The callers are threads of the program, of a pool of its own for one. All workers of a launch are at work at one time, so that a second
+// launch beside it would be seen; workers that only other programs may use get none of it.
+TEST_F(SplitReduction, HasNoMoreThreadsAtWorkThanItMayUseWhereSeveralRunIt) {
+  constexpr size_t runs = 5;
+  core::run::Pool::process().grow(6);
+  for (const int64_t threads : {2, 3})
+    for (const size_t callers : {1, 2, 4}) {
+      SCOPED_TRACE(testing::Message() << threads << " threads, " << callers << " callers");
+      const auto compiled = compile(threads);
+      ASSERT_TRUE(compiled) << compiled.error().message();
+      host_.launches.clear();
+      host_.threads.clear();
+      host_.most_at_work = 0;
+      const auto threads_before = threads_of_process();
+      std::vector<std::thread> at_once;
+      for (size_t caller = 0; caller < callers; ++caller)
+        at_once.emplace_back([&] {
+          for (size_t run = 0; run < runs; ++run) expect_sum(*compiled->executable);
+          EXPECT_LE(threads_of_process(), threads_before + callers);
+        });
+      for (auto& caller : at_once) caller.join();
+      EXPECT_EQ(host_.launches.size(), callers * runs);
+      EXPECT_TRUE(std::ranges::all_of(host_.launches, &MeetingHost::Launch::met));
+      EXPECT_EQ(host_.most_at_work, threads);
+      EXPECT_LE(host_.threads.size(), callers + static_cast<size_t>(threads) - 1);
+    }
 }
 
 }  // namespace

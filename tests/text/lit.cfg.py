@@ -26,6 +26,8 @@ config.substitutions += [
     ("%misused", f"{config.test_source_root}/refused.sh --status 2 {parameter['ferrite']}"),
     # A result is wrong: the message, and exit status 1.
     ("%wrong", f"{config.test_source_root}/refused.sh --status 1 {parameter['ferrite']}"),
+    # The folder of the tests' plugins, which the build puts beside the program's own.
+    ("%test_plugins", f"{os.path.dirname(parameter['ferrite'])}/../lib/ferrite/test_plugins"),
     ("%ferrite", parameter["ferrite"]),
 ]
 # What a user's shell sets must not change a listing.

@@ -51,9 +51,10 @@ Result cuDeviceGet(int* device, int number) {
 Result cuDeviceGetName(char* name, int length, int) { return fake::device_name(name, length); }
 Result cuDeviceGetAttribute(int* value, int attribute, int) {
   const int major = static_cast<int>(fake::number("FAKE_DRIVER_MAJOR", 9));
+  const int minor = static_cast<int>(fake::number("FAKE_DRIVER_MINOR", 0));
   return fake::attribute(
       value, attribute,
-      {{13, 1980000}, {16, 132}, {36, 2619000}, {37, 6144}, {38, 52428800}, {75, major}, {76, 0}});
+      {{13, 1980000}, {16, 132}, {36, 2619000}, {37, 6144}, {38, 52428800}, {75, major}, {76, minor}});
 }
 Result cuDeviceTotalMem_v2(size_t* bytes, int) { return fake::device_memory(bytes); }
 Result cuDevicePrimaryCtxRetain(void** context, int device) {

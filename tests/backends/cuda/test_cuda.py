@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
 
 from grid_tests import GATHER, KINDS, MODEL, PAD, SORTS, GridTests, loss, types  # noqa: E402
-from program import BUILD, DEVICE, OK, ProgramTest, main  # noqa: E402
+from program import BUILD, DEVICE, OK, UNSUPPORTED, ProgramTest, main  # noqa: E402
 
 # A kernel each.
 SINE = """ferrite graph 0
@@ -148,6 +148,28 @@ class CudaTest(GridTests, ProgramTest):
         # Refused before anything is loaded.
         self.assertFalse(self.calls("load") + self.calls("alloc"))
 
+    def test_code_of_an_architecture_without_a_letter(self):
+        """A later device of the generation runs it, and gets it where it is compiled for; code with a letter is of one architecture."""
+        for target in ("sm_100", "sm_100a"):
+            made = self.call("compile", "g.fe", "--target", f"{target},x86-64-v2", "-o", f"{target}.fepkg")
+            self.assertEqual(made.returncode, OK, made.stderr)
+        for minor in ("0", "3"):
+            done = self.run_on("sm_100.fepkg", FAKE_DRIVER_MAJOR="10", FAKE_DRIVER_MINOR=minor)
+            self.assertEqual(done.returncode, OK, done.stderr)
+            self.assertRegex(done.stdout, r"nothing compiled, for cuda \(sm_100\), cpu \(x86-64-v2\), loaded in")
+            self.assertTrue(self.calls("load"))
+        for package, major, minor, reason in [
+            ("sm_100", "9", "0", "it is code for sm_100, the device is an sm_90a"),
+            ("sm_100", "12", "0", "it is code for sm_100, whose blocks may have 227 KiB of shared memory; on the device, an sm_120, they have 99"),
+            ("sm_100a", "10", "3", "it is code for sm_100a, the device is an sm_100"),
+        ]:
+            done = self.run_on(f"{package}.fepkg", FAKE_DRIVER_MAJOR=major, FAKE_DRIVER_MINOR=minor)
+            self.assertRefused(done, "FE-K5[0-9]", reason, UNSUPPORTED)
+        for module in self.modules_of("kinds", KINDS, FAKE_DRIVER_MAJOR="10", FAKE_DRIVER_MINOR="3"):
+            self.assertRegex(module.read_text(), r"(?m)^\.target sm_100$")
+            if ptxas():
+                self.assertAssembles(module, 128, "sm_100")
+
     def test_what_code_takes(self):
         tables = self.folder / "tables"
         done = self.run_on(FERRITE_METRICS="kernel", FERRITE_METRICS_DIR=str(tables))
@@ -232,6 +254,16 @@ graph @g(%x: {dtype}[70000], %i: i64[65536], %u: {dtype}[65536]) -> (%r "r") {{
             self.assertTrue(any(re.search(instruction, module.read_text()) for module in modules), name)
             self.assertTrue(any(int(launch[2]) * int(launch[4]) == 65536 for launch in self.calls("launch")), name)
 
+    def test_scatters_that_replace_are_done_at_once(self):
+        modules = self.modules_of("replaced", '''ferrite graph 0
+graph @g(%x: bf16[70000], %i: i64[65536], %u: bf16[65536]) -> (%r "r") {
+  %r = scatter_elements(%x, %i, %u) {axis = 0}
+}
+''')
+        self.assertTrue(any(re.search(r"(atom|red)\.\S*max\.s32", module.read_text()) for module in modules))
+        self.assertTrue(any(int(launch[2]) * int(launch[4]) == 65536 for launch in self.calls("launch")))
+        self.assertEqual(len(self.calls("launch")), 4)
+
     def test_operands_of_8_bits_are_multiplied_as_what_they_are_cast_to(self):
         [module] = self.modules_of("narrow", '''ferrite graph 0
 graph @g(%x: f16[64,1024], %y: f8e4m3[1024,256]) -> (%r "r") {
@@ -309,8 +341,8 @@ graph @g(%x: f16[64,1024], %y: f8e4m3[1024,256]) -> (%r "r") {
         self.assertEqual(len(made), 1)
         self.assertEqual(made[0].read_text().count("cp.async.wait_group"), 1)
 
-    def assertAssembles(self, module, registers):
-        done = subprocess.run([ptxas(), "-arch=sm_90a", "-v", "-o", os.devnull, module], capture_output=True, text=True, check=False)
+    def assertAssembles(self, module, registers, architecture="sm_90a"):
+        done = subprocess.run([ptxas(), f"-arch={architecture}", "-v", "-o", os.devnull, module], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, "0 bytes spill stores", module.name)
         self.assertLess(int(re.search(r"Used (\d+) registers", done.stderr).group(1)), registers)

@@ -3,6 +3,7 @@
 //   misaligned, odd_alignment   about its memory
 //   negative_tasks, workspace   about a compiled kernel
 //   odd_rows, large_padding     about the rows of buffers
+//   no_such_choice              about what its target wants
 //   supports                    about what it compiles: it proposes a candidate and then declines
 //   early                       about its launches: they return with nothing computed
 #include <cstdlib>
@@ -51,6 +52,7 @@ class LyingProvider final : public Provider {
     mode_.assign(reinterpret_cast<const char*>(description.data()), description.size());
     auto target = std::make_unique<Target>();
     if (mode_ == "odd_rows") target->row_alignment = 48;
+    if (mode_ == "no_such_choice") target->numbers.products = FE_PRODUCTS_SOFTMAX + 1;
     if (mode_ == "large_padding") {
       target->row_alignment = 128;
       target->row_padding_percent = FE_MOST_ROW_PADDING_PERCENT + 1;

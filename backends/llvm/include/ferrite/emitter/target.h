@@ -110,6 +110,9 @@ struct GridMachine {
 
 /// Bytes that the caches of a CPU move at a time.
 constexpr int64_t cache_line = 64;
+/// Bytes of its smallest pages: what looks ahead in hardware stops at their ends, and lines that far apart meet in one set of the first-
+/// level cache.
+constexpr int64_t page_bytes = 4096;
 
 struct Target {
   std::string triple;
@@ -134,6 +137,10 @@ struct Target {
 
   bool streaming_stores =
       false;  ///< past the caches, of whole aligned vectors; x86's, which its fence orders
+
+  /// Rows of sums and cheap arithmetic, too, write results that go past the caches beside what reads the next row; else only rows with
+  /// arithmetic to do meanwhile.
+  bool late_rows = true;
 
   std::optional<GridMachine> grid;  ///< none: tasks are given to threads of the host
 
