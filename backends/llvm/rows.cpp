@@ -2,7 +2,6 @@
 #include "rows.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "statement_emitter.h"
@@ -53,16 +52,6 @@ class Late {
     return std::ranges::all_of(last_.ops, [&](const loop::BodyOp& op) {
       return op.code != FE_OP_LOAD || !is_stored_before(op.buffer) || is_scalar(kernel_.buffers[op.buffer]) ||
              is_left_by_lead(op);
-    });
-  }
-
-  /// Whether one of the two does arithmetic that takes about as long as memory does.
-  bool hides_arithmetic() const {
-    constexpr double long_operation = 4;
-    return std::ranges::any_of(plans_.last(2), [](const StatementPlan& plan) {
-      return std::ranges::any_of(plan.statement.ops, [](const loop::BodyOp& op) {
-        return op.is_prim() && operation_cost(op) >= long_operation;
-      });
     });
   }
 
@@ -157,10 +146,6 @@ class Rows {
     each_ahead_ = next_rows(target, kernel_, plans_);
     const Late late(kernel_, plans_);
     if (!apart_ || !late.is_possible()) return;
-    if (!target.late_rows && !late.hides_arithmetic()) {
-      std::ranges::copy(near_reads(target, kernel_, plans_[0]), std::back_inserter(each_ahead_[0]));
-      return;
-    }
     late_ = true;
     scalars_ = late.scalars();
     late_ahead_ = next_rows(target, kernel_, std::span(plans_).first(plans_.size() - 1));

@@ -48,32 +48,6 @@ void ask_near(const loop::Kernel& kernel, std::vector<StatementEmitter::Ahead>& 
   }
 }
 
-/// What a statement reads of memory in order, a page ahead.
-std::vector<StatementEmitter::Ahead> reads_in_order(const Target& target, loop::Kernel& kernel,
-                                                    const StatementPlan& plan) {
-  std::vector<StatementEmitter::Ahead> result;
-  auto& pool = kernel.pool;
-  const auto& vector = plan.statement.vars[*plan.vector];
-  for (loop::OpId k = 0; k < plan.statement.ops.size(); ++k) {
-    const auto& op = plan.statement.ops[k];
-    if (op.code != FE_OP_LOAD || is_kept(target, kernel.buffers[op.buffer]) ||
-        std::ranges::find(plan.turned, k) != plan.turned.end())
-      continue;
-    const auto address = element_address(pool, kernel.buffers[op.buffer], op.index);
-    const int64_t bytes = KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype);
-    const bool is_new = std::ranges::none_of(
-        result, [&](const auto& ahead) { return ahead.buffer == op.buffer && ahead.address == address; });
-    if (!is_new || vector.extent * bytes < page_bytes || pool.coefficient(address, vector.symbol) != 1 ||
-        !is_known_at_vectors(pool, plan, address))
-      continue;
-    // A tile goes on with the next line.
-    const auto line = plan.inside ? pool.coefficient(address, plan.statement.vars[*plan.inside].symbol)
-                                  : std::optional(page_bytes / bytes);
-    if (line) result.push_back({op.buffer, address, *line});
-  }
-  return result;
-}
-
 }  // namespace
 
 void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
@@ -103,19 +77,28 @@ void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
 
 std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kernel& kernel,
                                                 const StatementPlan& plan) {
-  if (!plan.vector_is_parallel() || (plan.inside && plan.turned.empty()) || plan.strip > 0) return {};
-  auto result = reads_in_order(target, kernel, plan);
+  std::vector<StatementEmitter::Ahead> result;
+  if (!plan.vector_is_parallel() || (plan.inside && plan.turned.empty()) || plan.strip > 0) return result;
+  auto& pool = kernel.pool;
+  const auto& vector = plan.statement.vars[*plan.vector];
+  for (loop::OpId k = 0; k < plan.statement.ops.size(); ++k) {
+    const auto& op = plan.statement.ops[k];
+    if (op.code != FE_OP_LOAD || is_kept(target, kernel.buffers[op.buffer]) ||
+        std::ranges::find(plan.turned, k) != plan.turned.end())
+      continue;
+    const auto address = element_address(pool, kernel.buffers[op.buffer], op.index);
+    const int64_t bytes = KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype);
+    const bool is_new = std::ranges::none_of(
+        result, [&](const auto& ahead) { return ahead.buffer == op.buffer && ahead.address == address; });
+    if (!is_new || vector.extent * bytes < page_bytes || pool.coefficient(address, vector.symbol) != 1 ||
+        !is_known_at_vectors(pool, plan, address))
+      continue;
+    // A tile goes on with the next line.
+    const auto line = plan.inside ? pool.coefficient(address, plan.statement.vars[*plan.inside].symbol)
+                                  : std::optional(page_bytes / bytes);
+    if (line) result.push_back({op.buffer, address, *line});
+  }
   if (!plan.inside) ask_near(kernel, result);
-  return result;
-}
-
-std::vector<StatementEmitter::Ahead> near_reads(const Target& target, loop::Kernel& kernel,
-                                                const StatementPlan& plan) {
-  if (!plan.vector || plan.inside || plan.strip > 0) return {};
-  auto result = reads_in_order(target, kernel, plan);
-  const auto far = static_cast<std::ptrdiff_t>(result.size());
-  ask_near(kernel, result);
-  result.erase(result.begin(), result.begin() + far);
   return result;
 }
 

@@ -21,10 +21,6 @@ void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
 std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kernel& kernel,
                                                 const StatementPlan& plan);
 
-/// Only the latter, of any statement: of rows that were asked for while the row before was worked on.
-std::vector<StatementEmitter::Ahead> near_reads(const Target& target, loop::Kernel& kernel,
-                                                const StatementPlan& plan);
-
 /// What the next row reads that memory has to bring, by statement: asked for in equal shares by the statements that read this row of
 /// it once more. Without that, memory waits while a row is worked on.
 std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,

@@ -138,10 +138,6 @@ struct Target {
   bool streaming_stores =
       false;  ///< past the caches, of whole aligned vectors; x86's, which its fence orders
 
-  /// Rows of sums and cheap arithmetic, too, write results that go past the caches beside what reads the next row; else only rows with
-  /// arithmetic to do meanwhile.
-  bool late_rows = true;
-
   std::optional<GridMachine> grid;  ///< none: tasks are given to threads of the host
 
   unsigned unroll = 0;  ///< vectors at a time in loops over elements, at most; 0: as the planner finds best
