@@ -15,6 +15,7 @@ constexpr int32_t dlpack_cuda = 2;
 constexpr int least_version = 12000;       // whose compiler takes the PTX that is made here
 constexpr int first_with_overlap = 12030;  // where what overlaps can be recorded
 constexpr int error_no_device = 100;
+constexpr int linker_input_ptx = 1;
 constexpr int launch_overlaps = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 enum Attribute : int { attribute_major = 75, attribute_minor = 76 };
@@ -131,6 +132,11 @@ class CudaRuntime final : public emitter::DriverRuntime {
     library.find("cuGraphLaunch", driver.recordings.launch);
     library.find("cuGraphExecDestroy", driver.recordings.free_instance);
     library.find("cuGraphDestroy", driver.recordings.free);
+    driver.linker.input = linker_input_ptx;
+    library.find("cuLinkCreate_v2", driver.linker.create);
+    library.find("cuLinkAddData_v2", driver.linker.add);
+    library.find("cuLinkComplete", driver.linker.complete);
+    library.find("cuLinkDestroy", driver.linker.destroy);
     driver.attributes = attributes;
     const auto result = init(0);
     // Then it does not even count devices.

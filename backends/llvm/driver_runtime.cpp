@@ -20,6 +20,15 @@ constexpr unsigned stream_beside_others = 1;
 
 constexpr uint64_t allocation_alignment = 256;
 
+/// What a driver's compiler has to say.
+struct JitLog {
+  std::array<char, 4096> text{};
+  std::array<int, 2> options = {jit_error_log, jit_error_log_bytes};
+  std::array<void*, 2> values = {text.data(), reinterpret_cast<void*>(text.size() - 1)};
+
+  unsigned count() const { return static_cast<unsigned>(options.size()); }
+};
+
 }  // namespace
 
 DriverLibrary::DriverLibrary(std::span<const std::string> files, std::string code, std::string advice)
@@ -86,16 +95,12 @@ GridDevice DriverRuntime::device_of(int device) {
 LoadedCode DriverRuntime::load(uint32_t number, const DeviceCode& made) {
   enter(number);
   const auto& api = driver();
-  std::array<char, 4096> log{};
-  std::array options = {jit_error_log, jit_error_log_bytes};
-  std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
+  const std::string code = api.linker.create ? compiled(made) : made.code;
+  JitLog log;
   Handle module = nullptr;
-  const auto result = api.module_load(&module, made.code.c_str(), static_cast<unsigned>(options.size()),
-                                      options.data(), values.data());
-  if (result != success)
-    throw Failure(FE_EDEVICE, code("link"),
-                  "the driver does not take " + made.entry + ": " + text_of(result) +
-                      (log[0] ? std::string("\n") + log.data() : ""));
+  const auto result =
+      api.module_load(&module, code.c_str(), log.count(), log.options.data(), log.values.data());
+  if (result != success) not_taken(made, result, log.text.data());
   Handle function = nullptr;
   if (const auto found = api.module_function(&function, module, made.entry.c_str()); found != success) {
     api.module_unload(module);
@@ -116,6 +121,30 @@ LoadedCode DriverRuntime::load(uint32_t number, const DeviceCode& made) {
                       number_of(attribute_shared)};
   if (numbers.shared_bytes >= 0) numbers.shared_bytes += made.shared_bytes;
   return {module, function, numbers};
+}
+
+std::string DriverRuntime::compiled(const DeviceCode& made) {
+  const auto& linker = driver().linker;
+  JitLog log;
+  Handle state = nullptr;
+  void* code = nullptr;
+  size_t bytes = 0;
+  auto result = linker.create(log.count(), log.options.data(), log.values.data(), &state);
+  if (result != success) not_taken(made, result, log.text.data());
+  std::string text = made.code;  // which the driver's interface does not promise to leave alone
+  result =
+      linker.add(state, linker.input, text.data(), text.size() + 1, made.entry.c_str(), 0, nullptr, nullptr);
+  if (result == success) result = linker.complete(state, &code, &bytes);
+  if (result == success) text.assign(static_cast<const char*>(code), bytes);
+  linker.destroy(state);
+  if (result != success) not_taken(made, result, log.text.data());
+  return text;
+}
+
+void DriverRuntime::not_taken(const DeviceCode& made, Result result, const char* log) const {
+  throw Failure(FE_EDEVICE, code("link"),
+                "the driver does not take " + made.entry + ": " + text_of(result) +
+                    (*log ? std::string("\n") + log : ""));
 }
 
 void DriverRuntime::unload(uint32_t number, std::span<const LoadedCode> codes) {

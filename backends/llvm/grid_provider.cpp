@@ -22,9 +22,9 @@ constexpr int64_t blocks_of_multiprocessor = 4;
 
 constexpr double of_launch = 2e-6;  // seconds
 
-// Nanoseconds of a point where points of a scatter need an order (stores_at_once()), not measured: a thread waits for the index, of
-// which some come from the memory's line that the last one came from.
-constexpr int64_t of_ordered_update = 100;
+// Nanoseconds of a point where points of a scatter need an order (stores_at_once()): on an H100, 2,048 updates of f32 took 149 each,
+// 65,536 took 143. A thread waits for the index, and for the memory.
+constexpr int64_t of_ordered_update = 140;
 
 struct GridTarget : ferrite::Target {
   emitter::Target machine;

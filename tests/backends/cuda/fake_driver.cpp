@@ -154,6 +154,31 @@ Result cuGraphExecDestroy(void* instance) {
   return fake::destroy<fake::Instance>("cuGraphExecDestroy", instance);
 }
 Result cuGraphDestroy(void* graph) { return fake::destroy<fake::Graph>("cuGraphDestroy", graph); }
+/// Gives what it was given.
+Result cuLinkCreate_v2(unsigned, int*, void**, void** state) {
+  *state = nullptr;
+  if (const auto failed = fake::called("cuLinkCreate", fake::out_of_memory, "")) return failed;
+  *state = new std::string;
+  return fake::success;
+}
+Result cuLinkAddData_v2(void* state, int kind, void* data, size_t bytes, const char*, unsigned, int*,
+                        void**) {
+  constexpr int ptx = 1;
+  const std::string text(static_cast<const char*>(data), bytes);
+  if (kind != ptx || text.find('\0') != bytes - 1) return fake::invalid_value;
+  *static_cast<std::string*>(state) = text;
+  return fake::called("cuLinkAddData", fake::invalid_image, "");
+}
+Result cuLinkComplete(void* state, void** code, size_t* bytes) {
+  auto& text = *static_cast<std::string*>(state);
+  *code = text.data();
+  *bytes = text.size();
+  return fake::called("cuLinkComplete", fake::invalid_image, "");
+}
+Result cuLinkDestroy(void* state) {
+  delete static_cast<std::string*>(state);
+  return fake::called("cuLinkDestroy", fake::unknown, "");
+}
 Result cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) {
   const std::string text = static_cast<const char*>(image);
   const auto entry = text.find(".entry ");

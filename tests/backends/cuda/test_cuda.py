@@ -113,12 +113,24 @@ class CudaTest(GridTests, ProgramTest):
     kind = "cuda"
     functions = {"init": "cuInit", "load": "cuModuleLoadDataEx", "unload": "cuModuleUnload", "alloc": "cuMemAllocFromPoolAsync", "free": "cuMemFreeAsync",
                  "to_device": "cuMemcpyHtoDAsync", "to_host": "cuMemcpyDtoHAsync", "launch": "cuLaunchKernelEx", "record": "cuGraphInstantiate",
-                 "replay": "cuGraphLaunch", "trim": "cuMemPoolTrimTo", "wait": "cuStreamWaitEvent"}  # fmt: skip
+                 "replay": "cuGraphLaunch", "trim": "cuMemPoolTrimTo", "wait": "cuStreamWaitEvent", "link": "cuLinkCreate",
+                 "add_code": "cuLinkAddData", "compile": "cuLinkComplete", "end_link": "cuLinkDestroy"}  # fmt: skip
     errors = {"fault": "ILLEGAL_ADDRESS", "image": "CUDA_ERROR_INVALID_IMAGE"}
     library = "install NVIDIA's driver for CUDA 12.0 or later"
 
     def test_a_driver_that_is_too_old(self):
         self.assertRefusedHere(self.run_on(FAKE_DRIVER_VERSION="11080"), "driver", "for CUDA 11.8, which is too old; install")
+
+    def test_code_is_compiled_apart_from_loading(self):
+        self.assertEqual(self.run_on().returncode, OK)
+        made = self.calls("compile")
+        self.assertTrue(made)
+        self.assertEqual(len(made), len(self.calls("load")))
+        self.assertEqual(len(made), len(self.calls("end_link")))
+        for function in ("add_code", "compile"):
+            done = self.run_on(FAKE_DRIVER_FAIL=self.functions[function] + ":1")
+            self.assertRefusedHere(done, "link", f"does not take k_[0-9a-f]{{32}}: {self.errors['image']}")
+            self.assertEqual(len(self.calls("link")), len(self.calls("end_link")))
 
     def test_an_architecture_that_is_too_old(self):
         self.assertRefused(self.run_on(FAKE_DRIVER_MAJOR="7"), "ferrite.cuda/target", "sm_70.*there are sm_80")

@@ -93,6 +93,16 @@ struct Driver {
     Result (*free_instance)(Handle instance);
     Result (*free)(Handle graph);
   } recordings;
+
+  /// What makes a device's code of what module_load() takes, too, but for one thread at a time. All are null where there is no such.
+  struct Linker {
+    int input;  ///< the kind of what is given
+    Result (*create)(unsigned count, int* options, void** values, Handle* state);
+    Result (*add)(Handle state, int kind, void* data, size_t bytes, const char* name, unsigned count,
+                  int* options, void** values);
+    Result (*complete)(Handle state, void** code, size_t* bytes);
+    Result (*destroy)(Handle state);  ///< and of what complete() gave
+  } linker;
 };
 
 /// A driver's shared library; it stays open.

@@ -126,6 +126,8 @@ class DriverRuntime : public GridRuntime, public Streams {
   };
 
   GridDevice device_of(int device);
+  std::string compiled(const DeviceCode& made);
+  [[noreturn]] void not_taken(const DeviceCode& made, Result result, const char* log) const;
   Opened& enter(uint32_t number);
   void open_pool(Opened& device);
   static Stream& stream_of(Opened& device, void* stream);
