@@ -97,7 +97,7 @@ Kinds known_kinds(const plugin::Registry& registry) {
   for (const auto& kind : registry.device_kinds())
     if (std::ranges::find(kinds.all, kind) == kinds.all.end()) {
       kinds.all.push_back(kind);
-      kinds.absent.push_back(fmt::format("{} (not looked for)", kind));
+      kinds.absent.push_back(fmt::format("{} (no enabled plugin runs it)", kind));
     }
   kinds.all.push_back(interpreter_name);
   kinds.here.emplace_back(interpreter_name);
@@ -109,7 +109,8 @@ Result<void> find_kind(FoundDevice& found, const plugin::Registry& registry) {
   for (const auto& runtime : registry.runtimes())
     if (abi::view(runtime.table->id) == found.kind) found.runtime = runtime.table;
   if (!found.runtime) {
-    const auto kinds = known_kinds(registry);
+    auto kinds = known_kinds(registry);
+    std::erase(kinds.all, found.kind);  // where something compiles for it, and nothing that is enabled runs it
     return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}{}{}",
                  fmt::join(kinds.here, ", "),
                  kinds.absent.empty() ? "" : "; known, but not here: ", fmt::join(kinds.absent, ", "),
