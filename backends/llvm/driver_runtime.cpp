@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 
 #include "ferrite/error.hpp"
@@ -125,18 +126,18 @@ LoadedCode DriverRuntime::load(uint32_t number, const DeviceCode& made) {
 
 std::string DriverRuntime::compiled(const DeviceCode& made) {
   const auto& linker = driver().linker;
+  std::string text = made.code;  // which the driver's interface does not promise to leave alone
   JitLog log;
   Handle state = nullptr;
   void* code = nullptr;
   size_t bytes = 0;
   auto result = linker.create(log.count(), log.options.data(), log.values.data(), &state);
   if (result != success) not_taken(made, result, log.text.data());
-  std::string text = made.code;  // which the driver's interface does not promise to leave alone
+  const std::unique_ptr<void, Result (*)(Handle)> ended(state, linker.destroy);
   result =
       linker.add(state, linker.input, text.data(), text.size() + 1, made.entry.c_str(), 0, nullptr, nullptr);
   if (result == success) result = linker.complete(state, &code, &bytes);
   if (result == success) text.assign(static_cast<const char*>(code), bytes);
-  linker.destroy(state);
   if (result != success) not_taken(made, result, log.text.data());
   return text;
 }

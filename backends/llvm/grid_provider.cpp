@@ -151,6 +151,6 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   return result;
 }
 
-std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 6"; }
+std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 7"; }
 
 }  // namespace ferrite::emitter

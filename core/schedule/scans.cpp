@@ -39,6 +39,7 @@ std::vector<RunningState> states_of(const LoopProgram& program, const Statement&
   for (const auto& store : statement.stores) {
     // Parts that run at once read what was there before, and have elements of their own.
     if (ferrite::loop::is_indirect(program.pool, statement, store.index)) return {};
+    if (std::ranges::count(statement.stores, store.buffer, &Store::buffer) > 1) return {};
     const auto step = step_of(program, store.buffer, store.index, statement.vars.back().symbol);
     if (!step || *step == 0) return {};
     for (const auto& op : statement.ops)
@@ -236,13 +237,12 @@ class ScanSplitter {
   std::vector<BufferId> totals_, starts_;  ///< by state
 };
 
-/// Whether a buffer has one version, and stores of one statement.
+/// Whether what the statement stores to has one version.
 bool is_written_once(const LoopProgram& program, const Statement& statement) {
   for (const auto& store : statement.stores)
     if (program.buffers[store.buffer].base != none ||
         std::ranges::any_of(program.buffers,
-                            [&](const ProgramBuffer& other) { return other.base == store.buffer; }) ||
-        std::ranges::count(statement.stores, store.buffer, &Store::buffer) > 1)
+                            [&](const ProgramBuffer& other) { return other.base == store.buffer; }))
       return false;
   return true;
 }
