@@ -137,9 +137,8 @@ std::string DriverRuntime::compiled(const DeviceCode& made) {
   result =
       linker.add(state, linker.input, text.data(), text.size() + 1, made.entry.c_str(), 0, nullptr, nullptr);
   if (result == success) result = linker.complete(state, &code, &bytes);
-  if (result == success) text.assign(static_cast<const char*>(code), bytes);
   if (result != success) not_taken(made, result, log.text.data());
-  return text;
+  return {static_cast<const char*>(code), bytes};
 }
 
 void DriverRuntime::not_taken(const DeviceCode& made, Result result, const char* log) const {

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "core/loop/trivial_loops.h"
-#include "core/schedule/body.h"
 #include "core/schedule/split.h"
 #include "core/schedule/splitter.h"
 #include "core/schedule/traffic.h"
@@ -120,7 +119,7 @@ class ScanSplitter {
     return result;
   }
 
-  /// All parts, their number being the first variable; or what is left behind them.
+  /// All parts, or what is left behind them.
   ///
   /// Turn this: carry 0 = add carried 0, %v;           store @o[i] = f(carried 0)
   /// into this: carry 0 = add carried 0, %v from zero; store @o[p*steps + i] = f(add @starts[p], carried 0)
@@ -129,41 +128,24 @@ class ScanSplitter {
     ProgramStatement result;
     result.origins = whole_.origins;
     result.stores = whole_.stores;
-    auto number = pool.constant(cut_.parts);
-    if (!rest) {
-      result.vars.push_back({pool.new_symbol({0, cut_.parts - 1}), cut_.parts, VarKind::parallel});
-      number = pool.symbol(result.vars[0].symbol);
-    }
-    std::vector<index::Expr> at = {number};
-    Substitution symbols;
-    for (size_t k = 0; k < whole_.vars.size(); ++k) {
-      Var var = whole_.vars[k];
-      if (k == cut_.var) var.extent = rest ? cut_.rest : cut_.steps;
-      var.symbol = pool.new_symbol({0, var.extent - 1});
-      auto place = pool.symbol(var.symbol);
-      if (var.kind == VarKind::parallel) at.push_back(place);
-      if (k == cut_.var) {
-        const index::Term terms[] = {{number, cut_.steps}, {place, 1}};
-        place = pool.linear(0, terms);
-      }
-      symbols.emplace_back(whole_.vars[k].symbol, place);
-      result.vars.push_back(var);
-    }
+    const PartLoops loops(pool, whole_, cut_, rest);
+    result.vars = loops.vars;
     BodyWriter body(pool);
     auto ops = whole_.ops;
     for (auto& op : ops)
       if (op.code == FE_OP_CARRIED) {
         op.code = FE_OP_LOAD;
         op.buffer = starts_[op.bits];
-        op.index = at;
+        op.index = loops.at;
         op.bits = 0;
       }
-    const auto numbers = body.splice(ops, symbols, none, [&](const BodyOp& start) -> std::optional<OpId> {
-      const auto found = std::ranges::find(starts_, start.buffer);
-      if (found == starts_.end()) return std::nullopt;
-      const auto k = static_cast<size_t>(found - starts_.begin());
-      return body.prim(states_[k].combine, start.dtype, body.builder.add(start), carried(body, k));
-    });
+    const auto numbers =
+        body.splice(ops, loops.symbols, none, [&](const BodyOp& start) -> std::optional<OpId> {
+          const auto found = std::ranges::find(starts_, start.buffer);
+          if (found == starts_.end()) return std::nullopt;
+          const auto k = static_cast<size_t>(found - starts_.begin());
+          return body.prim(states_[k].combine, start.dtype, body.builder.add(start), carried(body, k));
+        });
     renumber(result, numbers);
     for (size_t k = 0; k < states_.size(); ++k) {
       const DType dtype = whole_.carries[k].dtype;
@@ -171,7 +153,7 @@ class ScanSplitter {
       result.carries.push_back({dtype, identity_bits(reduction(k)), next});
     }
     for (auto& store : result.stores) {
-      for (auto& expr : store.index) expr = pool.substitute(expr, symbols);
+      for (auto& expr : store.index) expr = pool.substitute(expr, loops.symbols);
       if (rest) store.buffer = version_of(store.buffer);
     }
     result.ops = std::move(body.ops);

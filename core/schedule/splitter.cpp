@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "core/schedule/body.h"
-
 namespace ferrite::core::schedule {
 namespace {
 
@@ -95,6 +93,28 @@ bool reads_only_constants(const LoopProgram& program, const Statement& statement
   });
 }
 
+PartLoops::PartLoops(index::Pool& pool, const Statement& whole, const Cut& cut, bool rest) {
+  auto number = pool.constant(cut.parts);
+  if (!rest) {
+    vars.push_back({pool.new_symbol({0, cut.parts - 1}), cut.parts, VarKind::parallel});
+    number = pool.symbol(vars[0].symbol);
+  }
+  at.push_back(number);
+  for (size_t k = 0; k < whole.vars.size(); ++k) {
+    Var var = whole.vars[k];
+    if (k == cut.var) var.extent = rest ? cut.rest : cut.steps;
+    var.symbol = pool.new_symbol({0, std::max<int64_t>(var.extent, 1) - 1});
+    auto place = pool.symbol(var.symbol);
+    if (var.kind == VarKind::parallel) at.push_back(place);
+    if (k == cut.var) {
+      const index::Term terms[] = {{number, cut.steps}, {place, 1}};
+      place = pool.linear(0, terms);
+    }
+    symbols.emplace_back(whole.vars[k].symbol, place);
+    vars.push_back(var);
+  }
+}
+
 Splitter::Splitter(LoopProgram& program, const ProgramStatement& whole, std::vector<bool> element_stores,
                    Cut cut)
     : program_(program), whole_(whole), element_stores_(std::move(element_stores)), cut_(cut) {
@@ -110,34 +130,15 @@ ProgramStatement Splitter::part(bool rest) {
   ProgramStatement result;
   result.kind = FE_STATEMENT_REDUCE;
   result.origins = whole_.origins;
-  index::Expr number = pool.constant(cut_.parts);
-  std::vector<index::Expr> at;
-  if (!rest) {
-    result.vars.push_back({pool.new_symbol({0, cut_.parts - 1}), cut_.parts, VarKind::parallel});
-    number = pool.symbol(result.vars[0].symbol);
-  }
-  at.push_back(number);
-  Substitution symbols;
-  for (size_t k = 0; k < whole_.vars.size(); ++k) {
-    Var var = whole_.vars[k];
-    if (k == cut_.var) var.extent = rest ? cut_.rest : cut_.steps;
-    var.symbol = pool.new_symbol({0, std::max<int64_t>(var.extent, 1) - 1});
-    auto place = pool.symbol(var.symbol);
-    if (var.kind == VarKind::parallel) at.push_back(place);
-    if (k == cut_.var) {
-      const index::Term terms[] = {{number, cut_.steps}, {place, 1}};
-      place = pool.linear(0, terms);
-    }
-    symbols.emplace_back(whole_.vars[k].symbol, place);
-    result.vars.push_back(var);
-  }
+  const PartLoops loops(pool, whole_, cut_, rest);
+  result.vars = loops.vars;
   BodyWriter body(pool);
   result.reductions = whole_.reductions;
   for (size_t k = 0; k < whole_.stores.size(); ++k)
     if (element_stores_[k]) result.stores.push_back(whole_.stores[k]);
   for (auto& store : result.stores)
-    for (auto& expr : store.index) expr = pool.substitute(expr, symbols);
-  renumber(result, body.splice(whole_.ops, symbols, none, nullptr));
+    for (auto& expr : store.index) expr = pool.substitute(expr, loops.symbols);
+  renumber(result, body.splice(whole_.ops, loops.symbols, none, nullptr));
   for (size_t k = 0; k < whole_.reductions.size(); ++k) {
     const auto reduction = result.reductions[k];
     const auto keep = [&](BufferId base, DType dtype, size_t reduced) {
@@ -146,7 +147,7 @@ ProgramStatement Splitter::part(bool rest) {
       op.dtype = dtype;
       op.bits = reduced;
       result.stores.push_back(
-          {rest ? version_of(base) : base, at, body.builder.add(std::move(op)), none, FE_STORE_SET});
+          {rest ? version_of(base) : base, loops.at, body.builder.add(std::move(op)), none, FE_STORE_SET});
     };
     if (!picks_index(reduction)) {
       keep(partial_[k].value, reduction.accumulator, k);

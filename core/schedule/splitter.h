@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/schedule/body.h"
 #include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {
@@ -24,13 +25,22 @@ struct Cut {
 /// Parts without a rest, of about the number that is wanted, where there are such.
 Cut cut_of(const Statement& statement, int64_t wanted);
 
+/// The loops of all parts, their number being the first variable; or of what is left behind them, in the place behind theirs.
+struct PartLoops {
+  std::vector<Var> vars;
+  Substitution symbols;         ///< the whole's variables, by these
+  std::vector<index::Expr> at;  ///< of what there is for each part: its number, then the parallel variables
+
+  PartLoops(index::Pool& pool, const Statement& whole, const Cut& cut, bool rest);
+};
+
 /// Makes both of a statement that stays as it is; their buffers are added to the program.
 class Splitter {
  public:
-  /// `element_stores` as of the function, not empty.
+  /// `element_stores` as of the function, one for each store.
   Splitter(LoopProgram& program, const ProgramStatement& whole, std::vector<bool> element_stores, Cut cut);
 
-  /// All parts, their number being the first variable; or what is left behind them, in the place behind theirs.
+  /// All parts, or what is left behind them.
   ProgramStatement part(bool rest);
   /// What the whole stored when it was done, of what the parts have stored.
   ProgramStatement combined();
