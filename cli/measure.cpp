@@ -73,6 +73,60 @@ std::string chain_text(int64_t elements, int count) {
   return fmt::format("ferrite graph 0\ngraph @chain(%x: f32[{}]) -> (%v{} \"y\") {{\n{}}}\n", elements,
                      count - 1, body);
 }
+/// A chain of `count` maps, each of what the one before makes.
+std::string maps_text(int64_t elements, size_t count) {
+  std::string body;
+  for (size_t k = 0; k < count; ++k) body += fmt::format("  %v{} = tanh(%v{})\n", k + 1, k);
+  return fmt::format("ferrite graph 0\ngraph @maps(%v0: f32[{}]) -> (%v{} \"y\") {{\n{}}}\n", elements, count,
+                     body);
+}
+
+/// The nearest power of two: no two measurements agree, and the next one is to give the same number, so that it makes the same kernels.
+int64_t rounded_nanoseconds(double seconds) {
+  return std::llround(std::exp2(std::round(std::log2(std::max(1.0, seconds * 1e9)))));
+}
+
+/// Sets `launch_ns` and `join_ns` to what decisions take them for: what a kernel that is divided has to save, and the work with which
+/// one worker is done before dividing it pays. Both are more than handing over a kernel and waiting for all workers: a code generator
+/// divides no kernel whose shares would not outlast the waking of a worker. So sums of rows, because points of decisions are f32 that
+/// are read, are tried, each twice as large as the one before, until they take clearly less on all workers than on one: `launch_ns` is
+/// what the first of these takes on all, `join_ns` what the one before took on one. Where no workers share a launch, `launch_ns` is
+/// what a tiny kernel more takes in a chain, and `join_ns` is not measured. Neither is where the device makes other kernels of these
+/// graphs, or workers never help because something else has the processors.
+Result<void> measure_launches(Meter& meter, core::CompileOptions options, bool shares,
+                              fe_target_numbers& numbers) {
+  options.without.add(core::schedule::Feature::inline_producers);
+  options.without.add(core::schedule::Feature::fuse);
+  if (!shares) {
+    constexpr size_t few = 16, many = 144;
+    constexpr int64_t tiny = 16;  // elements
+    FE_TRY(const double less, meter.time(options, maps_text(tiny, few), few));
+    FE_TRY(const double more, meter.time(options, maps_text(tiny, many), many));
+    if (less > 0 && more > less) numbers.launch_ns = rounded_nanoseconds((more - less) / (many - few));
+    return {};
+  }
+  auto all = options;
+  all.threads = 0;
+  constexpr int64_t least = 1 << 13, most = 1 << 22;  // elements
+  constexpr double clearly = 0.875;                   // of the time on one worker
+  double before = 0;
+  int64_t launch = 0, join = 0;  // by the last size; 0: it did not pay
+  for (int64_t elements = least; elements <= most; elements *= 2) {
+    FE_TRY(const double alone, meter.time(options, read_text(elements), 1));
+    FE_TRY(const double together, meter.time(all, read_text(elements), 1));
+    if (alone == 0 || together == 0) return {};
+    const bool pays = before > 0 && together < clearly * alone;
+    if (pays && launch > 0) {  // twice in a row; once may be a worker that was held up when it was alone
+      numbers.launch_ns = launch;
+      numbers.join_ns = join;
+      return {};
+    }
+    launch = pays ? rounded_nanoseconds(together) : 0;
+    join = pays ? rounded_nanoseconds(before) : 0;
+    before = alone;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -101,7 +155,7 @@ Result<Meter::Round> Meter::run(const core::Program& program, core::run::Executa
   return round;
 }
 
-Result<double> Meter::time(core::CompileOptions options, const std::string& text) {
+Result<double> Meter::time(const core::CompileOptions& options, const std::string& text, size_t kernels) {
   core::graph::ParseOptions parse;
   parse.file = "measure";
   parse.registry = &session_.registry().ops();
@@ -109,6 +163,7 @@ Result<double> Meter::time(core::CompileOptions options, const std::string& text
   core::Ledger ledger;
   core::Program program;
   FE_TRY(program.compilation, core::compile(std::move(source), session_.registry(), options, ledger));
+  if (kernels > 0 && program.compilation.stats.kernels != kernels) return 0.0;
   core::run::Executable::Context context(*program.compilation.executable);
   std::vector<Tensor> inputs, outputs;
   std::vector<const void*> in;
@@ -151,23 +206,30 @@ std::optional<Error> Meter::disturbance() const {
 Result<fe_target_numbers> measure_numbers(Meter& meter, const core::CompileOptions& options) {
   using core::schedule::Feature;
   auto result = core::abi::sized<fe_target_numbers>();
-  result.workers = core::run::Pool::process().workers();  // of the machine: programs are cut for all of it
   FE_TRY(const auto devices, core::run::open_devices(options.device, meter.session().registry()));
-  const int64_t step = std::max<int64_t>(1, core::run::numbers_of(devices).line_bytes / 4);
   // What is measured is not to depend on what was measured before.
   auto one = options;
   one.threads = 1;
   one.without.add(Feature::split);
-  meter.show("measuring one worker");
-  FE_TRY(const double read, meter.time(one, read_text(most_bytes / 4)));
-  result.bandwidth = std::llround(static_cast<double>(most_bytes) / read);
-  FE_TRY(const double apart, meter.time(one, stride_text(most_bytes / 4 / step, step)));
-  result.uncoalesced = std::llround(apart / read * static_cast<double>(step));
-  constexpr int chain = 48, near = 16 << 10;  // elements that stay in a cache
-  FE_TRY(const double computed, meter.time(one, chain_text(near, chain)));
-  result.operations = std::llround(chain * static_cast<double>(near) / computed);
+  // What is seen of a device with memory of its own is all its workers together, behind copies; how many it has, and what one does, it
+  // states.
+  const bool is_host = devices.back()->host_memory;
+  if (is_host) {
+    meter.show("measuring one worker");
+    result.workers = core::run::Pool::process().workers();  // of the machine: programs are cut for all of it
+    const int64_t step = std::max<int64_t>(1, core::run::numbers_of(devices).line_bytes / 4);
+    FE_TRY(const double read, meter.time(one, read_text(most_bytes / 4)));
+    result.bandwidth = std::llround(static_cast<double>(most_bytes) / read);
+    FE_TRY(const double apart, meter.time(one, stride_text(most_bytes / 4 / step, step)));
+    result.uncoalesced = std::llround(apart / read * static_cast<double>(step));
+    constexpr int chain = 48, near = 16 << 10;  // elements that stay in a cache
+    FE_TRY(const double computed, meter.time(one, chain_text(near, chain)));
+    result.operations = std::llround(chain * static_cast<double>(near) / computed);
+  }
+  meter.show("measuring launches");
+  FE_CHECK(measure_launches(meter, one, is_host && result.workers > 1, result));
   for (const auto& number : core::run::number_table)
-    if (number.is_measured)
+    if (number.is_measured && result.*number.stated != 0)
       result.*number.stated = std::clamp<int64_t>(result.*number.stated, 1, number.most);
   return result;
 }

@@ -22,8 +22,8 @@ class Meter {
   void show(std::string_view what) { progress_.update(what); }
   const core::Session& session() const { return session_; }
   /// The least seconds that a run of the graph takes. Where that was disturbed it is measured again, for some seconds in all. Errors
-  /// are those of compiling and running.
-  Result<double> time(core::CompileOptions options, const std::string& text);
+  /// are those of compiling and running. `kernels`: that it is to be, 0 for any number; 0 seconds where it is another number of them.
+  Result<double> time(const core::CompileOptions& options, const std::string& text, size_t kernels = 0);
   /// FE-T48, a warning: what was disturbed until now, and how; none where nothing was.
   std::optional<Error> disturbance() const;
 
@@ -47,7 +47,8 @@ class Meter {
 };
 
 /// The numbers of the device by which kernels are made, as far as they can be measured so that they are the same the next
-/// time: rates of one worker, and how many workers the options say. Takes seconds. Errors are those of compiling and running.
+/// time: how many workers the machine has, rates of one worker, and what it takes until dividing a kernel pays. 0: not measured.
+/// Takes seconds. Errors are those of compiling and running.
 Result<fe_target_numbers> measure_numbers(Meter& meter, const core::CompileOptions& options);
 
 /// The highest rates of several sizes: matrix products for operations, reading and copying for bandwidth. Takes seconds.

@@ -52,7 +52,7 @@ Result<void> measure(const Options& options, const core::plugin::Pipeline& pipel
   for (const auto& [bytes, per_second] : peaks.bandwidth)
     fmt::print("  {:>8} KiB  {}\n", bytes >> 10, rate_text(per_second, "B"));
   for (const auto& number : core::run::number_table)
-    if (number.is_measured)
+    if (number.is_measured && numbers.*number.stated != 0)
       fmt::print("  {:<12} {:>14}  {}\n", number.name, numbers.*number.stated, number.doc);
   FE_TRY(const auto other, core::run::save_measured(device.kind, device.description, numbers));
   fmt::print("kept in {}\nand {}\n", path, other);

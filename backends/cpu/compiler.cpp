@@ -134,7 +134,7 @@ class Compiler final : public Provider {
   CompileResult compile(Target& target, const CompileRequest& request) override {
     const auto config = Config::of(request.candidate);
     const auto description = config.machine(static_cast<CpuTarget&>(target).machine);
-    emitter::Machine machine(description);
+    emitter::Machine machine(machines_, description);
     llvm::LLVMContext context;
     auto kernel = emitter::read_kernel_bytes(request.kernel, kernel_error);
     if (std::ranges::none_of(kernel.statements, [](const loop::Statement& statement) {
@@ -162,11 +162,12 @@ class Compiler final : public Provider {
 
   std::string fingerprint() override {
     initialise_llvm();
-    return "llvm " LLVM_VERSION_STRING " emitter 4 " + describe_host();
+    return "llvm " LLVM_VERSION_STRING " emitter 5 " + describe_host();
   }
 
  private:
   const Settings settings_;
+  emitter::Machines machines_;
 
   /// Provenance, IR, assembly. The code generator changes the module, so the assembly is made of a copy.
   static std::string list(emitter::Machine& machine, const llvm::Module& module,

@@ -230,6 +230,7 @@ void order_within_device(llvm::Instruction& instruction) {
   if (auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction); store && store->isAtomic())
     store->setSyncScopeID(scope);
   if (auto* operation = llvm::dyn_cast<llvm::AtomicRMWInst>(&instruction)) operation->setSyncScopeID(scope);
+  if (auto* exchange = llvm::dyn_cast<llvm::AtomicCmpXchgInst>(&instruction)) exchange->setSyncScopeID(scope);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/Support/MathExtras.h>
 
 #include <algorithm>
 #include <bit>
@@ -13,6 +14,8 @@
 namespace ferrite::emitter {
 
 namespace {
+
+constexpr unsigned word_bytes = 4;  // that machines with grids compare and exchange, at least
 
 llvm::SmallVector<int, 64> reversed(unsigned lanes) {
   llvm::SmallVector<int, 64> order(lanes);
@@ -37,7 +40,9 @@ std::optional<unsigned> single_lane(llvm::Value* mask) {
 
 bool stores_at_once(const loop::Kernel& kernel, const loop::Statement& statement) {
   const auto is_atomic = [&](const loop::Store& store) {
-    return store.mode != FE_STORE_SET && bits_of(kernel.buffers[store.buffer].dtype) >= 32;
+    if (store.mode == FE_STORE_MAX || store.mode == FE_STORE_MIN) return true;
+    // A float of 8 bits is rounded at each update to so few bits that sums and products tell in which order it was.
+    return store.mode != FE_STORE_SET && !is_f8(kernel.buffers[store.buffer].dtype);
   };
   return statement.kind == FE_STATEMENT_SCATTER && std::ranges::all_of(statement.stores, is_atomic);
 }
@@ -332,7 +337,8 @@ llvm::Value* BodyEmitter::combine(uint32_t mode, llvm::Value* old, llvm::Value* 
 void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
   const DType dtype = context_.kernel.buffers[store.buffer].dtype;
   const bool sign = is_signed(dtype);
-  if (store.mode == FE_STORE_MUL || (is_float(dtype) && store.mode != FE_STORE_ADD))
+  if (KernelContext::storage_bytes(dtype) < word_bytes || store.mode == FE_STORE_MUL ||
+      (is_float(dtype) && store.mode != FE_STORE_ADD))
     return replace_at_once(store, element, given);
   using Rmw = llvm::AtomicRMWInst;
   const auto operation = store.mode == FE_STORE_MAX   ? (sign ? Rmw::Max : Rmw::UMax)
@@ -348,28 +354,50 @@ void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, 
   for (const auto& mark : grid.memory_marks) done->setMetadata(mark, llvm::MDNode::get(llvm_context, {}));
 }
 
+/// What has less than 32 bits is replaced with the whole word of memory that it lies in: at a multiple of four bytes, wherever the buffer
+/// begins. Such a word never lies in two pages, so that it is there where the element is, and may reach past the end of the buffer: other
+/// bytes are written back as they were read, and where somebody changed them meanwhile nothing is replaced.
 void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
   const DType dtype = context_.kernel.buffers[store.buffer].dtype;
-  auto* type = context_.value_type(dtype);
-  auto* bits = builder_.getIntNTy(static_cast<unsigned>(bits_of(dtype)));
+  const unsigned bytes = KernelContext::storage_bytes(dtype);
+  auto* type = builder_.getIntNTy(bytes * 8);
+  auto* word = builder_.getIntNTy(std::max(bytes, word_bytes) * 8);
   auto* place = pointer(store.buffer, element);
-  const llvm::Align align(KernelContext::storage_bytes(dtype));
-  const auto scope = context_.module.getContext().getOrInsertSyncScopeID(context_.target.grid->grid_scope);
-  constexpr auto order = llvm::AtomicOrdering::Monotonic;
-  auto* there = builder_.CreateAlignedLoad(bits, place, align);
-  there->setAtomic(order, scope);
+  llvm::Value *shift = nullptr, *others = nullptr;  // of an element with neighbours in its word
+  if (bytes < word_bytes) {
+    auto* byte = builder_.CreateAnd(builder_.CreatePtrToInt(place, builder_.getInt64Ty()), word_bytes - 1);
+    place = builder_.CreatePtrAdd(place, builder_.CreateNeg(byte));
+    // The first byte in memory has the lowest bits, on all machines with grids.
+    shift = builder_.CreateShl(builder_.CreateTrunc(byte, word), 3);
+    auto* lowest = llvm::ConstantInt::get(word, llvm::maskTrailingOnes<uint64_t>(bytes * 8));
+    others = builder_.CreateNot(builder_.CreateShl(lowest, shift));
+  }
+  const auto element_of = [&](llvm::Value* held) {
+    if (shift) held = builder_.CreateTrunc(builder_.CreateLShr(held, shift), type);
+    return widen(builder_.CreateBitCast(held, context_.storage_type(dtype)), dtype);
+  };
+  const auto with_element = [&](llvm::Value* held, llvm::Value* result) {
+    auto* stored = builder_.CreateBitCast(narrow(result, dtype), type);
+    if (!shift) return stored;
+    stored = builder_.CreateShl(builder_.CreateZExt(stored, word), shift);
+    return builder_.CreateOr(builder_.CreateAnd(held, others), stored);
+  };
+  const llvm::Align align(std::max(bytes, word_bytes));
   auto& llvm_context = context_.module.getContext();
-  auto* function = builder_.GetInsertBlock()->getParent();
+  const auto scope = llvm_context.getOrInsertSyncScopeID(context_.target.grid->grid_scope);
+  constexpr auto order = llvm::AtomicOrdering::Monotonic;
+  auto* there = builder_.CreateAlignedLoad(word, place, align);
+  there->setAtomic(order, scope);
   auto* before = builder_.GetInsertBlock();
-  auto* attempt = llvm::BasicBlock::Create(llvm_context, "attempt", function);
-  auto* behind = llvm::BasicBlock::Create(llvm_context, "replaced", function);
+  auto* attempt = context_.block("attempt");
+  auto* behind = context_.block("replaced");
   builder_.CreateBr(attempt);
   builder_.SetInsertPoint(attempt);
-  auto* old = builder_.CreatePHI(bits, 2);
+  auto* old = builder_.CreatePHI(word, 2);
   old->addIncoming(there, before);
-  auto* result = combine(store.mode, builder_.CreateBitCast(old, type), given, dtype);
-  auto* done = builder_.CreateAtomicCmpXchg(place, old, builder_.CreateBitCast(result, bits), align, order,
-                                            order, scope);
+  auto* result = combine(store.mode, element_of(old), given, dtype);
+  auto* done =
+      builder_.CreateAtomicCmpXchg(place, old, with_element(old, result), align, order, order, scope);
   old->addIncoming(builder_.CreateExtractValue(done, 0), builder_.GetInsertBlock());
   builder_.CreateCondBr(builder_.CreateExtractValue(done, 1), behind, attempt);
   builder_.SetInsertPoint(behind);

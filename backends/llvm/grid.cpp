@@ -14,6 +14,7 @@
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/error.hpp"
 #include "ferrite/loop_check.hpp"
+#include "ferrite/stores_apart.hpp"
 #include "grid_block.h"
 #include "grid_columns.h"
 #include "grid_contract.h"
@@ -78,7 +79,7 @@ void order_scatter(loop::Kernel& kernel) {
   auto& statement = kernel.statements[0];
   std::vector<loop::Var> apart, others;
   for (size_t k = 0; k < statement.parallel_count(); ++k)
-    (stores_apart(kernel.pool, statement, k) ? apart : others).push_back(statement.vars[k]);
+    (loop::stores_apart(kernel.pool, statement, k) ? apart : others).push_back(statement.vars[k]);
   kernel.shared = static_cast<uint32_t>(apart.size());
   std::ranges::copy(others, std::ranges::copy(apart, statement.vars.begin()).out);
 }

@@ -131,7 +131,7 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   mark_entry(*module.getFunction(llvm::StringRef(request.entry.data(), request.entry.size())),
              emitted.threads);
   verify_module(module, family + "/emit");
-  Machine machine(opened.machine);
+  Machine machine(machines_, opened.machine);
   machine.optimise(module);
   CompileResult result;
   if (request.want_listing)
@@ -151,6 +151,6 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   return result;
 }
 
-std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 7"; }
+std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 8"; }
 
 }  // namespace ferrite::emitter

@@ -119,19 +119,47 @@ class SpillCounter final : public llvm::DiagnosticHandler {
   int64_t& spills_;
 };
 
+/// What of a target a code generator is made for.
+std::string code_of(const Target& target) {
+  return target.triple + '\n' + target.cpu + '\n' + target.features;
+}
+
 }  // namespace
 
-Machine::Machine(const Target& target)
-    : fused_multiply_add_(target.fused_multiply_add), optimised_later_(target.optimised_later) {
+Machines::Taken Machines::take(const Target& target) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto kept = std::ranges::find(kept_, code_of(target), &decltype(kept_)::value_type::first);
+    if (kept != kept_.end()) {
+      auto machine = std::move(kept->second);
+      kept_.erase(kept);
+      return machine;
+    }
+  }
   std::string error;
   llvm::Triple triple(target.triple);
   const auto* found = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!found) fail("FE-K40", "no code generator for '", target.triple, "': ", error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  machine_.reset(found->createTargetMachine(triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
-                                            std::nullopt, llvm::CodeGenOptLevel::Default, true));
-  if (!machine_) fail("FE-K40", "no code generator for '", target.triple, "' with cpu '", target.cpu, "'");
+  Taken machine(found->createTargetMachine(triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+                                           std::nullopt, llvm::CodeGenOptLevel::Default, true));
+  if (!machine) fail("FE-K40", "no code generator for '", target.triple, "' with cpu '", target.cpu, "'");
+  return machine;
+}
+
+void Machines::give_back(const Target& target, Taken machine) {
+  // LLVM 22's for SPIR-V keeps the types of the modules that it is used for.
+  if (machine->getTargetTriple().isSPIRV()) return;
+  const std::lock_guard lock(mutex_);
+  kept_.emplace_back(code_of(target), std::move(machine));
+}
+
+Machine::Machine(Machines& machines, const Target& target)
+    : machines_(machines), target_(target), machine_(machines.take(target)) {}
+
+Machine::~Machine() {
+  if (!failed_) machines_.give_back(target_, std::move(machine_));
 }
 
 void Machine::optimise(llvm::Module& module) {
@@ -161,6 +189,7 @@ void Machine::optimise(llvm::Module& module) {
 
 std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type,
                               std::unique_ptr<llvm::Pass> last) {
+  failed_ = true;  // until it is done
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   constexpr unsigned long_code = 300;  // instructions
@@ -170,14 +199,14 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type,
   WithoutStrengthReduction without;
   auto& usual = module.getContext().getOptPassGate();
   if (fast) module.getContext().setOptPassGate(without);
-  machine_->setOptLevel(optimised_later_ ? llvm::CodeGenOptLevel::None
-                        : fast           ? llvm::CodeGenOptLevel::Less
-                                         : llvm::CodeGenOptLevel::Default);
+  machine_->setOptLevel(target_.optimised_later ? llvm::CodeGenOptLevel::None
+                        : fast                  ? llvm::CodeGenOptLevel::Less
+                                                : llvm::CodeGenOptLevel::Default);
   llvm::legacy::PassManager passes;
   // As addPassesToEmitFile does, but for the scheduler: it takes what stands side by side apart again in favour of few registers.
   // Without a multiply-add of three operands those are what is scarce.
   auto* config = machine_->createPassConfig(passes);
-  if (fused_multiply_add_ && std::ranges::any_of(module, is_side_by_side))
+  if (target_.fused_multiply_add && std::ranges::any_of(module, is_side_by_side))
     config->disablePass(&llvm::MachineSchedulerID);
   auto* information = new llvm::MachineModuleInfoWrapperPass(machine_.get());
   passes.add(config);
@@ -198,6 +227,7 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type,
   passes.run(module);
   context.setDiagnosticHandler(std::move(before));
   context.setOptPassGate(usual);
+  failed_ = false;
   return {bytes.begin(), bytes.end()};
 }
 

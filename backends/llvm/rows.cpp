@@ -13,6 +13,9 @@ namespace {
 using loop::BufferId;
 using loop::VarKind;
 
+// More rows share what is read for all of them with little more gain, and have less room.
+constexpr int64_t rows_of_block = 4;
+
 /// Whether all that a statement does at a row is one loop over vectors.
 bool is_one_loop(const StatementPlan& plan) {
   const auto& statement = plan.statement;
@@ -26,13 +29,14 @@ bool is_one_loop(const StatementPlan& plan) {
 
 bool is_scalar(const loop::Buffer& buffer) { return buffer.kind == FE_BUFFER_LOCAL && buffer.extent() <= 1; }
 
-/// The last statement of rows, and the one before it, at whose vectors it may be done for the row before.
-class Late {
+/// The last statement of rows, which may be done later than what is before it.
+class Last {
  public:
-  Late(loop::Kernel& kernel, std::span<const StatementPlan> plans)
+  Last(loop::Kernel& kernel, std::span<const StatementPlan> plans)
       : kernel_(kernel), plans_(plans), last_(plans.back().statement) {}
 
-  bool is_possible() const {
+  /// Whether it may be done for the row before at the vectors of the statement before it.
+  bool may_be_late() const {
     if (plans_.size() < 2) return false;
     const auto &last = plans_.back(), &lead = plans_[plans_.size() - 2];
     const bool is_map =
@@ -55,23 +59,21 @@ class Late {
     });
   }
 
-  /// Bytes that pass while the last statement goes along a row, beside the one before it, and while the next row of `ahead` comes:
-  /// what each of the two reads, results apart, which go past the caches.
-  int64_t bytes_at_work(BufferId ahead) const {
-    const auto row = [&](BufferId buffer) {
-      return last_.vars[*plans_.back().vector].extent *
-             static_cast<int64_t>(KernelContext::storage_bytes(kernel_.buffers[buffer].dtype));
-    };
-    int64_t bytes = row(ahead);
-    for (const auto& plan : plans_.last(2)) {
-      const auto vector = plan.statement.vars[*plan.vector].symbol;
-      for (const auto& op : plan.statement.ops)
-        if (op.code == FE_OP_LOAD &&
-            kernel_.pool.depends_on(element_address(kernel_.pool, kernel_.buffers[op.buffer], op.index),
-                                    vector))
-          bytes += row(op.buffer);
+  /// Whether what may be late is better done for several rows at once, behind all else that is done for these: operands that rows share
+  /// then come into the first-level cache once for all of them, and what is before finds its row there.
+  bool wants_blocks(const Target& target) const {
+    int64_t own = 0, shared = 0;
+    for (const auto& op : last_.ops) {
+      if (op.code != FE_OP_LOAD) continue;
+      if (is_stored_before(op.buffer) && !is_scalar(kernel_.buffers[op.buffer])) return false;
+      if (is_along_vector(plans_.back(), op)) (is_of_one_row(op) ? own : shared) += row_bytes(op.buffer);
     }
-    return bytes;
+    return shared > 0 && own + shared <= target.l1_bytes && bytes_at_work() + own > target.l1_bytes;
+  }
+
+  /// Whether the next row of a buffer has room in the first-level cache beside what passes while a row is late.
+  bool has_room(const Target& target, BufferId ahead) const {
+    return bytes_at_work() + row_bytes(ahead) <= target.l1_bytes;
   }
 
   /// The values of one row that the last statement reads.
@@ -85,6 +87,34 @@ class Late {
   }
 
  private:
+  int64_t row_bytes(BufferId buffer) const {
+    return last_.vars[*plans_.back().vector].extent *
+           static_cast<int64_t>(KernelContext::storage_bytes(kernel_.buffers[buffer].dtype));
+  }
+
+  index::Expr address(const loop::BodyOp& load) const {
+    return element_address(kernel_.pool, kernel_.buffers[load.buffer], load.index);
+  }
+  bool is_along_vector(const StatementPlan& plan, const loop::BodyOp& op) const {
+    return op.code == FE_OP_LOAD &&
+           kernel_.pool.depends_on(address(op), plan.statement.vars[*plan.vector].symbol);
+  }
+  bool is_of_one_row(const loop::BodyOp& load) const {
+    const std::span rows(last_.vars.data(), kernel_.shared);
+    return std::ranges::any_of(
+        rows, [&](const auto& var) { return kernel_.pool.depends_on(address(load), var.symbol); });
+  }
+
+  /// Bytes that pass while the last statement goes along a row, beside the one before it: what each of the two reads, results apart, which
+  /// go past the caches.
+  int64_t bytes_at_work() const {
+    int64_t bytes = 0;
+    for (const auto& plan : plans_.last(2))
+      for (const auto& op : plan.statement.ops)
+        if (is_along_vector(plan, op)) bytes += row_bytes(op.buffer);
+    return bytes;
+  }
+
   bool is_stored_before(BufferId buffer) const {
     return std::ranges::any_of(plans_.first(plans_.size() - 1), [&](const StatementPlan& plan) {
       return std::ranges::any_of(plan.statement.stores,
@@ -144,14 +174,19 @@ class Rows {
       plans_.push_back(plan_statement(target, kernel_, statement, kernel_.shared));
     }
     each_ahead_ = next_rows(target, kernel_, plans_);
-    const Late late(kernel_, plans_);
-    if (!apart_ || !late.is_possible()) return;
-    late_ = true;
-    scalars_ = late.scalars();
-    late_ahead_ = next_rows(target, kernel_, std::span(plans_).first(plans_.size() - 1));
-    for (auto& reads : late_ahead_)
+    const Last last(kernel_, plans_);
+    if (!apart_ || !last.may_be_late()) return;
+    scalars_ = last.scalars();
+    if (last.wants_blocks(target)) {
+      streamed_ = Order::blocks;
+      streamed_ahead_ = next_block(target, kernel_, plans_, rows_of_block);
+      return;
+    }
+    streamed_ = Order::late;
+    streamed_ahead_ = next_rows(target, kernel_, std::span(plans_).first(plans_.size() - 1));
+    for (auto& reads : streamed_ahead_)
       for (auto& ahead : reads)
-        if (late.bytes_at_work(ahead.buffer) <= target.l1_bytes) ahead.level = KernelContext::Level::first;
+        if (last.has_room(target, ahead.buffer)) ahead.level = KernelContext::Level::first;
   }
 
   void emit(EmitResult& result) {
@@ -167,8 +202,9 @@ class Rows {
     auto* from = apart_ ? context_.begin : context_.i64(0);
     auto* to = apart_ ? context_.end : context_.i64(rows);
     with_streams(context_, plans_, [&](bool streams) {
-      if (streams && late_) return emit_late(from, to);
-      context_.loop(from, to, 1, "row", [&](llvm::Value* row) {
+      if (streams && streamed_ == Order::late) return emit_late(from, to);
+      auto* rest = streams && streamed_ == Order::blocks ? emit_blocks(from, to) : from;
+      context_.loop(rest, to, 1, "row", [&](llvm::Value* row) {
         const auto at = coordinates(row);
         for (size_t number = 0; number < plans_.size(); ++number)
           emit_one(number, at, streams, each_ahead_[number], {});
@@ -200,6 +236,54 @@ class Rows {
     statement.emit(point_at(plan, at), 0, {});
   }
 
+  /// In turns all statements but the last at each row of a block, then the last one at all of them; gives the first row that is left.
+  llvm::Value* emit_blocks(llvm::Value* from, llvm::Value* to) {
+    auto& builder = context_.builder;
+    const size_t last = plans_.size() - 1;
+    std::vector<llvm::AllocaInst*> kept;  // by scalar, one for each row of a block
+    for (const auto buffer : scalars_)
+      kept.push_back(context_.slot(
+          llvm::ArrayType::get(context_.storage_type(kernel_.buffers[buffer].dtype), rows_of_block),
+          "block.rows"));
+    // Emits something of the row of this number in a block, with its scalars.
+    const auto at_number = [&](llvm::Value* number, const std::function<void()>& emit) {
+      std::vector<llvm::Value*> bases;
+      for (size_t k = 0; k < kept.size(); ++k) {
+        bases.push_back(context_.base(scalars_[k]));
+        context_.move_base(scalars_[k], builder.CreateInBoundsGEP(kept[k]->getAllocatedType(), kept[k],
+                                                                  {context_.i64(0), number}));
+      }
+      emit();
+      for (size_t k = 0; k < kept.size(); ++k) context_.move_base(scalars_[k], bases[k]);
+    };
+    auto* count = builder.CreateNSWSub(to, from);
+    auto* rest = builder.CreateNSWSub(to, builder.CreateSRem(count, context_.i64(rows_of_block)));
+    context_.loop(from, rest, rows_of_block, "block", [&](llvm::Value* first) {
+      context_.loop(context_.i64(0), context_.i64(rows_of_block), 1, "block.row", [&](llvm::Value* number) {
+        const auto at = coordinates(builder.CreateNSWAdd(first, number));
+        at_number(number, [&] {
+          for (size_t k = 0; k < last; ++k) emit_one(k, at, true, streamed_ahead_[k], {});
+        });
+      });
+      std::vector<Coordinates> rows;
+      for (int64_t k = 0; k < rows_of_block; ++k)
+        rows.push_back(coordinates(builder.CreateNSWAdd(first, context_.i64(k))));
+      StatementEmitter result(context_, plans_[last], true);
+      at_number(context_.i64(rows_of_block - 1), [&] {
+        emit_one(last, rows.back(), true, streamed_ahead_[last], [&](const std::vector<Point>& points) {
+          for (int64_t k = 0; k + 1 < rows_of_block; ++k) {
+            auto same = points;
+            for (auto& point : same)
+              for (size_t d = 0; d < kernel_.shared; ++d)
+                point.set(plans_[last].statement.vars[d].symbol, rows[static_cast<size_t>(k)][d]);
+            at_number(context_.i64(k), [&] { result.at(same); });
+          }
+        });
+      });
+    });
+    return rest;
+  }
+
   /// All statements but the last at the first row; at each other row the last one of the row before, beside the one before it; the last
   /// one of the last row.
   void emit_late(llvm::Value* from, llvm::Value* to) {
@@ -210,7 +294,8 @@ class Rows {
       kept.push_back(context_.slot(context_.storage_type(kernel_.buffers[buffer].dtype), "row.before"));
     context_.when(builder.CreateICmpSLT(from, to), "rows", [&] {
       const auto first = coordinates(from);
-      for (size_t number = 0; number < last; ++number) emit_one(number, first, true, late_ahead_[number], {});
+      for (size_t number = 0; number < last; ++number)
+        emit_one(number, first, true, streamed_ahead_[number], {});
       context_.loop(builder.CreateNSWAdd(from, context_.i64(1)), to, 1, "row.late", [&](llvm::Value* row) {
         for (size_t k = 0; k < kept.size(); ++k)
           builder.CreateStore(builder.CreateLoad(kept[k]->getAllocatedType(), context_.base(scalars_[k])),
@@ -218,8 +303,9 @@ class Rows {
         const auto at = coordinates(row);
         const auto before = point_at(plans_[last], coordinates(builder.CreateNSWSub(row, context_.i64(1))));
         StatementEmitter result(context_, plans_[last], true);
-        for (size_t number = 0; number < lead; ++number) emit_one(number, at, true, late_ahead_[number], {});
-        emit_one(lead, at, true, late_ahead_[lead], [&](const std::vector<Point>& points) {
+        for (size_t number = 0; number < lead; ++number)
+          emit_one(number, at, true, streamed_ahead_[number], {});
+        emit_one(lead, at, true, streamed_ahead_[lead], [&](const std::vector<Point>& points) {
           std::vector<llvm::Value*> bases;
           for (size_t k = 0; k < kept.size(); ++k) {
             bases.push_back(context_.base(scalars_[k]));
@@ -255,9 +341,10 @@ class Rows {
   const std::vector<loop::Var>& shared_;
   std::vector<StatementPlan> plans_;
   bool apart_ = true;  ///< rows may be done at the same time
-  bool late_ = false;
+  enum class Order : uint8_t { rows, late, blocks };
+  Order streamed_ = Order::rows;   ///< of statements where results go past the caches
   std::vector<BufferId> scalars_;  ///< what of a row has to be kept until its last statement
-  std::vector<Reads> each_ahead_, late_ahead_;
+  std::vector<Reads> each_ahead_, streamed_ahead_;
 };
 
 }  // namespace

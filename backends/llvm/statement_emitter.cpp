@@ -136,15 +136,16 @@ void StatementEmitter::prefetch(Point point, unsigned vectors) {
   auto* at = point.at(var.symbol);
   for (const auto& ahead : ahead_) {
     const auto dtype = context_.kernel.buffers[ahead.buffer].dtype;
-    // Slower than the vectors go, so that all of them together ask for the share.
-    auto* slower = builder.CreateUDiv(at, context_.i64(ahead.shares));
-    point.set(var.symbol,
-              builder.CreateNSWAdd(slower, context_.i64(var.extent * ahead.share / ahead.shares)));
+    // Slower than the vectors go, so that all of them together ask for the parts.
+    auto* slower =
+        builder.CreateUDiv(builder.CreateNSWMul(at, context_.i64(ahead.parts)), context_.i64(ahead.of));
+    point.set(var.symbol, builder.CreateNSWAdd(slower, context_.i64(var.extent * ahead.first / ahead.of)));
     body_.start(point);
     auto* first =
         builder.CreateGEP(context_.storage_type(dtype), context_.base(ahead.buffer),
                           builder.CreateAdd(body_.index(ahead.address), context_.i64(ahead.distance)));
-    const int64_t bytes = int64_t{vectors} * plan_.lanes * KernelContext::storage_bytes(dtype) / ahead.shares;
+    const int64_t bytes =
+        int64_t{vectors} * plan_.lanes * KernelContext::storage_bytes(dtype) * ahead.parts / ahead.of;
     for (int64_t byte = 0; byte < bytes; byte += line)
       KernelContext::prefetch(
           builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), first, static_cast<uint64_t>(byte)), false,

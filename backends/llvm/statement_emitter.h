@@ -20,12 +20,13 @@ class StatementEmitter {
     bool aligned = false;  ///< of the vector variable: from is a multiple of the lanes
   };
   /// Memory that is asked for while the vectors here are worked on, because it is read soon: the elements that lie `distance` behind
-  /// those at `address`, which moves by one along the vector variable. This statement asks for one of `shares` equal shares of them.
+  /// those at `address`, which moves by one along the vector variable. This statement asks for `parts` of `of` equal parts of them, from
+  /// part `first` on.
   struct Ahead {
     loop::BufferId buffer;
     index::Expr address;
     int64_t distance;
-    int64_t share = 0, shares = 1;
+    int64_t first = 0, parts = 1, of = 1;
     KernelContext::Level level = KernelContext::Level::second;
   };
   void ask_ahead(std::vector<Ahead> reads) { ahead_ = std::move(reads); }

@@ -48,6 +48,48 @@ void ask_near(const loop::Kernel& kernel, std::vector<StatementEmitter::Ahead>& 
   }
 }
 
+/// A statement that reads rows of a buffer, which memory has to bring.
+struct RowReader {
+  size_t statement;
+  std::optional<StatementEmitter::Ahead>
+      next;  ///< all of the next row, where it goes along that with its vectors
+};
+
+/// By buffer that has any: its readers, in order.
+std::vector<std::vector<RowReader>> readers_of_rows(const Target& target, loop::Kernel& kernel,
+                                                    std::span<const StatementPlan> plans) {
+  std::vector<std::vector<RowReader>> result;
+  auto& pool = kernel.pool;
+  size_t row = kernel.shared;
+  while (row > 0 && plans[0].statement.vars[row - 1].extent == 1) --row;
+  if (row == 0) return result;
+  --row;
+  for (loop::BufferId buffer = 0; buffer < kernel.buffers.size(); ++buffer) {
+    const auto& read = kernel.buffers[buffer];
+    if (is_kept(target, read)) continue;
+    std::vector<RowReader> readers;
+    for (size_t k = 0; k < plans.size(); ++k) {
+      const auto& statement = plans[k].statement;
+      const auto load = std::ranges::find_if(statement.ops, [&](const loop::BodyOp& op) {
+        return op.code == FE_OP_LOAD && op.buffer == buffer;
+      });
+      if (load == statement.ops.end()) continue;
+      auto& reader = readers.emplace_back(k, std::nullopt);
+      if (!plans[k].vector || is_empty(statement)) continue;
+      const auto address = element_address(pool, read, load->index);
+      const auto step = pool.coefficient(address, statement.vars[row].symbol);
+      const auto& vector = statement.vars[*plans[k].vector];
+      constexpr int64_t least_row = 1024;
+      const int64_t bytes = vector.extent * KernelContext::storage_bytes(read.dtype);
+      if (pool.coefficient(address, vector.symbol) == 1 && step && *step != 0 && bytes >= least_row &&
+          bytes <= target.l2_bytes / 4 && is_known_at_vectors(pool, plans[k], address))
+        reader.next = {buffer, address, *step};
+    }
+    if (!readers.empty()) result.push_back(std::move(readers));
+  }
+  return result;
+}
+
 }  // namespace
 
 void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
@@ -105,37 +147,42 @@ std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kern
 std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
                                                             std::span<const StatementPlan> plans) {
   std::vector<std::vector<StatementEmitter::Ahead>> result(plans.size());
-  auto& pool = kernel.pool;
-  size_t row = kernel.shared;
-  while (row > 0 && plans[0].statement.vars[row - 1].extent == 1) --row;
-  if (row == 0) return result;
-  --row;
-  for (loop::BufferId buffer = 0; buffer < kernel.buffers.size(); ++buffer) {
-    const auto& read = kernel.buffers[buffer];
-    if (is_kept(target, read)) continue;
-    std::vector<std::pair<size_t, StatementEmitter::Ahead>> asking;
-    size_t readers = 0;
-    for (size_t k = 0; k < plans.size(); ++k) {
-      const auto& statement = plans[k].statement;
-      const auto load = std::ranges::find_if(statement.ops, [&](const loop::BodyOp& op) {
-        return op.code == FE_OP_LOAD && op.buffer == buffer;
-      });
-      if (load == statement.ops.end() || ++readers == 1 || !plans[k].vector || is_empty(statement)) continue;
-      const auto address = element_address(pool, read, load->index);
-      const auto step = pool.coefficient(address, statement.vars[row].symbol);
-      const auto& vector = statement.vars[*plans[k].vector];
-      constexpr int64_t least_row = 1024;
-      const int64_t bytes = vector.extent * KernelContext::storage_bytes(read.dtype);
-      if (pool.coefficient(address, vector.symbol) != 1 || !step || *step == 0 || bytes < least_row ||
-          bytes > target.l2_bytes / 4 || !is_known_at_vectors(pool, plans[k], address))
-        continue;
-      asking.push_back({k, {buffer, address, *step}});
+  for (auto readers : readers_of_rows(target, kernel, plans)) {
+    // The first one brings what it reads.
+    readers.erase(readers.begin());
+    std::erase_if(readers, [](const RowReader& reader) { return !reader.next; });
+    for (size_t k = 0; k < readers.size(); ++k) {
+      auto ahead = *readers[k].next;
+      ahead.first = static_cast<int64_t>(k);
+      ahead.of = static_cast<int64_t>(readers.size());
+      result[readers[k].statement].push_back(ahead);
     }
-    for (size_t share = 0; share < asking.size(); ++share) {
-      auto& [statement, ahead] = asking[share];
-      ahead.share = static_cast<int64_t>(share);
-      ahead.shares = static_cast<int64_t>(asking.size());
-      result[statement].push_back(ahead);
+  }
+  return result;
+}
+
+std::vector<std::vector<StatementEmitter::Ahead>> next_block(const Target& target, loop::Kernel& kernel,
+                                                             std::span<const StatementPlan> plans,
+                                                             int64_t rows) {
+  constexpr int64_t of = 16, before = 2;
+  std::vector<std::vector<StatementEmitter::Ahead>> result(plans.size());
+  for (auto readers : readers_of_rows(target, kernel, plans)) {
+    std::erase_if(readers, [](const RowReader& reader) { return !reader.next; });
+    int64_t first = 0;
+    for (size_t k = 0; k < readers.size() && first < of; ++k) {
+      const bool writes = readers[k].statement + 1 == plans.size();
+      auto ahead = *readers[k].next;
+      const int64_t step = ahead.distance;
+      ahead.first = first;
+      ahead.of = of;
+      ahead.parts = k + 1 == readers.size() ? of - first : before;
+      first += ahead.parts;
+      ahead.distance = rows * step;
+      // The last statement stands at the last row of its block, and asks for all rows of the next.
+      for (int64_t row = writes ? 1 : rows; row <= rows; ++row) {
+        ahead.distance = row * step;
+        result[readers[k].statement].push_back(ahead);
+      }
     }
   }
   return result;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ferrite/emitter/body_emitter.h"
+#include "ferrite/stores_apart.hpp"
 
 namespace ferrite::emitter {
 
@@ -206,11 +207,11 @@ bool may_vectorise(loop::Kernel& kernel, const loop::Statement& statement, size_
   auto& pool = kernel.pool;
   if (var.kind == VarKind::serial || var.extent < 2) return false;
   if (statement.kind == FE_STATEMENT_SCATTER)
-    return var.kind == VarKind::parallel && stores_apart(pool, statement, index);
+    return var.kind == VarKind::parallel && loop::stores_apart(pool, statement, index);
   for (const auto& store : statement.stores) {
     auto address = element_address(pool, kernel.buffers[store.buffer], store.index);
     if (store.mode != FE_STORE_SET &&
-        (var.kind != VarKind::parallel || !stores_apart(pool, statement, index)))
+        (var.kind != VarKind::parallel || !loop::stores_apart(pool, statement, index)))
       return false;
     if (var.kind == VarKind::parallel && !pool.depends_on(address, var.symbol)) {
       bool indirect = false;
@@ -334,25 +335,6 @@ std::vector<bool> find_streams(const Target& target, loop::Kernel& kernel, const
 
 }  // namespace
 
-bool stores_apart(index::Pool& pool, const loop::Statement& statement, size_t var) {
-  auto symbol = statement.vars[var].symbol;
-  return std::all_of(statement.stores.begin(), statement.stores.end(), [&](const loop::Store& store) {
-    return std::any_of(store.index.begin(), store.index.end(), [&](index::Expr expr) {
-      const auto affine = pool.affine(expr);
-      if (!affine.rest.empty()) return false;
-      int64_t step = 0, others = 0;  // how far it moves the coordinate, and how far all others do together
-      for (const auto& [term, factor] : affine.terms) {
-        const auto range = pool.symbol_range(term);
-        if (term == symbol)
-          step = std::abs(factor);
-        else
-          others += std::abs(factor) * (range.hi - range.lo);
-      }
-      return step > others;
-    });
-  });
-}
-
 int64_t least_block(const StatementPlan& plan) {
   if (!plan.turned.empty()) return plan.tile_row;
   return std::max(plan.strip, int64_t{plan.lanes} * plan.unroll);
@@ -449,7 +431,7 @@ bool independent(index::Pool& pool, const loop::Statement& statement, size_t var
   bool accumulates = std::any_of(statement.stores.begin(), statement.stores.end(),
                                  [](const loop::Store& store) { return store.mode != FE_STORE_SET; });
   bool ordered = statement.kind == FE_STATEMENT_SCATTER || statement.has(VarKind::serial) || accumulates;
-  return !ordered || stores_apart(pool, statement, var);
+  return !ordered || loop::stores_apart(pool, statement, var);
 }
 
 double points_of(const StatementPlan& plan) {

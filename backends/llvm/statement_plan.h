@@ -57,9 +57,6 @@ int64_t least_block(const StatementPlan& plan);
 /// Estimated cycles of an operation on one vector.
 double operation_cost(const loop::BodyOp& op);
 
-/// Whether different values of parallel variable `var` never store to the same element.
-bool stores_apart(index::Pool& pool, const loop::Statement& statement, size_t var);
-
 /// Whether workers may run different values of variable `var` at the same time.
 bool independent(index::Pool& pool, const loop::Statement& statement, size_t var);
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ferrite/loop.hpp"
@@ -83,6 +84,15 @@ struct LoopProgram {
 
   /// The buffer that owns the storage of `id`.
   BufferId storage(BufferId id) const { return buffers[id].base == none ? id : buffers[id].base; }
+
+  /// Adds the first version of a buffer that has none and is none.
+  BufferId add_version(BufferId base) {
+    ProgramBuffer version = buffers[base];
+    version.base = base;
+    version.version = 1;
+    buffers.push_back(std::move(version));
+    return static_cast<BufferId>(buffers.size() - 1);
+  }
 };
 
 /// What the interpreter, the printer and the verifier see: a program or a kernel.

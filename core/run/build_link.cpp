@@ -24,14 +24,23 @@ void Builder::Steps::record_recording() {
   const auto& device = *devices_[plan.device];
   if (!plan.reason.empty())
     ledger_.add({"record", plan.subject, device.place(), "refused", plan.category, plan.reason, 0});
-  else if (plan.is_possible)
-    ledger_.add({"record",
-                 {},
-                 device.place(),
-                 "recorded",
-                 {},
-                 "launches and copies, by the second run of a context for those behind it",
-                 static_cast<double>(executable_->steps.size())});
+  if (!plan.is_possible) return;
+  ledger_.add({"record",
+               {},
+               device.place(),
+               "recorded",
+               {},
+               "launches and copies, by the second run of a context for those behind it",
+               static_cast<double>(executable_->steps.size())});
+  const auto &inputs = executable_->inputs, &outputs = executable_->outputs;
+  for (const size_t port : plan.fixed)
+    ledger_.add(
+        {"record", port < inputs.size() ? inputs[port].name : outputs[port - inputs.size()].name,
+         device.place(), "recorded for each place", "library",
+         fmt::format("a library's launch or a copy reaches it, whose pointers stay as they were recorded; "
+                     "recordings of {} places are kept",
+                     most_recordings),
+         0});
 }
 
 void Builder::Steps::link_launches() {

@@ -94,11 +94,11 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
 }
 
 Executable::Context::~Context() {
-  if (recorded_.graph || recorded_.staging || recorded_.stream) {
+  if (!recorded_.graphs.empty() || recorded_.staging || recorded_.stream) {
     const uint32_t d = executable_.recording_.device;
     const auto& device = *executable_.devices[d];
     (void)device.synchronise(work_[d].stream);  // what it says was said to who ran it
-    device.free_graph(recorded_.graph);
+    for (const auto& recorded : recorded_.graphs) device.free_graph(recorded.graph);
     device.host_free(recorded_.staging);
     device.close_stream(recorded_.stream);
   }

@@ -25,7 +25,7 @@ struct Number {
   int64_t TargetNumbers::* value;
   int64_t fe_target_numbers::* stated;
   int64_t most;
-  bool is_measured;   ///< by `ferrite targets --measure`
+  bool is_measured;   ///< by `ferrite targets --measure`, where it can be
   int64_t least = 1;  ///< of a lock; what a provider states as 0 it does not state
 };
 
@@ -45,9 +45,9 @@ inline constexpr std::array<Number, 12> number_table = {
     Number{"uncoalesced", "times that an access counts which no inner loop walks",
            &TargetNumbers::uncoalesced, &fe_target_numbers::uncoalesced, 1 << 12, true},
     Number{"launch_ns", "nanoseconds that a launch more costs", &TargetNumbers::launch_ns,
-           &fe_target_numbers::launch_ns, 1'000'000'000, false},
+           &fe_target_numbers::launch_ns, 1'000'000'000, true},
     Number{"join_ns", "nanoseconds until other workers have joined", &TargetNumbers::join_ns,
-           &fe_target_numbers::join_ns, 1'000'000'000, false},
+           &fe_target_numbers::join_ns, 1'000'000'000, true},
     Number{"ordered_ns", "nanoseconds of an update in order, where others run at once; 0: none do",
            &TargetNumbers::ordered_ns, &fe_target_numbers::ordered_ns, 1'000'000'000, false, 0},
     Number{"bandwidth", "bytes a second of one worker from memory", &TargetNumbers::bandwidth,

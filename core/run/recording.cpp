@@ -75,9 +75,10 @@ RecordingPlan Executable::plan_recording() const {
     for (uint32_t argument = 0; argument < step.arguments.size(); ++argument) {
       const auto& place = step.arguments[argument];
       if (!is_port(place)) continue;
-      if (is_copy || is_library)
-        plan.fixed.push_back(port_of(place));
-      else
+      if (is_copy || is_library) {
+        if (std::ranges::find(plan.fixed, port_of(place)) == plan.fixed.end())
+          plan.fixed.push_back(port_of(place));
+      } else
         plan.uses.push_back({launched, argument, port_of(place)});
     }
     if (!is_copy && !is_library) ++launched;
@@ -103,32 +104,37 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
   const auto& plan = recording_;
   auto& recorded = context.recorded_;
   if (!plan.is_possible || recorded.failed || context.times_ || log::enabled(launch_channel)) return false;
-  const size_t ports = inputs.size() + outputs.size();
   const auto port = [&](size_t k) {
     return k < inputs.size() ? const_cast<void*>(buffers.inputs[k]) : buffers.outputs[k - inputs.size()];
   };
-  const auto same_fixed = [&](const std::vector<void*>& places) {
-    return std::ranges::all_of(plan.fixed, [&](size_t k) { return places[k] == port(k); });
-  };
-  if (!recorded.graph || !same_fixed(recorded.bound)) {
+  const auto found = std::ranges::find_if(recorded.graphs, [&](const Recorded::Graph& graph) {
+    return std::ranges::all_of(plan.fixed, [&](size_t k) { return graph.bound[k] == port(k); });
+  });
+  if (found != recorded.graphs.end()) {
+    std::rotate(recorded.graphs.begin(), found, found + 1);
+  } else {
+    std::vector<void*> places;
+    for (const size_t k : plan.fixed) places.push_back(port(k));
     // The first run makes ready what is made ready once. A port that is elsewhere in each run is not worth recording.
-    const bool settled = !recorded.last.empty() && same_fixed(recorded.last);
-    recorded.last.resize(ports + 1);  // never empty behind the first run
-    for (size_t k = 0; k < ports; ++k) recorded.last[k] = port(k);
-    if (!settled) return false;
+    if (std::ranges::find(recorded.places, places) == recorded.places.end()) {
+      recorded.places.insert(recorded.places.begin(), std::move(places));
+      recorded.places.resize(std::min(recorded.places.size(), most_recordings));
+      return false;
+    }
     if (auto done = record(context, buffers); !done) {
       recorded.failed = true;
       log::warn(launch_channel, done.error().message());
       return false;
     }
   }
+  auto& graph = recorded.graphs.front();
   const auto& device = *devices[plan.device];
   auto& work = context.work_[plan.device];
   std::vector<fe_rebinding> rebindings;
   for (const auto& use : plan.uses)
-    if (recorded.bound[use.port] != port(use.port))
+    if (graph.bound[use.port] != port(use.port))
       rebindings.push_back({use.launch, use.argument, port(use.port)});
-  for (size_t k = 0; k < ports; ++k) recorded.bound[k] = port(k);
+  for (size_t k = 0; k < graph.bound.size(); ++k) graph.bound[k] = port(k);
   for (const auto& staged : plan.staged) {
     const auto& from = steps[staged.step].arguments[0];
     if (steps[staged.step].copy == FE_COPY_TO_DEVICE && from.bytes > 0)
@@ -136,7 +142,7 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
                   static_cast<size_t>(from.bytes));
   }
   work.waited = 0;
-  if (auto given = device.replay(recorded.graph, work.stream, rebindings); !given) {
+  if (auto given = device.replay(graph.graph, work.stream, rebindings); !given) {
     recorded.failed = true;  // which pointers it has is not known
     return of_pending(std::move(given.error()), steps, steps.size(), plan.device, context);
   }
@@ -169,14 +175,15 @@ Result<void> Executable::record(Context& context, const Buffers& buffers) const 
     FE_TRY(recorded.stream, device.open_stream(nullptr));
   }
   void* const stream = recorded.stream ? recorded.stream : work.stream;
-  FE_TRY(void* const graph, device.record(stream, [&] { return record_steps(context, buffers, stream); }));
-  device.free_graph(recorded.graph);
-  recorded.graph = graph;
-  recorded.bound.assign(inputs.size() + outputs.size(), nullptr);
-  std::ranges::copy(buffers.outputs,
-                    std::ranges::transform(buffers.inputs, recorded.bound.begin(), [](const void* p) {
-                      return const_cast<void*>(p);
-                    }).out);
+  Recorded::Graph made;
+  for (const void* input : buffers.inputs) made.bound.push_back(const_cast<void*>(input));
+  made.bound.insert(made.bound.end(), buffers.outputs.begin(), buffers.outputs.end());
+  FE_TRY(made.graph, device.record(stream, [&] { return record_steps(context, buffers, stream); }));
+  recorded.graphs.insert(recorded.graphs.begin(), std::move(made));
+  if (recorded.graphs.size() > most_recordings) {
+    device.free_graph(recorded.graphs.back().graph);
+    recorded.graphs.pop_back();
+  }
   return {};
 }
 

@@ -22,8 +22,8 @@ struct RecordingPlan {
     size_t port;
   };
   std::vector<Use> uses;
-  std::vector<size_t> fixed;  ///< ports that something else reaches: where one
-                              ///< lies elsewhere, it is recorded again
+  std::vector<size_t>
+      fixed;  ///< ports that something else reaches, each once: a recording is of one place of theirs
   /// Copies between the host's memory and the device's go through memory that the device reaches by itself.
   struct Staged {
     size_t step;
@@ -35,16 +35,21 @@ struct RecordingPlan {
   int64_t bytes = 0;               ///< of that memory
 };
 
+/// Of one executable: callers take turns with two or three buffers.
+inline constexpr size_t most_recordings = 4;
+
 /// What a context has recorded.
 struct Recorded {
-  void* graph = nullptr;
-  void* stream = nullptr;        ///< that is recorded; null: the context's own
-  std::byte* staging = nullptr;  ///< memory of the host
-  std::vector<void*> bound;      ///< by port: where the graph finds it
-  std::vector<void*> last;       ///< by port: where it lay in the last run; empty
-                                 ///< before the first one
-  bool failed = false;           ///< the driver refused: it is not tried again
-  bool replayed = false;         ///< the last run
+  struct Graph {
+    void* graph = nullptr;
+    std::vector<void*> bound;  ///< by port: where it finds it
+  };
+  std::vector<Graph> graphs;  ///< the one that was used last comes first; most_recordings at most
+  std::vector<std::vector<void*>> places;  ///< of the fixed ports in runs that found no graph, the last ones
+  void* stream = nullptr;                  ///< that is recorded; null: the context's own
+  std::byte* staging = nullptr;            ///< memory of the host
+  bool failed = false;                     ///< the driver refused: it is not tried again
+  bool replayed = false;                   ///< the last run
 };
 
 }  // namespace ferrite::core::run

@@ -154,7 +154,7 @@ class ScanSplitter {
     }
     for (auto& store : result.stores) {
       for (auto& expr : store.index) expr = pool.substitute(expr, loops.symbols);
-      if (rest) store.buffer = version_of(store.buffer);
+      if (rest) store.buffer = replaced_by_version(store.buffer);
     }
     result.ops = std::move(body.ops);
     flatten_trivial_loops(pool, result);
@@ -197,12 +197,9 @@ class ScanSplitter {
     return body.prim(Prim::lt_, DType::bool_, body.builder.add(std::move(op)), parts);
   }
 
-  /// What stands in a result when its rest has been added: what reads it reads that.
-  BufferId version_of(BufferId base) {
-    const auto version = static_cast<BufferId>(program_.buffers.size());
-    program_.buffers.push_back(ProgramBuffer(program_.buffers[base]));
-    program_.buffers.back().base = base;
-    program_.buffers.back().version = 1;
+  /// What stands in a result when its rest has been added: what read the result reads that.
+  BufferId replaced_by_version(BufferId base) {
+    const auto version = program_.add_version(base);
     std::ranges::replace(program_.outputs, base, version);
     for (auto& statement : program_.statements) {
       std::ranges::replace(statement.call.reads, base, version);
@@ -238,8 +235,20 @@ void split_scans(Schedule& schedule, const TargetNumbers& target, Ledger& ledger
     const auto& whole = program.statements[group.statements[0]];
     auto states = group.statements.size() == 1 ? states_of(program, whole) : std::vector<RunningState>();
     const auto cut = states.empty() ? Cut() : cut_of(whole, parts_that_pay(whole, target));
+    if (cut.parts < 2) {
+      groups.push_back(group);
+      continue;
+    }
     // What is left behind the parts makes a version of its own.
-    if (cut.parts < 2 || (cut.rest > 0 && !is_written_once(program, whole))) {
+    if (cut.rest > 0 && !is_written_once(program, whole)) {
+      ledger.add({"parts",
+                  origin_names(whole),
+                  {},
+                  "not divided",
+                  "several writers",
+                  fmt::format("{} parts of {} would leave {} more, to store where others do", cut.parts,
+                              cut.steps, cut.rest),
+                  0});
       groups.push_back(group);
       continue;
     }

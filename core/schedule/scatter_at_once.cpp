@@ -8,6 +8,7 @@
 
 #include "core/loop/scalar.h"
 #include "core/schedule/body.h"
+#include "ferrite/stores_apart.hpp"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -108,15 +109,11 @@ std::optional<Numbering> numbering_of(LoopProgram& program, const ProgramStateme
   return result;
 }
 
-/// Points of a scatter that never meet, so that they run at once as it is: a coordinate differs where such a variable does.
+/// Points of a scatter that never meet, so that they run at once as it is.
 int64_t points_apart(const LoopProgram& program, const Statement& whole) {
   int64_t count = 1;
-  for (const auto& var : whole.vars)
-    if (std::ranges::any_of(whole.stores[0].index, [&](index::Expr expr) {
-          const auto affine = program.pool.affine(expr);
-          return affine.rest.empty() && affine.terms.size() == 1 && affine.terms[0].first == var.symbol;
-        }))
-      count *= var.extent;
+  for (size_t k = 0; k < whole.vars.size(); ++k)
+    if (ferrite::loop::stores_apart(program.pool, whole, k)) count *= whole.vars[k].extent;
   return count;
 }
 
@@ -148,13 +145,9 @@ class AtOnce {
     buffer.kind = FE_BUFFER_OUTPUT;
     buffer.dims = numbering_.dims;
     buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
-    const auto base = static_cast<BufferId>(program.buffers.size());
-    program.buffers.push_back(buffer);
-    buffer.base = base;
-    buffer.version = 1;
+    numbers_ = static_cast<BufferId>(program.buffers.size());
     program.buffers.push_back(std::move(buffer));
-    numbers_ = base;
-    last_ = base + 1;
+    last_ = program.add_version(numbers_);
   }
 
   /// No place has an update.

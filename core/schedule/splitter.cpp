@@ -147,7 +147,7 @@ ProgramStatement Splitter::part(bool rest) {
       op.dtype = dtype;
       op.bits = reduced;
       result.stores.push_back(
-          {rest ? version_of(base) : base, loops.at, body.builder.add(std::move(op)), none, FE_STORE_SET});
+          {rest ? rest_version(base) : base, loops.at, body.builder.add(std::move(op)), none, FE_STORE_SET});
     };
     if (!picks_index(reduction)) {
       keep(partial_[k].value, reduction.accumulator, k);
@@ -180,7 +180,7 @@ ProgramStatement Splitter::combined() {
   const auto load = [&](BufferId base) {
     BodyOp op;
     op.code = FE_OP_LOAD;
-    op.buffer = cut_.rest > 0 ? version_of(base) : base;
+    op.buffer = cut_.rest > 0 ? rest_version(base) : base;
     op.dtype = program_.buffers[base].dtype;
     op.index = at;
     return body.builder.add(std::move(op));
@@ -208,14 +208,11 @@ BufferId Splitter::add_buffer(DType dtype) {
   program_.buffers.push_back(std::move(buffer));
   return static_cast<BufferId>(program_.buffers.size() - 1);
 }
-BufferId Splitter::version_of(BufferId base) {
+
+BufferId Splitter::rest_version(BufferId base) {
   for (BufferId b = base; b < program_.buffers.size(); ++b)
     if (program_.buffers[b].base == base) return b;
-  ProgramBuffer version = program_.buffers[base];
-  version.base = base;
-  version.version = 1;
-  program_.buffers.push_back(std::move(version));
-  return static_cast<BufferId>(program_.buffers.size() - 1);
+  return program_.add_version(base);
 }
 
 }  // namespace ferrite::core::schedule

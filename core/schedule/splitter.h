@@ -51,8 +51,8 @@ class Splitter {
   };
 
   BufferId add_buffer(DType dtype);
-  /// What the rest makes of a buffer that the parts have written.
-  BufferId version_of(BufferId base);
+  /// What the rest makes of a buffer that the parts have written, and what combines them reads.
+  BufferId rest_version(BufferId base);
 
   LoopProgram& program_;
   const ProgramStatement whole_;

@@ -159,6 +159,25 @@ uint32_t store_mode(const Instance& op) {
   if (k == 1 || k == 2) typed(op, 0, numeric);
   return modes[k];
 }
+struct Updates {
+  Indices from;  ///< of the update
+  Indices to;    ///< the variables: where it goes, but for the coordinates that are computed
+};
+/// Begins the loop over updates of these dims. Those along the dims [first, end) that all replace one element would not differ in where
+/// they go: of them the last one is all.
+Updates updates_that_stay(Lowering& l, Dims dims, size_t first, size_t end, bool one_place) {
+  std::vector<std::pair<size_t, int64_t>> last;
+  for (size_t d = first; d < end; ++d)
+    if (one_place && store_mode(l.op) == FE_STORE_SET && dims[d] > 1) {
+      last.emplace_back(d, dims[d] - 1);
+      dims[d] = 1;
+    }
+  Updates updates;
+  updates.from = updates.to = l.begin(dims);
+  for (const auto& [d, index] : last) updates.from[d] = l.constant_index(index);
+  return updates;
+}
+
 /// result = x, the contents that a scatter changes.
 void copy_base(Lowering& l) {
   l.map(0, [&](const Indices& i) { return l.load(0, i); });
@@ -169,7 +188,7 @@ OpDef scatter_elements_op() {
       .doc(
           "x with update i stored at i, its coordinate along the axis taken from the indices; `reduction` "
           "says how it is "
-          "combined with what lies there. Without one, duplicate indices leave any of their updates.")
+          "combined with what lies there. Without one, duplicate indices leave the last of their updates.")
       .operands("x", "indices", "updates")
       .attr(attr("axis", 0))
       .attr(attr("reduction", "none"), "none | add | mul | max | min")
@@ -191,9 +210,10 @@ OpDef scatter_elements_op() {
         copy_base(l);
         auto x = l.op.operand(0);
         auto axis = static_cast<size_t>(axis_of(l.op, x.rank()));
-        auto i = l.begin(l.op.operand(1).dims), to = i;
-        to[axis] = address(l, l.load(1, i), x.dims[axis]);
-        l.store(l.result(), to, l.load(2, i), store_mode(l.op));
+        const auto updates = updates_that_stay(l, l.op.operand(1).dims, axis, axis + 1, x.dims[axis] == 1);
+        auto to = updates.to;
+        to[axis] = address(l, l.load(1, updates.from), x.dims[axis]);
+        l.store(l.result(), to, l.load(2, updates.from), store_mode(l.op));
         l.end();
       })
       .samples({sample("%x: f32[3,4], %i: i64[2,4], %u: f32[2,4]",
@@ -269,11 +289,15 @@ OpDef scatter_nd_op() {
       .lower([](Lowering& l) {
         copy_base(l);
         auto indices = l.op.operand(1);
-        auto i = l.begin(l.op.operand(2).dims);
-        auto prefix = i.begin() + offset(indices.rank() - 1);
-        Indices to = read_tuple(l, Indices(i.begin(), prefix), 0, indices.dims.back());
-        to.insert(to.end(), prefix, i.end());
-        l.store(l.result(), to, l.load(2, i), store_mode(l.op));
+        const auto& dims = l.op.operand(0).dims;
+        const auto places = std::span(dims).first(static_cast<size_t>(indices.dims.back()));
+        const auto [from, i] =
+            updates_that_stay(l, l.op.operand(2).dims, 0, indices.rank() - 1,
+                              std::ranges::all_of(places, [](int64_t dim) { return dim == 1; }));
+        auto prefix = offset(indices.rank() - 1);
+        Indices to = read_tuple(l, Indices(from.begin(), from.begin() + prefix), 0, indices.dims.back());
+        to.insert(to.end(), i.begin() + prefix, i.end());
+        l.store(l.result(), to, l.load(2, from), store_mode(l.op));
         l.end();
       })
       .samples(

@@ -227,7 +227,8 @@ inline Compiled compile(const emitter::Target& target, loop::Kernel kernel, bool
   Compiled compiled;
   const auto start = std::clock();  // of the process: the machine may be busy
   llvm::LLVMContext context;
-  emitter::Machine machine(target);
+  emitter::Machines machines;
+  emitter::Machine machine(machines, target);
   auto emitted = emitter::emit_kernel(context, target, std::move(kernel), "entry", config);
   compiled.tasks = emitted.tasks;
   compiled.workspace = emitted.workspace_bytes;

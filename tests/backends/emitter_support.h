@@ -28,7 +28,8 @@ inline std::vector<std::string> targets_of(const Options& options) {
 /// Runs its tasks in two ranges, the second one first.
 inline Compiled compile(const loop::Kernel& kernel, const std::string& description) {
   auto target = cpu::parse_target(description);
-  emitter::Machine machine(target);
+  emitter::Machines machines;
+  emitter::Machine machine(machines, target);
   llvm::LLVMContext context;
   Compiled compiled;
   auto shape = emitter::emit_kernel(context, target, kernel, "kernel");

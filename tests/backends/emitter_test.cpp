@@ -164,6 +164,44 @@ TEST(Rows, ResultsARowLate) {
   check(softmax(1, 1024, f32), {.tolerance = 1e-5, .descriptions = descriptions});
 }
 
+/// Where operands that all rows share leave a late row no room in the first-level cache, results are written for several rows at once,
+/// behind what each of these needs. Rows that are left over are done one by one.
+TEST(Rows, ResultsOfSeveralRows) {
+  constexpr int64_t n = 1024, row_bytes = 4 * n;
+  const auto is_in_blocks = [](const Builder& built, const std::string& description) {
+    return compile(built.kernel, description).text.find("block.row:") != std::string::npos;
+  };
+  const auto with_l1 = [](int64_t bytes) {
+    return with_caches("last=1 l2=16384 l1=" + std::to_string(bytes));
+  };
+  // A row, the scale and the bias; a late row has the next one twice beside these.
+  const auto descriptions = with_l1(3 * row_bytes);
+  for (const int64_t rows : {1, 3, 4, 7, 13}) {
+    SCOPED_TRACE(rows);
+    for (const auto& built : {layer_norm(1, rows, n), layer_norm(3, rows, n), layer_norm(rows, 2, n - 8)}) {
+      check(built, {.tolerance = 1e-4, .descriptions = descriptions});
+      if (HasFatalFailure()) return;
+    }
+  }
+  const auto norm = layer_norm(3, 4, n);
+  EXPECT_TRUE(is_in_blocks(norm, descriptions[0]));
+  EXPECT_FALSE(is_a_row_late(norm, descriptions[0]));
+  // The next rows are asked for by all three statements that read them.
+  const auto text = compile(norm.kernel, descriptions[0]).text;
+  const auto blocks = text.substr(text.find("block.row:"), text.find("row.end:") - text.find("block.row:"));
+  size_t asked = 0;
+  for (size_t at = blocks.find("llvm.prefetch"); at != std::string::npos;
+       at = blocks.find("llvm.prefetch", at + 1))
+    ++asked;
+  EXPECT_GE(asked, 2u + 4u);
+  EXPECT_FALSE(is_in_blocks(norm, with_l1(3 * row_bytes - 1)[0]));
+  EXPECT_FALSE(is_in_blocks(norm, with_l1(5 * row_bytes)[0]));
+  EXPECT_TRUE(is_a_row_late(norm, with_l1(5 * row_bytes)[0]));
+  EXPECT_FALSE(is_in_blocks(norm, this_machine()));
+  // Rows that a LOCAL has for one row at a time are not kept for several.
+  EXPECT_FALSE(is_in_blocks(softmax(8, n, f32), descriptions[0]));
+}
+
 /// What a row leaves is not there any more when the next one has overwritten it before the vector that reads it.
 TEST(Rows, ResultsOfTheSameRow) {
   const auto descriptions = with_caches("last=1");
@@ -344,7 +382,8 @@ TEST(Looped, RowsThatAreKept) {
 
 TEST(CrossCompile, Aarch64) {
   auto target = cpu::parse_target("triple=aarch64-unknown-linux-gnu cpu=cortex-a76");
-  emitter::Machine machine(target);
+  emitter::Machines machines;
+  emitter::Machine machine(machines, target);
   llvm::LLVMContext context;
   for (const auto& built : {exp_of_sum(f32, 1000), exp_of_sum(bf16, 33), softmax(4, 100, f16),
                             reduction(FE_REDUCE_ARGMAX, f32, {8, 70}, 2)}) {

@@ -33,12 +33,13 @@ graph @g(%x: f32[8,64]) -> (%r "r") {
 # A kernel of each kind: by vectors, by points, by blocks with a reduction of several states, serial, scatters with and without order.
 KINDS = """ferrite graph 0
 graph @g(%x: f32[32,1000], %h: f16[32,1000], %b: bf16[7,33], %i: i64[4,1000], %u: f32[4,1000], %w: bf16[2,33], %j: i64[2,33], %n: i64[5])
-    -> (%soft "soft", %arg "arg", %total "total", %sum "sum", %most "most", %columns "columns", %shifted "shifted", %p "p") {
+    -> (%soft "soft", %arg "arg", %total "total", %sum "sum", %most "most", %last "last", %columns "columns", %shifted "shifted", %p "p") {
   %soft = softmax(%x) {axis = 1}
   %arg = argmax(%h) {axis = 1, keepdims = false}
   %total = cumsum(%x) {axis = 0}
   %sum = scatter_elements(%x, %i, %u) {axis = 0, reduction = "add"}
   %most = scatter_elements(%b, %j, %w) {axis = 0, reduction = "max"}
+  %last = scatter_elements(%b, %j, %w) {axis = 0}
   %columns = reduce_sum(%x) {axes = [0]}
   %shifted = shift_left(%n, %n)
   %x2 = transpose(%x) {perm = [1, 0]}
@@ -173,7 +174,7 @@ config = {{ library = "{library}" }}
         self.write("k.fe", KINDS)
         self.assertEqual(self.run_on("k.fe").returncode, OK)
         self.assertGreater(len(self.calls("launch")), 8)
-        outputs = 8
+        outputs = 9
         self.assertEqual(len(self.calls("to_host")), outputs + 1)
 
     def test_what_is_needed_no_more_makes_room(self):

@@ -15,12 +15,28 @@ TEST(Machine, RefusesATargetThatNobodyKnows) {
   Target target;
   target.triple = "nothing-of-the-kind";
   try {
-    const Machine machine(target);
+    Machines machines;
+    const Machine machine(machines, target);
     FAIL() << "it is taken";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), "FE-K40");
     EXPECT_NE(std::string(failure.what()).find("nothing-of-the-kind"), std::string::npos) << failure.what();
   }
+}
+
+// Making one takes as long as the code of a small kernel: who compiles next gets the one that is free, made for the same code.
+TEST(Machines, AreTakenByOneAfterTheOther) {
+  cpu::initialise_llvm();
+  Machines machines;
+  const auto target = cpu::parse_target("");
+  auto other = target;
+  other.features += ",+sse2";
+  auto first = machines.take(target), second = machines.take(target);
+  const auto* const made = first.get();
+  EXPECT_NE(made, second.get());
+  machines.give_back(target, std::move(first));
+  EXPECT_NE(machines.take(other).get(), made);
+  EXPECT_EQ(machines.take(target).get(), made);
 }
 
 // A small part of a large machine reports the large machine's last cache.

@@ -90,6 +90,10 @@ class MeasureTest(ProgramTest):
         self.assertEqual(measured["workers"], len(os.sched_getaffinity(0)))  # of the machine, not of --threads
         for name in ("uncoalesced", "bandwidth", "operations"):
             self.assertGreaterEqual(measured[name], 1)
+        for name in ("launch_ns", "join_ns"):  # not on a machine whose processors are busy otherwise
+            self.assertEqual(measured.get(name, 1).bit_count(), 1)
+        if measured["workers"] == 1:
+            self.assertNotIn("join_ns", measured)
         self.check_decisions(numbers)
         peaks = json.loads(file.read_text())
         self.assertGreater(peaks["operations_per_second"], 1e8)
@@ -124,7 +128,7 @@ class MeasureTest(ProgramTest):
                 process.kill()
                 process.wait()
         self.assertEqual(done.returncode, OK, done.stderr)
-        self.assertRegex(done.stderr, r"ferrite: warning: FE-T48 cpu:0: something else kept the machine busy at \d+ of 21 measurements: "
+        self.assertRegex(done.stderr, r"ferrite: warning: FE-T48 cpu:0: something else kept the machine busy at \d+ of \d+ measurements: "
                                       r"threads waited for a processor for up to [1-9]\d* % of the time, .*measure again when nothing else runs")  # fmt: skip
         self.assertEqual(len(list((self.home / "ferrite/targets").iterdir())), 1)
 
@@ -155,6 +159,7 @@ class MeasureTest(ProgramTest):
         self.assertEqual(counts(workers=16), (2, 2))
         # With more bandwidth, the launch that a split adds is worth more elements; how many threads run decides nothing.
         self.assertEqual(counts(workers=16, bandwidth=10**12), (1, 2))
+        self.assertEqual(counts(workers=16, bandwidth=10**12, launch_ns=256), (2, 2))
         self.assertEqual(counts(workers=16, bandwidth=10**9), (2, 2))
         self.assertEqual(self.kernels("divided.fe", "--threads", 1), 2)
 

@@ -178,5 +178,18 @@ TEST(ScatterAtOnce, OnlyWhereItPays) {
   at_once(scattered("i0 < 2, i1 < 1", by_element), 2);
 }
 
+// Of a coordinate that is a sum, the variable whose step is longer than all that the others add.
+TEST(ScatterAtOnce, PointsThatNeverMeetAreCounted) {
+  auto schedule = scattered("i0 < 640, i1 < 3, i2 < 2", R"(    %0 = load @1[i0, 2*i1 + i2] : i64
+    $1 = indirect %0 < 16 wrap
+    %2 = load @2[i0, 2*i1 + i2] : f32
+    store @3.1[$1, 2*i1 + i2] = %2)");
+  at_once(schedule, 4);
+  Ledger ledger;
+  scatter_at_once(schedule, a_grid(), ledger);
+  ASSERT_EQ(ledger.records().size(), 1u);
+  EXPECT_EQ(ledger.records()[0].text, "3840 points, of which 3 ran at a time");
+}
+
 }  // namespace
 }  // namespace ferrite::core::schedule

@@ -307,13 +307,17 @@ TEST(Numbers, AreKeptByKindAndDescription) {
   auto measured = abi::sized<fe_target_numbers>();
   measured.workers = 2;
   measured.uncoalesced = 5;
+  measured.join_ns = 512;
+  measured.near_bytes = 7;  // nothing measures it
   const auto path = save_measured("cpu", "one", measured);
   ASSERT_TRUE(path) << path.error().message();
   const auto found = load_measured("cpu", "one");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->workers, 2);
   EXPECT_EQ(found->uncoalesced, 5);
+  EXPECT_EQ(found->join_ns, 512);
   EXPECT_EQ(found->launch_ns, 0);
+  EXPECT_EQ(found->near_bytes, 0);
   EXPECT_FALSE(load_measured("cpu", "other"));
   EXPECT_FALSE(load_measured("npu", "one"));
   for (const char* damaged : {"", "{", "[]", R"({"workers": 0})", R"({"workers": -3})", R"({"workers": 1.5})",

@@ -74,12 +74,17 @@ class Generator {
   // ---- reductions
 
   void reduce();
-  /// Of a new input whose rows have lines enough to be asked for ahead: each by its maximum, then the maximum of all of them.
+  void reduce_over(size_t k, const std::vector<int64_t>& axes);
+  /// Of a new input of many rows: each by its maximum or its softmax, then the maximum of all of them.
   void along_and_over_rows();
+  /// One pass over a new input of few rows with thousands of elements each.
+  void long_rows();
   void argmax();
+  void argmax_along(size_t k, int64_t axis);
   /// Of the products or the distances of bytes.
   void byte_sums();
   void cumsum();
+  void cumsum_along(size_t k, int64_t axis);
   void softmax();
   void attention();
   void normalise();
@@ -126,6 +131,7 @@ class Generator {
   };
   std::optional<Windows> windows(const Dims& dims);
   void convolution();
+  void transposed_convolution();
   void pool();
 
   GraphWriter w_;

@@ -210,8 +210,8 @@ void Generator::scatter() {
   static const std::vector<std::string> reductions = {"none", "add", "max", "min"};
   const auto reduction = random_.pick(reductions);
   Dims dims = t.dims;
-  // Without a reduction no element may be written twice.
-  dims[axis] = reduction == "none" ? 1 : random_.integer(1, 9);
+  // Several updates of an element: of those that replace, the last one stays.
+  dims[axis] = random_.integer(1, 9);
   auto indices = w_.input(i64, dims, Contents::index, static_cast<double>(t.dims[axis]), false);
   if (random_.chance(0.3)) {
     // Numbered from the other end.

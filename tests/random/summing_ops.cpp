@@ -10,12 +10,17 @@ namespace ferrite::random_graphs {
 void Generator::reduce() {
   auto k = choose([](const Tensor& t) { return t.rank() >= 1; });
   if (!k) return;
-  Tensor r = w_.values[*k];
+  const size_t rank = w_.values[*k].rank();
   std::vector<int64_t> axes;
-  for (size_t d = 0; d < r.rank(); ++d)
+  for (size_t d = 0; d < rank; ++d)
     if (random_.chance(0.5))
-      axes.push_back(static_cast<int64_t>(d) - (random_.chance(0.3) ? static_cast<int64_t>(r.rank()) : 0));
-  if (axes.empty()) axes.push_back(static_cast<int64_t>(r.rank()) - 1);
+      axes.push_back(static_cast<int64_t>(d) - (random_.chance(0.3) ? static_cast<int64_t>(rank) : 0));
+  if (axes.empty()) axes.push_back(static_cast<int64_t>(rank) - 1);
+  reduce_over(*k, axes);
+}
+
+void Generator::reduce_over(size_t k, const std::vector<int64_t>& axes) {
+  Tensor r = w_.values[k];
   std::vector<bool> reduced(r.rank());
   double count = 1;
   for (int64_t axis : axes) {
@@ -57,24 +62,54 @@ void Generator::reduce() {
   if (!is_float(r.dtype) && r.dtype != boolean && name == "reduce_sum" && r.magnitude > most_integer(r.dtype))
     r.magnitude = most_integer(r.dtype);
   r.dims = dims;
-  emit(r,
-       fmt::format("{}({}) {{axes = [{}], keepdims = {}}}", name, w_.use(*k), fmt::join(axes, ", "), keep));
+  emit(r, fmt::format("{}({}) {{axes = [{}], keepdims = {}}}", name, w_.use(k), fmt::join(axes, ", "), keep));
 }
 
 void Generator::along_and_over_rows() {
-  const auto x = fresh(f32, {512, 288}, -1);
+  static const std::vector<int64_t> some_rows = {64, 96, 128, 240}, some_columns = {8, 17, 32, 64};
+  const bool large = most_ > most_elements;  // then rows have lines enough to be asked for ahead
+  const int64_t rows = large ? 512 : random_.pick(some_rows),
+                columns = large ? 288 : random_.pick(some_columns);
+  const auto x = fresh(f32, {rows, columns}, -1);
   const auto t = w_.values[x];
-  Tensor top = t, columns = t;
-  top.dims = {512, 1};
-  columns.dims = {288};
-  const auto tops = w_.node(top, fmt::format("reduce_max({}) {{axes = [1], keepdims = true}}", w_.use(x)));
-  const auto scaled =
-      w_.node(computed(t, t.magnitude * t.magnitude, 0), fmt::format("mul({}, {})", w_.use(x), w_.use(tops)));
+  size_t scaled = 0;
+  if (random_.chance(0.5)) {
+    const double error = epsilon_of(f32) * (t.magnitude + static_cast<double>(columns));
+    scaled = w_.node(computed(t, 1, error), fmt::format("softmax({}) {{axis = 1}}", w_.use(x)));
+  } else {
+    Tensor top = t;
+    top.dims = {rows, 1};
+    const auto tops = w_.node(top, fmt::format("reduce_max({}) {{axes = [1], keepdims = true}}", w_.use(x)));
+    scaled = w_.node(computed(t, t.magnitude * t.magnitude, 0),
+                     fmt::format("mul({}, {})", w_.use(x), w_.use(tops)));
+  }
   unary();
-  columns.magnitude = w_.values[scaled].magnitude;
-  columns.error = w_.values[scaled].error;
-  columns.quantum = 0;
-  emit(columns, fmt::format("reduce_max({}) {{axes = [0], keepdims = false}}", w_.use(scaled)));
+  auto over = w_.values[scaled];
+  over.dims = {columns};
+  emit(over, fmt::format("reduce_max({}) {{axes = [0], keepdims = false}}", w_.use(scaled)));
+}
+
+void Generator::long_rows() {
+  static const std::vector<DType> dtypes = {f32, f32, f32, f64, i32, i64};
+  const auto dtype = random_.pick(dtypes);
+  const int64_t rows = random_.integer(1, 3), length = random_.integer(1500, 5000);
+  const int64_t axis = random_.chance(0.7) ? 1 : 0;
+  const Dims dims = axis == 1 ? Dims{rows, length} : Dims{length, rows};
+  // Sums of floats that are small stay within the bounds; of multiples of a quantum they are exact.
+  auto k = is_float(dtype)
+               ? w_.input(dtype, dims, random_.chance(0.7) ? Contents::quantised : Contents::real, 1, false)
+               : fresh(dtype, dims, -1);
+  if (random_.chance(0.4)) {
+    const Tensor turned = w_.values[k];
+    k = w_.node(turned, fmt::format("neg({})", w_.use(k)));
+  }
+  switch (random_.integer(0, 3)) {
+    case 0:
+      if (is_exact(w_.values[k])) return argmax_along(k, axis);
+      return reduce_over(k, {axis});
+    case 1: return reduce_over(k, {axis});
+    default: return cumsum_along(k, axis);
+  }
 }
 
 void Generator::byte_sums() {
@@ -97,9 +132,11 @@ void Generator::byte_sums() {
 
 void Generator::argmax() {
   auto k = choose([](const Tensor& t) { return t.rank() >= 1 && is_exact(t) && t.dtype != boolean; });
-  if (!k) return;
-  Tensor r = w_.values[*k];
-  const auto axis = random_.integer(0, static_cast<int64_t>(r.rank()) - 1);
+  if (k) argmax_along(*k, random_.integer(0, static_cast<int64_t>(w_.values[*k].rank()) - 1));
+}
+
+void Generator::argmax_along(size_t k, int64_t axis) {
+  Tensor r = w_.values[k];
   auto& dim = r.dims[static_cast<size_t>(axis)];
   if (dim == 0) return;
   const bool keep = random_.chance(0.5), last = random_.chance(0.3);
@@ -108,19 +145,21 @@ void Generator::argmax() {
   dim = 1;
   if (!keep) r.dims.erase(r.dims.begin() + axis);
   emit(r, fmt::format("{}({}) {{axis = {}, keepdims = {}, select_last = {}}}",
-                      random_.chance(0.5) ? "argmax" : "argmin", w_.use(*k), axis, keep, last));
+                      random_.chance(0.5) ? "argmax" : "argmin", w_.use(k), axis, keep, last));
 }
 
 void Generator::cumsum() {
   auto k = choose([](const Tensor& t) { return t.rank() >= 1 && t.dtype != boolean && t.magnitude < 100; });
-  if (!k) return;
-  Tensor r = w_.values[*k];
-  const auto axis = random_.integer(0, static_cast<int64_t>(r.rank()) - 1);
+  if (k) cumsum_along(*k, random_.integer(0, static_cast<int64_t>(w_.values[*k].rank()) - 1));
+}
+
+void Generator::cumsum_along(size_t k, int64_t axis) {
+  Tensor r = w_.values[k];
   const auto count = std::max(1.0, static_cast<double>(r.dims[static_cast<size_t>(axis)]));
   r.magnitude *= count;
   r.error = count * r.error + count * epsilon_of(compute_type(r.dtype)) * r.magnitude +
             epsilon_of(r.dtype) * r.magnitude;
-  emit(r, fmt::format("cumsum({}) {{axis = {}, exclusive = {}, reverse = {}}}", w_.use(*k), axis,
+  emit(r, fmt::format("cumsum({}) {{axis = {}, exclusive = {}, reverse = {}}}", w_.use(k), axis,
                       random_.chance(0.3), random_.chance(0.3)));
 }
 
@@ -416,6 +455,32 @@ void Generator::convolution() {
   }
   emit(r, fmt::format("conv({}, {}{}) {{{}, groups = {}}}", w_.use(*k), w_.use(b), bias, w->attributes(),
                       groups));
+}
+
+void Generator::transposed_convolution() {
+  auto k = image();
+  if (!k) return;
+  const auto x = w_.values[*k];
+  const int64_t channels = x.dims[1], out = random_.integer(1, 4);
+  std::vector<int64_t> strides;
+  Dims weight = {channels, out}, dims = {x.dims[0], out};
+  int64_t terms = channels;
+  for (size_t d = 2; d < x.rank(); ++d) {
+    strides.push_back(random_.integer(1, 3));
+    weight.push_back(random_.chance(0.7) ? strides.back() : random_.integer(1, 3));
+    dims.push_back((x.dims[d] - 1) * strides.back() + weight.back());
+    terms *= weight.back();
+  }
+  const Tensor shape{"", f32, dims, 1, 0, 0, false, 0};
+  if (shape.elements() > most_elements || shape.elements() * terms > 600000) return;
+  const auto b = operand(x.dtype, weight, -1);
+  Tensor r = summed(x, w_.values[b], static_cast<double>(terms));
+  r.dims = dims;
+  const size_t result = w_.values.size();
+  emit(r, fmt::format("conv_transpose({}, {}) {{strides = [{}]}}", w_.use(*k), w_.use(b),
+                      fmt::join(strides, ", ")));
+  // A map behind it, which is to have its loops.
+  if (w_.values.size() > result) prepared(result);
 }
 
 void Generator::pool() {

@@ -175,6 +175,62 @@ TEST_F(DeviceRuns, ALibraryChecksNoIndicesThatItsKernelHasNot) {
   for (void* data : memory) executable().free(0, data);
 }
 
+/// A pointer of a library's launch stays as it was recorded: each place has a recording, of which the last four are kept.
+TEST_F(DeviceRuns, PortsOfALibraryAreRecordedForEachPlace) {
+  open(true);
+  options_.ports_on_device = true;
+  compile(
+      "ferrite graph 0\ngraph @g(%x: f32[37,48], %w: f32[48,80]) -> (%y \"y\") {\n"
+      "  %y = matmul(%x, %w)\n}\n");
+  ASSERT_NE(executable().kernels.at(0).library, nullptr);
+  const auto said = records("record");
+  ASSERT_EQ(said.size(), 4u);
+  for (size_t k = 1; k < 4; ++k) EXPECT_EQ(said[k].outcome, "recorded for each place");
+  EXPECT_EQ(said[1].subject, "x");
+  EXPECT_EQ(said[3].subject, "y");
+
+  std::vector<void*> x;
+  const auto memory = [&](int64_t bytes) {
+    void* const data = *executable().alloc(0, bytes);
+    std::memset(data, 0, static_cast<size_t>(bytes));
+    return data;
+  };
+  for (size_t k = 0; k < 6; ++k) x.push_back(memory(executable().inputs[0].bytes));
+  void* const w = memory(executable().inputs[1].bytes);
+  void* const y = memory(executable().outputs[0].bytes);
+  {
+    Context context(executable());
+    const auto replays = [&](size_t k) {
+      const void* inputs[] = {x[k], w};
+      const auto ran = executable().run(context, inputs, {&y, 1});
+      EXPECT_TRUE(ran) << ran.error().message();
+      return context.replayed();
+    };
+    const auto recorded = [&] { return calls("cuGraphInstantiate").size(); };
+    EXPECT_FALSE(replays(0));
+    EXPECT_FALSE(replays(1));
+    EXPECT_TRUE(replays(0));
+    EXPECT_TRUE(replays(1));
+    EXPECT_EQ(recorded(), 2u);
+    for (int turn = 0; turn < 3; ++turn)
+      for (size_t k = 0; k < 2; ++k) EXPECT_TRUE(replays(k));
+    EXPECT_EQ(recorded(), 2u) << "who takes turns records nothing again";
+    for (size_t k = 2; k < 5; ++k) {
+      EXPECT_FALSE(replays(k));
+      EXPECT_TRUE(replays(k));
+    }
+    EXPECT_EQ(recorded(), 5u);
+    EXPECT_EQ(calls("cuGraphExecDestroy").size(), 1u) << "the one that was used longest ago is gone";
+    for (size_t k = 1; k < 5; ++k) EXPECT_TRUE(replays(k));
+    EXPECT_EQ(recorded(), 5u);
+    // That it was elsewhere in each run is no reason to record.
+    EXPECT_FALSE(replays(5));
+  }
+  EXPECT_EQ(calls("cuGraphInstantiate").size(), calls("cuGraphExecDestroy").size());
+  x.insert(x.end(), {w, y});
+  for (void* data : x) executable().free(0, data);
+}
+
 TEST_F(DeviceRuns, APackageIsLoadedOnceWhereverPortsAreWanted) {
   package(one_kernel);
   const auto first = program_;

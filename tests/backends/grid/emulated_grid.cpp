@@ -250,7 +250,8 @@ emitter::Target on_this_machine(emitter::Target target) {
 
 EmulatedKernel emulate_on_grid(const loop::Kernel& kernel, emitter::Target target) {
   target = on_this_machine(std::move(target));
-  emitter::Machine machine(target);
+  emitter::Machines machines;
+  emitter::Machine machine(machines, target);
   llvm::LLVMContext context;
   EmulatedKernel made;
   auto result = emitter::emit_grid_kernel(context, target, kernel, "kernel");

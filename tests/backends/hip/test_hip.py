@@ -164,8 +164,9 @@ class HipTest(GridTests, ProgramTest):
         for architecture in WAVES:
             codes = self.codes_of("kinds", KINDS, architecture)
             self.assertStaysInRegisters(codes)
-            # Of sums that several threads add to, each addition is one instruction.
-            self.assertEqual([code.has("global_atomic_add_f32") for code in codes if code.has("global_atomic_")], [True])
+            # Of sums that several threads add to, each addition is one instruction; words of narrow elements are exchanged.
+            combined = [[code.has(f"global_atomic_{how}") for how in ("add_f32", "cmpswap")] for code in codes if code.has("global_atomic_")]
+            self.assertEqual(sorted(combined), [[False, True], [True, False]])
 
     def test_sorts(self):
         for architecture in WAVES:

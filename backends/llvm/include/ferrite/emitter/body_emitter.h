@@ -57,8 +57,8 @@ std::vector<bool> element_part(index::Pool& pool, const loop::Statement& stateme
 bool stores_elements(index::Pool& pool, const loop::Statement& statement, const loop::Store& store,
                      const std::vector<bool>& element);
 
-/// Whether points that run at once, and may store to one element, leave there what they would one after the other, since each store is
-/// an atomic operation: of a scatter.
+/// Whether points that run at once, and may store to one element, leave there what they would one after the other, but for how floats are
+/// rounded, since each store is an atomic operation: of a scatter.
 bool stores_at_once(const loop::Kernel& kernel, const loop::Statement& statement);
 
 /// Values are in `value_type` of their dtype: a scalar where all lanes agree, else a vector of `lanes`. Operations are

@@ -51,6 +51,9 @@ class GridProvider : public Provider {
   virtual GridCode generate(Machine& machine, llvm::Module& module, bool want_listing) const = 0;
   /// What starts a line of comment in its listings.
   virtual std::string_view comment_mark() const { return "//"; }
+
+ private:
+  Machines machines_;
 };
 
 }  // namespace ferrite::emitter

@@ -8,18 +8,37 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ferrite/emitter/target.h"
 
 namespace ferrite::emitter {
 
-/// One LLVM target machine. For one thread at a time; make one for each compilation. The LLVM target must have been
-/// initialised by the backend.
+/// LLVM's target machines, for those who compile one after the other: making one takes as long as the code of a small kernel. May be
+/// used by many threads.
+class Machines {
+ public:
+  using Taken = std::unique_ptr<llvm::TargetMachine>;
+  /// One that nobody else has, until it is given back. Throws Failure when LLVM does not know the triple.
+  Taken take(const Target& target);
+  void give_back(const Target& target, Taken machine);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<std::string, Taken>> kept_;  ///< by what they generate code for
+};
+
+/// One of them, for one thread at a time; make one for each compilation. The LLVM target must have been initialised by the backend.
 class Machine {
  public:
-  /// Throws Failure when LLVM does not know the triple.
-  explicit Machine(const Target& target);
+  /// Both outlive it. Throws Failure when LLVM does not know the triple.
+  Machine(Machines& machines, const Target& target);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
 
   /// Some parts of the code generator take time that grows faster than the code. From here on, modules of more than 300 instructions
   /// go without those, which long bodies of element-wise loops do not miss; the loops of contractions do.
@@ -36,9 +55,11 @@ class Machine {
 
  private:
   std::string generate(llvm::Module& module, llvm::CodeGenFileType type, std::unique_ptr<llvm::Pass> last);
-  std::unique_ptr<llvm::TargetMachine> machine_;
+  Machines& machines_;
+  const Target& target_;
+  Machines::Taken machine_;
   bool fast_ = false;
-  bool fused_multiply_add_, optimised_later_;
+  bool failed_ = false;  ///< in the midst of generating code
   int64_t spills_ = 0;
 };
 
