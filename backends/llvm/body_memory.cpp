@@ -41,8 +41,8 @@ std::optional<unsigned> single_lane(llvm::Value* mask) {
 bool stores_at_once(const loop::Kernel& kernel, const loop::Statement& statement) {
   const auto is_atomic = [&](const loop::Store& store) {
     if (store.mode == FE_STORE_MAX || store.mode == FE_STORE_MIN) return true;
-    // A float of 8 bits is rounded at each update to so few bits that sums and products tell in which order it was.
-    return store.mode != FE_STORE_SET && !is_f8(kernel.buffers[store.buffer].dtype);
+    // Where each update is an exchange that changes something, thousands of threads at one place keep each other from it.
+    return store.mode == FE_STORE_ADD && bits_of(kernel.buffers[store.buffer].dtype) >= 32;
   };
   return statement.kind == FE_STATEMENT_SCATTER && std::ranges::all_of(statement.stores, is_atomic);
 }
@@ -337,8 +337,7 @@ llvm::Value* BodyEmitter::combine(uint32_t mode, llvm::Value* old, llvm::Value* 
 void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
   const DType dtype = context_.kernel.buffers[store.buffer].dtype;
   const bool sign = is_signed(dtype);
-  if (KernelContext::storage_bytes(dtype) < word_bytes || store.mode == FE_STORE_MUL ||
-      (is_float(dtype) && store.mode != FE_STORE_ADD))
+  if (KernelContext::storage_bytes(dtype) < word_bytes || (is_float(dtype) && store.mode != FE_STORE_ADD))
     return replace_at_once(store, element, given);
   using Rmw = llvm::AtomicRMWInst;
   const auto operation = store.mode == FE_STORE_MAX   ? (sign ? Rmw::Max : Rmw::UMax)
@@ -356,7 +355,8 @@ void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, 
 
 /// What has less than 32 bits is replaced with the whole word of memory that it lies in: at a multiple of four bytes, wherever the buffer
 /// begins. Such a word never lies in two pages, so that it is there where the element is, and may reach past the end of the buffer: other
-/// bytes are written back as they were read, and where somebody changed them meanwhile nothing is replaced.
+/// bytes are written back as they were read, and where somebody changed them meanwhile nothing is replaced. What would stay as it is
+/// is not exchanged: of many updates of one place few are the largest so far.
 void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
   const DType dtype = context_.kernel.buffers[store.buffer].dtype;
   const unsigned bytes = KernelContext::storage_bytes(dtype);
@@ -390,14 +390,16 @@ void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element
   there->setAtomic(order, scope);
   auto* before = builder_.GetInsertBlock();
   auto* attempt = context_.block("attempt");
+  auto* exchange = context_.block("exchange");
   auto* behind = context_.block("replaced");
   builder_.CreateBr(attempt);
   builder_.SetInsertPoint(attempt);
   auto* old = builder_.CreatePHI(word, 2);
   old->addIncoming(there, before);
-  auto* result = combine(store.mode, element_of(old), given, dtype);
-  auto* done =
-      builder_.CreateAtomicCmpXchg(place, old, with_element(old, result), align, order, order, scope);
+  auto* result = with_element(old, combine(store.mode, element_of(old), given, dtype));
+  builder_.CreateCondBr(builder_.CreateICmpEQ(result, old), behind, exchange);
+  builder_.SetInsertPoint(exchange);
+  auto* done = builder_.CreateAtomicCmpXchg(place, old, result, align, order, order, scope);
   old->addIncoming(builder_.CreateExtractValue(done, 0), builder_.GetInsertBlock());
   builder_.CreateCondBr(builder_.CreateExtractValue(done, 1), behind, attempt);
   builder_.SetInsertPoint(behind);

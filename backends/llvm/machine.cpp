@@ -149,8 +149,9 @@ Machines::Taken Machines::take(const Target& target) {
 }
 
 void Machines::give_back(const Target& target, Taken machine) {
-  // LLVM 22's for SPIR-V keeps the types of the modules that it is used for.
-  if (machine->getTargetTriple().isSPIRV()) return;
+  // LLVM 22's machine for code that is optimised later keeps the types of the modules that it is used for.
+  if (target.optimised_later) return;
+  machine->setOptLevel(llvm::CodeGenOptLevel::Default);  // as of one that is new
   const std::lock_guard lock(mutex_);
   kept_.emplace_back(code_of(target), std::move(machine));
 }
@@ -159,7 +160,11 @@ Machine::Machine(Machines& machines, const Target& target)
     : machines_(machines), target_(target), machine_(machines.take(target)) {}
 
 Machine::~Machine() {
-  if (!failed_) machines_.give_back(target_, std::move(machine_));
+  if (failed_) return;
+  try {
+    machines_.give_back(target_, std::move(machine_));
+  } catch (const std::bad_alloc&) {  // then another one is made
+  }
 }
 
 void Machine::optimise(llvm::Module& module) {

@@ -177,7 +177,6 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_block(const Target& targe
       ahead.of = of;
       ahead.parts = k + 1 == readers.size() ? of - first : before;
       first += ahead.parts;
-      ahead.distance = rows * step;
       // The last statement stands at the last row of its block, and asks for all rows of the next.
       for (int64_t row = writes ? 1 : rows; row <= rows; ++row) {
         ahead.distance = row * step;

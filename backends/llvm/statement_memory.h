@@ -26,7 +26,7 @@ std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kern
 std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
                                                             std::span<const StatementPlan> plans);
 
-/// As next_rows, for the next so many rows, where the last statement is done for all of this block behind the others. Most of them is
+/// As next_rows, for the next so many rows, where the last statement is done for all of this block behind the others. Most of them are
 /// asked for there: what writes takes the memory's time, which the others, whose row is in a cache, fill with little.
 std::vector<std::vector<StatementEmitter::Ahead>> next_block(const Target& target, loop::Kernel& kernel,
                                                              std::span<const StatementPlan> plans,

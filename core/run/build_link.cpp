@@ -36,7 +36,7 @@ void Builder::Steps::record_recording() {
   for (const size_t port : plan.fixed)
     ledger_.add(
         {"record", port < inputs.size() ? inputs[port].name : outputs[port - inputs.size()].name,
-         device.place(), "recorded for each place", "library",
+         device.place(), "recorded for each place", "place",
          fmt::format("a library's launch or a copy reaches it, whose pointers stay as they were recorded; "
                      "recordings of {} places are kept",
                      most_recordings),

@@ -113,6 +113,7 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
   if (found != recorded.graphs.end()) {
     std::rotate(recorded.graphs.begin(), found, found + 1);
   } else {
+    if (recorded.refused) return false;
     std::vector<void*> places;
     for (const size_t k : plan.fixed) places.push_back(port(k));
     // The first run makes ready what is made ready once. A port that is elsewhere in each run is not worth recording.
@@ -121,8 +122,9 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
       recorded.places.resize(std::min(recorded.places.size(), most_recordings));
       return false;
     }
+    std::erase(recorded.places, places);
     if (auto done = record(context, buffers); !done) {
-      recorded.failed = true;
+      recorded.refused = true;
       log::warn(launch_channel, done.error().message());
       return false;
     }
@@ -181,6 +183,7 @@ Result<void> Executable::record(Context& context, const Buffers& buffers) const 
   FE_TRY(made.graph, device.record(stream, [&] { return record_steps(context, buffers, stream); }));
   recorded.graphs.insert(recorded.graphs.begin(), std::move(made));
   if (recorded.graphs.size() > most_recordings) {
+    FE_CHECK(device.synchronise(work.stream));  // which may still run it
     device.free_graph(recorded.graphs.back().graph);
     recorded.graphs.pop_back();
   }

@@ -35,7 +35,7 @@ struct RecordingPlan {
   int64_t bytes = 0;               ///< of that memory
 };
 
-/// Of one executable: callers take turns with two or three buffers.
+/// Of one context: callers take turns with two or three buffers.
 inline constexpr size_t most_recordings = 4;
 
 /// What a context has recorded.
@@ -48,7 +48,8 @@ struct Recorded {
   std::vector<std::vector<void*>> places;  ///< of the fixed ports in runs that found no graph, the last ones
   void* stream = nullptr;                  ///< that is recorded; null: the context's own
   std::byte* staging = nullptr;            ///< memory of the host
-  bool failed = false;                     ///< the driver refused: it is not tried again
+  bool refused = false;                    ///< by the driver: no more is recorded
+  bool failed = false;                     ///< what the graphs have is not known: none is replayed
   bool replayed = false;                   ///< the last run
 };
 

@@ -22,7 +22,7 @@ void mix_orders(Schedule& schedule, const TargetNumbers& target, Ledger& ledger)
 /// Turns serial loops of few rows, whose state is a running sum, product, minimum or maximum, into one that gives the total of each of
 /// many parts of a row, one over these totals, and one of all parts at once, each of which starts from the totals before it: "reduce,
 /// then scan" (Blelloch, "Prefix sums and their applications", 1990). Counts and records as of split_reductions(); where the parts leave
-/// a rest and others store to the same buffer, too, the loop stays, and the record's outcome is "not divided".
+/// a rest, and others store to the same buffer, the loop stays, and the record's outcome is "not divided".
 void split_scans(Schedule& schedule, const TargetNumbers& target, Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

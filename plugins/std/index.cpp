@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Gathering and scattering by computed indices. Negative indices count from the end; one out of range is an
 // error that names the node.
+#include <algorithm>
+
 #include "common.h"
 
 namespace ferrite::standard {
@@ -163,18 +165,17 @@ struct Updates {
   Indices from;  ///< of the update
   Indices to;    ///< the variables: where it goes, but for the coordinates that are computed
 };
+
 /// Begins the loop over updates of these dims. Those along the dims [first, end) that all replace one element would not differ in where
 /// they go: of them the last one is all.
 Updates updates_that_stay(Lowering& l, Dims dims, size_t first, size_t end, bool one_place) {
-  std::vector<std::pair<size_t, int64_t>> last;
-  for (size_t d = first; d < end; ++d)
-    if (one_place && store_mode(l.op) == FE_STORE_SET && dims[d] > 1) {
-      last.emplace_back(d, dims[d] - 1);
-      dims[d] = 1;
-    }
+  const auto all = dims;
+  const bool last_only = one_place && store_mode(l.op) == FE_STORE_SET;
+  for (size_t d = first; last_only && d < end; ++d) dims[d] = std::min<int64_t>(dims[d], 1);
   Updates updates;
   updates.from = updates.to = l.begin(dims);
-  for (const auto& [d, index] : last) updates.from[d] = l.constant_index(index);
+  for (size_t d = first; d < end; ++d)
+    if (dims[d] < all[d]) updates.from[d] = l.constant_index(all[d] - 1);
   return updates;
 }
 
