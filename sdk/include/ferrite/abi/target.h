@@ -39,8 +39,8 @@ typedef struct fe_target_numbers {
   int64_t operations;    // scalar primitives a second
   uint32_t activations;  // FE_ACTIVATIONS_*
   uint32_t products;     // FE_PRODUCTS_*
-  // Of a point of a scatter that replaces, in the order of the points, by one thread. Stated where scatters that add, multiply or take the
-  // largest or smallest, of 32 bits or more, run all points at once; 0: they run in order, too, or in order is as fast.
+  // Of a point of a scatter that replaces, in the order of the points, by one thread. Stated where scatters that add, or take the largest
+  // or smallest, of 32 and 64 bits, run all points at once; 0: they run in order, too, or in order is as fast.
   int64_t ordered_ns;
 } fe_target_numbers;
 
