@@ -160,11 +160,7 @@ Machine::Machine(Machines& machines, const Target& target)
     : machines_(machines), target_(target), machine_(machines.take(target)) {}
 
 Machine::~Machine() {
-  if (failed_) return;
-  try {
-    machines_.give_back(target_, std::move(machine_));
-  } catch (const std::bad_alloc&) {  // then another one is made
-  }
+  if (!failed_) machines_.give_back(target_, std::move(machine_));
 }
 
 void Machine::optimise(llvm::Module& module) {
