@@ -236,6 +236,17 @@ class Rows {
     statement.emit(point_at(plan, at), 0, {});
   }
 
+  /// Emits something with the scalars at these places.
+  void with_scalars(const std::vector<llvm::Value*>& places, const std::function<void()>& emit) {
+    std::vector<llvm::Value*> bases;
+    for (size_t k = 0; k < places.size(); ++k) {
+      bases.push_back(context_.base(scalars_[k]));
+      context_.move_base(scalars_[k], places[k]);
+    }
+    emit();
+    for (size_t k = 0; k < places.size(); ++k) context_.move_base(scalars_[k], bases[k]);
+  }
+
   /// In turns all statements but the last at each row of a block, then the last one at all of them; gives the first row that is left.
   llvm::Value* emit_blocks(llvm::Value* from, llvm::Value* to) {
     auto& builder = context_.builder;
@@ -247,14 +258,11 @@ class Rows {
           "block.rows"));
     // Emits something of the row of this number in a block, with its scalars.
     const auto at_number = [&](llvm::Value* number, const std::function<void()>& emit) {
-      std::vector<llvm::Value*> bases;
-      for (size_t k = 0; k < kept.size(); ++k) {
-        bases.push_back(context_.base(scalars_[k]));
-        context_.move_base(scalars_[k], builder.CreateInBoundsGEP(kept[k]->getAllocatedType(), kept[k],
-                                                                  {context_.i64(0), number}));
-      }
-      emit();
-      for (size_t k = 0; k < kept.size(); ++k) context_.move_base(scalars_[k], bases[k]);
+      std::vector<llvm::Value*> places;
+      for (auto* rows : kept)
+        places.push_back(
+            builder.CreateInBoundsGEP(rows->getAllocatedType(), rows, {context_.i64(0), number}));
+      with_scalars(places, emit);
     };
     auto* count = builder.CreateNSWSub(to, from);
     auto* rest = builder.CreateNSWSub(to, builder.CreateSRem(count, context_.i64(rows_of_block)));
@@ -289,7 +297,7 @@ class Rows {
   void emit_late(llvm::Value* from, llvm::Value* to) {
     auto& builder = context_.builder;
     const size_t last = plans_.size() - 1, lead = last - 1;
-    std::vector<llvm::AllocaInst*> kept;
+    std::vector<llvm::Value*> kept;
     for (const auto buffer : scalars_)
       kept.push_back(context_.slot(context_.storage_type(kernel_.buffers[buffer].dtype), "row.before"));
     context_.when(builder.CreateICmpSLT(from, to), "rows", [&] {
@@ -298,7 +306,8 @@ class Rows {
         emit_one(number, first, true, streamed_ahead_[number], {});
       context_.loop(builder.CreateNSWAdd(from, context_.i64(1)), to, 1, "row.late", [&](llvm::Value* row) {
         for (size_t k = 0; k < kept.size(); ++k)
-          builder.CreateStore(builder.CreateLoad(kept[k]->getAllocatedType(), context_.base(scalars_[k])),
+          builder.CreateStore(builder.CreateLoad(context_.storage_type(kernel_.buffers[scalars_[k]].dtype),
+                                                 context_.base(scalars_[k])),
                               kept[k]);
         const auto at = coordinates(row);
         const auto before = point_at(plans_[last], coordinates(builder.CreateNSWSub(row, context_.i64(1))));
@@ -306,13 +315,7 @@ class Rows {
         for (size_t number = 0; number < lead; ++number)
           emit_one(number, at, true, streamed_ahead_[number], {});
         emit_one(lead, at, true, streamed_ahead_[lead], [&](const std::vector<Point>& points) {
-          std::vector<llvm::Value*> bases;
-          for (size_t k = 0; k < kept.size(); ++k) {
-            bases.push_back(context_.base(scalars_[k]));
-            context_.move_base(scalars_[k], kept[k]);
-          }
-          result.at(same_vectors(before, points));
-          for (size_t k = 0; k < kept.size(); ++k) context_.move_base(scalars_[k], bases[k]);
+          with_scalars(kept, [&] { result.at(same_vectors(before, points)); });
         });
       });
       emit_one(last, coordinates(builder.CreateNSWSub(to, context_.i64(1))), true, {}, {});

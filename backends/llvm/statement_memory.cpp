@@ -51,8 +51,8 @@ void ask_near(const loop::Kernel& kernel, std::vector<StatementEmitter::Ahead>& 
 /// A statement that reads rows of a buffer, which memory has to bring.
 struct RowReader {
   size_t statement;
-  std::optional<StatementEmitter::Ahead>
-      next;  ///< all of the next row, where it goes along that with its vectors
+  /// All of the next row, where it goes along that with its vectors.
+  std::optional<StatementEmitter::Ahead> next;
 };
 
 /// By buffer that has any: its readers, in order.

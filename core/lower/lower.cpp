@@ -114,12 +114,9 @@ class Lowerer {
     for (const auto& [id, value] : changed) FE_CHECK(keep(value));
     for (const auto& [id, value] : changed) {
       FE_TRY(const loop::BufferId from, buffer_of(value));
-      auto version = program_.buffers[id];
-      version.base = id;
-      version.version = 1;
-      version.kind = FE_BUFFER_OUTPUT;
-      program_.buffers.push_back(std::move(version));
-      copy(from, static_cast<loop::BufferId>(program_.buffers.size() - 1));
+      const auto version = program_.add_version(id);
+      program_.buffers[version].kind = FE_BUFFER_OUTPUT;
+      copy(from, version);
     }
     return {};
   }

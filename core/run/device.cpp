@@ -110,8 +110,8 @@ Result<void> find_kind(FoundDevice& found, const plugin::Registry& registry) {
     if (abi::view(runtime.table->id) == found.kind) found.runtime = runtime.table;
   if (!found.runtime) {
     auto kinds = known_kinds(registry);
-    std::erase(kinds.all,
-               found.kind);  // where something compiles for it, and nothing that is enabled runs it
+    // Where something compiles for it, and nothing that is enabled runs it.
+    std::erase(kinds.all, found.kind);
     return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}{}{}",
                  fmt::join(kinds.here, ", "),
                  kinds.absent.empty() ? "" : "; known, but not here: ", fmt::join(kinds.absent, ", "),

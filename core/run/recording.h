@@ -22,8 +22,8 @@ struct RecordingPlan {
     size_t port;
   };
   std::vector<Use> uses;
-  std::vector<size_t>
-      fixed;  ///< ports that something else reaches, each once: a recording is of one place of theirs
+  /// Ports that something else reaches, each once: a recording is of one place of theirs.
+  std::vector<size_t> fixed;
   /// Copies between the host's memory and the device's go through memory that the device reaches by itself.
   struct Staged {
     size_t step;

@@ -161,6 +161,7 @@ uint32_t store_mode(const Instance& op) {
   if (k == 1 || k == 2) typed(op, 0, numeric);
   return modes[k];
 }
+
 struct Updates {
   Indices from;  ///< of the update
   Indices to;    ///< the variables: where it goes, but for the coordinates that are computed

@@ -17,7 +17,7 @@ import numpy as np
 TESTS = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS), str(TESTS / "backends"), str(TESTS / "plugins/stubs")]
 
-from grid_tests import SORTS, loss  # noqa: E402
+from grid_tests import KINDS, SORTS, loss  # noqa: E402
 from program import BAD_INPUT, BUILD, DEVICE, OK, ROOT, UNSUPPORTED, ProgramTest, Settings, main  # noqa: E402
 
 import tables  # noqa: E402
@@ -55,22 +55,6 @@ provider = "level_zero"
 plugin = "ferrite.level_zero 0.1.0"
 [failed]
 exp = ["f32"]
-"""
-# A kernel of each kind: by vectors, by points, by blocks with a reduction of several states, serial, scatters with and without order.
-KINDS = """ferrite graph 0
-graph @g(%x: f32[32,1000], %h: f16[32,1000], %b: bf16[7,33], %i: i64[4,1000], %u: f32[4,1000], %w: bf16[2,33], %j: i64[2,33], %n: i64[5])
-    -> (%soft "soft", %arg "arg", %total "total", %sum "sum", %most "most", %last "last", %columns "columns", %shifted "shifted", %p "p") {
-  %soft = softmax(%x) {axis = 1}
-  %arg = argmax(%h) {axis = 1, keepdims = false}
-  %total = cumsum(%x) {axis = 0}
-  %sum = scatter_elements(%x, %i, %u) {axis = 0, reduction = "add"}
-  %most = scatter_elements(%b, %j, %w) {axis = 0, reduction = "max"}
-  %last = scatter_elements(%b, %j, %w) {axis = 0}
-  %columns = reduce_sum(%x) {axes = [0]}
-  %shifted = shift_left(%n, %n)
-  %x2 = transpose(%x) {perm = [1, 0]}
-  %p = matmul(%x, %x2)
-}
 """
 # Elements of each type, in vectors and under masks, some of which have no memory behind them.
 TYPES = """ferrite graph 0
