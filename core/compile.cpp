@@ -449,7 +449,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
                                 options.allocator,
                                 does(Feature::record),
                                 &decisions,
-                                memory};
+                                memory,
+                                options.red_zones};
   std::optional<schedule::Schedule> merged;  // as it was before groups were split
   if (parts || devices.size() > 1) merged = groups;
   place::Placement placement;

@@ -40,6 +40,7 @@ struct CompileOptions {
   bool load = true;  ///< else the program cannot run here; it goes into a package
   bool ports_on_device = false;               ///< inputs and outputs lie in the first device's memory
   std::shared_ptr<run::Allocator> allocator;  ///< of devices' memory; null: their runtimes
+  bool red_zones = false;                     ///< run::BuildOptions::red_zones
   bool recompile = false;                     ///< of a package: its graph, as if it were a model
   int64_t threads = 0;                        ///< workers; 0 = the machine's
   int64_t jobs = 0;                      ///< kernels that compile at a time; 0 = as many as there are workers

@@ -2,6 +2,7 @@
 // A scatter upon a constant that puts at most one update on each line along its axis is a choice at each element; upon zeros, sums over
 // such lines are sums of the updates.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "passes.h"
@@ -55,7 +56,9 @@ bool is_zero(Value x) {
 }
 
 /// Turn this: %s = scatter_into_constant(%i, %u, 0)  %r = reduce_sum(%s)   over the axis of the scatter, and maybe others
-/// into this: %a = add(0, %u)  %r = reduce_sum(%a)
+/// into this: %a = add(0, %u)  %t = scatter_into_constant(%i, %a, 1)  %b = gather_elements(%t, %i)  %r = reduce_sum(%b)
+/// What is read back from where it was put is the update, and an index out of range stays an error. Nothing else reads %t, which is
+/// therefore computed at these places alone; filled with ones it is not merged with %s.
 bool sum_updates(Graph& graph, Node sum) {
   if (sum.op() != "reduce_sum") return false;
   Node scatter = sum.operand(0).producer();
@@ -64,10 +67,15 @@ bool sum_updates(Graph& graph, Node sum) {
   const auto axes = sum.attrs().integers("axes");
   if (std::ranges::none_of(axes, [&](int64_t each) { return (each < 0 ? each + rank : each) == axis; }))
     return false;
-  graph.set_insertion(sum);
+  const Value indices = scatter.operand(0), zero = scatter.operand(2);
+  graph.set_insertion(sum, std::array{scatter});  // which an error of the index names
   // -0 beside zeros is 0.
-  const Value updates = graph.make("add", {scatter.operand(2), scatter.operand(1)});
-  const Value result = graph.make("reduce_sum", {updates}, sum.attrs().copy());
+  const Value updates = graph.make("add", {zero, scatter.operand(1)});
+  const Value put = graph.make("scatter_into_constant", {indices, updates, graph.scalar(zero.dtype(), 1)},
+                               scatter.attrs().copy());
+  const Value back = graph.make("gather_elements", {put, indices}, {attr("axis", axis)});
+  graph.set_insertion(sum);
+  const Value result = graph.make("reduce_sum", {back}, sum.attrs().copy());
   graph.replace_uses(sum.result(), result);
   graph.erase(sum);
   return true;

@@ -65,6 +65,12 @@ emitter::GridMachine::Matrix matrix_of_16_by_8(DType operand) {
   return matrix;
 }
 
+/// The instruction for a lone element is a loop of comparing and exchanging in the driver's code, and so is LLVM's for a vector.
+emitter::GridMachine::PairSum pair_sum(DType dtype) {
+  const std::string type = dtype == f16 ? "f16x2" : "bf16x2";
+  return {dtype, "red.relaxed.gpu.global.add.noftz." + type + " [$0], $1;", "l,r,~{memory}"};
+}
+
 }  // namespace
 
 void initialise_llvm() {
@@ -130,6 +136,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.lanes = {"llvm.nvvm.shfl.sync.bfly.i32", {0xffff'ffff}, {31}};
   grid.shared_bytes = shared_bytes_of(device.architecture);
   grid.matrices = {matrix_of_16_by_8(f16), matrix_of_16_by_8(bf16)};
+  grid.pair_sums = {pair_sum(f16)};
   grid.resident_attribute = "nvvm.minctasm";
   // Of 16 bytes past the first-level cache.
   grid.copies.widths = {{16, "llvm.nvvm.cp.async.cg.shared.global.16.s"},
@@ -140,6 +147,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.exp2 = "llvm.nvvm.ex2.approx.ftz.f32";
   constexpr int hopper = 90;
   if (number_of(device.architecture) >= hopper) {
+    grid.pair_sums.push_back(pair_sum(bf16));
     // The next launch begins as blocks end. Asked for earlier, its blocks crowd where there is room (docs/cuda.md).
     grid.launches_before = {"llvm.nvvm.griddepcontrol.wait"};
     grid.cluster.most = 8;

@@ -25,14 +25,19 @@ struct Architecture {
   std::string_view name, features;
   unsigned wave;      ///< threads that run together
   int64_t transfers;  ///< bits that a pin of its memory moves in a clock: of HBM2e 2, of HBM3 4, of GDDR6 16
+  bool pair_sums = false;  ///< LLVM adds pairs of f16 and of bf16 by one instruction
 };
 // Waves of 64 threads are the only ones of the first three; the others take two cycles for one.
 constexpr std::array architectures = {
-    Architecture{"gfx90a", "+wavefrontsize64", 64, 2},   Architecture{"gfx942", "+wavefrontsize64", 64, 4},
-    Architecture{"gfx950", "+wavefrontsize64", 64, 4},   Architecture{"gfx1030", "+wavefrontsize32", 32, 16},
-    Architecture{"gfx1100", "+wavefrontsize32", 32, 16}, Architecture{"gfx1101", "+wavefrontsize32", 32, 16},
-    Architecture{"gfx1102", "+wavefrontsize32", 32, 16}, Architecture{"gfx1200", "+wavefrontsize32", 32, 16},
-    Architecture{"gfx1201", "+wavefrontsize32", 32, 16},
+    Architecture{"gfx90a", "+wavefrontsize64", 64, 2},
+    Architecture{"gfx942", "+wavefrontsize64", 64, 4, true},
+    Architecture{"gfx950", "+wavefrontsize64", 64, 4, true},
+    Architecture{"gfx1030", "+wavefrontsize32", 32, 16},
+    Architecture{"gfx1100", "+wavefrontsize32", 32, 16},
+    Architecture{"gfx1101", "+wavefrontsize32", 32, 16},
+    Architecture{"gfx1102", "+wavefrontsize32", 32, 16},
+    Architecture{"gfx1200", "+wavefrontsize32", 32, 16, true},
+    Architecture{"gfx1201", "+wavefrontsize32", 32, 16, true},
 };
 
 const Architecture& architecture_of(std::string_view name) {
@@ -93,6 +98,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   grid.lanes.name = "llvm.amdgcn.ds.bpermute";
   grid.lanes.by_place = true;
   grid.matrices = matrices_of(architecture.name);
+  if (architecture.pair_sums) grid.pair_sums = {{f16}, {bf16}};
   grid.shared_bytes = grid.static_bytes = 64 << 10;
   grid.most_threads = 0xffff'ffff;  // the packet of a dispatch counts threads, in 32 bits
   grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);

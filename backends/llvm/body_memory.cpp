@@ -3,6 +3,7 @@
 // exist.
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/Support/MathExtras.h>
 
@@ -16,6 +17,11 @@ namespace ferrite::emitter {
 namespace {
 
 constexpr unsigned word_bytes = 4;  // that machines with grids compare and exchange, at least
+
+/// Whether each element has a neighbour in its word that is the buffer's, too: adding to a pair makes another NaN of one there.
+bool has_pairs(const loop::Buffer& buffer) {
+  return buffer.kind != FE_BUFFER_LOCAL && buffer.alignment >= word_bytes && buffer.extent() % 2 == 0;
+}
 
 llvm::SmallVector<int, 64> reversed(unsigned lanes) {
   llvm::SmallVector<int, 64> order(lanes);
@@ -38,11 +44,14 @@ std::optional<unsigned> single_lane(llvm::Value* mask) {
 
 }  // namespace
 
-bool stores_at_once(const loop::Kernel& kernel, const loop::Statement& statement) {
+bool stores_at_once(const GridMachine& machine, const loop::Kernel& kernel,
+                    const loop::Statement& statement) {
   const auto is_atomic = [&](const loop::Store& store) {
     if (store.mode == FE_STORE_MAX || store.mode == FE_STORE_MIN) return true;
+    if (store.mode != FE_STORE_ADD) return false;
     // Where each update is an exchange that changes something, thousands of threads at one place keep each other from it.
-    return store.mode == FE_STORE_ADD && bits_of(kernel.buffers[store.buffer].dtype) >= 32;
+    const auto& buffer = kernel.buffers[store.buffer];
+    return bits_of(buffer.dtype) >= 32 || (machine.pair_sum_of(buffer.dtype) && has_pairs(buffer));
   };
   return statement.kind == FE_STATEMENT_SCATTER && std::ranges::all_of(statement.stores, is_atomic);
 }
@@ -337,6 +346,9 @@ llvm::Value* BodyEmitter::combine(uint32_t mode, llvm::Value* old, llvm::Value* 
 void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
   const DType dtype = context_.kernel.buffers[store.buffer].dtype;
   const bool sign = is_signed(dtype);
+  const auto& grid = *context_.target.grid;
+  if (const auto* sum = store.mode == FE_STORE_ADD ? grid.pair_sum_of(dtype) : nullptr)
+    return add_to_pair(*sum, store.buffer, element, given);
   if (KernelContext::storage_bytes(dtype) < word_bytes || (is_float(dtype) && store.mode != FE_STORE_ADD))
     return replace_at_once(store, element, given);
   using Rmw = llvm::AtomicRMWInst;
@@ -345,10 +357,38 @@ void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, 
                          : is_float(dtype)            ? Rmw::FAdd
                                                       : Rmw::Add;
   auto& llvm_context = context_.module.getContext();
-  const auto& grid = *context_.target.grid;
   auto* done = builder_.CreateAtomicRMW(operation, pointer(store.buffer, element), narrow(given, dtype),
                                         llvm::Align(KernelContext::storage_bytes(dtype)),
                                         llvm::AtomicOrdering::Monotonic,
+                                        llvm_context.getOrInsertSyncScopeID(grid.grid_scope));
+  for (const auto& mark : grid.memory_marks) done->setMetadata(mark, llvm::MDNode::get(llvm_context, {}));
+}
+
+/// The neighbour in the word gets -0 added, which leaves any number and zeros of both signs as they are.
+void BodyEmitter::add_to_pair(const GridMachine::PairSum& sum, loop::BufferId buffer, llvm::Value* element,
+                              llvm::Value* given) {
+  auto* stored = narrow(given, sum.dtype);
+  auto* word =
+      builder_.CreateZExt(builder_.CreateBitCast(stored, builder_.getInt16Ty()), builder_.getInt32Ty());
+  constexpr uint32_t negative_zero = 0x8000;
+  // The first element in memory has the lowest bits, on all machines with grids.
+  auto* first = builder_.CreateOr(word, negative_zero << 16);
+  auto* second = builder_.CreateOr(builder_.CreateShl(word, 16), negative_zero);
+  auto* odd = builder_.CreateTrunc(element, builder_.getInt1Ty());
+  word = builder_.CreateSelect(odd, second, first);
+  auto* place =
+      pointer(buffer, builder_.CreateAnd(element, llvm::ConstantInt::getSigned(element->getType(), -2)));
+  if (!sum.assembly.empty()) {
+    auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {place->getType(), word->getType()}, false);
+    builder_.CreateCall(llvm::InlineAsm::get(type, sum.assembly, sum.constraints, true), {place, word});
+    return;
+  }
+  auto& llvm_context = context_.module.getContext();
+  const auto& grid = *context_.target.grid;
+  auto* pair =
+      llvm::FixedVectorType::get(sum.dtype == f16 ? builder_.getHalfTy() : builder_.getBFloatTy(), 2);
+  auto* done = builder_.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, place, builder_.CreateBitCast(word, pair),
+                                        llvm::Align(word_bytes), llvm::AtomicOrdering::Monotonic,
                                         llvm_context.getOrInsertSyncScopeID(grid.grid_scope));
   for (const auto& mark : grid.memory_marks) done->setMetadata(mark, llvm::MDNode::get(llvm_context, {}));
 }
@@ -424,7 +464,8 @@ void BodyEmitter::store(const std::vector<size_t>& numbers) {
     }
     ready.push_back({number, address(store_address_[number]), given, mask});
   }
-  const bool at_once = context_.target.grid && stores_at_once(context_.kernel, statement_);
+  const auto& grid = context_.target.grid;
+  const bool at_once = grid && stores_at_once(*grid, context_.kernel, statement_);
   for (auto& [number, place, given, mask] : ready) {
     const auto& store = statement_.stores[number];
     DType dtype = context_.kernel.buffers[store.buffer].dtype;

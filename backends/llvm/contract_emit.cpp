@@ -110,6 +110,7 @@ class ContractEmitter {
 
  private:
   llvm::Type* accumulator() { return context_.value_type(plan_.accumulator); }
+  llvm::Type* row_type() { return context_.storage_type(plan_.row.dtype); }
   int64_t accumulator_bytes() const { return bits_of(plan_.accumulator) / 8; }
 
   /// Where the sums of a block of registers go if not straight into what follows them: a slot on the stack, or their place among
@@ -154,7 +155,7 @@ class ContractEmitter {
       row_row_ = padded(plan_.channelwise ? plan_.tile_columns : window.inner.extent);
       const int64_t lines = plan_.tile_rows / window.places;
       row_block_ = context_.take_workspace((window.height(lines) * window.across() * row_row_ + plan_.lanes) *
-                                           accumulator_bytes());
+                                           (bits_of(plan_.row.dtype) / 8));
       if (window.region)
         window_packer_.emplace(context_, plan_);
       else
@@ -418,7 +419,7 @@ class ContractEmitter {
         times(builder_.CreateUDiv(local, places), window.line_step * line),
         times(builder_.CreateURem(local, places), window.place_step * (window.planar ? 1 : row_row_)));
     if (plan_.channelwise) element = builder_.CreateAdd(element, builder_.CreateSub(column, column_from_));
-    return at(accumulator(), row_block_, element);
+    return at(row_type(), row_block_, element);
   }
 
   llvm::Value* row_pointer(llvm::Value* row, llvm::Value* column) {
@@ -452,7 +453,7 @@ class ContractEmitter {
     auto* to =
         smaller(builder_.CreateSub(context_.i64(window.region->y_to), line), context_.i64(window.line_taps));
     const int64_t steps = plan_.depth.extent / window.line_taps;
-    return {at(accumulator(), rows, times(from, window.across() * row_row_)),
+    return {at(row_type(), rows, times(from, window.across() * row_row_)),
             at(context_.storage_type(plan_.column.dtype), columns, times(from, steps * column_step_)),
             builder_.CreateSub(to, from), asked};
   }

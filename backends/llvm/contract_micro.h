@@ -93,8 +93,8 @@ llvm::Function* emit_dot_kernel(llvm::Module& module, const llvm::Twine& name, c
 /// Of one matrix tile: 16 rows of 64 bytes, which are 32 elements of bf16 or 16 sums.
 constexpr int matrix_tile_rows = 16, matrix_tile_bytes = 64, matrix_tile_depth = 32;
 
-/// The same of bf16 rows and columns with matrix tiles (AMX): at most two tiles of rows and two of columns, a depth of whole tiles.
-/// Rows are contiguous along k. Of a panel two steps of k lie side by side for each column: column_step is that of one of them.
+/// The same of bf16 rows and columns with matrix tiles (AMX): at most two tiles of rows and two of columns, a depth of whole tiles and at
+/// most one loop around it. Rows are contiguous along k. Of a panel two steps of k lie side by side for each column: column_step is that of one of them.
 llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                  const llvm::AttributeList& attributes);
 

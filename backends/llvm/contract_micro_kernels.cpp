@@ -105,6 +105,10 @@ void ContractMicroKernels::walk_window(MicroShape& shape) const {
     shape.loops = {{window.line_taps, line}};
     shape.depth = window.place_taps;
     shape.row_step = row_row_;
+  } else if (plan_.matrix_tiles) {  // whose positions are whole tiles, one behind the other
+    shape.loops = {{window.line_taps, line}};
+    shape.depth = window.place_taps * window.channels;
+    shape.row_step = 1;
   } else {
     shape.loops = {{window.line_taps, line}, {window.place_taps, row_row_}};
     shape.depth = window.channels;

@@ -66,8 +66,8 @@ class WindowPacker {
   /// Keeps references; the plan has a window with a region.
   WindowPacker(KernelContext& context, const ContractPlan& plan);
 
-  /// Emits the copy of the lines of positions [y_from, y_to) of batch entry `batch` to `data`, rows of `pitch` accumulators: one
-  /// for each position, or planar for each channel of a line. `channels`: how many from `channel` on; null: all, from 0 on.
+  /// Emits the copy of the lines of positions [y_from, y_to) of batch entry `batch` to `data`, rows of `pitch` elements of the
+  /// plan's rows: one for each position, or planar for each channel of a line. `channels`: how many from `channel` on; null: all, from 0 on.
   void emit(llvm::Value* batch, llvm::Value* data, int64_t pitch, llvm::Value* y_from, llvm::Value* y_to,
             llvm::Value* channel, llvm::Value* channels);
 
@@ -82,7 +82,7 @@ class WindowPacker {
   const ContractPlan& plan_;
   const Window& window_;
   BodyEmitter body_;
-  llvm::Type* accumulator_;
+  llvm::Type* element_;
   llvm::Align align_;
   int64_t pitch_ = 0;
 };

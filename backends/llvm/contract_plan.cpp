@@ -520,23 +520,33 @@ class Planner {
     plan_.cycles = products * (static_cast<double>(ceil_div(plan_.depth.extent, lanes)) + 8.0);
   }
 
-  /// Whether the machine's matrix tiles compute it: bf16 rows in place, bf16 columns packed for them, a depth of whole tiles.
+  /// Whether the machine's matrix tiles compute it: bf16 rows in place, or windows of which a position's channels are whole tiles of the
+  /// depth, and bf16 columns packed for them.
   bool has_matrix_tiles() const {
     constexpr int64_t least_rows = 8;  // fewer are bound by memory, whoever multiplies
-    return target_.matrix_tiles && !plan_.window && config_.rows == 0 && plan_.accumulator == f32 &&
-           plan_.row.access == Access::direct && plan_.row.dtype == bf16 && plan_.row.step == 1 &&
-           plan_.column.access == Access::constant && plan_.column.dtype == bf16 && plan_.depth.extent > 0 &&
-           plan_.depth.extent % matrix_tile_depth == 0 && plan_.rows.extent >= least_rows;
+    constexpr int64_t least_places = 4;
+    if (!target_.matrix_tiles || plan_.winograd || config_.rows != 0 || plan_.accumulator != f32 ||
+        plan_.column.access != Access::constant || plan_.column.dtype != bf16 ||
+        plan_.rows.extent < least_rows || plan_.depth.extent == 0)
+      return false;
+    if (!plan_.window)
+      return plan_.row.access == Access::direct && plan_.row.dtype == bf16 && plan_.row.step == 1 &&
+             plan_.depth.extent % matrix_tile_depth == 0;
+    const auto& window = *plan_.window;
+    return window.region && !window.planar && !plan_.channelwise && window.places >= least_places &&
+           window.statement.ops[window.load].dtype == bf16 && window.channels % matrix_tile_depth == 0;
   }
 
   void use_matrix_tiles() {
     plan_.matrix_tiles = true;
     plan_.block_rows = 2 * matrix_tile_rows;
     plan_.block_vectors = 2;
+    if (plan_.window) plan_.row.dtype = bf16;
     // A tile of products takes as many cycles as it has rows.
     const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, matrix_tile_rows)); };
     const int64_t steps = plan_.depth.extent / matrix_tile_depth;
-    plan_.cycles = static_cast<double>(plan_.batch.extent) * tiles(plan_.rows.extent) *
+    const int64_t lines = plan_.rows.extent / plan_.line_rows();
+    plan_.cycles = static_cast<double>(plan_.batch.extent * lines) * tiles(plan_.line_rows()) *
                    tiles(plan_.columns.extent) * static_cast<double>(steps) * matrix_tile_rows;
   }
 

@@ -189,7 +189,7 @@ class Sizes {
   /// channels only.
   void choose_window_tiles(int64_t panels, int64_t each) {
     const auto& window = *plan_.window;
-    const int64_t bytes = bits_of(plan_.accumulator) / 8;
+    const int64_t bytes = bits_of(plan_.row.dtype) / 8;
     // Channelwise each task copies its own channels: enough of them that what it reads is several cache lines in a row.
     constexpr int64_t least_run = 4;
     int64_t column_tiles = 1;

@@ -45,7 +45,9 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
   auto *rows = function->getArg(0), *columns = function->getArg(1), *tile = function->getArg(2);
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);
+  auto* outer = llvm::BasicBlock::Create(context, "turn", function);
   auto* loop = llvm::BasicBlock::Create(context, "depth", function);
+  auto* next = llvm::BasicBlock::Create(context, "next", function);
   auto* done = llvm::BasicBlock::Create(context, "done", function);
   llvm::IRBuilder<> b(entry);
   const int row_tiles = (shape.rows + matrix_tile_rows - 1) / matrix_tile_rows;
@@ -64,14 +66,25 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
 
   call(llvm::Intrinsic::x86_ldtilecfg, {configuration(module, name, shape)});
   each_sum([&](int, int, llvm::Value* number) { call(llvm::Intrinsic::x86_tilezero, {number}); });
+  b.CreateBr(outer);
+  b.SetInsertPoint(outer);
+  const MicroLoop around = shape.loops.empty() ? MicroLoop{} : shape.loops[0];
+  auto* turns = b.CreatePHI(b.getInt64Ty(), 2);
+  auto* turn_rows = b.CreatePHI(pointer, 2);
+  auto* turn_columns = b.CreatePHI(pointer, 2);
+  turns->addIncoming(shape.counted ? static_cast<llvm::Value*>(function->getArg(3))
+                                   : b.getInt64(static_cast<uint64_t>(around.turns)),
+                     entry);
+  turn_rows->addIncoming(rows, entry);
+  turn_columns->addIncoming(columns, entry);
   b.CreateBr(loop);
   b.SetInsertPoint(loop);
-  auto* turn = b.CreatePHI(b.getInt64Ty(), 2);
+  auto* step = b.CreatePHI(b.getInt64Ty(), 2);
   auto* row = b.CreatePHI(pointer, 2);
   auto* column = b.CreatePHI(pointer, 2);
-  turn->addIncoming(b.getInt64(static_cast<uint64_t>(shape.depth / matrix_tile_depth)), entry);
-  row->addIncoming(rows, entry);
-  column->addIncoming(columns, entry);
+  step->addIncoming(b.getInt64(static_cast<uint64_t>(shape.depth / matrix_tile_depth)), outer);
+  row->addIncoming(turn_rows, outer);
+  column->addIncoming(turn_columns, outer);
   for (int r = 0; r < row_tiles; ++r)
     call(llvm::Intrinsic::x86_tileloadd64, {b.getInt8(static_cast<uint8_t>(first_rows + r)),
                                             at(row, r * matrix_tile_rows * shape.row_stride * element),
@@ -85,11 +98,18 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
     call(llvm::Intrinsic::x86_tdpbf16ps, {number, b.getInt8(static_cast<uint8_t>(first_rows + r)),
                                           b.getInt8(static_cast<uint8_t>(first_columns + c))});
   });
-  auto* left = b.CreateSub(turn, b.getInt64(1));
-  turn->addIncoming(left, loop);
+  auto* left = b.CreateSub(step, b.getInt64(1));
+  auto* next_columns = at(column, matrix_tile_depth * width);
+  step->addIncoming(left, loop);
   row->addIncoming(at(row, matrix_tile_bytes), loop);
-  column->addIncoming(at(column, matrix_tile_depth * width), loop);
-  b.CreateCondBr(b.CreateICmpNE(left, b.getInt64(0)), loop, done);
+  column->addIncoming(next_columns, loop);
+  b.CreateCondBr(b.CreateICmpNE(left, b.getInt64(0)), loop, next);
+  b.SetInsertPoint(next);
+  auto* turns_left = b.CreateSub(turns, b.getInt64(1));
+  turns->addIncoming(turns_left, next);
+  turn_rows->addIncoming(at(turn_rows, around.row_step * element), next);
+  turn_columns->addIncoming(next_columns, next);
+  b.CreateCondBr(b.CreateICmpNE(turns_left, b.getInt64(0)), outer, done);
   b.SetInsertPoint(done);
   each_sum([&](int r, int c, llvm::Value* number) {
     call(llvm::Intrinsic::x86_tilestored64,

@@ -149,6 +149,7 @@ void find_region(const index::Pool& pool, loop::OpId operand, const Var& y, cons
     load.a = load.b = loop::none;
   }
   window.region = region;
+  window.load = value;
 }
 
 /// By line of results, how many of its taps lie on lines that the operand has.

@@ -9,18 +9,20 @@ WindowPacker::WindowPacker(KernelContext& context, const ContractPlan& plan)
       plan_(plan),
       window_(*plan.window),
       body_(context, window_.statement),
-      accumulator_(context.value_type(plan.accumulator)),
-      align_(static_cast<uint64_t>(bits_of(plan.accumulator)) / 8) {}
+      element_(context.storage_type(plan.row.dtype)),
+      align_(static_cast<uint64_t>(bits_of(plan.row.dtype)) / 8) {}
 
 llvm::Value* WindowPacker::at(llvm::Value* data, llvm::Value* element) {
-  return context_.builder.CreateInBoundsGEP(accumulator_, data, element);
+  return context_.builder.CreateInBoundsGEP(element_, data, element);
 }
 
 /// The vector at the point, with zeros outside the mask: not all that is computed has them there, as what is the same in all lanes.
 void WindowPacker::copy(Point& point, llvm::Value* mask, llvm::Value* target) {
   point.mask = mask;
   body_.start(point);
-  auto* value = widen_float(context_.builder, body_.lanes_of(plan_.row.value), accumulator_);
+  auto* value = plan_.matrix_tiles
+                    ? body_.stored_lanes_of(window_.load)
+                    : widen_float(context_.builder, body_.lanes_of(plan_.row.value), element_);
   if (mask)
     value = context_.builder.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
   context_.builder.CreateAlignedStore(value, target, align_);
@@ -28,7 +30,7 @@ void WindowPacker::copy(Point& point, llvm::Value* mask, llvm::Value* target) {
 
 /// Elements of which there is a multiple of the lanes.
 void WindowPacker::zero(llvm::Value* from, llvm::Value* count) {
-  store_zeros(context_, accumulator_, plan_.lanes, from, count);
+  store_zeros(context_, element_, plan_.lanes, from, count);
 }
 
 /// Positions of all channels: a few vectors each, the last one masked.

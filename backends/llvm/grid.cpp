@@ -68,9 +68,9 @@ bool walks_side_by_side(loop::Kernel& kernel, const loop::Statement& statement, 
 }
 
 /// Points that may store to one element, one after the other where no atomic operation does it.
-bool needs_order(const loop::Kernel& kernel) {
+bool needs_order(const GridMachine& machine, const loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
-  return statement.kind == FE_STATEMENT_SCATTER && !stores_at_once(kernel, statement);
+  return statement.kind == FE_STATEMENT_SCATTER && !stores_at_once(machine, kernel, statement);
 }
 
 /// Points that differ in a variable by which elements lie apart never meet: such variables are made the shared ones, and a thread
@@ -97,7 +97,7 @@ std::optional<GridScanPlan> scan_of(const Target& target, loop::Kernel& kernel) 
 
 Layout layout_of(const GridMachine& machine, loop::Kernel& kernel) {
   Layout layout;
-  const bool ordered = needs_order(kernel);
+  const bool ordered = needs_order(machine, kernel);
   if (ordered) order_scatter(kernel);
   const auto& first = kernel.statements[0].vars;
   layout.points = product(std::span(first).first(kernel.shared));

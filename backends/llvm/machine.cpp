@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ferrite/emitter/machine.h"
 
+#include <llvm/ADT/ScopeExit.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
@@ -198,8 +199,10 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type,
   for (const auto& function : module) instructions += function.getInstructionCount();
   const bool fast = fast_ && instructions > long_code;
   WithoutStrengthReduction without;
-  auto& usual = module.getContext().getOptPassGate();
-  if (fast) module.getContext().setOptPassGate(without);
+  auto& context = module.getContext();
+  auto& usual = context.getOptPassGate();
+  if (fast) context.setOptPassGate(without);
+  const auto restore = llvm::make_scope_exit([&] { context.setOptPassGate(usual); });
   machine_->setOptLevel(target_.optimised_later ? llvm::CodeGenOptLevel::None
                         : fast                  ? llvm::CodeGenOptLevel::Less
                                                 : llvm::CodeGenOptLevel::Default);
@@ -222,12 +225,10 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type,
   if (declined) fail("FE-K41", "the code generator cannot write this kind of file");
   passes.add(llvm::createFreeMachineFunctionPass());
   spills_ = 0;
-  auto& context = module.getContext();
   auto before = context.getDiagnosticHandler();
   context.setDiagnosticHandler(std::make_unique<SpillCounter>(spills_), true);
   passes.run(module);
   context.setDiagnosticHandler(std::move(before));
-  context.setOptPassGate(usual);
   failed_ = false;
   return {bytes.begin(), bytes.end()};
 }

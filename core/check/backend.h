@@ -26,8 +26,8 @@ struct CaseResult {
   double ulp = 0;      ///< the worst element, in units in the last place
 };
 
-/// Compiles and runs one case on memory that ends at an inaccessible page, and compares it with the interpreter. FE-P52 where it
-/// is wrong; the codes of compiling and running otherwise.
+/// Compiles and runs one case on memory that ends at an inaccessible page, in arenas with red zones, and compares it with the interpreter.
+/// FE-P52 where it is wrong; the codes of compiling and running otherwise.
 Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& devices, uint64_t seed);
 
 /// The schedule of a case: each statement is a kernel, but for cases that are fused, by the devices' numbers.

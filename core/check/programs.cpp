@@ -62,7 +62,11 @@ Result<std::vector<trust::Tensor>> run_on(const run::Executable& executable,
   for (const auto& port : executable.outputs) outputs.emplace_back(static_cast<size_t>(port.bytes));
   for (auto& output : outputs) out.push_back(output.data());
   run::Executable::Context context(executable);
+  constexpr std::byte unwritten{0xFF};
+  FE_CHECK(context.fill_arenas(unwritten));
   FE_CHECK(executable.run(context, in, out));
+  FE_TRY(const auto beside, context.written_beside(unwritten));
+  if (!beside.empty()) return error(FE_EINVALID, "FE-P52", "{}", beside);
   return outputs;
 }
 
@@ -75,6 +79,7 @@ Verdict check_provider(const fe_provider& provider, const std::vector<graph::Gra
     CompileOptions options;
     options.device = device;
     options.tune.libraries_first = true;
+    options.red_zones = true;
     Ledger ledger;
     auto compiled = compile(graph::Graph(graph), subject.registry(), options, ledger);
     if (!compiled && compiled.error().status == FE_EUNSUPPORTED) continue;

@@ -130,7 +130,7 @@ class Canonical {
       for (OpId id : orders_[k].ops.order) {
         const auto& op = from_.statements[k].ops[id];
         if (op.code == FE_OP_INDIRECT)
-          symbols_[k][op.symbol] = to_.pool.new_symbol({0, static_cast<int64_t>(op.bits) - 1});
+          symbols_[k][op.symbol] = to_.pool.new_computed_symbol({0, static_cast<int64_t>(op.bits) - 1});
       }
     }
   }

@@ -124,7 +124,8 @@ class Printer {
 
  private:
   index::Expr declare(index::Symbol symbol, int64_t extent, std::string text) {
-    const auto fresh = pool_.new_symbol({0, extent - 1});
+    // What the program's pool left as it is stands here too.
+    const auto fresh = pool_.new_computed_symbol({0, extent - 1});
     text_of_.push_back(std::move(text));
     return symbols_[symbol] = pool_.symbol(fresh);
   }

@@ -137,7 +137,7 @@ Result<uint32_t> Recorder::indirect(const fe_indirect_args& args) {
   for (const auto& known : statement_.ops)
     if (known.code == op.code && known.a == op.a && known.flags == op.flags && known.bits == op.bits)
       return index_token(program_.pool.symbol(known.symbol));
-  op.symbol = program_.pool.new_symbol({0, args.extent - 1});
+  op.symbol = program_.pool.new_computed_symbol({0, args.extent - 1});
   const auto token = index_token(program_.pool.symbol(op.symbol));
   body_->add(std::move(op));
   return token;

@@ -414,7 +414,7 @@ Result<void> StatementParser::indirect(Statement& s) {
   const auto mode = word(keyword::indirect_modes);
   if (!mode) return cursor_.unexpected("what an index out of range does");
   op.flags = *mode;
-  op.symbol = pool_.new_symbol({0, extent - 1});
+  op.symbol = pool_.new_computed_symbol({0, extent - 1});
   FE_CHECK(declare("$" + std::string(name.text), op.symbol));
   s.ops.push_back(std::move(op));
   ++values_;

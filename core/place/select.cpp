@@ -114,8 +114,10 @@ class Selector {
     std::map<size_t, std::optional<Price>> rests;  // by how many statements come before
     for (const auto& compiler : device.compilers) {
       if (!compiler.is_library() || !compiler.takes_kernels() || refusals_.has_dropped(compiler)) continue;
-      if (refusals_.groups.contains({g, placement_[g].device, &compiler})) {
-        ledger_.add({"select", subject, compiler.id, "refused", "unfit", "its compilation failed", 0});
+      if (const auto why = refusals_.groups.find({g, placement_[g].device, &compiler});
+          why != refusals_.groups.end()) {
+        ledger_.add(
+            {"select", subject, compiler.id, "refused", "unfit", "its code is refused: " + why->second, 0});
         continue;
       }
       if (kernel::features_of(group.kernel) & ~compiler.slots.features) {

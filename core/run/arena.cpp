@@ -10,6 +10,11 @@
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::run {
+namespace {
+
+constexpr int64_t red_zone = 256;  // bytes: what a warp stores at a time in f64
+
+}  // namespace
 
 void ArenaNeeds::keep(loop::BufferId buffer, int64_t bytes, size_t group) {
   const auto [found, added] = number_.emplace(buffer, lifetimes.size());
@@ -28,29 +33,53 @@ int64_t ArenaNeeds::bytes_at(size_t group) const {
 }
 
 ArenaPlan::ArenaPlan(const ArenaNeeds& needs, int64_t alignment, int64_t most)
-    : buffers_(needs.buffers), workers_(needs.workers) {
+    : buffers_(needs.buffers), workers_(needs.workers), alignment_(alignment) {
+  for (const auto& want : needs.workspaces) groups_.push_back(want.first);
   std::vector<schedule::Lifetime> one;
   if (!needs.workspaces.empty()) {
     one = {needs.workspaces.front()};
     one[0].last = needs.workspaces.back().last;
     for (const auto& want : needs.workspaces) one[0].bytes = std::max(one[0].bytes, want.bytes);
   }
-  lay(needs, std::move(one), alignment);
-  if (memory_.bytes > most) lay(needs, needs.workspaces, alignment);
-  for (size_t k = 0; k < buffers_.size(); ++k) offsets_[buffers_[k]] = memory_.offsets[k];
-  for (size_t k = buffers_.size(); k < lifetimes_.size(); ++k)
-    for (const auto& want : needs.workspaces)
-      if (want.first >= lifetimes_[k].first && want.last <= lifetimes_[k].last)
-        workspace_at_[want.first] = memory_.offsets[k];
+  lay(needs, std::move(one));
+  if (memory_.bytes > most) lay(needs, needs.workspaces);
+  index();
   log::print("schedule", "memory plan: {}, {}, {} with reuse, {} without", counted(buffers_.size(), "buffer"),
              counted(lifetimes_.size() - buffers_.size(), "workspace"), counted(memory_.bytes, "byte"),
              memory_.sum);
 }
 
-void ArenaPlan::lay(const ArenaNeeds& needs, std::vector<schedule::Lifetime> workspaces, int64_t alignment) {
+void ArenaPlan::lay(const ArenaNeeds& needs, std::vector<schedule::Lifetime> workspaces) {
   lifetimes_ = needs.lifetimes;
   lifetimes_.insert(lifetimes_.end(), workspaces.begin(), workspaces.end());
-  memory_ = schedule::plan_memory(lifetimes_, alignment);
+  memory_ = schedule::plan_memory(lifetimes_, alignment_);
+}
+
+void ArenaPlan::index() {
+  for (size_t k = 0; k < buffers_.size(); ++k) offsets_[buffers_[k]] = memory_.offsets[k];
+  for (size_t k = buffers_.size(); k < lifetimes_.size(); ++k)
+    for (const size_t group : groups_)
+      if (group >= lifetimes_[k].first && group <= lifetimes_[k].last)
+        workspace_at_[group] = memory_.offsets[k];
+}
+
+void ArenaPlan::keep_apart() {
+  if (lifetimes_.empty()) return;
+  int64_t end = 0;
+  for (size_t k = 0; k < lifetimes_.size(); ++k) {
+    memory_.offsets[k] = (end + red_zone + alignment_ - 1) / alignment_ * alignment_;
+    end = memory_.offsets[k] + lifetimes_[k].bytes;
+  }
+  memory_.bytes = end + red_zone;
+  index();
+}
+
+std::vector<ArenaPlan::Part> ArenaPlan::parts() const {
+  std::vector<Part> parts;
+  for (size_t k = 0; k < lifetimes_.size(); ++k)
+    parts.push_back(
+        {k < buffers_.size() ? buffers_[k] : loop::none, memory_.offsets[k], lifetimes_[k].bytes});
+  return parts;
 }
 
 std::string ArenaPlan::text() const {

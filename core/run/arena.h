@@ -39,8 +39,20 @@ class ArenaPlan {
   /// where there is room while its kernel runs.
   ArenaPlan(const ArenaNeeds& needs, int64_t alignment, int64_t most);
 
+  /// Lays everything anew: each place is one buffer's for the whole run, and before and behind it there is a red zone, memory that is
+  /// nobody's.
+  void keep_apart();
+
   int64_t bytes() const { return memory_.bytes; }
   const std::map<loop::BufferId, int64_t>& offsets() const { return offsets_; }  ///< in bytes
+
+  struct Part {
+    loop::BufferId buffer;  ///< none: of workspaces
+    int64_t offset, bytes;
+  };
+  /// What lies in the arena, by its offsets where it is kept apart.
+  std::vector<Part> parts() const;
+
   /// By group, in bytes, of those that have one.
   const std::map<size_t, int64_t>& workspaces() const { return workspace_at_; }
   /// A line for each buffer and workspace.
@@ -48,11 +60,14 @@ class ArenaPlan {
   void describe(observe::Observation& seen) const;
 
  private:
-  void lay(const ArenaNeeds& needs, std::vector<schedule::Lifetime> workspaces, int64_t alignment);
+  void lay(const ArenaNeeds& needs, std::vector<schedule::Lifetime> workspaces);
+  /// Makes the maps of where buffers and workspaces lie.
+  void index();
 
   std::vector<loop::BufferId> buffers_;
   std::vector<schedule::Lifetime> lifetimes_;  ///< of the buffers, then of the workspaces
-  int64_t workers_ = 1;
+  std::vector<size_t> groups_;                 ///< that have a workspace
+  int64_t workers_ = 1, alignment_ = 1;
   schedule::MemoryPlan memory_;
   std::map<loop::BufferId, int64_t> offsets_;
   std::map<size_t, int64_t> workspace_at_;

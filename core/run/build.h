@@ -38,6 +38,7 @@ struct BuildOptions {
   tune::Decisions* decisions = nullptr;         ///< where not null: decides before costs do, and is told what
                                                 ///< was taken; outlives the build
   schedule::MemoryLimit memory{};               ///< of the plan; its workers are those of the build
+  bool red_zones = false;                       ///< arenas are kept apart: Context::written_beside()
 };
 
 /// From schedule to executable, in steps: select, emit, load, plan, link, each once and in this order. What it is made from outlives

@@ -12,8 +12,12 @@ void Builder::Steps::plan() {
   for (uint32_t d = 0; d < devices_.size(); ++d) {
     const auto needs = arena_needs(d);
     const int64_t most = options_.memory.bytes(needs.buffers.size());
-    const auto& arena = arenas_.emplace_back(needs, static_cast<int64_t>(devices_[d]->alignment), most);
+    auto& arena = arenas_.emplace_back(needs, static_cast<int64_t>(devices_[d]->alignment), most);
     if (arena.bytes() > most) refuse_workspaces(needs, arena);
+    if (options_.red_zones) {
+      arena.keep_apart();
+      executable_->arena_parts.push_back(named_parts(arena));
+    }
     executable_->arena_bytes.push_back(arena.bytes());
   }
   if (auto* seen = options_.observation) {
@@ -21,6 +25,19 @@ void Builder::Steps::plan() {
     seen->op_by_op_bytes = options_.memory.op_by_op;
     seen->groups = groups_.size();
   }
+}
+
+std::vector<Executable::ArenaPart> Builder::Steps::named_parts(const ArenaPlan& arena) const {
+  const auto name_of = [&](BufferId b) -> std::string {
+    if (b == loop::none) return "a workspace";
+    const auto& buffer = program_.buffers[b];
+    if (buffer.role == loop::Role::input) return fmt::format("input {}", buffer.number);
+    if (buffer.role == loop::Role::output) return fmt::format("output {}", buffer.number);
+    return fmt::format("buffer @{}", b);
+  };
+  std::vector<Executable::ArenaPart> parts;
+  for (const auto& part : arena.parts()) parts.push_back({name_of(part.buffer), part.offset, part.bytes});
+  return parts;
 }
 
 uint32_t Builder::Steps::device_of(size_t g) const {

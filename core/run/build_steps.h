@@ -97,6 +97,8 @@ class Builder::Steps {
 
   // ---- build_plan.cpp: where buffers and workspaces live
 
+  /// What lies in an arena, as people are told of it.
+  std::vector<Executable::ArenaPart> named_parts(const ArenaPlan& arena) const;
   /// Where a group runs.
   uint32_t device_of(size_t g) const;
   bool is_port(BufferId b) const;

@@ -100,6 +100,12 @@ class Executable {
   std::vector<loop::Constant> constants;
   Devices devices;                   ///< the last one's memory is the home of buffers
   std::vector<int64_t> arena_bytes;  ///< by device, with the workspaces that lie in them
+  struct ArenaPart {
+    std::string name;
+    int64_t offset, bytes;
+  };
+  /// By device, where BuildOptions::red_zones asks for it: what lies in the arena, by offsets; the memory between is nobody's.
+  std::vector<std::vector<ArenaPart>> arena_parts;
   int64_t workers = 1;
   /// Inputs and outputs lie in the first device's memory, else in the last one's.
   bool ports_on_device = false;
@@ -158,6 +164,8 @@ class Executable {
 
     /// Fills the arenas: what kernels read there and none has written shows.
     Result<void> fill_arenas(std::byte value);
+    /// Says where red zones have changed since the arenas were filled with the value; empty: nowhere. Behind a run that is done.
+    Result<std::string> written_beside(std::byte value) const;
     /// Keeps the times of the launches of each later run, none of which is recorded or replayed.
     void keep_times() { times_.emplace(); }
     /// Of the last run, by step; empty where they are not kept.

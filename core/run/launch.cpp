@@ -10,6 +10,7 @@
 #include "core/run/executable.h"
 #include "core/support/abi.h"
 #include "core/support/log.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::run {
 
@@ -30,6 +31,25 @@ Bytes bytes_at(const void* data, int64_t bytes) {
 
 bool overlap(Bytes a, Bytes b) {
   return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
+}
+
+/// Where the first byte between parts of an arena lies that is not `value`; empty: there is none.
+std::string first_beside(std::span<const Executable::ArenaPart> parts, Bytes arena, std::byte value) {
+  for (size_t k = 0; k <= parts.size(); ++k) {
+    const auto* const before = k > 0 ? &parts[k - 1] : nullptr;
+    const auto* const behind = k < parts.size() ? &parts[k] : nullptr;
+    const int64_t begin = before ? before->offset + before->bytes : 0;
+    const int64_t end = behind ? behind->offset : static_cast<int64_t>(arena.size());
+    for (int64_t at = begin; at < end; ++at) {
+      if (arena[static_cast<size_t>(at)] == value) continue;
+      std::vector<std::string> places;
+      if (before)
+        places.push_back(fmt::format("{} behind the end of {}", counted(at - begin, "byte"), before->name));
+      if (behind) places.push_back(fmt::format("{} before {}", counted(end - at, "byte"), behind->name));
+      return fmt::format("{}", fmt::join(places, " and "));
+    }
+  }
+  return {};
 }
 
 /// Not of a lowering's call or a copy.
@@ -138,6 +158,26 @@ Result<void> Executable::Context::fill_arenas(std::byte value) {
     FE_CHECK(device.synchronise(work.stream));
   }
   return {};
+}
+
+Result<std::string> Executable::Context::written_beside(std::byte value) const {
+  for (uint32_t d = 0; d < executable_.arena_parts.size(); ++d) {
+    const auto& work = work_[d];
+    if (!work.arena) continue;
+    const auto& device = *executable_.devices[d];
+    const int64_t bytes = executable_.arena_bytes[d];
+    std::vector<std::byte> copied;
+    Bytes arena = bytes_at(work.arena, bytes);
+    if (!device.host_memory) {
+      copied.resize(arena.size());
+      FE_CHECK(device.copy(FE_COPY_TO_HOST, copied.data(), work.arena, bytes, work.stream));
+      FE_CHECK(device.synchronise(work.stream));
+      arena = copied;
+    }
+    if (auto place = first_beside(executable_.arena_parts[d], arena, value); !place.empty())
+      return fmt::format("memory of {} that is nobody's is written, first {}", device.place(), place);
+  }
+  return std::string();
 }
 
 void* Executable::address(const Place& place, const Buffers& buffers, const Context& context) const {

@@ -63,7 +63,7 @@ std::vector<OpId> BodyWriter::splice(const std::vector<BodyOp>& source, Substitu
     if (op.code == FE_OP_INDIRECT) {
       // Another copy of the body may already have bound this symbol to another value.
       index::Symbol old = op.symbol;
-      op.symbol = pool.new_symbol(pool.symbol_range(old));
+      op.symbol = pool.new_computed_symbol(pool.symbol_range(old));
       numbers[k] = builder.add(std::move(op));
       substitution.emplace_back(old, pool.symbol(ops[numbers[k]].symbol));
       continue;

@@ -101,19 +101,21 @@ GroupKernel kernel_of(const LoopProgram& program, const Group& group,
       return found->second;
     });
   };
-  auto declare = [&](index::Symbol& symbol) {
-    auto made = kernel.pool.new_symbol(program.pool.symbol_range(symbol), program.pool.symbol_divisor(symbol),
-                                       program.pool.symbol_name(symbol));
+  auto declare = [&](index::Symbol& symbol, index::Symbol made) {
     symbols[symbol] = kernel.pool.symbol(made);
     symbol = made;
   };
   for (uint32_t s : group.statements) {
     Statement statement = program.statements[s];
-    for (auto& var : statement.vars) declare(var.symbol);
+    for (auto& var : statement.vars)
+      declare(var.symbol, kernel.pool.new_symbol(program.pool.symbol_range(var.symbol),
+                                                 program.pool.symbol_divisor(var.symbol),
+                                                 program.pool.symbol_name(var.symbol)));
     for (auto& op : statement.ops) {
       for (auto& expr : op.index) import(expr);
       if (op.code == FE_OP_LOAD) op.buffer = buffer_of.at(program.storage(op.buffer));
-      if (op.code == FE_OP_INDIRECT) declare(op.symbol);
+      if (op.code == FE_OP_INDIRECT)
+        declare(op.symbol, kernel.pool.new_computed_symbol(program.pool.symbol_range(op.symbol)));
     }
     for (auto& store : statement.stores) {
       for (auto& expr : store.index) import(expr);

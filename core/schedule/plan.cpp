@@ -2,46 +2,73 @@
 #include "core/schedule/plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
 
 namespace ferrite::core::schedule {
 
 namespace {
 
-/// Lifetimes that have their place, found by the steps at which they are alive without a look at the others: a segment tree over
-/// the steps has those that are alive at one step, a list for each step those that begin there.
-class Placed {
+/// Bytes of the arena, from `begin` to before `end`.
+struct Range {
+  int64_t begin, end;
+};
+
+/// Ranges that are taken. Those that overlap or touch are one, so that buffers beside each other cost what one does.
+class Taken {
  public:
-  explicit Placed(std::span<const Lifetime> lifetimes) : lifetimes_(lifetimes) {
-    for (const auto& life : lifetimes) steps_ = std::max(steps_, life.last + 1);
-    beginning_.resize(steps_);
-    covering_.resize(2 * steps_);
-  }
-
-  void add(size_t k) {
-    const auto& life = lifetimes_[k];
-    beginning_[life.first].push_back(k);
-    size_t begin = life.first + steps_, end = life.last + 1 + steps_;
-    for (; begin < end; begin /= 2, end /= 2) {
-      if (begin % 2 == 1) covering_[begin++].push_back(k);
-      if (end % 2 == 1) covering_[--end].push_back(k);
+  void add(Range range) {
+    auto next = ends_.upper_bound(range.begin);
+    if (next != ends_.begin() && std::prev(next)->second >= range.begin) {
+      --next;
+      range.begin = next->first;
     }
+    for (; next != ends_.end() && next->first <= range.end; next = ends_.erase(next))
+      range.end = std::max(range.end, next->second);
+    ends_.emplace_hint(next, range.begin, range.end);
   }
-
-  /// Appends those that are alive at a step of k's, each once, in no order.
-  void find(size_t k, std::vector<size_t>& found) const {
-    const auto& life = lifetimes_[k];
-    auto append = [&](const std::vector<size_t>& some) {
-      found.insert(found.end(), some.begin(), some.end());
-    };
-    for (size_t node = life.first + steps_; node > 0; node /= 2) append(covering_[node]);
-    for (size_t step = life.first + 1; step <= life.last; ++step) append(beginning_[step]);
+  void append_to(std::vector<Range>& ranges) const {
+    for (const auto& [begin, end] : ends_) ranges.push_back({begin, end});
   }
 
  private:
-  std::span<const Lifetime> lifetimes_;
+  std::map<int64_t, int64_t> ends_;  // by begin
+};
+
+/// Where lifetimes that have their place lie, found by the steps at which they are alive without a look at the others: in one segment
+/// tree over the steps lie those that are alive at a step, in another one those that begin at some steps.
+class Placed {
+ public:
+  explicit Placed(std::span<const Lifetime> lifetimes) {
+    for (const auto& life : lifetimes) steps_ = std::max(steps_, life.last + 1);
+    beginning_.resize(2 * steps_);
+    covering_.resize(2 * steps_);
+  }
+
+  void add(const Lifetime& life, Range range) {
+    for (size_t node = life.first + steps_; node > 0; node /= 2) beginning_[node].add(range);
+    cover(life.first, life.last + 1, [&](size_t node) { covering_[node].add(range); });
+  }
+
+  /// Appends what those have that are alive at a step of `life`, in no order.
+  void find(const Lifetime& life, std::vector<Range>& found) const {
+    for (size_t node = life.first + steps_; node > 0; node /= 2) covering_[node].append_to(found);
+    cover(life.first + 1, life.last + 1, [&](size_t node) { beginning_[node].append_to(found); });
+  }
+
+ private:
+  /// The nodes that are the steps from `begin` to before `end` together.
+  template <class Use>
+  void cover(size_t begin, size_t end, const Use& use) const {
+    for (begin += steps_, end += steps_; begin < end; begin /= 2, end /= 2) {
+      if (begin % 2 == 1) use(begin++);
+      if (end % 2 == 1) use(--end);
+    }
+  }
+
   size_t steps_ = 0;
-  std::vector<std::vector<size_t>> beginning_, covering_;
+  std::vector<Taken> beginning_, covering_;
 };
 
 }  // namespace
@@ -58,21 +85,21 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment) {
                    [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
 
   Placed placed(lifetimes);
-  std::vector<size_t> alive;
+  std::vector<Range> taken;
   for (size_t k : order) {
     const int64_t size = rounded(lifetimes[k].bytes);
     int64_t offset = 0;
-    alive.clear();
-    placed.find(k, alive);
-    std::ranges::sort(alive, {}, [&](size_t other) { return plan.offsets[other]; });
-    for (size_t other : alive) {
-      if (plan.offsets[other] >= offset + size) break;
-      offset = std::max(offset, plan.offsets[other] + rounded(lifetimes[other].bytes));
+    taken.clear();
+    placed.find(lifetimes[k], taken);
+    std::ranges::sort(taken, {}, &Range::begin);
+    for (const auto& range : taken) {
+      if (range.begin >= offset + size) break;
+      offset = std::max(offset, range.end);
     }
     plan.offsets[k] = offset;
     plan.bytes = std::max(plan.bytes, offset + size);
     plan.sum += size;
-    placed.add(k);
+    placed.add(lifetimes[k], {offset, offset + size});
   }
   return plan;
 }

@@ -189,7 +189,7 @@ class AtOnce {
     number.a = last;
     number.flags = FE_INDIRECT_CLAMP;
     number.bits = static_cast<uint64_t>(numbering_.updates);
-    number.symbol = pool.new_symbol({0, numbering_.updates - 1});
+    number.symbol = pool.new_computed_symbol({0, numbering_.updates - 1});
     auto rest = pool.symbol(number.symbol);
     body.builder.add(std::move(number));
     Substitution point;

@@ -3,6 +3,7 @@
 #include "core/schedule/split.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -67,24 +68,79 @@ int64_t wanted_parts(const Walk& walk, const TargetNumbers& target) {
   return split < whole ? parts : 1;
 }
 
-/// The one reduction of a group of maps and it, or the first of those that are to be one statement, where a split of it would pay; else none.
-uint32_t reduction_of(const LoopProgram& program, const Group& group, const TargetNumbers& target) {
-  uint32_t found = none;
+/// A group's reduction, or the first of those that are to be one statement, where a split of it would pay.
+struct Found {
+  uint32_t reduction = none;
+  uint32_t other = none;  ///< of the group: neither a map nor to be one statement with it
+};
+
+Found reduction_of(const LoopProgram& program, const Group& group, const TargetNumbers& target) {
+  Found found;
   for (uint32_t s : group.statements) {
     const auto& statement = program.statements[s];
     const bool reduces = statement.kind == FE_STATEMENT_REDUCE;
-    if (reduces && found == none)
-      found = s;
-    else if (reduces ? !reduces_beside(program, program.statements[found], statement)
+    if (reduces && found.reduction == none)
+      found.reduction = s;
+    else if (reduces ? !reduces_beside(program, program.statements[found.reduction], statement)
                      : statement.kind != FE_STATEMENT_MAP)
-      return none;
+      found.other = s;
   }
-  if (found == none) return none;
-  const auto& statement = program.statements[found];
+  if (found.reduction == none) return {};
+  const auto& statement = program.statements[found.reduction];
   return statement.points(VarKind::reduction) > 1 && statement.points(VarKind::parallel) > 0 &&
                  !reads_only_constants(program, statement) && parts_that_pay(program, statement, target) > 1
              ? found
-             : none;
+             : Found();
+}
+
+void refuse(Ledger& ledger, const ProgramStatement& reduction, std::string_view category, std::string text) {
+  ledger.add(
+      {"parts", origin_names(reduction), {}, "not divided", std::string(category), std::move(text), 0});
+}
+
+void refuse_beside(Ledger& ledger, const ProgramStatement& reduction, const ProgramStatement& other) {
+  refuse(ledger, reduction, "not alone",
+         fmt::format("parts would pay, but its kernel holds {}, which is not divided with it",
+                     origin_names(other)));
+}
+
+/// How the one statement of a group is divided.
+struct Division {
+  std::vector<bool> element_stores;
+  Cut cut;
+  int64_t work = 0, points_of_part = 0;
+};
+
+/// Of a group whose reduction pays to be divided, and around which all is merged that can be.
+std::optional<Division> division_of(const LoopProgram& program, const Group& group,
+                                    const TargetNumbers& target, Ledger& ledger) {
+  const auto& whole = program.statements[group.statements[0]];
+  if (group.statements.size() > 1) {
+    const auto reduction = std::ranges::find_if(
+        group.statements, [&](uint32_t s) { return program.statements[s].kind == FE_STATEMENT_REDUCE; });
+    const auto other = group.statements.begin() == reduction ? reduction + 1 : group.statements.begin();
+    if (reduction != group.statements.end())
+      refuse_beside(ledger, program.statements[*reduction], program.statements[*other]);
+    return std::nullopt;
+  }
+  const auto walk = walk_of(program, whole, target);
+  const auto cut = cut_of(whole, wanted_parts(walk, target));
+  if (cut.parts < 2) return std::nullopt;
+  auto stores = element_stores(program, whole);
+  if (stores.empty()) {
+    refuse(ledger, whole, "what follows",
+           "parts would pay, but what follows it looks something up, or adds to what is there");
+    return std::nullopt;
+  }
+  const int64_t points = walk.rows / (cut.parts * cut.steps + cut.rest) * cut.steps;
+  // What each step stores has one statement that writes it.
+  if (cut.rest > 0 && std::ranges::find(stores, true) != stores.end()) {
+    refuse(ledger, whole, "several writers",
+           fmt::format("{} parts of {} would leave {} more, to store where they do", cut.parts, points,
+                       cut.rest));
+    return std::nullopt;
+  }
+  return Division{std::move(stores), cut, walk.work, points};
 }
 
 }  // namespace
@@ -96,26 +152,25 @@ int64_t parts_that_pay(const LoopProgram& program, const Statement& statement, c
 void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& ledger) {
   auto& program = schedule.program;
   std::vector<bool> apart;
-  for (const auto& group : schedule.groups) apart.push_back(reduction_of(program, group, target) == none);
+  for (const auto& group : schedule.groups) {
+    const auto [reduction, other] = reduction_of(program, group, target);
+    if (other != none) refuse_beside(ledger, program.statements[reduction], program.statements[other]);
+    apart.push_back(reduction == none || other != none);
+  }
   if (std::ranges::all_of(apart, [](bool stays) { return stays; })) return;
   // What stands around such a reduction is a part of it, or behind it.
   merge_statements(schedule, apart);
   std::vector<Group> groups;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const auto& group = schedule.groups[g];
-    const auto whole = group.statements[0];
-    const auto stores = !apart[g] && group.statements.size() == 1
-                            ? element_stores(program, program.statements[whole])
-                            : std::vector<bool>();
-    const auto walk = walk_of(program, program.statements[whole], target);
-    const auto cut = stores.empty() ? Cut() : cut_of(program.statements[whole], wanted_parts(walk, target));
-    // What each step stores has one statement that writes it.
-    const bool stored_twice = cut.rest > 0 && std::ranges::find(stores, true) != stores.end();
-    if (cut.parts < 2 || stored_twice) {
+    const auto division = apart[g] ? std::optional<Division>() : division_of(program, group, target, ledger);
+    if (!division) {
       groups.push_back(group);
       continue;
     }
-    Splitter splitter(program, program.statements[whole], stores, cut);
+    const auto whole = group.statements[0];
+    const auto& cut = division->cut;
+    Splitter splitter(program, program.statements[whole], division->element_stores, cut);
     const auto add = [&](ProgramStatement statement) {
       groups.push_back({{static_cast<uint32_t>(program.statements.size())},
                         static_cast<uint32_t>(statement.parallel_count())});
@@ -126,10 +181,9 @@ void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& l
                 {},
                 "divided",
                 {},
-                fmt::format("{} parts of {}{}", cut.parts,
-                            walk.rows / (cut.parts * cut.steps + cut.rest) * cut.steps,
+                fmt::format("{} parts of {}{}", cut.parts, division->points_of_part,
                             cut.rest > 0 ? fmt::format(", and {} more", cut.rest) : ""),
-                static_cast<double>(walk.work)});
+                static_cast<double>(division->work)});
     add(splitter.part(false));
     if (cut.rest > 0) add(splitter.part(true));
     add(splitter.combined());

@@ -11,7 +11,8 @@ int64_t parts_that_pay(const LoopProgram& program, const Statement& statement, c
 
 /// Turns groups of one reduction that leave workers idle, or walk too many pages, into one of many parts, one of what is left where
 /// these are not of one size, and one of what they give. What stands around the reduction is merged into it first. Counts follow
-/// from the shape and the target alone. Run after post_fusion. A record of kind "parts" each.
+/// from the shape and the target alone. Run after post_fusion. A record of kind "parts" each; of one that stays whole though parts would
+/// pay the outcome is "not divided".
 void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& ledger);
 
 /// Puts reductions over rows into the group before them that works along these and has at hand what they read: in each block of rows

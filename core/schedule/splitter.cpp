@@ -77,7 +77,7 @@ Cut cut_of(const Statement& statement, int64_t wanted) {
   cut.parts = std::min(wanted, extent);
   for (int64_t more = 0; more <= cut.parts / 2; ++more)
     for (const int64_t parts : {cut.parts + more, cut.parts - more})
-      if (parts <= extent && extent % parts == 0) return {cut.var, parts, extent / parts, 0};
+      if (parts > 1 && parts <= extent && extent % parts == 0) return {cut.var, parts, extent / parts, 0};
   cut.steps = extent / cut.parts;
   if (cut.steps >= even_steps * 16) {
     cut.steps = (cut.steps + even_steps - 1) / even_steps * even_steps;

@@ -9,8 +9,8 @@
 
 namespace ferrite::core {
 
-/// One decision. `kind` is one of: rule, pass, plugin, inline, fusion, placement, candidate, kernel, packing, lowering, claim,
-/// select, layout, record.
+/// One decision. `kind` is one of: rule, pass, plugin, inline, fusion, parts, placement, candidate, kernel, packing, lowering,
+/// claim, select, layout, record.
 /// Of inline, fusion and kernel the subject, of inline and fusion the object too, are names of model nodes: "Conv_3, Relu_4".
 struct LedgerRecord {
   std::string kind;

@@ -25,6 +25,11 @@ Idx address(Lowering& l, Val value, int64_t dim) {
   return l.indirect(value, dim, known_in_range(l.op, dim) ? FE_INDIRECT_ASSUME : FE_INDIRECT_WRAP);
 }
 
+/// The same where no two points store to one place: an index that is known to name the only place is 0.
+Idx sole_address(Lowering& l, Val value, int64_t dim) {
+  return dim == 1 && known_in_range(l.op, dim) ? l.constant_index(0) : address(l, value, dim);
+}
+
 std::ptrdiff_t offset(size_t k) { return static_cast<std::ptrdiff_t>(k); }
 
 /// Dims that are indexed must not be empty unless nothing is read.
@@ -56,7 +61,7 @@ OpDef gather_op() {
         l.map(0, [&](const Indices& i) {
           auto first = i.begin() + offset(axis), last = first + offset(inner);
           Indices at(i.begin(), first);
-          at.push_back(address(l, l.load(1, Indices(first, last)), x.dims[axis]));
+          at.push_back(sole_address(l, l.load(1, Indices(first, last)), x.dims[axis]));
           at.insert(at.end(), last, i.end());
           return l.load(0, at);
         });
@@ -86,7 +91,7 @@ OpDef gather_elements_op() {
         auto axis = static_cast<size_t>(axis_of(l.op, x.rank()));
         l.map(0, [&](const Indices& i) {
           Indices at = i;
-          at[axis] = address(l, l.load(1, i), x.dims[axis]);
+          at[axis] = sole_address(l, l.load(1, i), x.dims[axis]);
           return l.load(0, at);
         });
       })
@@ -162,24 +167,6 @@ uint32_t store_mode(const Instance& op) {
   return modes[k];
 }
 
-struct Updates {
-  Indices from;  ///< of the update
-  Indices to;    ///< the variables: where it goes, but for the coordinates that are computed
-};
-
-/// Begins the loop over updates of these dims. Those along the dims [first, end) that all replace one element would not differ in where
-/// they go: of them the last one is all.
-Updates updates_that_stay(Lowering& l, Dims dims, size_t first, size_t end, bool one_place) {
-  const auto all = dims;
-  const bool last_only = one_place && store_mode(l.op) == FE_STORE_SET;
-  for (size_t d = first; last_only && d < end; ++d) dims[d] = std::min<int64_t>(dims[d], 1);
-  Updates updates;
-  updates.from = updates.to = l.begin(dims);
-  for (size_t d = first; d < end; ++d)
-    if (dims[d] < all[d]) updates.from[d] = l.constant_index(all[d] - 1);
-  return updates;
-}
-
 /// result = x, the contents that a scatter changes.
 void copy_base(Lowering& l) {
   l.map(0, [&](const Indices& i) { return l.load(0, i); });
@@ -212,10 +199,11 @@ OpDef scatter_elements_op() {
         copy_base(l);
         auto x = l.op.operand(0);
         auto axis = static_cast<size_t>(axis_of(l.op, x.rank()));
-        const auto updates = updates_that_stay(l, l.op.operand(1).dims, axis, axis + 1, x.dims[axis] == 1);
-        auto to = updates.to;
-        to[axis] = address(l, l.load(1, updates.from), x.dims[axis]);
-        l.store(l.result(), to, l.load(2, updates.from), store_mode(l.op));
+        const auto updates = l.op.operand(1).dims;
+        auto i = l.begin(updates), to = i;
+        const auto addressed = updates[axis] == 1 ? sole_address : address;
+        to[axis] = addressed(l, l.load(1, i), x.dims[axis]);
+        l.store(l.result(), to, l.load(2, i), store_mode(l.op));
         l.end();
       })
       .samples({sample("%x: f32[3,4], %i: i64[2,4], %u: f32[2,4]",
@@ -290,16 +278,19 @@ OpDef scatter_nd_op() {
       })
       .lower([](Lowering& l) {
         copy_base(l);
-        auto indices = l.op.operand(1);
-        const auto& dims = l.op.operand(0).dims;
-        const auto places = std::span(dims).first(static_cast<size_t>(indices.dims.back()));
-        const auto [from, i] =
-            updates_that_stay(l, l.op.operand(2).dims, 0, indices.rank() - 1,
-                              std::ranges::all_of(places, [](int64_t dim) { return dim == 1; }));
-        auto prefix = offset(indices.rank() - 1);
-        Indices to = read_tuple(l, Indices(from.begin(), from.begin() + prefix), 0, indices.dims.back());
-        to.insert(to.end(), i.begin() + prefix, i.end());
-        l.store(l.result(), to, l.load(2, from), store_mode(l.op));
+        const auto tuples = l.op.operand(1).dims, updates = l.op.operand(2).dims;
+        const size_t count = tuples.size() - 1;
+        // Empty tuples all name one place, where the last update stays.
+        const bool last_only = tuples.back() == 0 && store_mode(l.op) == FE_STORE_SET;
+        auto dims = updates;
+        for (size_t d = 0; last_only && d < count; ++d) dims[d] = std::min<int64_t>(dims[d], 1);
+        auto i = l.begin(dims);
+        for (size_t d = 0; d < count; ++d)
+          if (dims[d] < updates[d]) i[d] = l.constant_index(updates[d] - 1);
+        auto prefix = i.begin() + offset(count);
+        Indices to = read_tuple(l, Indices(i.begin(), prefix), 0, tuples.back());
+        to.insert(to.end(), prefix, i.end());
+        l.store(l.result(), to, l.load(2, i), store_mode(l.op));
         l.end();
       })
       .samples(

@@ -379,6 +379,29 @@ TEST(Contract, ConvolutionsOfOtherOrders) {
   }
 }
 
+/// Windows whose positions machines with matrix tiles copy as they are stored and multiply by tiles: of a line more, fewer and as many
+/// results as a tile has rows, with lines of padding and without.
+TEST(Contract, Bf16ConvolutionsOfWholeTiles) {
+  const Conv shapes[] = {
+      {.dtype = bf16, .channels = 32, .filters = 16, .height = 9, .width = 16},
+      {.dtype = bf16, .batch = 2, .channels = 64, .filters = 40, .height = 7, .width = 7},
+      {.dtype = bf16, .channels = 32, .filters = 33, .height = 6, .width = 45},
+      {.dtype = bf16, .channels = 96, .filters = 20, .height = 15, .width = 29, .stride = 2},
+      {.dtype = bf16, .channels = 64, .filters = 48, .height = 11, .width = 40, .kernel = 5, .pad = 0},
+      {.dtype = bf16, .channels = 48, .filters = 32, .height = 8, .width = 20},
+  };
+  for (auto shape : shapes)
+    for (bool map : {false, true}) {
+      shape.channels_last = true;
+      shape.then_map = map;
+      SCOPED_TRACE(testing::Message() << shape.channels << " -> " << shape.filters << ", " << shape.height
+                                      << " x " << shape.width << " kernel " << shape.kernel << " map "
+                                      << map);
+      check(conv(shape), {"native", "avx2"});
+      if (HasFatalFailure()) return;
+    }
+}
+
 /// Against the bound of other convolutions.
 void check_tiles(Conv shape, int64_t l2_bytes) {
   shape.channels_last = true;

@@ -57,6 +57,17 @@ graph @g(%x: f32[3,150], %y: bf16[700,2], %z: f32[2,1000], %n: i64[203])
   %v4, %i4 = sort(%n)
 }
 """
+# Of each distribution several blocks of threads, the last one with a rest; numbers that are read beside what they are given as; one alone.
+DRAWS = """ferrite graph 0
+graph @g(%seed: u64[2]) -> (%b "b", %u "u", %n "n", %scaled "scaled", %most "most", %one "one") {
+  %b = random_bits(%seed) {shape = [7, 331]}
+  %u = random_uniform(%seed) {shape = [7, 331]}
+  %n = random_normal(%seed) {shape = [7, 331]}
+  %scaled = mul(%u, %n)
+  %most = reduce_max(%u) {axes = [1], keepdims = false}
+  %one = random_bits(%seed) {shape = []}
+}
+"""
 
 
 def types(numbers):
@@ -176,6 +187,11 @@ config = {{ library = "{library}" }}
         self.assertGreater(len(self.calls("launch")), 8)
         outputs = 9
         self.assertEqual(len(self.calls("to_host")), outputs + 1)
+
+    def test_draws_are_made_by_the_device(self):
+        modules = self.modules_of("draws", DRAWS)
+        self.assertEqual(len(modules), len(self.calls("launch")))
+        self.assertEqual([int(c[0]) for c in self.calls("to_device")], [16])  # the seed alone
 
     def test_what_is_needed_no_more_makes_room(self):
         square, steps = 4 * 256 * 256, 6

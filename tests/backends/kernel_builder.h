@@ -101,7 +101,7 @@ class Builder {
     bound.a = given;
     bound.bits = static_cast<uint64_t>(extent);
     bound.flags = mode;
-    bound.symbol = kernel.pool.new_symbol({0, extent - 1});
+    bound.symbol = kernel.pool.new_computed_symbol({0, extent - 1});
     op(bound);
     return kernel.pool.symbol(bound.symbol);
   }

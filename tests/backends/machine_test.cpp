@@ -3,10 +3,20 @@
 #include "ferrite/emitter/machine.h"
 
 #include <gtest/gtest.h>
+#include <llvm/IR/LLVMContext.h>
 #include <unistd.h>
+
+#include <functional>
 
 #include "ferrite/error.hpp"
 #include "target.h"
+
+extern "C" {
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
 
 namespace ferrite::emitter {
 namespace {
@@ -14,13 +24,16 @@ namespace {
 TEST(Machine, RefusesATargetThatNobodyKnows) {
   Target target;
   target.triple = "nothing-of-the-kind";
-  try {
-    Machines machines;
-    const Machine machine(machines, target);
-    FAIL() << "it is taken";
-  } catch (const Failure& failure) {
-    EXPECT_EQ(failure.code(), "FE-K40");
-    EXPECT_NE(std::string(failure.what()).find("nothing-of-the-kind"), std::string::npos) << failure.what();
+  Machines machines;
+  // The second time, too: nothing is kept of what was not made.
+  for (int time = 0; time < 2; ++time) {
+    try {
+      const Machine machine(machines, target);
+      FAIL() << "it is taken";
+    } catch (const Failure& failure) {
+      EXPECT_EQ(failure.code(), "FE-K40");
+      EXPECT_NE(std::string(failure.what()).find("nothing-of-the-kind"), std::string::npos) << failure.what();
+    }
   }
 }
 
@@ -37,6 +50,50 @@ TEST(Machines, AreTakenByOneAfterTheOther) {
   machines.give_back(target, std::move(first));
   EXPECT_NE(machines.take(other).get(), made);
   EXPECT_EQ(machines.take(target).get(), made);
+}
+
+/// Whether the machine that `use` finds there is the one that is taken behind it. An address would not tell: a new one may lie where the
+/// old one lay.
+bool is_kept(const Target& target, const std::function<void(Machines&)>& use) {
+  const std::string mark = "the first one";
+  Machines machines;
+  auto first = machines.take(target);
+  first->Options.ObjectFilenameForDebug = mark;
+  machines.give_back(target, std::move(first));
+  use(machines);
+  return machines.take(target)->Options.ObjectFilenameForDebug == mark;
+}
+
+TEST(Machines, AreNotKeptWhereGeneratingCodeFailed) {
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
+  Target target;  // whose code is text
+  target.triple = "nvptx64-nvidia-cuda";
+  target.cpu = "sm_80";
+  EXPECT_TRUE(is_kept(target, [&](Machines& machines) { const Machine machine(machines, target); }));
+  EXPECT_FALSE(is_kept(target, [&](Machines& machines) {
+    llvm::LLVMContext context;
+    llvm::Module module("module", context);
+    Machine machine(machines, target);
+    try {
+      machine.object(module);
+      ADD_FAILURE() << "it has objects";
+    } catch (const Failure& failure) {
+      EXPECT_EQ(failure.code(), "FE-K41");
+    }
+  }));
+}
+
+// LLVM 22's keep the types of the modules that they are used for, whose context is gone by then.
+TEST(Machines, AreNotKeptWhereCodeIsOptimisedLater) {
+  cpu::initialise_llvm();
+  auto target = cpu::parse_target("");
+  const auto use = [&](Machines& machines) { const Machine machine(machines, target); };
+  EXPECT_TRUE(is_kept(target, use));
+  target.optimised_later = true;
+  EXPECT_FALSE(is_kept(target, use));
 }
 
 // A small part of a large machine reports the large machine's last cache.

@@ -3,6 +3,8 @@
 // the rest.
 #pragma once
 
+#include <array>
+
 #include "kernel_support.h"
 
 namespace ferrite::kernel_test {
@@ -243,20 +245,20 @@ TEST(Map, ConcatenationByPartialStores) {
 
 TEST(Map, Indirect) {
   for (auto mode : {FE_INDIRECT_WRAP, FE_INDIRECT_CLAMP, FE_INDIRECT_CHECK, FE_INDIRECT_ASSUME})
-    for (int64_t n : {1, 5, 40})
+    for (auto [rows, n] : {std::pair<int64_t, int64_t>{11, 1}, {11, 5}, {11, 40}, {1, 5}, {1, 40}})
       for (bool inner : {false, true}) {
         Builder b;
-        auto table = b.input(f32, {11, n}), ids = b.input(i64, {inner ? n : 13}),
+        auto table = b.input(f32, {rows, n}), ids = b.input(i64, {inner ? n : 13}),
              out = b.output(f32, {13, n});
         auto i = b.begin(FE_STATEMENT_MAP, {13, n});
-        auto row = b.indirect(b.load(ids, {inner ? i[1] : i[0]}), 11, mode);
+        auto row = b.indirect(b.load(ids, {inner ? i[1] : i[0]}), rows, mode);
         b.store(out, {i[0], i[1]}, b.load(table, {row, i[1]}));
         Options options;
         options.set = [&](loop::BufferId buffer, char* data) {
           if (buffer != ids) return;
           for (int64_t k = 0; k < b.kernel.buffers[ids].dims[0]; ++k) {
-            int64_t value = (k * 7) % 11;
-            if (mode == FE_INDIRECT_WRAP && k % 3 == 0) value -= 11;
+            int64_t value = (k * 7) % rows;
+            if (mode == FE_INDIRECT_WRAP && k % 3 == 0) value -= rows;
             if (mode == FE_INDIRECT_CLAMP && k % 3 == 0) value = k % 2 ? -100 : 100;
             std::memcpy(data + k * 8, &value, 8);
           }
@@ -268,23 +270,104 @@ TEST(Map, Indirect) {
 
 TEST(Map, IndirectOutOfRange) {
   for (auto mode : {FE_INDIRECT_WRAP, FE_INDIRECT_CHECK})
-    for (bool inner : {false, true}) {
+    for (auto [rows, inner] : {std::pair{11, false}, {11, true}, {1, false}, {1, true}}) {
       Builder b;
-      auto table = b.input(f32, {11, 40}), ids = b.input(i32, {40}), out = b.output(f32, {13, 40});
+      auto table = b.input(f32, {rows, 40}), ids = b.input(i32, {40}), out = b.output(f32, {13, 40});
       auto i = b.begin(FE_STATEMENT_MAP, {13, 40});
-      auto row = b.indirect(b.load(ids, {inner ? i[1] : i[0]}), 11, mode);
+      auto row = b.indirect(b.load(ids, {inner ? i[1] : i[0]}), rows, mode);
       b.store(out, {i[0], i[1]}, b.load(table, {row, i[1]}));
       Options options;
       options.expected_error = 1;
       options.set = [&](loop::BufferId buffer, char* data) {
         if (buffer != ids) return;
         std::memset(data, 0, 160);
-        int32_t bad = 11;
+        int32_t bad = rows;
         std::memcpy(data + 4 * 5, &bad, 4);
       };
       check(b, options);
       if (HasFatalFailure()) return;
     }
+}
+
+/// Philox4x32-10 as the random ops write it out: products of two words of 32 bits, of which both halves are taken, and a word of four
+/// by the element's number. All bits are the interpreter's, and so are the numbers of [0, 1) that are made of them.
+struct Draws {
+  Builder b;
+  loop::BufferId seed = 0;
+
+  OpId whole(DType dtype, uint64_t value) {
+    const auto constant = b.constant(dtype, 0);
+    b.statement().ops[constant].bits = value;
+    return constant;
+  }
+  OpId upper(OpId wide) { return b.cast(b.prim(Prim::shr_, wide, whole(u64, 32)), u32); }
+  std::array<OpId, 2> halves(OpId wide) { return {b.cast(wide, u32), upper(wide)}; }
+  OpId exclusive_or(OpId x, OpId y, OpId z) { return b.prim(Prim::xor_, b.prim(Prim::xor_, x, y), z); }
+  std::array<OpId, 4> block(Expr number) {
+    const auto word = [&](int64_t k) { return halves(b.load(seed, {b.kernel.pool.constant(k)})); };
+    auto key = word(0);
+    const auto stream = word(1), place = halves(b.cast(b.index_value(number), u64));
+    std::array<OpId, 4> counter = {place[0], place[1], stream[0], stream[1]};
+    for (int round = 0; round < 10; ++round) {
+      const auto product = [&](OpId word, uint64_t factor) {
+        return halves(b.prim(Prim::mul_, b.cast(word, u64), whole(u64, factor)));
+      };
+      const auto first = product(counter[0], 0xd2511f53), second = product(counter[2], 0xcd9e8d57);
+      counter = {exclusive_or(second[1], counter[1], key[0]), second[0],
+                 exclusive_or(first[1], counter[3], key[1]), first[0]};
+      key = {b.prim(Prim::add_, key[0], whole(u32, 0x9e3779b9)),
+             b.prim(Prim::add_, key[1], whole(u32, 0xbb67ae85))};
+    }
+    return counter;
+  }
+  OpId fraction(OpId word) {
+    return b.prim(Prim::mul_, b.cast(b.prim(Prim::shr_, word, whole(u32, 8)), f32), b.constant(f32, 0x1p-24));
+  }
+};
+
+TEST(Map, Draws) {
+  for (int64_t n : {1, 7, 500}) {
+    Draws uniform, normal;
+    auto& b = uniform.b;
+    uniform.seed = b.input(u64, {2});
+    const auto bits = b.output(u32, {n}), numbers = b.output(f32, {n});
+    const auto i = b.begin(FE_STATEMENT_MAP, {n});
+    auto& pool = b.kernel.pool;
+    const auto words = uniform.block(pool.floordiv(i[0], 4));
+    const auto which = b.index_value(pool.mod(i[0], 4));
+    auto word = words[3];
+    for (int w = 2; w >= 0; --w)
+      word = b.prim(Prim::where_, b.prim(Prim::eq_, which, b.constant(i64, w)), words[static_cast<size_t>(w)],
+                    word);
+    b.store(bits, {i[0]}, word);
+    b.store(numbers, {i[0]}, uniform.fraction(word));
+    // By Box and Muller's method.
+    auto& c = normal.b;
+    normal.seed = c.input(u64, {2});
+    const auto out = c.output(f32, {n});
+    const auto j = c.begin(FE_STATEMENT_MAP, {n});
+    const auto pair = normal.block(j[0]);
+    const auto positive = c.prim(Prim::add_, normal.fraction(pair[0]), c.constant(f32, 0x1p-24));
+    const auto radius =
+        c.prim(Prim::sqrt_, c.prim(Prim::mul_, c.prim(Prim::log_, positive), c.constant(f32, -2)));
+    const auto angle = c.prim(Prim::mul_, normal.fraction(pair[1]), c.constant(f32, 6.283185307179586));
+    c.store(out, {j[0]}, c.prim(Prim::mul_, radius, c.prim(Prim::cos_, angle)));
+    for (const auto& seed :
+         {std::array<uint64_t, 2>{0, 0}, {0x299f31d0a4093822, 0x0370734413198a2e}, {~uint64_t{0}, 7}}) {
+      SCOPED_TRACE(detail::concatenate(n, " of ", seed[0]));
+      Options options;
+      options.set = [&](loop::BufferId buffer, char* data) {
+        if (buffer == uniform.seed) std::memcpy(data, seed.data(), sizeof seed);
+      };
+      options.exact = true;
+      check(uniform.b, options);
+      if (HasFatalFailure()) return;
+      options.exact = false;
+      options.tolerance = 2e-4;  // near zero, where the cosine is small, of numbers up to 6
+      check(normal.b, options);
+      if (HasFatalFailure()) return;
+    }
+  }
 }
 
 TEST(Map, ZeroSize) {

@@ -139,6 +139,18 @@ class PluginCheckTest(ProgramTest):
         self.assertIn("f32", written["declined"]["contract"])
         self.assertEqual(written["passed"], {})
 
+    def test_backend_that_writes_beside_its_buffers(self):
+        """On a device with memory of its own, where no page ends with them."""
+        only = [word for name in ("abs", "exp", "sqrt") for word in ("--only", f"backend overrun: {name}")]
+        checks = self.findings("--level", "L3", "--all", *only, self.plugin("overrun"))
+        name, said = "L3 backend overrun: {}", "^{} f32, .*: memory of overrun:0 that is nobody's is written, first "
+        for prim, place in (
+            ("abs", "0 bytes behind the end of output 0"),
+            ("exp", ".*4 bytes before output 0"),
+            ("sqrt", "0 bytes behind the end of a workspace"),
+        ):
+            self.assertFails(checks, name.format(prim), "FE-P52", said.format(prim) + place)
+
     def test_providers_of_regions_and_of_libraries(self):
         stubs = Settings.builtin.parent / "stubs"
         checks = self.findings("--level", "L3", stubs / "acme.npu.plugin.toml", "--plugin",

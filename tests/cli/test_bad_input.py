@@ -40,6 +40,25 @@ graph @scatter(%i: i64[2,1], %u: f32[2,1]) -> (%0 "r") {
   %0 = scatter_elements(%zero, %i, %u) {axis = 1} from "Put"
 }
 """
+SUM_OF_SCATTER = """ferrite graph 0
+graph @sum_of_scatter(%i: i64[2,1], %u: f32[2,1]) -> (%1 "r") {
+  %zero = full() {dtype = f32, shape = [2, 5]}
+  %0 = scatter_elements(%zero, %i, %u) {axis = 1, reduction = "add"} from "Put"
+  %1 = reduce_sum(%0) {axes = [1]} from "Sum"
+}
+"""
+# The gradient of cross entropy with respect to the logits, whose sum along the columns is of equal numbers.
+CROSS_ENTROPY = """ferrite graph 0
+graph @cross_entropy(%p: f32[2,5], %i: i64[2,1]) -> (%dlogits "dlogits") {
+  %minus = literal f32[] {-0.5}
+  %update = expand(%minus) {shape = [2, 1]}
+  %zero = full() {dtype = f32, shape = [2, 5]}
+  %dlogp = scatter_elements(%zero, %i, %update) {axis = 1, reduction = "add"} from "Put"
+  %dsum = reduce_sum(%dlogp) {axes = [1], keepdims = true} from "Sum"
+  %scaled = mul(%p, %dsum)
+  %dlogits = sub(%dlogp, %scaled) from "Gradient"
+}
+"""
 GATHER = """ferrite graph 0
 graph @pick(%x: f32[3,5], %i: i64[2]) -> (%0 "y") {
   %0 = gather(%x, %i) {axis = 1} from "Pick"
@@ -55,7 +74,8 @@ graph @fails(%x: f32[4]) -> (%0 "y") {
 class BadInputTest(ProgramTest):
     def setUp(self):
         super().setUp()
-        for name, text in (("sum", SUM), ("fixed", FIXED), ("gather", GATHER), ("scatter", SCATTER), ("fails", FAILS)):
+        for name, text in (("sum", SUM), ("fixed", FIXED), ("gather", GATHER), ("scatter", SCATTER),
+                           ("sum_of_scatter", SUM_OF_SCATTER), ("cross_entropy", CROSS_ENTROPY), ("fails", FAILS)):
             (self.folder / f"{name}.fe").write_text(text)
 
     def call(self, *words, environment=None, **more):
@@ -222,12 +242,14 @@ class Inputs(BadInputTest):
         self.assertRegex(done.stderr, r"^ferrite: FE-X21 .*Pick")
 
     def test_index_of_a_scatter_upon_a_constant(self):
-        for number, status in ((-5, 0), (4, 0), (5, BAD_INPUT), (-6, BAD_INPUT)):
-            i = self.array(np.array([[1], [number]]), "i.npy")
-            done = self.call("run", "scatter.fe", "-i", f"i={i}")
-            self.assertEqual(done.returncode, status, done.stderr)
-            if status:
-                self.assertRegex(done.stderr, r"^ferrite: FE-X10 .*Put")
+        for model in ("scatter.fe", "sum_of_scatter.fe", "cross_entropy.fe"):
+            for number, status in ((-5, 0), (4, 0), (5, BAD_INPUT), (-6, BAD_INPUT)):
+                with self.subTest(model=model, number=number):
+                    i = self.array(np.array([[1], [number]]), "i.npy")
+                    done = self.call("run", model, "-i", f"i={i}")
+                    self.assertEqual(done.returncode, status, done.stderr)
+                    if status:
+                        self.assertRegex(done.stderr, r"^ferrite: FE-X10 .*Put")
 
 
 class Sizes(BadInputTest):

@@ -72,6 +72,31 @@ TEST(FlatKernel, ComputesTheSame) {
   }
 }
 
+TEST(FlatKernel, KeepsAnIndexIntoADimOfSizeOne) {
+  Recording r;
+  r.buffer(Role::input, i64, {3});
+  r.buffer(Role::input, f32, {1});
+  r.buffer(Role::output, f32, {3});
+  r.bind();
+  auto i = r.begin({3});
+  r.store(3, i, r.load(2, {r.indirect(r.load(1, i), 1)}));
+  ASSERT_EQ(r.end(), FE_OK) << r.text;
+  r.finish();
+  const std::string text = print(kernel_of(r.program));
+  EXPECT_NE(text.find("[$1]"), std::string::npos) << text;
+  auto parsed = parse_kernel(text, "one.fe");
+  ASSERT_TRUE(parsed) << parsed.error().message();
+  EXPECT_EQ(print(*parsed), text);
+  auto flat = kernel::flatten(*parsed);
+  ASSERT_TRUE(flat) << flat.error().message();
+  auto read = read_kernel(flat->bytes);
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(ferrite::loop::is_indirect(read->pool, read->statements[0], read->statements[0].ops[2].index));
+  auto again = kernel::flatten(*read);
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->bytes, flat->bytes);
+}
+
 TEST(FlatKernel, OrderOfOperationsAndNamesDoNotMatter) {
   auto record = [](bool swapped) {
     Recording r;

@@ -507,6 +507,39 @@ TEST(Eval, IndirectModes) {
   }
 }
 
+TEST(Eval, IndirectIntoADimOfSizeOne) {
+  for (const bool scatters : {false, true})
+    for (uint32_t mode : {FE_INDIRECT_WRAP, FE_INDIRECT_CLAMP, FE_INDIRECT_CHECK}) {
+      Recording r;
+      r.buffer(Role::input, i64, {3});
+      r.buffer(Role::input, f32, {scatters ? 3 : 1});
+      r.buffer(Role::output, f32, {scatters ? 1 : 3});
+      r.bind();
+      auto i = r.begin({3});
+      const std::vector<uint32_t> place = {r.indirect(r.load(1, i), 1, mode)};
+      if (scatters)
+        r.store(3, place, r.load(2, i));
+      else
+        r.store(3, i, r.load(2, place));
+      EXPECT_EQ(r.end(), FE_OK) << r.text;
+      r.finish();
+      EXPECT_EQ(r.program.statements[0].kind, scatters ? FE_STATEMENT_SCATTER : FE_STATEMENT_MAP);
+      auto run = [&](std::vector<int64_t> index) {
+        const std::vector<float> x = scatters ? std::vector<float>{1, 2, 3} : std::vector<float>{3};
+        std::vector<float> y(scatters ? 1 : 3);
+        std::vector<ConstMemory> in = {std::as_bytes(std::span(index)), std::as_bytes(std::span(x))};
+        std::vector<Memory> out = {std::as_writable_bytes(std::span(y))};
+        const auto ran = evaluate(r.program, in, out);
+        if (ran) EXPECT_EQ(y, std::vector<float>(y.size(), 3));  // of several updates the last one stays
+        return ran.has_value();
+      };
+      EXPECT_TRUE(run({0, 0, 0}));
+      EXPECT_EQ(run({0, -1, 0}), mode != FE_INDIRECT_CHECK);
+      EXPECT_EQ(run({0, 1, 0}), mode == FE_INDIRECT_CLAMP);
+      EXPECT_EQ(run({-2, 0, 0}), mode == FE_INDIRECT_CLAMP);
+    }
+}
+
 TEST(Eval, ScatterModes) {
   const float expected[5][3] = {{4, 2, 0}, {1 + 3 + 4, 2, 0}, {0, 0, 0}, {4, 2, 0}, {0, 0, 0}};
   for (uint32_t mode = FE_STORE_SET; mode <= FE_STORE_MIN; ++mode) {

@@ -67,8 +67,8 @@ std::vector<double> results_of(const Schedule& schedule) {
   const auto& program = schedule.program;
   const auto count = static_cast<size_t>(program.buffers[0].elements());
   const auto steps = static_cast<int64_t>(count) / rows;
-  std::vector<float> floats(count), float_results(count);
-  std::vector<int32_t> integers(count), integer_results(count);
+  std::vector<float> floats(count);
+  std::vector<int32_t> integers(count);
   for (size_t k = 0; k < count; ++k) {
     const auto at = static_cast<int64_t>(k);
     const int64_t slope = at / steps - 1, t = at % steps;
@@ -77,19 +77,22 @@ std::vector<double> results_of(const Schedule& schedule) {
     integers[k] = static_cast<int32_t>(2 * (at * at % 17 + slope * t / 8) - 15);
   }
   const ConstMemory inputs[] = {std::as_bytes(std::span(floats)), std::as_bytes(std::span(integers))};
+  // Each output has memory of its own, so that one that is stored to in another's place shows.
+  std::vector<std::vector<float>> float_results(program.outputs.size(), std::vector<float>(count));
+  std::vector<std::vector<int32_t>> integer_results(program.outputs.size(), std::vector<int32_t>(count));
+  const auto of_floats = [&](size_t k) { return program.buffers[program.outputs[k]].dtype == DType::f32_; };
   std::vector<Memory> outputs;
-  for (const BufferId b : program.outputs)
-    outputs.push_back(program.buffers[b].dtype == DType::f32_
-                          ? std::as_writable_bytes(std::span(float_results))
-                          : std::as_writable_bytes(std::span(integer_results)));
+  for (size_t k = 0; k < program.outputs.size(); ++k)
+    outputs.push_back(of_floats(k) ? std::as_writable_bytes(std::span(float_results[k]))
+                                   : std::as_writable_bytes(std::span(integer_results[k])));
   const auto done = evaluate(program, inputs, outputs);
   EXPECT_TRUE(done) << done.error().message();
   std::vector<double> results;
-  for (const BufferId b : program.outputs) {
-    if (program.buffers[b].dtype == DType::f32_)
-      results.insert(results.end(), float_results.begin(), float_results.end());
+  for (size_t k = 0; k < program.outputs.size(); ++k) {
+    if (of_floats(k))
+      results.insert(results.end(), float_results[k].begin(), float_results[k].end());
     else
-      results.insert(results.end(), integer_results.begin(), integer_results.end());
+      results.insert(results.end(), integer_results[k].begin(), integer_results[k].end());
   }
   return results;
 }

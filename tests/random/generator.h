@@ -99,6 +99,8 @@ class Generator {
   void split();
   void arrange();
   void counting();
+  /// Random numbers of a new seed.
+  void draw();
 
   // ---- indexing
 

@@ -124,6 +124,7 @@ void Generator::step() {
       {2, &Generator::split},
       {2, &Generator::arrange},
       {1, &Generator::counting},
+      {1, &Generator::draw},
       {5, &Generator::gather},
       {3, &Generator::scatter},
       {7, &Generator::matmul},

@@ -164,6 +164,27 @@ void Generator::counting() {
                       fmt::join(r.dims, ", "), axis));
 }
 
+void Generator::draw() {
+  const auto seed = w_.input(u64, {2}, Contents::extreme, 0, false);
+  Tensor r;
+  r.dims = random_dims();
+  std::string distribution = "bits";
+  if (random_.chance(0.4)) {
+    r.dtype = u32;
+    r.magnitude = most_integer(u32);
+  } else if (random_.chance(0.5)) {
+    distribution = "uniform";
+    r.dtype = f32;
+    r.quantum = 0x1p-24;
+  } else {
+    distribution = "normal";
+    r.dtype = f32;
+    const double most = 6, slope = 6.3;  // the root of -2 log(2^-24); of the cosine of a turn
+    r = computed(r, most, most * slope * epsilon_of(f32));
+  }
+  emit(r, fmt::format("random_{}({}) {{shape = [{}]}}", distribution, w_.use(seed), fmt::join(r.dims, ", ")));
+}
+
 void Generator::gather() {
   auto k = choose([](const Tensor& t) { return t.rank() >= 1; });
   if (!k) return;

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -114,6 +115,10 @@ core::Result<Results> evaluate(const core::Session& session, const GeneratedGrap
     FE_CHECK(context->fill_arenas(std::byte{0xFF}));  // NaN
   }
   FE_CHECK(program.run(context.get(), in, out));
+  if (context) {
+    FE_TRY(const auto beside, context->written_beside(std::byte{0xFF}));
+    if (!beside.empty()) return core::error(FE_EINVALID, "FE-P52", "{}", beside);
+  }
   results.inputs = std::move(inputs);
   return results;
 }
@@ -168,6 +173,13 @@ fe_target_numbers numbers_for(uint64_t seed) {
   return numbers;
 }
 
+/// Whether what lies between kernels has red zones around it, and no memory that was something else's before.
+bool has_red_zones(uint64_t seed) {
+  constexpr uint64_t one_in = 5;
+  static_assert(std::gcd(one_in, uint64_t{feature_count}) == 1, "each feature is off with them and without");
+  return seed % one_in == 0;
+}
+
 /// "launch_ns 4, join_ns 64, workers 8", of those that are there.
 std::string text_of(const fe_target_numbers& numbers) {
   std::vector<std::string> parts;
@@ -182,6 +194,7 @@ core::Result<core::CompileOptions> options_for(const Here& here, uint64_t seed, 
   core::CompileOptions compiled;
   compiled.device = options.device;
   compiled.targets = targets_for(here, seed, options);
+  compiled.red_zones = has_red_zones(seed);
   for (const auto& targets : {here.devices, compiled.targets})
     for (const auto& target : targets)
       FE_CHECK(core::run::save_measured(target.kind, target.description, numbers_for(seed)));
@@ -211,10 +224,10 @@ std::string name_of(const Features& variant, const Options& options) {
              : fmt::format("{}without {}", options.policy ? fused + ", " : "", variant.text());
 }
 
-/// What tells the parent how far a child is: a letter for each variant that is begun, one for each feature without which a schedule is
-/// made, a mark behind it where that is another one, a verdict behind all.
-constexpr char first_variant = 'a', first_feature = 'A', another_schedule = '*', verdict_right = '+',
-               verdict_wrong = '-';
+/// What tells the parent how far a child is: a letter for each variant that is begun, a mark for the schedule with all features, a letter
+/// for each feature without which one is made, a mark behind it where that is another one, a verdict behind all.
+constexpr char first_variant = 'a', whole_schedule = '=', first_feature = 'A', another_schedule = '*',
+               verdict_right = '+', verdict_wrong = '-';
 static_assert(feature_count <= 26);
 
 bool tell(int progress, char mark) { return write(progress, &mark, 1) == 1; }
@@ -224,12 +237,13 @@ struct Fault {
   Features without;  ///< of the variant
 };
 
+constexpr std::string_view whole_name = "schedule";
 std::string schedule_name(Feature without) {
   return fmt::format("schedule without {}", core::schedule::name_of(without));
 }
 
-/// Makes the schedule without each feature that is not idle, and no kernels. Writes the letters of these features and the marks to
-/// `progress`.
+/// Makes the schedule with all features and without each that is not idle, and no kernels. Writes the letters of these features and the
+/// marks to `progress`.
 Fault compare_schedules(const core::Session& session, const Here& here, const GeneratedGraph& graph,
                         core::CompileOptions compiled, int progress) {
   compiled.to = "post_fusion";
@@ -239,8 +253,9 @@ Fault compare_schedules(const core::Session& session, const Here& here, const Ge
     FE_TRY(const auto compilation, compile(session, graph, compiled, ledger));
     return compilation.text();
   };
+  if (!tell(progress, whole_schedule)) return {"the parent is gone", {}};
   const auto whole = schedule_without({});
-  if (!whole) return {"schedule: " + whole.error().message(), {}};
+  if (!whole) return {fmt::format("{}: {}", whole_name, whole.error().message()), {}};
   for (size_t k = 0; k < feature_count; ++k) {
     const auto feature = static_cast<Feature>(k);
     if (here.idle.has(feature)) continue;
@@ -293,9 +308,10 @@ Fault check(const core::Session& session, const Here& here, const GeneratedGraph
 
 void report(const GeneratedGraph& graph, uint64_t seed, const Fault& fault, const Options& options) {
   const auto numbers = text_of(numbers_for(seed));
-  fmt::print("seed {}: {}\n{}{}repeat with: random_graphs --seed {} --count 1 --device {}{}{}{}\n", seed,
+  fmt::print("seed {}: {}\n{}{}repeat with: random_graphs --seed {} --count 1 --device {}{}{}{}{}\n", seed,
              fault.what, graph.text, numbers.empty() ? "" : fmt::format("with {}\n", numbers), seed,
-             options.device, options.policy ? fmt::format(" --policy {}", *options.policy) : "",
+             options.device, options.plugin.empty() ? "" : " --plugin " + options.plugin,
+             options.policy ? fmt::format(" --policy {}", *options.policy) : "",
              fault.without == Features() ? "" : " --without " + fault.without.text(),
              options.pad ? " --pad" : "");
   std::fflush(stdout);
@@ -362,13 +378,16 @@ bool summarise(const FeatureCounts& counts, const Options& options) {
 }
 
 /// A folder of the user's cache for this process and its children, so that what is said to be measured on devices counts for no others,
-/// and what was measured for none of these.
+/// and what was measured for none of these. One that is killed leaves it to the next one.
 class CacheFolder {
  public:
   CacheFolder() {
     std::error_code failed;
-    auto path = (std::filesystem::temp_directory_path(failed) / "ferrite_random_XXXXXX").string();
-    if (failed || !mkdtemp(path.data()) || setenv("XDG_CACHE_HOME", path.c_str(), 1) != 0) return;
+    const auto parent = std::filesystem::temp_directory_path(failed);
+    if (failed) return;
+    remove_of_the_dead(parent);
+    auto path = (parent / fmt::format("{}{}_XXXXXX", prefix, getpid())).string();
+    if (!mkdtemp(path.data()) || setenv("XDG_CACHE_HOME", path.c_str(), 1) != 0) return;
     path_ = path;
   }
   ~CacheFolder() {
@@ -379,6 +398,19 @@ class CacheFolder {
   bool is_made() const { return !path_.empty(); }
 
  private:
+  static constexpr std::string_view prefix = "ferrite_random_";
+
+  static void remove_of_the_dead(const std::filesystem::path& parent) {
+    std::error_code failed, ignored;
+    for (std::filesystem::directory_iterator at(parent, failed), end; !failed && at != end;
+         at.increment(failed)) {
+      const auto name = at->path().filename().string();
+      if (!name.starts_with(prefix)) continue;
+      const pid_t owner = std::atoi(name.c_str() + prefix.size());
+      if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) std::filesystem::remove_all(*at, ignored);
+    }
+  }
+
   std::string path_;
 };
 
@@ -413,6 +445,8 @@ int run(const Options& options) {
         place = reference;
       } else if (mark == another_schedule) {
         ++counts.changed[feature];
+      } else if (mark == whole_schedule) {
+        place = {std::string(whole_name), {}};
       } else if (mark >= first_variant) {
         const auto without = variants(next, options)[static_cast<size_t>(mark - first_variant)];
         place = {name_of(without, options), without};

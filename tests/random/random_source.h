@@ -10,7 +10,10 @@ namespace ferrite::random_graphs {
 /// SplitMix64 (Steele, Lea, Flood 2014).
 class RandomSource {
  public:
-  explicit RandomSource(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 0x632BE59BD9B4E019u) {}
+  /// The state is drawn from the seed: else the next seed's numbers were this one's, one further on.
+  explicit RandomSource(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 0x632BE59BD9B4E019u) {
+    state_ = bits();
+  }
 
   uint64_t bits() {
     uint64_t z = state_ += 0x9E3779B97F4A7C15u;

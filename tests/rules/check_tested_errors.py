@@ -30,7 +30,6 @@ UNREACHABLE = {
     "FE-G51": "a value without a type: each edit infers it",
     "FE-G54": "an operand that is gone: what is erased has no uses",
     "FE-G56": "a result of another node: edits keep them in step",
-    "FE-K41": "a code generator without object files: those that are built in write them",
 }
 
 

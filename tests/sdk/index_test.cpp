@@ -41,6 +41,25 @@ TEST_F(IndexTest, SingleValuedIsConstant) {
   EXPECT_EQ(pool.range(variable("rounded", 1, 30, 8)), (Range{8, 24}));
 }
 
+TEST_F(IndexTest, ComputedSymbolsStay) {
+  const ix::Symbol symbol = pool.new_computed_symbol({0, 0});
+  const Expr s = pool.symbol(symbol), i = variable("i", 0, 3);
+  const Expr row = pool.add(pool.mul(s, 4), i);
+  for (const Expr e : {s, pool.mul(s, 4), pool.add(s, 2), pool.mul(s, s), pool.floordiv(row, 4), row}) {
+    EXPECT_FALSE(pool.as_constant(e));
+    EXPECT_TRUE(pool.depends_on(e, symbol));
+  }
+  EXPECT_EQ(pool.range(pool.add(s, 2)), (Range{2, 2}));
+  EXPECT_EQ(pool.floordiv(row, 4), s);
+  EXPECT_EQ(pool.as_symbol(pool.symbol(pool.new_computed_symbol({0, 7}))), symbol + 2);
+  std::vector<ix::Record> records;
+  const std::vector<Expr> roots = {pool.mul(s, 4), row};
+  const auto positions = pool.write_records(roots, records);
+  std::vector<Expr> read;
+  ASSERT_TRUE(pool.read_records(records, read));
+  for (std::size_t k = 0; k < roots.size(); ++k) EXPECT_EQ(read[positions[k]], roots[k]);
+}
+
 TEST_F(IndexTest, DivisionTakesSumsApart) {
   const Expr s = variable("s", 0, 127), h = variable("h", 0, 11), d = variable("d", 0, 31);
   const Expr flat = pool.linear(0, std::vector<ix::Term>{{s, 384}, {h, 32}, {d, 1}});

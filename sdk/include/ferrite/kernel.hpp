@@ -37,15 +37,24 @@ class KernelReader : FlatContainer {
   bool symbols(loop::Kernel& kernel) {
     std::vector<fe_flat_kernel> head;
     std::vector<fe_flat_symbol> list;
-    if (!table(FE_SECTION_KERNEL, head) || !table(FE_SECTION_SYMBOLS, list)) return false;
+    std::vector<fe_flat_op> ops;
+    if (!table(FE_SECTION_KERNEL, head) || !table(FE_SECTION_SYMBOLS, list) || !table(FE_SECTION_OPS, ops))
+      return false;
     if (head.size() != 1 || head[0].flags != 0) return fail("the kernel has no head of a known form");
     kernel.shared = head[0].shared;
     kernel.numerics = head[0].numerics;
+    std::vector<bool> computed(list.size());
+    for (const auto& op : ops)
+      if (op.code == FE_OP_INDIRECT && op.symbol < list.size()) computed[op.symbol] = true;
     for (const auto& symbol : list) {
       if (symbol.lo < -loop::max_extent || symbol.hi > loop::max_extent || symbol.lo > symbol.hi ||
           symbol.divisor < 1 || symbol.divisor > loop::max_extent)
         return fail("a symbol's range is not one");
-      kernel.pool.new_symbol({symbol.lo, symbol.hi}, symbol.divisor);
+      const index::Range range{symbol.lo, symbol.hi};
+      if (computed[kernel.pool.symbol_count()])
+        kernel.pool.new_computed_symbol(range, symbol.divisor);
+      else
+        kernel.pool.new_symbol(range, symbol.divisor);
     }
     return true;
   }

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
 
-from grid_tests import GATHER, KINDS, MODEL, PAD, SORTS, GridTests, loss, types  # noqa: E402
+from grid_tests import DRAWS, GATHER, KINDS, MODEL, PAD, SORTS, GridTests, loss, types  # noqa: E402
 from program import BUILD, DEVICE, OK, UNSUPPORTED, ProgramTest, main  # noqa: E402
 
 # A kernel each.
@@ -254,7 +254,8 @@ graph @g(%x: {dtype}[{rows},{depth}], %y: {dtype}[{depth},{columns}]) -> (%r "r"
             self.assertNotRegex(entry, r"\b(ld|st)\.(global|shared)|atom\.|red\.|cp\.async|bra|@%p", module)
 
     def test_scatters_that_combine_are_done_at_once(self):
-        for dtype, reduction, instruction in (("f32", "add", r"(atom|red)\.\S*add\.f32"), ("i64", "min", r"(atom|red)\.\S*min\.s64"),
+        for dtype, reduction, instruction in (("f32", "add", r"(atom|red)\.\S*add\.f32"), ("f16", "add", r"red\.\S*add\.noftz\.f16x2"),
+                                              ("bf16", "add", r"red\.\S*add\.noftz\.bf16x2"), ("i64", "min", r"(atom|red)\.\S*min\.s64"),
                                               ("f32", "max", r"atom\.\S*cas\.b32"), ("f64", "min", r"atom\.\S*cas\.b64"),
                                               ("i8", "max", r"atom\.\S*cas\.b32"), ("f16", "min", r"atom\.\S*cas\.b32"),
                                               ("f8e4m3", "min", r"atom\.\S*cas\.b32")):  # fmt: skip
@@ -362,7 +363,7 @@ graph @g(%x: f16[64,1024], %y: f8e4m3[1024,256]) -> (%r "r") {
 
     @unittest.skipIf(ptxas() is None, "there is no ptxas here")
     def test_ptxas_takes_the_code(self):
-        graphs = {"model": MODEL, "gather": GATHER, "pad": PAD, "kinds": KINDS, "sorts": SORTS}
+        graphs = {"model": MODEL, "gather": GATHER, "pad": PAD, "kinds": KINDS, "sorts": SORTS, "draws": DRAWS}
         made = [module for name, text in graphs.items() for module in self.modules_of(name, text)]
         self.assertGreater(len(made), 8)
         for module in made:

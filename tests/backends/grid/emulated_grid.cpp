@@ -2,6 +2,7 @@
 #include "emulated_grid.h"
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/ReplaceConstant.h>
 #include <llvm/IR/Verifier.h>
@@ -26,6 +27,8 @@ namespace {
 
 /// What a block's own shared memory is to code: bytes behind that of the cluster's first block.
 constexpr std::string_view shared_offset = "llvm.nvvm.shared.offset";
+/// Called before a word of memory is exchanged.
+constexpr std::string_view exchange = "exchange";
 
 /// The threads of one block, or of those of a cluster, which take turns on this thread.
 class Block {
@@ -71,6 +74,11 @@ class Block {
   /// One thread's call of a device's function; called on its stack.
   void call(const std::string& name, void* const* operands, void* result) {
     auto& self = threads_[current_];
+    // The others come as far before this one goes on: of those that have read one word, all but the first fail.
+    if (name == exchange) {
+      swapcontext(&self.context, &scheduler_);
+      return;
+    }
     if (name == "llvm.amdgcn.workitem.id.x" || name == "llvm.nvvm.read.ptx.sreg.tid.x")
       return store(result, current_ % of_block_);
     const size_t block = current_ / of_block_;
@@ -154,7 +162,24 @@ bool is_of_a_device(const llvm::Function* function) {
          (function->getName().starts_with("llvm.amdgcn.") || function->getName().starts_with("llvm.nvvm."));
 }
 
-/// Operands and results of such calls go through memory. The names are kept where they do not move.
+/// Of a sum of two floats in a word of memory.
+bool is_pair_sum(const llvm::CallInst& call) {
+  auto* assembly = llvm::dyn_cast<llvm::InlineAsm>(call.getCalledOperand());
+  return assembly && assembly->getAsmString().contains(".add.") && assembly->getAsmString().contains("f16x2");
+}
+
+void add_pair(llvm::CallInst& call) {
+  llvm::IRBuilder<> builder(&call);
+  const bool half = !llvm::cast<llvm::InlineAsm>(call.getCalledOperand())->getAsmString().contains("bf16");
+  auto* pair = llvm::FixedVectorType::get(half ? builder.getHalfTy() : builder.getBFloatTy(), 2);
+  builder.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, call.getArgOperand(0),
+                          builder.CreateBitCast(call.getArgOperand(1), pair), llvm::Align(4),
+                          llvm::AtomicOrdering::Monotonic);
+  call.eraseFromParent();
+}
+
+/// Operands and results of such calls go through memory. The names are kept where they do not move. Exchanges stay,
+/// behind a call.
 void turn_into_emulations(llvm::Module& module, std::vector<std::unique_ptr<std::string>>& names) {
   auto& context = module.getContext();
   auto* pointer = llvm::PointerType::getUnqual(context);
@@ -165,7 +190,19 @@ void turn_into_emulations(llvm::Module& module, std::vector<std::unique_ptr<std:
   };
   for (auto& function : module)
     for (auto& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+      if (llvm::isa<llvm::AtomicCmpXchgInst>(instruction)) {
+        names.push_back(std::make_unique<std::string>(exchange));
+        auto* nothing = llvm::ConstantPointerNull::get(pointer);
+        llvm::IRBuilder<>(&instruction)
+            .CreateCall(type, address(reinterpret_cast<const void*>(&call_of_code)),
+                        {address(names.back().get()), nothing, nothing});
+        continue;
+      }
       auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+      if (call && is_pair_sum(*call)) {
+        add_pair(*call);
+        continue;
+      }
       if (!call || !is_of_a_device(call->getCalledFunction())) continue;
       names.push_back(std::make_unique<std::string>(call->getCalledFunction()->getName().str()));
       llvm::IRBuilder<> entry(&*function.getEntryBlock().getFirstInsertionPt()), builder(call);

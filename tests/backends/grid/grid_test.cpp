@@ -394,7 +394,7 @@ TEST(MatrixInstructions, TurnedAndBatchedProducts) {
 /// Rows whose order is seen, in the order of the model: a thread a column, wherever the rows' own loop stands.
 TEST(OrderedScatters, AThreadForEachPlaceThatNoIndexMoves) {
   for (const auto& [dtype, mode] :
-       {std::pair(f32, FE_STORE_SET), {f16, FE_STORE_ADD}, {i64, FE_STORE_MUL}, {f8e4m3, FE_STORE_ADD}})
+       {std::pair(f32, FE_STORE_SET), {f16, FE_STORE_MUL}, {i64, FE_STORE_MUL}, {f8e4m3, FE_STORE_ADD}})
     for (const bool columns_first : {false, true}) {
       constexpr int64_t rows = 13, heads = 3, columns = 700;
       Builder b;
@@ -451,6 +451,49 @@ TEST(CombiningScatters, NarrowElementsAreExchangedWithTheWordThatTheyLieIn) {
       EXPECT_GT(compiled.tasks, 1);
       EXPECT_NE(compiled.text.find("cmpxchg"), std::string::npos);
       EXPECT_EQ(compiled.text.find("= phi i64"), std::string::npos);
+      check(b, options);
+      if (HasFatalFailure()) return;
+    }
+}
+
+/// Whose neighbour gets nothing that changes it; where one is another buffer's, sums are made in order.
+TEST(CombiningScatters, FloatsOf16BitsAreAddedInPairs) {
+  for (const auto dtype : {f16, bf16})
+    for (const int64_t offset : {0, 1, 2}) {
+      SCOPED_TRACE(detail::concatenate(name_of(dtype), " from ", offset, " on"));
+      constexpr int64_t updates = 2000, places = 334;
+      Builder b;
+      const auto ids = b.input(i64, {updates}), from = b.input(dtype, {updates}),
+                 out = b.output(dtype, {places});
+      b.kernel.buffers[out].offset = offset;
+      const auto v = b.begin(FE_STATEMENT_SCATTER, {updates});
+      const auto place = b.indirect(b.load(ids, {v[0]}), places, FE_INDIRECT_CLAMP);
+      b.store(out, {place}, b.load(from, {v[0]}), FE_STORE_ADD);
+      Options options;
+      options.exact = true;
+      options.set = [&](loop::BufferId buffer, char* data) {
+        if (buffer != ids) fill_for_every_order(b.kernel.buffers[buffer], data);
+        // Places that are multiples of 3 get no update: zeros and the smallest numbers stay there. This machine may have no denormals of bf16.
+        const uint16_t smallest = dtype == f16 ? 1 : 0x80;
+        const uint16_t untouched[] = {0x8000, 0, smallest, static_cast<uint16_t>(0x8000 | smallest)};
+        for (int64_t k = 0; buffer == out && k < places; k += 3) {
+          std::memcpy(data + (offset + k) * 2, &untouched[k % 4], 2);
+        }
+        for (int64_t k = 0; buffer == ids && k < updates; ++k) {
+          const int64_t value = k * 5 % (places / 3) * 3 + 1 + k % 2;
+          std::memcpy(data + k * 8, &value, 8);
+        }
+      };
+      options.descriptions = {"cuda sm_80", "cuda sm_90a", "hip gfx942", "hip gfx1100"};
+      const bool pairs = (places + offset) % 2 == 0;
+      for (const auto& [machine, has_them] : {std::pair("cuda sm_80", dtype == f16),
+                                              {"cuda sm_90a", true},
+                                              {"hip gfx942", true},
+                                              {"hip gfx1100", false}}) {
+        const auto compiled = compile(b.kernel, machine);
+        EXPECT_EQ(compiled.tasks > 1, pairs && has_them) << machine;
+        EXPECT_EQ(compiled.text.find("= phi i64") == std::string::npos, pairs && has_them) << machine;
+      }
       check(b, options);
       if (HasFatalFailure()) return;
     }

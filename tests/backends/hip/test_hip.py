@@ -14,8 +14,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
 
-from grid_tests import GATHER, KINDS, MODEL, PAD, SORTS, GridTests, types  # noqa: E402
-from program import BUILD, OK, ProgramTest, Settings, main  # noqa: E402
+from grid_tests import DRAWS, GATHER, KINDS, MODEL, PAD, SORTS, GridTests, types  # noqa: E402
+from program import BUILD, OK, UNSUPPORTED, ProgramTest, Settings, main  # noqa: E402
 
 WAVES = {"gfx942": 64, "gfx1100": 32, "gfx1201": 32}
 # A block of several waves, which wait for each other.
@@ -94,6 +94,10 @@ class HipTest(GridTests, ProgramTest):
             for memory_or_call in ("scratch_", "flat_", "s_swappc"):
                 self.assertFalse(code.has(memory_or_call), code.instructions)
 
+    def assertNothingIsLoaded(self):
+        self.assertTrue(self.calls("init"))
+        self.assertFalse(self.calls("load") + self.calls("alloc"))
+
     def test_a_runtime_that_is_too_old(self):
         done = self.run_on(FAKE_DRIVER_VERSION="40321300")
         self.assertRefusedHere(done, "driver", "has version 4.3, which is too old; install AMD's HIP runtime")
@@ -133,7 +137,26 @@ class HipTest(GridTests, ProgramTest):
         self.assertEqual(made.returncode, OK, made.stderr)
         self.assertEqual(self.run_on("g.fepkg").returncode, OK)
         done = self.run_on("g.fepkg", FAKE_DRIVER_ARCHITECTURE="gfx90a")
-        self.assertRefused(done, "FE-K5[0-9]", "it is code for gfx942, the device is a gfx90a", 4)
+        self.assertRefused(done, "FE-K5[0-9]", "it is code for gfx942, the device is a gfx90a", UNSUPPORTED)
+        self.assertNothingIsLoaded()
+
+    def test_a_package_that_was_made_without_a_device(self):
+        """Nothing is asked of a runtime, and the program whose architecture is the device's runs, whatever stands before it."""
+        made = self.call("compile", "g.fe", "--target", "sm_90a,gfx1100,gfx942,x86-64-v2", "-o", "g.fepkg",
+                         environment={"FAKE_DRIVER_LOG": str(self.log)})  # fmt: skip
+        self.assertEqual(made.returncode, OK, made.stderr)
+        self.assertFalse(self.log.exists())
+        for features, architecture in (("", "gfx1100"), (":sramecc+:xnack-", "gfx942")):
+            done = self.run_on("g.fepkg", FAKE_DRIVER_ARCHITECTURE=architecture + features)
+            self.assertEqual(done.returncode, OK, done.stderr)
+            self.assertRegex(done.stdout, rf"nothing compiled, for hip \({architecture}\), cpu \(x86-64-v2\), loaded in")
+            self.assertTrue(self.calls("load"))
+        made = self.call("compile", "g.fe", "--target", "gfx1100,gfx942", "-o", "g.fepkg")
+        self.assertEqual(made.returncode, OK, made.stderr)
+        done = self.run_on("g.fepkg", FAKE_DRIVER_ARCHITECTURE="gfx90a")
+        self.assertRefused(done, "FE-K53", r"'hip' \(gfx1100\): it is code for gfx1100, the device is a gfx90a; "
+                                           r"for 'hip' \(gfx942\): it is code for gfx942, the device is a gfx90a; --recompile", UNSUPPORTED)  # fmt: skip
+        self.assertNothingIsLoaded()
 
     def test_linking_needs_no_place_on_disk(self):
         self.assertEqual(self.run_on(TMPDIR=str(self.folder / "no")).returncode, OK)
@@ -157,7 +180,7 @@ class HipTest(GridTests, ProgramTest):
 
     def test_simple_kernels_stay_in_registers(self):
         for architecture in WAVES:
-            for name, text in [("map", MAP), ("rows", ROWS), ("gather", GATHER), ("pad", PAD)]:
+            for name, text in [("map", MAP), ("rows", ROWS), ("gather", GATHER), ("pad", PAD), ("draws", DRAWS)]:
                 self.assertStaysInRegisters(self.codes_of(name, text, architecture))
 
     def test_kernels_of_each_kind(self):

@@ -17,7 +17,7 @@ import numpy as np
 TESTS = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS), str(TESTS / "backends"), str(TESTS / "plugins/stubs")]
 
-from grid_tests import KINDS, SORTS, loss  # noqa: E402
+from grid_tests import DRAWS, KINDS, SORTS, loss  # noqa: E402
 from program import BAD_INPUT, BUILD, DEVICE, OK, ROOT, UNSUPPORTED, ProgramTest, Settings, main  # noqa: E402
 
 import tables  # noqa: E402
@@ -148,8 +148,13 @@ class OnPocl(ProgramTest):
             self.assertEqual(lines.count(made), lines.count(ended), made)
             self.assertGreaterEqual(lines.count(made), at_least, made)
 
-    def assertSameResults(self, model, *options, **environment):
-        """What the device computes, beside what the interpreter does. The driver takes no module that spirv-val refuses."""
+    def assertNothingIsLoaded(self):
+        self.assertTrue(self.calls("zeInit"))
+        self.assertFalse(self.calls("zeModuleCreate") + self.calls("zeMemAllocDevice"))
+
+    def assertSameResults(self, model, *options, same_bits=(), **environment):
+        """What the device computes, beside what the interpreter does; of the results that `same_bits` names all bits. The driver takes no
+        module that spirv-val refuses."""
         results_folder = Path(tempfile.mkdtemp(dir=self.folder))
         done = self.run_on(model, *options, "-o", results_folder / "device", **environment)
         self.assertEqual(done.returncode, OK, done.stderr)
@@ -157,9 +162,12 @@ class OnPocl(ProgramTest):
         self.assertEqual(expected.returncode, OK, expected.stderr)
         results = sorted((results_folder / "expected").glob("*.npy"))
         self.assertTrue(results)
-        types = re.findall(r"^output \d+ '.*?' (\w+)\[", done.stdout, re.M)
-        for dtype, path in zip(types, sorted(results, key=lambda p: int(p.stem.split("_")[1])), strict=True):
+        outputs = re.findall(r"^output \d+ '(.*?)' (\w+)\[", done.stdout, re.M)
+        for (name, dtype), path in zip(outputs, sorted(results, key=lambda p: int(p.stem.split("_")[1])), strict=True):
             a, b = np.load(results_folder / "device" / path.name), np.load(path)
+            if name in same_bits:
+                self.assertEqual((a.dtype, a.shape, a.tobytes()), (b.dtype, b.shape, b.tobytes()), f"{model} {name}")
+                continue
             if dtype == "bf16":
                 a, b = ((x.astype(np.uint32) << 16).view(np.float32) for x in (a, b))
             if dtype in RESULTS:
@@ -187,6 +195,17 @@ class LevelZeroKernelsTest(OnPocl):
     def test_sorts(self):
         self.write("s.fe", SORTS)
         self.assertSameResults("s.fe")
+
+    def test_draws(self):
+        """The bits of an element are the same on each device, and so are the numbers of [0, 1) that are made of them; those of the
+        normal distribution are as near as its functions are."""
+        self.write("draws.fe", DRAWS)
+        for seed in ((0, 0), (0x299F31D0A4093822, 0x0370734413198A2E), (2**64 - 1, 7)):
+            np.save(self.folder / "seed.npy", np.array(seed, np.uint64))
+            self.assertSameResults("draws.fe", "-i", "seed=seed.npy", same_bits={"b", "u", "most", "one"})
+        explained = self.call("explain", "draws.fe", "--manifest", "manifest.toml", "--placement", environment=self.environment)
+        for op in ("random_bits", "random_uniform", "random_normal"):
+            self.assertRegex(explained.stdout, rf"(?m)^  runs  {op}\b.*  <-  level_zero:0: by level_zero as ")
 
     def test_floats_of_8_bits(self):
         kinds = ("f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz")
@@ -285,6 +304,17 @@ class LevelZeroTest(OnPocl):
         ]:
             self.assertRefused(self.run_on(**fault), "ferrite.level_zero/driver", pattern, DEVICE)
 
+    def test_a_loader_that_is_too_old(self):
+        """Without one of the functions, or with a driver that has an older version; nothing was called before."""
+        with (self.folder / "manifest.toml").open("a") as manifest:
+            manifest.write('[plugin."ferrite.level_zero"]\nconfig = { library = "libm.so.6" }\n')
+        self.assertRefused(self.run_on(), "ferrite.level_zero/driver", "has no function 'zeInit'; install a newer one, of version 1.3", DEVICE)
+        self.assertFalse(self.log.exists())
+        self.setUp()
+        done = self.run_on(POCL_DRIVER_FAIL="zeInit:1", POCL_DRIVER_ERROR="0x78000002")
+        self.assertRefused(done, "ferrite.level_zero/driver", "Level Zero does not start: the version is not supported", DEVICE)
+        self.assertEqual({line.split()[0] for line in self.log.read_text().splitlines()}, {"zeInit"})
+
     def test_no_device(self):
         self.assertRefused(self.run_on(POCL_DRIVER_DEVICES="0"), "FE-D01", "'level_zero' has no device here", 2)
 
@@ -302,6 +332,7 @@ class LevelZeroTest(OnPocl):
         self.assertEqual(made.returncode, OK, made.stderr)
         done = self.run_on("d.fepkg", POCL_DRIVER_FLAGS="5")
         self.assertRefused(done, "FE-K5[0-9]", "code for a device with f64, this one has none", UNSUPPORTED)
+        self.assertNothingIsLoaded()
         # What is made for any device leaves it to the host, too.
         made = self.call("compile", "d.fe", "--target", "spirv64", "-o", "d.fepkg")
         self.assertEqual(made.returncode, OK, made.stderr)
@@ -401,6 +432,14 @@ class LevelZeroTest(OnPocl):
         self.assertIn("for cpu (", self.call("run", "g.fepkg").stdout)
         done = self.call("run", "g.fepkg", "--device", "level_zero")
         self.assertRefused(done, "ferrite.level_zero/driver", "device level_zero", DEVICE)
+
+    def test_code_for_another_device(self):
+        """It is refused before anything is loaded."""
+        made = self.call("compile", "g.fe", "--target", "spirv64 local=1048576", "-o", "g.fepkg")
+        self.assertEqual(made.returncode, OK, made.stderr)
+        done = self.run_on("g.fepkg")
+        self.assertRefused(done, "FE-K53", "it is code for groups of 1048576 bytes of local memory, the device has [0-9]+; ", UNSUPPORTED)
+        self.assertNothingIsLoaded()
 
     def test_targets(self):
         for target, pattern in [

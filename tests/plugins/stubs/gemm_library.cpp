@@ -201,7 +201,8 @@ OperandLayout panels(const Reader& reader, const Product& product) {
 
 class Library final : public LibraryProvider {
  public:
-  Library(Host host, double price, int64_t workspace) : host_(host), price_(price), workspace_(workspace) {}
+  Library(Host host, double price, int64_t workspace, bool silent)
+      : host_(host), price_(price), workspace_(workspace), silent_(silent) {}
   std::string id() const override { return "acme.gemm"; }
   std::string device_kind() const override { return "cpu"; }
   std::unique_ptr<Target> open_target(Bytes) override {
@@ -222,7 +223,7 @@ class Library final : public LibraryProvider {
     candidate.name = product->covered == 2 ? "gemm.bias" : "gemm";
     candidate.cost =
         price_ * 2e-11 * static_cast<double>(product->height() * product->depth * product->width);
-    candidate.workspace_bytes = std::max(workspace_, rows * product->depth * 4);
+    candidate.workspace_bytes = std::max(silent_ ? 0 : workspace_, rows * product->depth * 4);
     candidate.covered = static_cast<uint32_t>(product->covered);
     candidate.operand_layouts = {panels(reader, *product)};
     return {candidate};
@@ -296,6 +297,7 @@ class Library final : public LibraryProvider {
   Host host_;
   double price_;
   int64_t workspace_;  // bytes that it wants at least
+  bool silent_;        // about them, until it is compiled
 };
 
 }  // namespace
@@ -303,7 +305,9 @@ class Library final : public LibraryProvider {
 
 FERRITE_PLUGIN("acme.gemm", "1.0.0",
                [](ferrite::PluginBuilder& builder, const ferrite::PluginContext& context) {
-                 const double price = context.config.has("price") ? context.config.number("price") : 1.0;
+                 const auto& config = context.config;
+                 const double price = config.has("price") ? config.number("price") : 1.0;
+                 const bool silent = config.has("silent") && config.boolean("silent");
                  builder.add(std::make_unique<acme::Library>(context.host, price,
-                                                             context.config.integer("workspace", 0)));
+                                                             config.integer("workspace", 0), silent));
                })

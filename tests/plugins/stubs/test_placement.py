@@ -7,6 +7,7 @@ Usage: test_placement.py [--ferrite FILE] [--stubs DIRECTORY] [unittest options]
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -198,13 +199,19 @@ class PlacementTest(ProgramTest):
         self.explained(r"candidate: \d+ chosen$", r"chosen .* <-  c.roomy", device="c", **how)
         plan = self.compiled("opt", *how["options"], "--to", "emit", device="c", plugins=()).stdout
         self.assertRegex(plan, r"(?m)^  workspace offset \d+ bytes 4096 workers 2 groups 0 to ")
-        # The limit is a few KiB of results, and 1 MiB for each of two workers.
+        # The limit is a few KiB of results, and 1 MiB for each of two workers. Op by op three results live where the row is subtracted.
         how = self.with_workspace("acme.c", 1 << 22)
-        text = self.explained(r"refused \(memory\) .* <-  c.roomy: with its workspace of 4194304 bytes for each of 2 workers",
-                              r"chosen .* <-  c: ", device="c", **how)  # fmt: skip
+        text = self.explained(r"refused \(memory\) .* <-  c.roomy: with its workspace of 4194304 bytes for each of 2 workers "
+                              r"the plan has 8388608 bytes, op by op it is 1152", r"chosen .* <-  c: ", device="c", **how)  # fmt: skip
         roomy = [line for line in self.kernels(text) if "c.roomy" in line]
         self.assertEqual(text.count("refused (memory)"), len(roomy))
+        plan = self.compiled("opt", *how["options"], "--to", "emit", device="c", plugins=()).stdout
+        self.assertLessEqual(self.plan_bytes(plan), 3 * 4 * 24 * 4)
         self.right(*how.pop("options"), device="c", **how)
+
+    def plan_bytes(self, listing):
+        """What the memory plan of `opt --to emit` takes."""
+        return int(re.search(r"(?m)^plan (\d+) bytes", listing).group(1))
 
     def kernels(self, text):
         """Those that `explain` says were compiled."""
@@ -232,7 +239,8 @@ graph @two(%x: f32[4,24], %y: f32[512,512]) -> (%out "out", %total "total") {
         self.assertGreater(len(places), 1)
         self.assertTrue(all(place[8] == place[10] for place in places), places)
 
-    def test_a_library_that_wants_a_workspace_that_is_too_large(self):
+    def with_layer(self, size, *config):
+        """A product by a constant, which a library takes that wants a workspace of this size, and a map beside it."""
         (self.folder / "mixed.fe").write_text("""ferrite graph 0
 graph @layers(%x: f32[8,64], %y: f32[4,24]) -> (%top "top", %out "out") {
   #w = weight("w.bin", 0, 16384) : f32[64,64]
@@ -241,14 +249,41 @@ graph @layers(%x: f32[8,64], %y: f32[4,24]) -> (%top "top", %out "out") {
   %out = exp(%y)
 }
 """)
-        np.ones((64, 64), np.float32).tofile(self.folder / "w.bin")
-        np.save(self.folder / "x.npy", np.ones((8, 64), np.float32))
+        generator = np.random.default_rng(5)
+        x, w = (generator.normal(size=shape).astype(np.float32) for shape in ((8, 64), (64, 64)))
+        w.tofile(self.folder / "w.bin")
+        np.save(self.folder / "x.npy", x)
+        how = self.with_workspace("acme.gemm", size)
+        manifest = self.folder / "ferrite.toml"
+        manifest.write_text(manifest.read_text() + "".join(f"{line}\n" for line in ("price = 0.001", *config)))
+        return {"device": "cpu", **how}, np.maximum(x @ w, 0)
+
+    def test_a_library_that_wants_a_workspace_that_is_too_large(self):
         for size, outcome in ((1 << 16, r"chosen .*layer.* <-  gemm"),
                               (1 << 22, r"refused \(unfit\) .*layer.* <-  gemm.*it wants 4194304 bytes of workspace")):  # fmt: skip
-            how = self.with_workspace("acme.gemm", size)
-            manifest = self.folder / "ferrite.toml"
-            manifest.write_text(manifest.read_text() + "price = 0.001\n")
-            self.explained(outcome, device="cpu", **how)
+            how, _ = self.with_layer(size)
+            self.explained(outcome, **how)
+
+    def test_a_library_whose_code_wants_a_larger_workspace_than_it_said(self):
+        """Only the plan shows it: the library is chosen, its code dropped, and the code generator has the product."""
+        for size, taken in ((1 << 16, True), (1 << 22, False)):
+            with self.subTest(size):
+                how, expected = self.with_layer(size, "silent = true")
+                text = self.explained(r"chosen .*layer.* <-  gemm", **how)
+                self.assertEqual(text.count("refused (memory)"), 0 if taken else 1)
+                if not taken:
+                    # The product is all that lives between kernels, op by op too.
+                    self.assertRegex(text, r"(?m)^  refused \(memory\)  layer.*  <-  gemm: with its workspace of 4194304 bytes for each of "
+                                           r"2 workers the plan has 8390656 bytes, op by op it is 2048")  # fmt: skip
+                    self.assertRegex(text, r"refused \(unfit\) .*layer.* <-  acme.gemm: its code is refused: its workspace")
+                options = how.pop("options")
+                plan = self.compiled("opt", *options, "--to", "emit", **how).stdout
+                self.assertEqual("bytes 65536 workers 2" in plan, taken)
+                # Op by op, 1 MiB for each worker, 1 KiB, and 64 bytes for the buffer.
+                self.assertLessEqual(self.plan_bytes(plan), 2048 + (2 << 20) + 1024 + 64)
+                done = self.compiled("run", "-o", self.folder / "out", *options, **how)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                np.testing.assert_allclose(np.load(self.folder / "out/output_0.npy"), expected, 1e-4, 1e-4)
 
     def test_an_operand_is_stored_for_a_library_only_where_that_pays(self):
         """The library takes products by constants in f32, and none with a computed operand: of the two products only the first."""

@@ -201,7 +201,8 @@ struct Bounds {
 /// Canonical form: a sum is one node, c0 + c1*t1 + c2*t2 + ..., with non-zero coefficients and distinct terms
 /// in a fixed order that depends on symbol numbers and structure, not on the history of the pool. A multiple
 /// c*t is a sum of one term. A term is a symbol, a product (of terms, or of sums too large to distribute), or
-/// a floordiv, mod, min or max. A symbol or any other expression with a range of one value is that constant.
+/// a floordiv, mod, min or max. A symbol or any other expression with a range of one value is that constant,
+/// but for a computed symbol and what is made of it.
 ///
 /// Two ways to walk an expression: `visit` shows a sum as the n-ary node that it is (for emission and
 /// analysis); `op`, `lhs` and `rhs` show a binary tree, in which a sum is a chain of Op::add over
@@ -219,6 +220,9 @@ class Pool {
   /// Declares a variable with its range and a number that divides all its values (at least 1). A range with
   /// hi < lo (an empty loop) is taken as [lo, lo].
   Symbol new_symbol(Range range, std::int64_t divisor = 1, std::string name = {});
+  /// The same of a variable whose value is computed, which may fail: where its range has one value, what uses
+  /// it still depends on it.
+  Symbol new_computed_symbol(Range range, std::int64_t divisor = 1);
   std::size_t symbol_count() const { return symbols_.size(); }
   Range symbol_range(Symbol symbol) const { return symbols_[symbol].range; }
   std::int64_t symbol_divisor(Symbol symbol) const { return symbols_[symbol].divisor; }
@@ -226,7 +230,7 @@ class Pool {
 
   // Simplifying constructors.
   Expr constant(std::int64_t value);
-  /// The variable, or its value where its range has only one.
+  /// The variable, or its value where its range has only one and it is not computed.
   Expr symbol(Symbol symbol);
   Expr add(Expr a, Expr b);
   Expr sub(Expr a, Expr b);
@@ -310,12 +314,14 @@ class Pool {
     std::int64_t divisor;
     std::string name;
     Expr expr;
+    bool computed = false;
   };
 
   /// Op::add is a sum: `value` is its constant, lhs the offset of its terms and rhs their count.
   struct Node {
     Op op = Op::constant;
-    bool exact = true;  ///< the operation itself cannot wrap
+    bool exact = true;      ///< the operation itself cannot wrap
+    bool computed = false;  ///< a computed symbol whose range has one value occurs
     std::uint32_t lhs = 0, rhs = 0;
     std::uint32_t tree = 1;  ///< nodes of the expression written as a tree, saturating
     std::int64_t value = 0;
@@ -427,6 +433,12 @@ inline Symbol Pool::new_symbol(Range range, std::int64_t divisor, std::string na
   return static_cast<Symbol>(symbols_.size() - 1);
 }
 
+inline Symbol Pool::new_computed_symbol(Range range, std::int64_t divisor) {
+  const Symbol symbol = new_symbol(range, divisor);
+  symbols_[symbol].computed = true;
+  return symbol;
+}
+
 template <class Same>
 std::uint32_t* Pool::find_slot(std::uint64_t key, Same&& same) {
   if (table_.size() < nodes_.size() * 2) rehash();
@@ -467,10 +479,12 @@ inline Expr Pool::constant(std::int64_t value) {
 inline Expr Pool::symbol(Symbol symbol) {
   SymbolInfo& info = symbols_[symbol];
   if (info.expr) return info.expr;
-  // s in [v, v] -> v
-  if (info.range.lo == info.range.hi) return info.expr = constant(info.range.lo);
+  const bool single = info.range.lo == info.range.hi;
+  // s in [v, v] -> v   where s is not computed
+  if (single && !info.computed) return info.expr = constant(info.range.lo);
   Node n;
   n.op = Op::symbol;
+  n.computed = single;
   n.key = symbol;
   n.value = symbol;
   n.lo = info.range.lo;
@@ -505,6 +519,7 @@ inline Expr Pool::intern_sum(const Linear& l) {
     const Node& o = node(t.expr);
     n.divisor = detail::gcd_product(n.divisor, detail::magnitude(t.coefficient), o.divisor);
     n.symbols |= o.symbols;
+    n.computed |= o.computed;
     tree += o.tree;
   }
   n.tree =
@@ -515,7 +530,7 @@ inline Expr Pool::intern_sum(const Linear& l) {
   n.hi = n.exact ? static_cast<std::int64_t>(b.hi) : detail::highest;
   // A wrapped value keeps only the powers of two.
   if (!n.exact) n.divisor &= -n.divisor;
-  if (n.lo == n.hi) return constant(n.lo);
+  if (n.lo == n.hi && !n.computed) return constant(n.lo);
   terms_.insert(terms_.end(), l.terms.begin(), l.terms.end());
   return store(slot, n);
 }
@@ -534,10 +549,11 @@ inline Expr Pool::intern_binary(Op op, Expr a, Expr b) {
   n.rhs = b.id;
   const Node &na = node(a), &nb = node(b);
   n.symbols = na.symbols | nb.symbols;
+  n.computed = na.computed || nb.computed;
   n.tree = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{na.tree} + nb.tree + 1,
                                                               std::numeric_limits<std::uint32_t>::max()));
   binary_facts(n, na, nb);
-  if (n.lo == n.hi) return constant(n.lo);
+  if (n.lo == n.hi && !n.computed) return constant(n.lo);
   return store(slot, n);
 }
 

@@ -404,7 +404,7 @@ inline Expr Pool::divide_constant(Expr x, std::int64_t c) {
   const Node n = node(x);
   // x // c -> k   where k*c <= x < (k+1)*c
   const std::int64_t low = detail::floor_div(n.lo, c);
-  if (low == detail::floor_div(n.hi, c)) return constant(low);
+  if (low == detail::floor_div(n.hi, c) && !n.computed) return constant(low);
   if (effort.spent()) return intern_binary(Op::floordiv, x, constant(c));
   const std::int64_t inner =
       n.op == Op::floordiv || n.op == Op::mod ? as_constant(Expr{n.rhs}).value_or(0) : 0;

@@ -59,7 +59,7 @@ bool stores_elements(index::Pool& pool, const loop::Statement& statement, const 
 
 /// Whether points that run at once, and may store to one element, leave there what they would one after the other, but for how floats are
 /// rounded, since each store is an atomic operation: of a scatter.
-bool stores_at_once(const loop::Kernel& kernel, const loop::Statement& statement);
+bool stores_at_once(const GridMachine& machine, const loop::Kernel& kernel, const loop::Statement& statement);
 
 /// Values are in `value_type` of their dtype: a scalar where all lanes agree, else a vector of `lanes`. Operations are
 /// emitted when first asked for and remembered until the next start(); so a point is emitted in blocks that its first
@@ -155,6 +155,8 @@ class BodyEmitter {
   void store_lanes(loop::BufferId buffer, const Address& address, llvm::Value* value, llvm::Value* mask,
                    bool streams);
   void store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
+  void add_to_pair(const GridMachine::PairSum& sum, loop::BufferId buffer, llvm::Value* element,
+                   llvm::Value* given);
   void replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
   llvm::Value* widen(llvm::Value* stored, DType dtype);
   llvm::Value* narrow(llvm::Value* value, DType dtype);

@@ -63,6 +63,14 @@ struct GridMachine {
     Function close;            ///< makes one group of all that the thread asked for since the last one
     std::string wait;          ///< until so many groups (a 32-bit constant) or fewer are under way
   };
+  /// An instruction that adds two floats of 16 bits, which are one word, to those in a word of global memory: each sum is an atomic
+  /// operation. A lone one is exchanged with its word until nobody came between.
+  struct PairSum {
+    DType dtype = DType::none;
+    /// Inline assembly, whose operands are the address and the word as an integer; empty: the code generator makes it of an atomic
+    /// operation of vectors.
+    std::string assembly = {}, constraints = {};
+  };
   /// Blocks that run at the same time and read each other's shared memory.
   struct Cluster {
     unsigned most = 1;      ///< blocks; 1: there are no clusters
@@ -78,6 +86,8 @@ struct GridMachine {
   Copies copies;
   Cluster cluster;
   std::vector<Matrix> matrices;  ///< at most one for each types; of others, products are made one by one
+  /// At most one for each type; floats of other types of 16 bits and less are summed in order.
+  std::vector<PairSum> pair_sums;
   /// Of 2 to the power of an f32, within 2 units in the last place, which need not know denormals; empty: there is none.
   std::string exp2;
   unsigned multiprocessors = 1;  ///< that run blocks
@@ -104,6 +114,11 @@ struct GridMachine {
   const Matrix* matrix_of(DType operand, DType sum) const {
     for (const auto& matrix : matrices)
       if (matrix.operand == operand && matrix.sum == sum) return &matrix;
+    return nullptr;
+  }
+  const PairSum* pair_sum_of(DType dtype) const {
+    for (const auto& sum : pair_sums)
+      if (sum.dtype == dtype) return &sum;
     return nullptr;
   }
 };
