@@ -111,6 +111,7 @@ class ContractEmitter {
  private:
   llvm::Type* accumulator() { return context_.value_type(plan_.accumulator); }
   llvm::Type* row_type() { return context_.storage_type(plan_.row.dtype); }
+  int64_t row_bytes() const { return bits_of(plan_.row.dtype) / 8; }
   int64_t accumulator_bytes() const { return bits_of(plan_.accumulator) / 8; }
 
   /// Where the sums of a block of registers go if not straight into what follows them: a slot on the stack, or their place among
@@ -135,7 +136,7 @@ class ContractEmitter {
     // Rows of a multiple of a page would all fall into the same few sets of the first-level cache.
     auto row_of = [&](int64_t count) {
       const int64_t row = padded(count) + plan_.lanes;
-      return row * accumulator_bytes() % 2048 == 0 ? row + plan_.lanes : row;
+      return row * row_bytes() % 2048 == 0 ? row + plan_.lanes : row;
     };
     if (plan_.column.access == Access::block) {
       if (plan_.column.transposed)
@@ -155,18 +156,19 @@ class ContractEmitter {
       row_row_ = padded(plan_.channelwise ? plan_.tile_columns : window.inner.extent);
       const int64_t lines = plan_.tile_rows / window.places;
       row_block_ = context_.take_workspace((window.height(lines) * window.across() * row_row_ + plan_.lanes) *
-                                           (bits_of(plan_.row.dtype) / 8));
+                                           row_bytes());
       if (window.region)
         window_packer_.emplace(context_, plan_);
       else
-        row_packer_.emplace(context_, plan_, window.statement, plan_.row.value, window.outer, window.inner);
+        row_packer_.emplace(context_, plan_, window.statement, plan_.row.value, plan_.row.dtype, window.outer,
+                            window.inner);
     }
     if (plan_.row.access == Access::block) {
       const bool inside = plan_.row.depth_inside;
       const int64_t rows = plan_.rows_at_once();
       row_row_ = row_of(inside ? plan_.depth_tile : rows);
       const int64_t outer = inside ? rows : plan_.depth_tile;
-      row_block_ = context_.take_workspace((outer * row_row_ + plan_.lanes) * accumulator_bytes());
+      row_block_ = context_.take_workspace((outer * row_row_ + plan_.lanes) * row_bytes());
       row_packer_.emplace(context_, plan_, plan_.row, inside ? plan_.rows : plan_.depth,
                           inside ? plan_.depth : plan_.rows);
     }
@@ -428,7 +430,7 @@ class ContractEmitter {
     switch (operand.access) {
       case Access::direct: return direct_pointer(operand, batch_, row, zero);
       case Access::block:
-        return at(accumulator(), row_block_,
+        return at(row_type(), row_block_,
                   times(builder_.CreateSub(row, row_from_), operand.depth_inside ? row_row_ : 1));
       case Access::window: return window_pointer(row, column);
       case Access::constant: break;
@@ -457,11 +459,12 @@ class ContractEmitter {
             at(context_.storage_type(plan_.column.dtype), columns, times(from, steps * column_step_)),
             builder_.CreateSub(to, from), asked};
   }
-  /// From a step's columns to the line of the same step of the next panel that the block of rows asks for: the first blocks ask for one
-  /// each, later ones for the last once more.
+  /// From a step's columns to the first line of the same step of the next panel that the block of rows asks for: the first blocks ask for
+  /// as many each, later ones for the last once more.
   llvm::Value* asked_at(llvm::Value* row) {
+    const int64_t lines = lines_asked(plan_);
     auto* block = builder_.CreateUDiv(builder_.CreateSub(row, row_from_), context_.i64(plan_.block_rows));
-    auto* line = smaller(block, context_.i64(lines_of_step(plan_) - 1));
+    auto* line = smaller(times(block, lines), context_.i64(lines_of_step(plan_) - lines));
     const int64_t panel = plan_.depth.extent * plan_.block_columns() * bits_of(plan_.column.dtype) / 8;
     return builder_.CreateAdd(times(line, cache_line), context_.i64(panel));
   }

@@ -41,6 +41,7 @@ struct MicroShape {
   /// > 0: what is asked for lies so many steps of k later; of dot products, that many elements along k.
   int64_t ahead = 0;
   bool asks = false;        ///< how far what is asked for lies from each step's columns is an argument
+  int64_t asked_lines = 1;  ///< that are asked for at each step, of matrix tiles at each tile of the depth
   int64_t tile_stride = 0;  ///< from row to row of the tile, in accumulators
 };
 

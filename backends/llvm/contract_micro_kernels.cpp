@@ -2,6 +2,7 @@
 #include "contract_micro_kernels.h"
 
 #include "contract_finish.h"
+#include "contract_sizes.h"
 #include "ferrite/emitter/kernel_context.h"
 
 namespace ferrite::emitter {
@@ -49,6 +50,7 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
   }
   shape.ahead = plan_.ahead;
   shape.asks = plan_.asks_panels;
+  shape.asked_lines = lines_asked(plan_);
   const auto attributes = micro_attributes(context_);
   const int64_t rest_rows = plan_.line_rows() % plan_.block_rows;
   const int64_t rest_columns = plan_.columns.extent % plan_.block_columns();

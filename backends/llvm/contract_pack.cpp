@@ -75,14 +75,16 @@ void each_vector(KernelContext& context, llvm::Value* from, llvm::Value* to, uns
 
 BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const Operand& operand,
                          const Axis& outer, const Axis& inner)
-    : BlockPacker(context, plan, pack_statement(plan, operand, context.kernel.pool), operand.value, outer,
+    : BlockPacker(context, plan, pack_statement(plan, operand, context.kernel.pool),
+                  operand.dtype == plan.accumulator ? operand.value : operand.load, operand.dtype, outer,
                   inner) {}
 
 BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const loop::Statement& statement,
-                         loop::OpId value, const Axis& outer, const Axis& inner)
+                         loop::OpId value, DType dtype, const Axis& outer, const Axis& inner)
     : context_(context),
       plan_(plan),
       value_(value),
+      dtype_(dtype),
       outer_(outer),
       inner_(inner),
       statement_(split_inner(statement, context.kernel.pool, inner, segments_, along_)),
@@ -153,12 +155,13 @@ void BlockPacker::each_outer(Point& point, size_t var, llvm::Value* flat,
 void BlockPacker::pack_chunk(const Point& point, const PackedBlock& block, llvm::Value* outer,
                              llvm::Value* column) {
   auto& builder = context_.builder;
-  auto* accumulator = context_.value_type(plan_.accumulator);
+  auto* type = context_.storage_type(dtype_);
   body_.start(point);
-  auto* value = widen_float(builder, body_.lanes_of(value_), accumulator);
+  auto* value = dtype_ == plan_.accumulator ? widen_float(builder, body_.lanes_of(value_), type)
+                                            : body_.stored_lanes_of(value_);
   auto* element = builder.CreateAdd(builder.CreateMul(outer, context_.i64(block.row)), column);
-  builder.CreateAlignedStore(value, builder.CreateInBoundsGEP(accumulator, block.data, element),
-                             llvm::Align(static_cast<uint64_t>(bits_of(plan_.accumulator)) / 8));
+  builder.CreateAlignedStore(value, builder.CreateInBoundsGEP(type, block.data, element),
+                             llvm::Align(static_cast<uint64_t>(bits_of(dtype_)) / 8));
 }
 
 void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
@@ -179,13 +182,13 @@ void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
     });
   }
   if (!block.pad) return;
-  auto* accumulator = context_.value_type(plan_.accumulator);
-  auto* zero = llvm::Constant::getNullValue(
-      llvm::FixedVectorType::get(accumulator, static_cast<unsigned>(plan_.lanes)));
+  auto* type = context_.storage_type(dtype_);
+  auto* zero =
+      llvm::Constant::getNullValue(llvm::FixedVectorType::get(type, static_cast<unsigned>(plan_.lanes)));
   context_.loop(context_.i64(0), block.outer_count, 1, "pad", [&](llvm::Value* outer) {
     auto* element = builder.CreateAdd(builder.CreateMul(outer, context_.i64(block.row)), block.inner_count);
-    builder.CreateAlignedStore(zero, builder.CreateInBoundsGEP(accumulator, block.data, element),
-                               llvm::Align(static_cast<uint64_t>(bits_of(plan_.accumulator)) / 8));
+    builder.CreateAlignedStore(zero, builder.CreateInBoundsGEP(type, block.data, element),
+                               llvm::Align(static_cast<uint64_t>(bits_of(dtype_)) / 8));
   });
 }
 

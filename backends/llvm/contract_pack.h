@@ -9,8 +9,8 @@
 
 namespace ferrite::emitter {
 
-/// Where a block of an operand is packed to: element (outer, inner) at data[outer * row + inner], as
-/// accumulators. Whole vectors are written: each row has room for one vector more than its elements.
+/// Where a block of an operand is packed to: element (outer, inner) at data[outer * row + inner], as its
+/// packer says. Whole vectors are written: each row has room for one vector more than its elements.
 struct PackedBlock {
   llvm::Value* data = nullptr;
   int64_t row = 0;
@@ -34,9 +34,10 @@ class BlockPacker {
  public:
   BlockPacker(KernelContext& context, const ContractPlan& plan, const Operand& operand, const Axis& outer,
               const Axis& inner);
-  /// The value of operation `value` of a statement of the batch variables and the two axes.
+  /// The value of operation `value` of a statement of the batch variables and the two axes, as `dtype`: that of the sums, or that which
+  /// the operation, a load, has in memory.
   BlockPacker(KernelContext& context, const ContractPlan& plan, const loop::Statement& statement,
-              loop::OpId value, const Axis& outer, const Axis& inner);
+              loop::OpId value, DType dtype, const Axis& outer, const Axis& inner);
 
   /// Emits the packing of one block of batch entry `batch`.
   void emit(llvm::Value* batch, const PackedBlock& block);
@@ -53,6 +54,7 @@ class BlockPacker {
   KernelContext& context_;
   const ContractPlan& plan_;
   loop::OpId value_;
+  DType dtype_;
   const Axis &outer_, &inner_;
   std::vector<loop::Var> segments_;  // of the inner axis, all but the one that vectors run along
   loop::Var along_;

@@ -520,8 +520,8 @@ class Planner {
     plan_.cycles = products * (static_cast<double>(ceil_div(plan_.depth.extent, lanes)) + 8.0);
   }
 
-  /// Whether the machine's matrix tiles compute it: bf16 rows in place, or windows of which a position's channels are whole tiles of the
-  /// depth, and bf16 columns packed for them.
+  /// Whether the machine's matrix tiles compute it: bf16 rows along the depth, or windows of which a position's channels are whole tiles of
+  /// the depth, and bf16 columns packed for them.
   bool has_matrix_tiles() const {
     constexpr int64_t least_rows = 8;  // fewer are bound by memory, whoever multiplies
     constexpr int64_t least_places = 4;
@@ -529,9 +529,13 @@ class Planner {
         plan_.column.access != Access::constant || plan_.column.dtype != bf16 ||
         plan_.rows.extent < least_rows || plan_.depth.extent == 0)
       return false;
-    if (!plan_.window)
-      return plan_.row.access == Access::direct && plan_.row.dtype == bf16 && plan_.row.step == 1 &&
+    if (!plan_.window) {
+      const auto& row = plan_.row;
+      const bool along =
+          row.access == Access::direct ? row.step == 1 : row.access == Access::block && row.depth_inside;
+      return along && row.load != none && op(row.load).dtype == bf16 &&
              plan_.depth.extent % matrix_tile_depth == 0;
+    }
     const auto& window = *plan_.window;
     return window.region && !window.planar && !plan_.channelwise && window.places >= least_places &&
            window.statement.ops[window.load].dtype == bf16 && window.channels % matrix_tile_depth == 0;
@@ -541,7 +545,7 @@ class Planner {
     plan_.matrix_tiles = true;
     plan_.block_rows = 2 * matrix_tile_rows;
     plan_.block_vectors = 2;
-    if (plan_.window) plan_.row.dtype = bf16;
+    plan_.row.dtype = bf16;
     // A tile of products takes as many cycles as it has rows.
     const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, matrix_tile_rows)); };
     const int64_t steps = plan_.depth.extent / matrix_tile_depth;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "contract_micro.h"
 #include "contract_winograd.h"
 
 namespace ferrite::emitter {
@@ -218,12 +219,12 @@ class Sizes {
   /// Whether panels come from further than the second-level cache, and each serves enough blocks of rows to ask for the next one meanwhile:
   /// what runs ahead in the hardware ends with each page.
   bool reads_panels_from_afar() const {
-    if (plan_.column.access != Access::constant || plan_.matrix_tiles || plan_.dots > 0 ||
-        plan_.channelwise || plan_.rows_outside || shared_)
+    if (plan_.column.access != Access::constant || plan_.dots > 0 || plan_.channelwise ||
+        plan_.rows_outside || shared_)
       return false;
     const int64_t bytes = bits_of(plan_.column.dtype) / 8;
     return plan_.depth.extent * plan_.columns.extent * bytes > target_.l2_bytes / 2 &&
-           plan_.rows_at_once() >= plan_.block_rows * lines_of_step(plan_);
+           (plan_.matrix_tiles || plan_.rows_at_once() >= plan_.block_rows * lines_of_step(plan_));
   }
 
   /// The passes over the depth, as in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a panel of
@@ -391,7 +392,13 @@ class Sizes {
 }  // namespace
 
 int64_t lines_of_step(const ContractPlan& plan) {
-  return ceil_div(plan.block_columns() * bits_of(plan.column.dtype) / 8, cache_line);
+  const int64_t steps = plan.matrix_tiles ? matrix_tile_depth : 1;
+  return ceil_div(steps * plan.block_columns() * bits_of(plan.column.dtype) / 8, cache_line);
+}
+
+int64_t lines_asked(const ContractPlan& plan) {
+  if (!plan.matrix_tiles) return 1;
+  return ceil_div(lines_of_step(plan), std::max<int64_t>(1, plan.tile_rows / plan.block_rows));
 }
 
 bool choose_sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan) {

@@ -12,7 +12,9 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// `shared`: other statements run between its blocks of rows. False where the registers do not hold the block that `config` asks for.
 bool choose_sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan);
 
-/// Lines of the caches that one step of the depth has in a panel of columns.
+/// Lines of the caches that one step of the depth, or one matrix tile of steps, has in a panel of columns.
 int64_t lines_of_step(const ContractPlan& plan);
+/// How many of them, in the next panel, each block of rows asks for.
+int64_t lines_asked(const ContractPlan& plan);
 
 }  // namespace ferrite::emitter

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "contract_micro.h"
+#include "ferrite/emitter/kernel_context.h"
 
 namespace ferrite::emitter {
 namespace {
@@ -94,6 +95,10 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
     call(llvm::Intrinsic::x86_tileloadd64,
          {b.getInt8(static_cast<uint8_t>(first_columns + c)), at(column, c * matrix_tile_bytes),
           b.getInt64(static_cast<uint64_t>(2 * width))});
+  for (int64_t line = 0; shape.asks && line < shape.asked_lines; ++line)
+    KernelContext::prefetch(
+        b, b.CreateGEP(b.getInt8Ty(), at(column, line * cache_line), function->getArg(shape.counted ? 4 : 3)),
+        false, KernelContext::Level::second);
   each_sum([&](int r, int c, llvm::Value* number) {
     call(llvm::Intrinsic::x86_tdpbf16ps, {number, b.getInt8(static_cast<uint8_t>(first_rows + r)),
                                           b.getInt8(static_cast<uint8_t>(first_columns + c))});
