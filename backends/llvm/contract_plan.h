@@ -97,7 +97,8 @@ struct ContractPlan {
   Operand row, column;
   std::optional<Window> window;  ///< of the rows, where that is how they are reached
   std::optional<Winograd> winograd;
-  bool matrix_tiles = false;  ///< bf16 rows and columns that are multiplied tile by tile; windows are copied as bf16
+  bool matrix_tiles =
+      false;  ///< bf16 rows and columns that are multiplied tile by tile; windows are copied as bf16
   /// While a panel of columns is multiplied the next one is asked for, a line of each step by each block of rows.
   bool asks_panels = false;
   bool far_columns = false;  ///< read in place, each step of the depth a page or so from the one before

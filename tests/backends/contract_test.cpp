@@ -394,9 +394,9 @@ TEST(Contract, Bf16ConvolutionsOfWholeTiles) {
     for (bool map : {false, true}) {
       shape.channels_last = true;
       shape.then_map = map;
-      SCOPED_TRACE(testing::Message() << shape.channels << " -> " << shape.filters << ", " << shape.height
-                                      << " x " << shape.width << " kernel " << shape.kernel << " map "
-                                      << map);
+      SCOPED_TRACE(testing::Message()
+                   << shape.channels << " -> " << shape.filters << ", " << shape.height << " x "
+                   << shape.width << " kernel " << shape.kernel << " map " << map);
       check(conv(shape), {"native", "avx2"});
       if (HasFatalFailure()) return;
     }
