@@ -538,7 +538,8 @@ class Planner {
     }
     const auto& window = *plan_.window;
     return window.region && !window.planar && !plan_.channelwise && window.places >= least_places &&
-           window.statement.ops[window.load].dtype == bf16 && window.channels % matrix_tile_depth == 0;
+           window.load != none && window.statement.ops[window.load].dtype == bf16 &&
+           window.channels % matrix_tile_depth == 0;
   }
 
   void use_matrix_tiles() {
@@ -550,8 +551,9 @@ class Planner {
     const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, matrix_tile_rows)); };
     const int64_t steps = plan_.depth.extent / matrix_tile_depth;
     const int64_t lines = plan_.rows.extent / plan_.line_rows();
+    const double share = plan_.window && plan_.window->skips_lines ? plan_.window->share_of_taps() : 1;
     plan_.cycles = static_cast<double>(plan_.batch.extent * lines) * tiles(plan_.line_rows()) *
-                   tiles(plan_.columns.extent) * static_cast<double>(steps) * matrix_tile_rows;
+                   tiles(plan_.columns.extent) * static_cast<double>(steps) * share * matrix_tile_rows;
   }
 
   /// A packed buffer must be the constant operand it was packed for, in the layout that this plan would

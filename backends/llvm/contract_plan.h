@@ -39,7 +39,8 @@ struct Window {
     int64_t y_from = 0, y_to = 0, x_from = 0, x_to = 0;
   };
   std::optional<Region> region;
-  loop::OpId load = loop::none;  ///< with a region: the load that the operand is, but for casts
+  loop::OpId load = loop::
+      none;  ///< with a region: the load that the operand is, but for casts to wider floats; none: it is computed
   /// Interleaved, with a region: the micro-kernel begins with the first tap line that the operand has and ends with the last. Every
   /// result has one.
   bool skips_lines = false;
@@ -99,7 +100,7 @@ struct ContractPlan {
   std::optional<Winograd> winograd;
   bool matrix_tiles =
       false;  ///< bf16 rows and columns that are multiplied tile by tile; windows are copied as bf16
-  /// While a panel of columns is multiplied the next one is asked for, a line of each step by each block of rows.
+  /// While a panel of columns is multiplied the next one is asked for, some lines of each step by each block of rows.
   bool asks_panels = false;
   bool far_columns = false;  ///< read in place, each step of the depth a page or so from the one before
   bool in_runs =
