@@ -220,8 +220,8 @@ class Pool {
   /// Declares a variable with its range and a number that divides all its values (at least 1). A range with
   /// hi < lo (an empty loop) is taken as [lo, lo].
   Symbol new_symbol(Range range, std::int64_t divisor = 1, std::string name = {});
-  /// The same of a variable whose value is computed, which may fail: where its range has one value, what uses
-  /// it still depends on it.
+  /// The same of a variable whose value is computed, which may fail: where its range has one value it is not
+  /// taken for that, so that what is made of it depends on it, unless a rule takes it out whatever its value.
   Symbol new_computed_symbol(Range range, std::int64_t divisor = 1);
   std::size_t symbol_count() const { return symbols_.size(); }
   Range symbol_range(Symbol symbol) const { return symbols_[symbol].range; }
