@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -406,7 +407,8 @@ class CacheFolder {
          at.increment(failed)) {
       const auto name = at->path().filename().string();
       if (!name.starts_with(prefix)) continue;
-      const pid_t owner = std::atoi(name.c_str() + prefix.size());
+      pid_t owner = 0;
+      std::from_chars(name.data() + prefix.size(), name.data() + name.size(), owner);
       if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) std::filesystem::remove_all(*at, ignored);
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Descriptions of targets as text: "sm_90a clock=1980000".
+// Descriptions of targets as text: "NAME clock=1980000".
 #pragma once
 
 #include <cstdint>
