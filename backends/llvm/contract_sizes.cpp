@@ -30,6 +30,12 @@ class Sizes {
     choose_depth_tile();
     choose_tiles();
     plan_.asks_panels = reads_panels_from_afar();
+    if (!plan_.asks_panels && reads_once_from_afar()) {
+      constexpr int64_t bytes_ahead = 2048, bytes_ahead_of_several = 4096;
+      const int64_t step = plan_.block_columns() * bits_of(plan_.column.dtype) / 8;
+      plan_.ahead =
+          std::max<int64_t>(1, (plan_.rows.extent > 1 ? bytes_ahead_of_several : bytes_ahead) / step);
+    }
     return true;
   }
 
@@ -214,6 +220,15 @@ class Sizes {
     plan_.tile_columns = column_panels * plan_.block_columns();
     plan_.row_tiles = ceil_div(window.lines, lines);
     plan_.column_tiles = ceil_div(panels, column_panels);
+  }
+
+  /// Whether a few rows read packed columns once, from memory.
+  bool reads_once_from_afar() const {
+    if (plan_.column.access != Access::constant || plan_.matrix_tiles || plan_.dots > 0 || plan_.window ||
+        shared_ || plan_.rows.extent > plan_.block_rows)
+      return false;
+    const int64_t bytes = bits_of(plan_.column.dtype) / 8;
+    return plan_.depth.extent * plan_.columns.extent * bytes > target_.l2_bytes / 2;
   }
 
   /// Whether panels come from further than the second-level cache, and each serves enough blocks of rows to ask for the next one meanwhile:
