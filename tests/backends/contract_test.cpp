@@ -134,7 +134,8 @@ TEST(Contract, DeepProductsOnASmallCache) {
   check(gemm({.m = 50, .n = 530, .k = 390, .constant_b = false, .dtype = bf16}), {"native", "sse"}, l2_bytes);
 }
 
-/// Panels of columns that come from memory are asked for while the ones before them are multiplied, where there are blocks of rows enough.
+/// Panels of columns that come from memory are asked for: while the ones before them are multiplied, where there are blocks of rows enough;
+/// by a block that is alone a few kilobytes ahead.
 TEST(Contract, PanelsFromMemoryAreAskedFor) {
   const auto asks = [](int64_t m, int64_t l2_bytes) {
     auto target = host_target();
@@ -155,9 +156,11 @@ TEST(Contract, PanelsFromMemoryAreAskedFor) {
   };
   EXPECT_TRUE(asks(128, 128 << 10));
   EXPECT_FALSE(asks(128, 1 << 20));
-  EXPECT_FALSE(asks(4, 128 << 10));
+  EXPECT_TRUE(asks(4, 128 << 10));
+  EXPECT_FALSE(asks(4, 1 << 20));
   for (const auto epilogue : {Gemm::bias_relu, Gemm::gelu})
-    check(gemm({.m = 131, .n = 267, .k = 96, .epilogue = epilogue}), {"native", "avx2", "sse"}, 128 << 10);
+    for (const int64_t m : {3, 131})
+      check(gemm({.m = m, .n = 267, .k = 96, .epilogue = epilogue}), {"native", "avx2", "sse"}, 128 << 10);
   for (const bool channels_last : {false, true})
     check(conv({.channels = 32, .filters = 40, .height = 14, .width = 13, .channels_last = channels_last}),
           {"native", "avx2", "sse"}, 64 << 10);
