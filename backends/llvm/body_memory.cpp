@@ -346,8 +346,7 @@ llvm::Value* BodyEmitter::combine(uint32_t mode, llvm::Value* old, llvm::Value* 
 void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
   const DType dtype = context_.kernel.buffers[store.buffer].dtype;
   const bool sign = is_signed(dtype);
-  const auto& grid = *context_.target.grid;
-  if (const auto* sum = store.mode == FE_STORE_ADD ? grid.pair_sum_of(dtype) : nullptr)
+  if (const auto* sum = store.mode == FE_STORE_ADD ? context_.target.grid->pair_sum_of(dtype) : nullptr)
     return add_to_pair(*sum, store.buffer, element, given);
   if (KernelContext::storage_bytes(dtype) < word_bytes || (is_float(dtype) && store.mode != FE_STORE_ADD))
     return replace_at_once(store, element, given);
@@ -356,11 +355,17 @@ void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, 
                          : store.mode == FE_STORE_MIN ? (sign ? Rmw::Min : Rmw::UMin)
                          : is_float(dtype)            ? Rmw::FAdd
                                                       : Rmw::Add;
+  atomic(operation, pointer(store.buffer, element), narrow(given, dtype),
+         KernelContext::storage_bytes(dtype));
+}
+
+void BodyEmitter::atomic(llvm::AtomicRMWInst::BinOp operation, llvm::Value* place, llvm::Value* value,
+                         unsigned bytes) {
   auto& llvm_context = context_.module.getContext();
-  auto* done = builder_.CreateAtomicRMW(operation, pointer(store.buffer, element), narrow(given, dtype),
-                                        llvm::Align(KernelContext::storage_bytes(dtype)),
-                                        llvm::AtomicOrdering::Monotonic,
-                                        llvm_context.getOrInsertSyncScopeID(grid.grid_scope));
+  const auto& grid = *context_.target.grid;
+  auto* done =
+      builder_.CreateAtomicRMW(operation, place, value, llvm::Align(bytes), llvm::AtomicOrdering::Monotonic,
+                               llvm_context.getOrInsertSyncScopeID(grid.grid_scope));
   for (const auto& mark : grid.memory_marks) done->setMetadata(mark, llvm::MDNode::get(llvm_context, {}));
 }
 
@@ -383,14 +388,9 @@ void BodyEmitter::add_to_pair(const GridMachine::PairSum& sum, loop::BufferId bu
     builder_.CreateCall(llvm::InlineAsm::get(type, sum.assembly, sum.constraints, true), {place, word});
     return;
   }
-  auto& llvm_context = context_.module.getContext();
-  const auto& grid = *context_.target.grid;
   auto* pair =
       llvm::FixedVectorType::get(sum.dtype == f16 ? builder_.getHalfTy() : builder_.getBFloatTy(), 2);
-  auto* done = builder_.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, place, builder_.CreateBitCast(word, pair),
-                                        llvm::Align(word_bytes), llvm::AtomicOrdering::Monotonic,
-                                        llvm_context.getOrInsertSyncScopeID(grid.grid_scope));
-  for (const auto& mark : grid.memory_marks) done->setMetadata(mark, llvm::MDNode::get(llvm_context, {}));
+  atomic(llvm::AtomicRMWInst::FAdd, place, builder_.CreateBitCast(word, pair), word_bytes);
 }
 
 /// What has less than 32 bits is replaced with the whole word of memory that it lies in: at a multiple of four bytes, wherever the buffer

@@ -122,9 +122,7 @@ class Planner {
   /// The load that `value` is when only casts to wider floats lie between and nothing masks it.
   loop::OpId plain_load(loop::OpId value) const {
     while (op(value).is_prim() && op(value).prim() == Prim::cast_) {
-      const auto& source = op(op(value).a);
-      if (!is_float(op(value).dtype) || !is_float(source.dtype)) return none;
-      if (bits_of(op(value).dtype) <= bits_of(source.dtype)) return none;
+      if (!widens_float(plan_.statement, op(value))) return none;
       value = op(value).a;
     }
     const auto& load = op(value);
@@ -551,9 +549,9 @@ class Planner {
     const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, matrix_tile_rows)); };
     const int64_t steps = plan_.depth.extent / matrix_tile_depth;
     const int64_t lines = plan_.rows.extent / plan_.line_rows();
-    const double share = plan_.window && plan_.window->skips_lines ? plan_.window->share_of_taps() : 1;
     plan_.cycles = static_cast<double>(plan_.batch.extent * lines) * tiles(plan_.line_rows()) *
-                   tiles(plan_.columns.extent) * static_cast<double>(steps) * share * matrix_tile_rows;
+                   tiles(plan_.columns.extent) * static_cast<double>(steps) * plan_.share_of_steps() *
+                   matrix_tile_rows;
   }
 
   /// A packed buffer must be the constant operand it was packed for, in the layout that this plan would

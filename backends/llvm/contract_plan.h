@@ -39,8 +39,8 @@ struct Window {
     int64_t y_from = 0, y_to = 0, x_from = 0, x_to = 0;
   };
   std::optional<Region> region;
-  loop::OpId load = loop::
-      none;  ///< with a region: the load that the operand is, but for casts to wider floats; none: it is computed
+  /// With a region: the load that the operand is, but for casts to wider floats; none: it is computed.
+  loop::OpId load = loop::none;
   /// Interleaved, with a region: the micro-kernel begins with the first tap line that the operand has and ends with the last. Every
   /// result has one.
   bool skips_lines = false;
@@ -98,8 +98,8 @@ struct ContractPlan {
   Operand row, column;
   std::optional<Window> window;  ///< of the rows, where that is how they are reached
   std::optional<Winograd> winograd;
-  bool matrix_tiles =
-      false;  ///< bf16 rows and columns that are multiplied tile by tile; windows are copied as bf16
+  /// Bf16 rows and columns that are multiplied tile by tile; windows are copied as bf16.
+  bool matrix_tiles = false;
   /// While a panel of columns is multiplied the next one is asked for, some lines of each step by each block of rows.
   bool asks_panels = false;
   bool far_columns = false;  ///< read in place, each step of the depth a page or so from the one before
@@ -140,6 +140,8 @@ struct ContractPlan {
   /// Rows that a register block may span: those of a line of windows, or all.
   int64_t line_rows() const { return window ? window->places : rows.extent; }
   int64_t block_columns() const { return static_cast<int64_t>(block_vectors) * lanes; }
+  /// Of all lines' steps of the depth together, the share that is not left out.
+  double share_of_steps() const { return window && window->skips_lines ? window->share_of_taps() : 1; }
   bool deep() const { return depth_tile < depth.extent; }
   int64_t rows_at_once() const { return near_rows > 0 ? std::min(near_rows, tile_rows) : tile_rows; }
   int64_t tasks() const { return batch.extent * row_tiles * column_tiles; }

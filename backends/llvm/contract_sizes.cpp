@@ -100,8 +100,7 @@ class Sizes {
   double steps() const {
     const auto steps = static_cast<double>(plan_.channelwise ? plan_.window->line_taps : plan_.depth.extent);
     const auto lines = static_cast<double>(plan_.batch.extent * (plan_.window ? plan_.window->lines : 1));
-    const double share = plan_.window && plan_.window->skips_lines ? plan_.window->share_of_taps() : 1;
-    return steps * lines * share;
+    return steps * lines * plan_.share_of_steps();
   }
 
   /// False where not even the tiles of a register block stay in the second-level cache.
@@ -222,23 +221,23 @@ class Sizes {
     plan_.column_tiles = ceil_div(panels, column_panels);
   }
 
-  /// Whether a few rows read packed columns once, from memory.
-  bool reads_once_from_afar() const {
-    if (plan_.column.access != Access::constant || plan_.matrix_tiles || plan_.dots > 0 || plan_.window ||
-        shared_ || plan_.rows.extent > plan_.block_rows)
-      return false;
+  /// Whether packed columns come from further than the second-level cache.
+  bool packs_columns_afar() const {
+    if (plan_.column.access != Access::constant || plan_.dots > 0 || shared_) return false;
     const int64_t bytes = bits_of(plan_.column.dtype) / 8;
     return plan_.depth.extent * plan_.columns.extent * bytes > target_.l2_bytes / 2;
   }
 
-  /// Whether panels come from further than the second-level cache, and each serves enough blocks of rows to ask for the next one meanwhile:
-  /// what runs ahead in the hardware ends with each page.
+  /// Whether a few rows read such columns once.
+  bool reads_once_from_afar() const {
+    return packs_columns_afar() && !plan_.matrix_tiles && !plan_.window &&
+           plan_.rows.extent <= plan_.block_rows;
+  }
+
+  /// Whether each panel of such columns serves enough blocks of rows to ask for the next one meanwhile: what runs ahead in the hardware
+  /// ends with each page.
   bool reads_panels_from_afar() const {
-    if (plan_.column.access != Access::constant || plan_.dots > 0 || plan_.channelwise ||
-        plan_.rows_outside || shared_)
-      return false;
-    const int64_t bytes = bits_of(plan_.column.dtype) / 8;
-    return plan_.depth.extent * plan_.columns.extent * bytes > target_.l2_bytes / 2 &&
+    return packs_columns_afar() && !plan_.channelwise && !plan_.rows_outside &&
            (plan_.matrix_tiles || plan_.rows_at_once() >= plan_.block_rows * lines_of_step(plan_));
   }
 

@@ -180,4 +180,9 @@ Axis make_axis(index::Pool& pool, std::vector<loop::Var> vars) {
   return axis;
 }
 
+bool widens_float(const loop::Statement& statement, const loop::BodyOp& cast) {
+  const auto from = statement.ops[cast.a].dtype;
+  return is_float(cast.dtype) && is_float(from) && bits_of(cast.dtype) > bits_of(from);
+}
+
 }  // namespace ferrite::emitter

@@ -55,4 +55,7 @@ void expand_axis(index::Pool& pool, const Axis& axis, index::Expr flat, Replacem
 /// A new axis of the variables.
 Axis make_axis(index::Pool& pool, std::vector<loop::Var> vars);
 
+/// Whether the operation, a cast, keeps every value: from a float to a wider one.
+bool widens_float(const loop::Statement& statement, const loop::BodyOp& cast);
+
 }  // namespace ferrite::emitter

@@ -134,18 +134,13 @@ bool narrow(const index::Pool& pool, const loop::Statement& statement, loop::OpI
   return true;
 }
 
-bool widens(const loop::Statement& statement, const loop::BodyOp& cast) {
-  const auto from = statement.ops[cast.a].dtype;
-  return is_float(cast.dtype) && is_float(from) && bits_of(cast.dtype) > bits_of(from);
-}
-
 /// Takes the mask off the operand's load where that says no more than which positions there are.
 void find_region(const index::Pool& pool, loop::OpId operand, const Var& y, const Var& x, Window& window) {
   auto value = operand;
   auto& ops = window.statement.ops;
   bool exact = true;  // what is loaded is what the operand is
   while (ops[value].is_prim() && ops[value].prim() == Prim::cast_) {
-    exact = exact && widens(window.statement, ops[value]);
+    exact = exact && widens_float(window.statement, ops[value]);
     value = ops[value].a;
   }
   auto& load = ops[value];

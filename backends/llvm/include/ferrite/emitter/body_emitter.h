@@ -155,6 +155,8 @@ class BodyEmitter {
   void store_lanes(loop::BufferId buffer, const Address& address, llvm::Value* value, llvm::Value* mask,
                    bool streams);
   void store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
+  /// One operation of the machine on that many bytes, for the whole grid.
+  void atomic(llvm::AtomicRMWInst::BinOp operation, llvm::Value* place, llvm::Value* value, unsigned bytes);
   void add_to_pair(const GridMachine::PairSum& sum, loop::BufferId buffer, llvm::Value* element,
                    llvm::Value* given);
   void replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
