@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from program import DEVICE, OK, WRONG, Settings  # noqa: E402
+from program import DEVICE, OK, UNSUPPORTED, WRONG, Settings  # noqa: E402
 
 MODEL = """ferrite graph 0
 graph @g(%x: f32[64,256], %y: f32[64,256]) -> (%r "r", %s "s") {
@@ -165,6 +165,28 @@ config = {{ library = "{library}" }}
 
     def assertRefusedHere(self, done, name, pattern, status=DEVICE):
         self.assertRefused(done, f"ferrite.{self.kind}/{name}", pattern, status)
+
+    def assertNothingIsLoaded(self):
+        self.assertTrue(self.calls("init"))
+        self.assertFalse(self.calls("load") + self.calls("alloc"))
+
+    def assertPackagesFit(self, targets, devices):
+        """Nothing is asked of a driver while the package is made; by architecture: what the fake driver is told to be."""
+        made = self.call("compile", "g.fe", "--target", targets, "-o", "g.fepkg", environment={"FAKE_DRIVER_LOG": str(self.log)})
+        self.assertEqual(made.returncode, OK, made.stderr)
+        self.assertFalse(self.log.exists())
+        for architecture, device in devices.items():
+            done = self.run_on("g.fepkg", **device)
+            self.assertEqual(done.returncode, OK, done.stderr)
+            self.assertRegex(done.stdout, rf"nothing compiled, for {self.kind} \({architecture}\), cpu \(x86-64-v2\), loaded in")
+            self.assertTrue(self.calls("load"))
+
+    def assertPackageUnfit(self, targets, name, **device):
+        """Of code for each target it is said why `name` does not take it."""
+        made = self.call("compile", "g.fe", "--target", ",".join(targets), "-o", "g.fepkg")
+        self.assertEqual(made.returncode, OK, made.stderr)
+        why = [rf"'{self.kind}' \({target}\): it is code for {target}, the device is {name}" for target in targets]
+        self.assertRefused(self.run_on("g.fepkg", **device), "FE-K53", "; for ".join(why) + "; --recompile", UNSUPPORTED)
 
     def test_the_whole_way(self):
         done = self.run_on()

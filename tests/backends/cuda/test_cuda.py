@@ -143,22 +143,10 @@ class CudaTest(GridTests, ProgramTest):
         self.assertRefused(done, "FE-K5[0-9]", "it is code for sm_90a, the device is an sm_80", 4)
 
     def test_a_package_that_was_made_without_a_device(self):
-        """Nothing is asked of a driver, and the first program whose architecture is the device's runs."""
-        made = self.call("compile", "g.fe", "--target", "sm_90a,sm_80,x86-64-v2", "-o", "g.fepkg", environment={"FAKE_DRIVER_LOG": str(self.log)})
-        self.assertEqual(made.returncode, OK, made.stderr)
-        self.assertFalse(self.log.exists())
-        for major, architecture in (("9", "sm_90a"), ("8", "sm_80")):
-            done = self.run_on("g.fepkg", FAKE_DRIVER_MAJOR=major)
-            self.assertEqual(done.returncode, OK, done.stderr)
-            self.assertRegex(done.stdout, rf"nothing compiled, for cuda \({architecture}\), cpu \(x86-64-v2\), loaded in")
-            self.assertTrue(self.calls("load"))
-        made = self.call("compile", "g.fe", "--target", "sm_90a,sm_100a", "-o", "g.fepkg")
-        self.assertEqual(made.returncode, OK, made.stderr)
-        done = self.run_on("g.fepkg", FAKE_DRIVER_MAJOR="8")
-        self.assertRefused(done, "FE-K53", r"'cuda' \(sm_90a\): it is code for sm_90a, the device is an sm_80; "
-                                           r"for 'cuda' \(sm_100a\): it is code for sm_100a, the device is an sm_80; --recompile", 4)  # fmt: skip
-        # Refused before anything is loaded.
-        self.assertFalse(self.calls("load") + self.calls("alloc"))
+        """The first program whose architecture is the device's runs."""
+        self.assertPackagesFit("sm_90a,sm_80,x86-64-v2", {"sm_90a": {"FAKE_DRIVER_MAJOR": "9"}, "sm_80": {"FAKE_DRIVER_MAJOR": "8"}})
+        self.assertPackageUnfit(["sm_90a", "sm_100a"], "an sm_80", FAKE_DRIVER_MAJOR="8")
+        self.assertNothingIsLoaded()
 
     def test_code_of_an_architecture_without_a_letter(self):
         """A later device of the generation runs it, and gets it where it is compiled for; code with a letter is of one architecture."""

@@ -94,10 +94,6 @@ class HipTest(GridTests, ProgramTest):
             for memory_or_call in ("scratch_", "flat_", "s_swappc"):
                 self.assertFalse(code.has(memory_or_call), code.instructions)
 
-    def assertNothingIsLoaded(self):
-        self.assertTrue(self.calls("init"))
-        self.assertFalse(self.calls("load") + self.calls("alloc"))
-
     def test_a_runtime_that_is_too_old(self):
         done = self.run_on(FAKE_DRIVER_VERSION="40321300")
         self.assertRefusedHere(done, "driver", "has version 4.3, which is too old; install AMD's HIP runtime")
@@ -141,21 +137,11 @@ class HipTest(GridTests, ProgramTest):
         self.assertNothingIsLoaded()
 
     def test_a_package_that_was_made_without_a_device(self):
-        """Nothing is asked of a runtime, and the program whose architecture is the device's runs, whatever stands before it."""
-        made = self.call("compile", "g.fe", "--target", "sm_90a,gfx1100,gfx942,x86-64-v2", "-o", "g.fepkg",
-                         environment={"FAKE_DRIVER_LOG": str(self.log)})  # fmt: skip
-        self.assertEqual(made.returncode, OK, made.stderr)
-        self.assertFalse(self.log.exists())
-        for features, architecture in (("", "gfx1100"), (":sramecc+:xnack-", "gfx942")):
-            done = self.run_on("g.fepkg", FAKE_DRIVER_ARCHITECTURE=architecture + features)
-            self.assertEqual(done.returncode, OK, done.stderr)
-            self.assertRegex(done.stdout, rf"nothing compiled, for hip \({architecture}\), cpu \(x86-64-v2\), loaded in")
-            self.assertTrue(self.calls("load"))
-        made = self.call("compile", "g.fe", "--target", "gfx1100,gfx942", "-o", "g.fepkg")
-        self.assertEqual(made.returncode, OK, made.stderr)
-        done = self.run_on("g.fepkg", FAKE_DRIVER_ARCHITECTURE="gfx90a")
-        self.assertRefused(done, "FE-K53", r"'hip' \(gfx1100\): it is code for gfx1100, the device is a gfx90a; "
-                                           r"for 'hip' \(gfx942\): it is code for gfx942, the device is a gfx90a; --recompile", UNSUPPORTED)  # fmt: skip
+        """The program whose architecture is the device's runs, whatever stands before it."""
+        self.assertPackagesFit("sm_90a,gfx1100,gfx942,x86-64-v2",
+                               {"gfx1100": {"FAKE_DRIVER_ARCHITECTURE": "gfx1100"},
+                                "gfx942": {"FAKE_DRIVER_ARCHITECTURE": "gfx942:sramecc+:xnack-"}})  # fmt: skip
+        self.assertPackageUnfit(["gfx1100", "gfx942"], "a gfx90a", FAKE_DRIVER_ARCHITECTURE="gfx90a")
         self.assertNothingIsLoaded()
 
     def test_linking_needs_no_place_on_disk(self):
