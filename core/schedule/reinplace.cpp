@@ -38,7 +38,8 @@ std::optional<Copy> copy_of(LoopProgram& program, uint32_t number) {
       copy.coordinates.emplace_back(statement.vars[next++].symbol, index::Expr{});
       continue;
     }
-    if (dims[d] != 1 || program.pool.as_constant(store.index[d]) != 0) return {};
+    // An index from data into a dim of size 1 is kept in some coordinate of the source; a scalar has none.
+    if (dims[d] != 1 || program.pool.as_constant(store.index[d]) != 0 || load.index.empty()) return {};
     copy.coordinates.emplace_back(program.pool.new_symbol({0, 0}), index::Expr{});
   }
   return next == statement.vars.size() ? std::optional(copy) : std::nullopt;
@@ -51,6 +52,11 @@ std::vector<index::Expr> place_in_source(LoopProgram& program, const Copy& copy,
   for (size_t d = 0; d < at.size(); ++d) symbols[d].second = at[d];
   std::vector<index::Expr> result;
   for (auto expr : copy.index) result.push_back(program.pool.substitute(expr, symbols));
+  // A dim of size 1 occurs in no index of the copy. Its coordinate is 0, but where it comes from data it is still to be checked, and
+  // several points may write there.
+  const auto& dims = program.buffers[copy.to].dims;
+  for (size_t d = 0; d < at.size(); ++d)
+    if (dims[d] == 1 && program.pool.as_constant(at[d]) != 0) result[0] = program.pool.add(result[0], at[d]);
   return result;
 }
 
