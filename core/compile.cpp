@@ -26,6 +26,7 @@
 #include "core/schedule/layout.h"
 #include "core/schedule/memory.h"
 #include "core/schedule/padding.h"
+#include "core/schedule/read_in_parts.h"
 #include "core/schedule/reinplace.h"
 #include "core/schedule/scatter_at_once.h"
 #include "core/schedule/split.h"
@@ -363,8 +364,13 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (enters("inline")) {
     // What a kernel for each statement would need bounds the memory plan.
     op_by_op = schedule::op_by_op_bytes(*c.program);
-    if (does(Feature::inline_producers))
-      schedule::inline_producers(*c.program, target, ledger, place::homes(*c.program, devices, refusals));
+    if (does(Feature::inline_producers)) {
+      const auto inline_all = [&] {
+        schedule::inline_producers(*c.program, target, ledger, place::homes(*c.program, devices, refusals));
+      };
+      inline_all();
+      if (schedule::read_in_parts(*c.program, ledger)) inline_all();
+    }
     if (does(Feature::cut_loops)) schedule::cut_loops(*c.program);
     // What the model changes of its inputs is changed there.
     if (does(Feature::in_place)) schedule::reinplace(*c.program, ledger);

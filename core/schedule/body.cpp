@@ -2,6 +2,7 @@
 #include "core/schedule/body.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace ferrite::core::schedule {
 namespace {
@@ -132,7 +133,7 @@ void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramSt
   reader.ops = std::move(body.ops);
   renumber(reader, numbers);
   remove_dead(program.pool, reader);
-  for (const auto& origin : producer.origins)
+  for (const auto& origin : producer.origins | std::views::reverse)
     if (std::find(reader.origins.begin(), reader.origins.end(), origin) == reader.origins.end())
       reader.origins.insert(reader.origins.begin(), origin);
 }

@@ -267,7 +267,7 @@ graph @rows(%x: f32[64,48]) -> (%y "y") {
         # operand that is dequantised with a cast and a product for each of its elements.
         self.assertEqual(work["padded"], 2 * 32 * 56 * 56 * 16 * 9)
         self.assertEqual(work["narrow"], 2 * 256 * 512 * 256 + 2 * 256 * 512 + 256 * 256)
-        self.assertEqual(work["mul, cast, dequantised"], 2 * 256 * 512 * 256 + 2 * 256 * 512)
+        self.assertEqual(work["cast, mul, dequantised"], 2 * 256 * 512 * 256 + 2 * 256 * 512)
         self.assertEqual(work["max"], 16 * 56 * 56 * 9)
 
     def test_atomic_adds_and_what_is_changed_in_place(self):
