@@ -162,7 +162,7 @@ class Compiler final : public Provider {
 
   std::string fingerprint() override {
     initialise_llvm();
-    return "llvm " LLVM_VERSION_STRING " emitter 6 " + describe_host();
+    return "llvm " LLVM_VERSION_STRING " emitter 7 " + describe_host();
   }
 
  private:
