@@ -373,8 +373,10 @@ class Sizes {
         static_cast<double>(plan_.columns.extent) * static_cast<double>(plan_.depth.extent);
     // Eight tasks as soon as each is worth its hand-over, a few microseconds, more only when they are long enough to repay
     // smaller tiles.
-    const auto own = static_cast<int64_t>(
-        std::max(std::clamp(work / (1 << 18), 1.0, 8.0), std::min(work / (1 << 22), 64.0)));
+    constexpr double cycles_of_task = 8192, products_of_task = 1 << 18;
+    const double short_tasks = std::max(plan_.cycles / cycles_of_task, work / products_of_task);
+    const auto own =
+        static_cast<int64_t>(std::max(std::clamp(short_tasks, 1.0, 8.0), std::min(work / (1 << 22), 64.0)));
     const int64_t wanted = config_.tasks < 0   ? std::max<int64_t>(1, own / 4)
                            : config_.tasks > 0 ? own * 4
                                                : own;
