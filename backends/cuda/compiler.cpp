@@ -1,12 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler.h"
 
+#include <algorithm>
+
 #include "ferrite/emitter/grid_provider.h"
 #include "target.h"
 
 namespace ferrite::cuda {
 
 namespace {
+
+/// PTX says nothing of the lowest integer's negation, and the driver's compiler takes it that neither `neg` nor `abs` of integers meets it:
+/// -a < b becomes -b < a, and the remainder of a magnitude is thought positive. A difference wraps.
+std::string with_wrapping_differences(std::string_view ptx) {
+  std::string result;
+  result.reserve(ptx.size());
+  while (!ptx.empty()) {
+    const auto line = ptx.substr(0, std::min(ptx.find('\n'), ptx.size() - 1) + 1);
+    ptx.remove_prefix(line.size());
+    const bool negates = line.starts_with("\tneg.s"), magnitude = line.starts_with("\tabs.s");
+    const auto comma = line.find(','), end = line.find(';');
+    if ((!negates && !magnitude) || end == std::string_view::npos || comma > end) {
+      result += line;
+      continue;
+    }
+    // "\tneg.s32 \t%r1, %r2;"
+    const auto operand = line.find('%');
+    const std::string type(line.substr(5, 3)), to(line.substr(operand, comma - operand)),
+        from(line.substr(comma + 2, end - comma - 2));
+    if (negates)
+      result += "\tsub." + type + " \t" + to + ", 0, " + from + ";\n";
+    else
+      result += "\t{ .reg ." + type + " %minus; sub." + type + " %minus, 0, " + from + "; max." + type + " " +
+                to + ", " + from + ", %minus; }\n";
+  }
+  return result;
+}
 
 class Compiler final : public emitter::GridProvider {
  public:
@@ -24,7 +53,7 @@ class Compiler final : public emitter::GridProvider {
   }
   emitter::GridCode generate(emitter::Machine& machine, llvm::Module& module, bool) const override {
     emitter::GridCode code;
-    code.code = machine.assembly(module);
+    code.code = with_wrapping_differences(machine.assembly(module));
     return code;
   }
 };

@@ -80,7 +80,8 @@ class Sizes {
     if (rows <= target_.l1_bytes) return 0;
     const bool far = rows > target_.l2_bytes * 3 / 4;
     if (far && plan_.depth.extent > long_depth) return 0;  // passes over the depth leave them near
-    return usual + (far ? far_line * static_cast<double>(std::min(most_lines, ceil_div(row, cache_line))) : 0);
+    return usual +
+           (far ? far_line * static_cast<double>(std::min(most_lines, ceil_div(row, cache_line))) : 0);
   }
 
   /// The register block with the least estimated time: the fused multiply-adds or the loads, whichever take
@@ -116,9 +117,7 @@ class Sizes {
     return best;
   }
 
-  int64_t steps_of_line() const {
-    return plan_.channelwise ? plan_.window->line_taps : plan_.depth.extent;
-  }
+  int64_t steps_of_line() const { return plan_.channelwise ? plan_.window->line_taps : plan_.depth.extent; }
   /// Steps of the depth of all lines of rows. A channelwise time is that of a line of taps, any other that of one step.
   double steps() const {
     const auto steps = static_cast<double>(steps_of_line());

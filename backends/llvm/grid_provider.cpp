@@ -151,6 +151,6 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   return result;
 }
 
-std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 9"; }
+std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 10"; }
 
 }  // namespace ferrite::emitter

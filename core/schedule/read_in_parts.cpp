@@ -47,10 +47,13 @@ std::optional<Part> part_of(const LoopProgram& program, const Statement& stateme
 class Reading {
  public:
   Reading(LoopProgram& program, Ledger& ledger)
-      : program_(program), ledger_(ledger), deps_(Dependencies::of(program)), pieces_(program.statements.size()) {
+      : program_(program),
+        ledger_(ledger),
+        deps_(Dependencies::of(program)),
+        pieces_(program.statements.size()) {
     for (BufferId b : program.outputs) outputs_.insert(program.storage(b));
-    for (const auto& buffer : program.buffers)
-      if (buffer.base != none) versioned_.insert(buffer.base);
+    for (BufferId b = 0; b < program.buffers.size(); ++b)
+      if (const auto base = program.buffers[b].base; base != none) versions_[base].push_back(b);
   }
 
   bool run() {
@@ -72,8 +75,9 @@ class Reading {
  private:
   bool consider(BufferId b) {
     const auto &writers = deps_.writers[b], &readers = deps_.readers[b];
-    if (program_.buffers[b].role != Role::temporary || outputs_.count(b) || program_.buffers[b].base != none ||
-        writers.size() < 2 || writers.size() > most_parts || readers.size() != 1 || readers[0] <= writers.back())
+    if (program_.buffers[b].role != Role::temporary || outputs_.count(b) ||
+        program_.buffers[b].base != none || writers.size() < 2 || writers.size() > most_parts ||
+        readers.size() != 1 || readers[0] <= writers.back())
       return false;
     const uint32_t r = readers[0];
     // One that is in pieces already, of another concatenation, is looked at once more when these are statements.
@@ -90,12 +94,12 @@ class Reading {
                  {},
                  fmt::format("{} parts along dim {}", parts->parts.size(), parts->axis),
                  static_cast<double>(program_.buffers[b].bytes())});
-    for (const auto& part : parts->parts) pieces_[r].push_back(piece(program_.statements[r], b, *parts, part, *along));
-    for (BufferId v = 0; v < program_.buffers.size(); ++v)
-      if (program_.buffers[v].base == b) {
-        program_.buffers[v].base = none;
-        program_.buffers[v].version = 0;
-      }
+    for (const auto& part : parts->parts)
+      pieces_[r].push_back(piece(program_.statements[r], b, *parts, part, *along));
+    for (BufferId version : versions_[b]) {
+      program_.buffers[version].base = none;
+      program_.buffers[version].version = 0;
+    }
     for (const auto& store : program_.statements[r].stores) make_versions(r, store.buffer);
     return true;
   }
@@ -136,10 +140,11 @@ class Reading {
   }
 
   /// The loop of the map that runs over the parts, where each of its loads reads what lies at that loop's place.
-  std::optional<index::Symbol> variable(const ProgramStatement& reader, BufferId b, const Parts& parts) const {
+  std::optional<index::Symbol> variable(const ProgramStatement& reader, BufferId b,
+                                        const Parts& parts) const {
     if (reader.kind != FE_STATEMENT_MAP) return {};
     for (const auto& store : reader.stores)
-      if (versioned_.count(program_.storage(store.buffer))) return {};
+      if (versions_.contains(program_.storage(store.buffer))) return {};
     std::optional<index::Symbol> along;
     for (const auto& op : reader.ops) {
       if (op.code != FE_OP_LOAD || program_.storage(op.buffer) != b) continue;
@@ -190,13 +195,14 @@ class Reading {
       symbols.emplace_back(var.symbol, place);
     }
     BodyWriter body(pool);
-    const auto numbers = body.splice(reader.ops, symbols, none, [&](const BodyOp& load) -> std::optional<OpId> {
-      if (program_.storage(load.buffer) != b) return {};
-      auto moved = load;
-      moved.buffer = own;
-      moved.index[parts.axis] = inside;
-      return body.builder.add(std::move(moved));
-    });
+    const auto numbers =
+        body.splice(reader.ops, symbols, none, [&](const BodyOp& load) -> std::optional<OpId> {
+          if (program_.storage(load.buffer) != b) return {};
+          auto moved = load;
+          moved.buffer = own;
+          moved.index[parts.axis] = inside;
+          return body.builder.add(std::move(moved));
+        });
     made.ops = std::move(body.ops);
     made.stores = reader.stores;
     for (auto& each : made.stores)
@@ -241,8 +247,10 @@ class Reading {
   Ledger& ledger_;
   const Dependencies deps_;
   std::vector<std::vector<ProgramStatement>> pieces_;  ///< by statement: what takes its place
-  std::set<BufferId> outputs_, versioned_;
-  std::unordered_map<BufferId, BufferId> last_;  ///< versions of what pieces store, by what their statement stored
+  std::set<BufferId> outputs_;
+  std::unordered_map<BufferId, std::vector<BufferId>> versions_;  ///< by storage
+  std::unordered_map<BufferId, BufferId>
+      last_;  ///< versions of what pieces store, by what their statement stored
 };
 
 }  // namespace
