@@ -10,9 +10,10 @@ namespace ferrite::cuda {
 
 namespace {
 
-/// PTX says nothing of the lowest integer's negation, and the driver's compiler takes it that neither `neg` nor `abs` of integers meets it:
-/// -a < b becomes -b < a, and the remainder of a magnitude is thought positive. A difference wraps.
-std::string with_wrapping_differences(std::string_view ptx) {
+/// PTX says nothing of the lowest integer's negation and magnitude, and the driver's compiler takes it that `neg` and `abs` do not meet it: the
+/// remainder of a magnitude is thought positive, and min(a, -b) takes -b for larger than any a; min(a, 0 - b), too. Both are written by
+/// -a = ~(a - 1), which wraps.
+std::string with_wrapping_negation(std::string_view ptx) {
   std::string result;
   result.reserve(ptx.size());
   while (!ptx.empty()) {
@@ -26,13 +27,13 @@ std::string with_wrapping_differences(std::string_view ptx) {
     }
     // "\tneg.s32 \t%r1, %r2;"
     const auto operand = line.find('%');
-    const std::string type(line.substr(5, 3)), to(line.substr(operand, comma - operand)),
+    const std::string bits(line.substr(6, 2)), to(line.substr(operand, comma - operand)),
         from(line.substr(comma + 2, end - comma - 2));
+    result += "\t{ .reg .b" + bits + " %minus; add.s" + bits + " %minus, " + from + ", -1; ";
     if (negates)
-      result += "\tsub." + type + " \t" + to + ", 0, " + from + ";\n";
+      result += "not.b" + bits + " " + to + ", %minus; }\n";
     else
-      result += "\t{ .reg ." + type + " %minus; sub." + type + " %minus, 0, " + from + "; max." + type + " " +
-                to + ", " + from + ", %minus; }\n";
+      result += "not.b" + bits + " %minus, %minus; max.s" + bits + " " + to + ", " + from + ", %minus; }\n";
   }
   return result;
 }
@@ -53,7 +54,7 @@ class Compiler final : public emitter::GridProvider {
   }
   emitter::GridCode generate(emitter::Machine& machine, llvm::Module& module, bool) const override {
     emitter::GridCode code;
-    code.code = with_wrapping_differences(machine.assembly(module));
+    code.code = with_wrapping_negation(machine.assembly(module));
     return code;
   }
 };

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "ferrite/emitter/body_emitter.h"
+#include "ferrite/loop_check.hpp"
 #include "reduction_state.h"
 
 namespace ferrite::emitter {
@@ -129,6 +130,7 @@ class ColumnsEmitter {
         block_(block),
         plan_(plan),
         statement_(context.kernel.statements[0]),
+        placement_(loop::place(context.kernel.pool, statement_)),
         body_(context, statement_),
         lanes_(static_cast<unsigned>(plan.lanes)) {}
 
@@ -217,7 +219,10 @@ class ColumnsEmitter {
     }
   }
 
-  bool is_load(loop::OpId id) const { return statement_.ops[id].code == FE_OP_LOAD; }
+  /// Whether rows have it: what follows the reductions loads for itself.
+  bool is_load(loop::OpId id) const {
+    return statement_.ops[id].code == FE_OP_LOAD && !placement_.finish[id];
+  }
   /// Whether a load reads other elements in each column.
   bool is_of_columns(loop::OpId id) const {
     return context_.kernel.pool.depends_on(body_.load_address(id), statement_.vars[plan_.column].symbol);
@@ -277,6 +282,7 @@ class ColumnsEmitter {
   GridBlock& block_;
   const GridColumnsPlan& plan_;
   const loop::Statement& statement_;
+  const loop::Placement placement_;
   BodyEmitter body_;
   const unsigned lanes_;
   Point point_;  ///< of the block's place and the thread's columns
