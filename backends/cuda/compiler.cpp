@@ -21,7 +21,8 @@ std::string with_wrapping_negation(std::string_view ptx) {
     ptx.remove_prefix(line.size());
     const bool negates = line.starts_with("\tneg.s"), magnitude = line.starts_with("\tabs.s");
     const auto comma = line.find(','), end = line.find(';');
-    if ((!negates && !magnitude) || end == std::string_view::npos || comma > end) {
+    // Of scalars: what follows the width is a blank.
+    if ((!negates && !magnitude) || end == std::string_view::npos || comma > end || line[8] != ' ') {
       result += line;
       continue;
     }

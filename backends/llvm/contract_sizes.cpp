@@ -55,6 +55,7 @@ class Sizes {
     if (r < 1 || v < 1 || v > 8 || !fits_registers(r, v)) return false;
     plan_.block_rows = config_.rows;
     plan_.block_vectors = config_.vectors;
+    plan_.cycles = time_in_blocks(plan_.line_rows(), r, v) * steps();
     return true;
   }
 
@@ -84,29 +85,36 @@ class Sizes {
            (far ? far_line * static_cast<double>(std::min(most_lines, ceil_div(row, cache_line))) : 0);
   }
 
-  /// The register block with the least estimated time: the fused multiply-adds or the loads, whichever take
-  /// longer, with the latency of a chain of sums as the floor; edges count as they are. Gives the time of one step of the depth.
+  /// Of one step of the depth, all rows and columns, in blocks of r x v: the fused multiply-adds or the loads, whichever take longer, with the
+  /// latency of a chain of sums as the floor; edges count as they are.
+  double time_in_blocks(int64_t rows, int64_t r, int64_t v) const {
+    const int64_t vectors = ceil_div(plan_.columns.extent, plan_.lanes);
+    const auto time = [&](int64_t of_rows, int64_t of_vectors) {
+      if (plan_.channelwise) return channelwise_time(of_rows, of_vectors);
+      const double sums = static_cast<double>(of_rows * of_vectors) * 0.5,
+                   loads = static_cast<double>(of_rows + of_vectors) * 0.5;
+      return std::max({sums, loads, 4.0}) + 0.012 * static_cast<double>(of_rows + of_vectors * 16) +
+             8.0 * static_cast<double>(of_rows * of_vectors) / 512.0;
+    };
+    const int64_t full_rows = rows / r, rest_rows = rows % r, full = vectors / v, rest = vectors % v;
+    double total = static_cast<double>(full_rows * full) * time(r, v);
+    if (rest_rows) total += static_cast<double>(full) * time(rest_rows, v);
+    if (rest) total += static_cast<double>(full_rows) * time(r, rest);
+    if (rest_rows && rest) total += time(rest_rows, rest);
+    const auto pieces = static_cast<double>(rows * ceil_div(vectors, v));
+    total += pieces * of_piece() / static_cast<double>(std::max<int64_t>(1, steps_of_line()));
+    // Each further micro-kernel takes time to compile.
+    return total * (1.0 + 0.015 * ((rest_rows ? 2 : 1) * (rest ? 2 : 1) - 1));
+  }
+
+  /// The register block with the least estimated time. Gives the time of one step of the depth.
   double choose_block(int64_t rows) {
     const int64_t vectors = ceil_div(plan_.columns.extent, plan_.lanes);
-    const double piece = of_piece() / static_cast<double>(std::max<int64_t>(1, steps_of_line()));
-    auto time = [&](int64_t r, int64_t v) {
-      if (plan_.channelwise) return channelwise_time(r, v);
-      const double sums = static_cast<double>(r * v) * 0.5, loads = static_cast<double>(r + v) * 0.5;
-      return std::max({sums, loads, 4.0}) + 0.012 * static_cast<double>(r + v * 16) +
-             8.0 * static_cast<double>(r * v) / 512.0;
-    };
     double best = std::numeric_limits<double>::max();
     const int64_t most = plan_.in_runs ? 4 : 8;  // narrow: all runs advance together
     for (int64_t v = 1; v <= std::min(most, std::max<int64_t>(1, vectors)); ++v)
       for (int64_t r = 1; r <= std::max<int64_t>(1, rows) && (fits_registers(r, v) || r * v == 1); ++r) {
-        const int64_t full_rows = rows / r, rest_rows = rows % r, full = vectors / v, rest = vectors % v;
-        double total = static_cast<double>(full_rows * full) * time(r, v);
-        if (rest_rows) total += static_cast<double>(full) * time(rest_rows, v);
-        if (rest) total += static_cast<double>(full_rows) * time(r, rest);
-        if (rest_rows && rest) total += time(rest_rows, rest);
-        total += static_cast<double>(rows * ceil_div(vectors, v)) * piece;
-        // Each further micro-kernel takes time to compile.
-        total *= 1.0 + 0.015 * ((rest_rows ? 2 : 1) * (rest ? 2 : 1) - 1);
+        const double total = time_in_blocks(rows, r, v);
         plan_.blocks.push_back({static_cast<int>(r), static_cast<int>(v), total});
         if (total < best) {
           best = total;

@@ -73,6 +73,7 @@ class ColumnsPlanner {
       differs[k] = of(op.a) || of(op.b) || of(op.c) || std::ranges::any_of(op.index, [&](auto expr) {
                      return pool_.depends_on(expr, var.symbol);
                    });
+      // What follows the reductions may pick by what they give, an element for each column by itself.
       if (op.code == FE_OP_INDIRECT && differs[k]) return std::nullopt;
       if (op.code == FE_OP_LOAD && (op.a != loop::none || !access(op.buffer, op.index, false)))
         return std::nullopt;

@@ -80,7 +80,6 @@ class Reading {
         readers.size() != 1 || readers[0] <= writers.back())
       return false;
     const uint32_t r = readers[0];
-    // One that is in pieces already, of another concatenation, is looked at once more when these are statements.
     if (!pieces_[r].empty() || std::ranges::any_of(writers, [&](uint32_t w) { return !pieces_[w].empty(); }))
       return false;
     const auto parts = parts_of(b);
@@ -144,13 +143,16 @@ class Reading {
                                         const Parts& parts) const {
     if (reader.kind != FE_STATEMENT_MAP) return {};
     for (const auto& store : reader.stores)
-      if (versions_.contains(program_.storage(store.buffer))) return {};
+      if (versions_.contains(program_.storage(store.buffer)) || changes_input(store.buffer)) return {};
     std::optional<index::Symbol> along;
     for (const auto& op : reader.ops) {
       if (op.code != FE_OP_LOAD || program_.storage(op.buffer) != b) continue;
       const auto symbol = program_.pool.as_symbol(op.index[parts.axis]);
       if (op.a != none || !symbol || (along && along != symbol)) return {};
       along = symbol;
+      // An index from data into a dim of size 1 is still to be checked.
+      for (size_t d = 0; d < op.index.size(); ++d)
+        if (program_.buffers[b].dims[d] == 1 && !program_.pool.as_constant(op.index[d])) return {};
     }
     if (!along) return {};
     const auto var = std::ranges::find(reader.vars, *along, &Var::symbol);
@@ -158,6 +160,15 @@ class Reading {
                    var->extent == program_.buffers[b].dims[parts.axis]
                ? along
                : std::nullopt;
+  }
+
+  /// Whether the contents become an input's, which then is changed in place: by one statement as a whole, not by several.
+  bool changes_input(BufferId stored) const {
+    return std::ranges::any_of(deps_.readers[program_.storage(stored)], [&](uint32_t s) {
+      return std::ranges::any_of(program_.statements[s].stores, [&](const Store& store) {
+        return program_.buffers[program_.storage(store.buffer)].role == Role::input;
+      });
+    });
   }
 
   /// The reader over one part, which becomes a buffer of its own.
@@ -255,11 +266,6 @@ class Reading {
 
 }  // namespace
 
-bool read_in_parts(LoopProgram& program, Ledger& ledger) {
-  bool changed = false;
-  // A map that reads several concatenations takes them one after the other.
-  while (Reading(program, ledger).run()) changed = true;
-  return changed;
-}
+bool read_in_parts(LoopProgram& program, Ledger& ledger) { return Reading(program, ledger).run(); }
 
 }  // namespace ferrite::core::schedule
