@@ -68,8 +68,9 @@ class Sizes {
 
   /// Cycles that each piece of a row of results takes beside its products, as wide as a block is: elements of the row come again for
   /// every panel of columns, unless all rows stay in the first-level cache, and a row that is written in pieces is written more
-  /// slowly. Those with which the blocks of 150 convolutions of seven networks, measured in 8 to 11 shapes each on a Xeon, come closest to the
-  /// fastest ones: 3 % above them, where blocks chosen without it are 8 % above, of channelwise ones 10 %.
+  /// slowly. With these the blocks of 210 products and convolutions of six networks, measured in 8 to 11 shapes each on a Xeon
+  /// (bench/results/contraction-candidates.json), come closest to the fastest ones: 3 % above them, where blocks chosen without are 8 %
+  /// above, channelwise ones 10 %.
   double of_piece() const {
     constexpr double channelwise = 16, usual = 20, far_line = 2;
     constexpr int64_t most_lines = 16, long_depth = 512;
