@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "contract_plan.h"
+#include "contract_sizes.h"
 #include "contract_statement.h"
 #include "contract_winograd.h"
 #include "ferrite/emitter/contract.h"
@@ -83,6 +84,18 @@ std::vector<ContractPlan::Block> other_blocks(const ContractPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns) {
+  if (!columns) return {plan.row.batch.extent, plan.rows.extent, plan.depth.extent};
+  if (plan.in_lines) return {plan.column.batch.extent, plan.columns.extent, plan.depth.extent};
+  const int64_t panels = ceil_div(plan.columns.extent, plan.block_columns());
+  if (plan.matrix_tiles)
+    return {plan.column.batch.extent, panels, plan.depth.extent / 2, plan.block_columns(), 2};
+  if (plan.winograd)
+    return {plan.column.batch.extent, panels, int64_t{winograd_products}, plan.window->channels,
+            plan.block_columns()};
+  return {plan.column.batch.extent, panels, plan.depth.extent, plan.block_columns()};
+}
 
 std::vector<OperandLayout> layouts_of(const ContractPlan& plan, const loop::Statement& statement,
                                       index::Pool& pool) {

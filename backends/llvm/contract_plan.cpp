@@ -78,8 +78,9 @@ class Planner {
     make_axes();
     if (!reach_rows() || !reach_columns()) return std::nullopt;
     if (config_.winograd && !(plan_.winograd = find_winograd(plan_))) return std::nullopt;
-    if (has_matrix_tiles())
-      use_matrix_tiles();
+    plan_.matrix_tiles = has_matrix_tiles();
+    if (plan_.matrix_tiles)
+      plan_.row.dtype = bf16;
     else if (plan_.dots == 0)
       widen();
     if (!choose_sizes(target_, config_, shared_ > 0, plan_)) return std::nullopt;
@@ -540,20 +541,6 @@ class Planner {
            window.channels % matrix_tile_depth == 0;
   }
 
-  void use_matrix_tiles() {
-    plan_.matrix_tiles = true;
-    plan_.block_rows = 2 * matrix_tile_rows;
-    plan_.block_vectors = 2;
-    plan_.row.dtype = bf16;
-    // A tile of products takes as many cycles as it has rows.
-    const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, matrix_tile_rows)); };
-    const int64_t steps = plan_.depth.extent / matrix_tile_depth;
-    const int64_t lines = plan_.rows.extent / plan_.line_rows();
-    plan_.cycles = static_cast<double>(plan_.batch.extent * lines) * tiles(plan_.line_rows()) *
-                   tiles(plan_.columns.extent) * static_cast<double>(steps) * plan_.share_of_steps() *
-                   matrix_tile_rows;
-  }
-
   /// A packed buffer must be the constant operand it was packed for, in the layout that this plan would
   /// propose.
   bool packings_match() const {
@@ -602,18 +589,6 @@ std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Ker
 std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel,
                                                   bool assume_packed) {
   return Planner(target, kernel, assume_packed, {}).plan_of_grid();
-}
-
-std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns) {
-  if (!columns) return {plan.row.batch.extent, plan.rows.extent, plan.depth.extent};
-  if (plan.in_lines) return {plan.column.batch.extent, plan.columns.extent, plan.depth.extent};
-  const int64_t panels = ceil_div(plan.columns.extent, plan.block_columns());
-  if (plan.matrix_tiles)
-    return {plan.column.batch.extent, panels, plan.depth.extent / 2, plan.block_columns(), 2};
-  if (plan.winograd)
-    return {plan.column.batch.extent, panels, int64_t{winograd_products}, plan.window->channels,
-            plan.block_columns()};
-  return {plan.column.batch.extent, panels, plan.depth.extent, plan.block_columns()};
 }
 
 }  // namespace ferrite::emitter

@@ -19,7 +19,9 @@ class Sizes {
   bool choose() {
     if (plan_.winograd) return choose_winograd();
     plan_.in_runs = plan_.far_columns && !shared_ && !plan_.window;
-    if (!plan_.matrix_tiles && plan_.dots == 0) {
+    if (plan_.matrix_tiles) {
+      take_matrix_tiles();
+    } else if (plan_.dots == 0) {
       if (config_.rows == 0 && plan_.in_runs && plan_.rows.extent == 1)
         choose_whole_runs();
       else if (config_.rows == 0)
@@ -57,6 +59,15 @@ class Sizes {
     plan_.block_vectors = config_.vectors;
     plan_.cycles = time_in_blocks(plan_.line_rows(), r, v) * steps();
     return true;
+  }
+
+  /// Two by two, each of which takes as many cycles as it has rows.
+  void take_matrix_tiles() {
+    plan_.block_rows = 2 * matrix_tile_rows;
+    plan_.block_vectors = 2;
+    const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, matrix_tile_rows)); };
+    plan_.cycles = tiles(plan_.line_rows()) * tiles(plan_.columns.extent) * steps() * matrix_tile_rows /
+                   matrix_tile_depth;
   }
 
   /// Sums, the columns of a step and a row's element. Without fused multiply-adds products need places too, some at a time so that

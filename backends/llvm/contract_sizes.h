@@ -8,7 +8,7 @@ namespace ferrite::emitter {
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Fills in the sizes of a plan whose operands are known to be reached one way or another; its matrix tiles have their block already.
+/// Fills in the sizes of a plan whose operands are known to be reached one way or another.
 /// `shared`: other statements run between its blocks of rows. False where the registers do not hold the block that `config` asks for.
 bool choose_sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan);
 

@@ -106,6 +106,13 @@ bool stores_identity(const LoopProgram& program, const Statement& statement) {
   return next == statement.vars.size();
 }
 
+bool picks_in_size_one(const LoopProgram& program, const BodyOp& load) {
+  const auto& dims = program.buffers[program.storage(load.buffer)].dims;
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (dims[d] == 1 && !program.pool.as_constant(load.index[d])) return true;
+  return false;
+}
+
 void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramStatement& producer) {
   const auto& store = producer.stores[0];
   const auto& value = producer.ops[store.value];

@@ -40,6 +40,10 @@ struct BodyWriter {
 /// Whether the statement's first store covers its buffer, each variable being a coordinate of it, in their order.
 bool stores_identity(const LoopProgram& program, const Statement& statement);
 
+/// Whether the load has an index from data in a dim of size 1: there is nothing to pick, but the index is to be checked, and is lost where
+/// the value that is loaded comes from elsewhere.
+bool picks_in_size_one(const LoopProgram& program, const BodyOp& load);
+
 /// Computes what `producer`, which stores_identity(), makes wherever `reader` loads it. Operations that nobody needs then go.
 void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramStatement& producer);
 

@@ -109,11 +109,10 @@ class Inliner {
       if (reader.kind == FE_STATEMENT_CALL) return false;
       if (!view && homes_.apart(s, r)) return false;
       for (const auto& op : reader.ops) {
-        if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage && op.a != none &&
-            !unmasked_view && cost.indirect > 0)
-          return false;
+        if (op.code != FE_OP_LOAD || program_.storage(op.buffer) != storage) continue;
+        if (op.a != none && !unmasked_view && cost.indirect > 0) return false;
+        if (!view && picks_in_size_one(program_, op)) return false;
       }
-      if (!view && picks_in_size_one(reader, storage)) return false;
       for (const auto& st : reader.stores)
         if (program_.storage(st.buffer) == storage) return false;
       if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view)
@@ -170,18 +169,6 @@ class Inliner {
     return std::ranges::any_of(producer.ops, [&](const BodyOp& op) {
       return op.code == FE_OP_LOAD && !deps_.writers[program_.storage(op.buffer)].empty() &&
              program_.buffers[op.buffer].elements() >= times_larger * points && picked(op);
-    });
-  }
-
-  /// Whether it reads the buffer by an index from data in a dim of size 1: what is stored there does not depend on that coordinate, so
-  /// that the index, which is to be checked, would go.
-  bool picks_in_size_one(const Statement& reader, BufferId storage) const {
-    const auto& dims = program_.buffers[storage].dims;
-    return std::ranges::any_of(reader.ops, [&](const BodyOp& op) {
-      if (op.code != FE_OP_LOAD || program_.storage(op.buffer) != storage) return false;
-      for (size_t d = 0; d < dims.size(); ++d)
-        if (dims[d] == 1 && !program_.pool.as_constant(op.index[d])) return true;
-      return false;
     });
   }
 

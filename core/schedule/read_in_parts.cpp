@@ -148,11 +148,8 @@ class Reading {
     for (const auto& op : reader.ops) {
       if (op.code != FE_OP_LOAD || program_.storage(op.buffer) != b) continue;
       const auto symbol = program_.pool.as_symbol(op.index[parts.axis]);
-      if (op.a != none || !symbol || (along && along != symbol)) return {};
+      if (op.a != none || !symbol || (along && along != symbol) || picks_in_size_one(program_, op)) return {};
       along = symbol;
-      // An index from data into a dim of size 1 is still to be checked.
-      for (size_t d = 0; d < op.index.size(); ++d)
-        if (program_.buffers[b].dims[d] == 1 && !program_.pool.as_constant(op.index[d])) return {};
     }
     if (!along) return {};
     const auto var = std::ranges::find(reader.vars, *along, &Var::symbol);
@@ -266,6 +263,12 @@ class Reading {
 
 }  // namespace
 
-bool read_in_parts(LoopProgram& program, Ledger& ledger) { return Reading(program, ledger).run(); }
+bool read_in_parts(LoopProgram& program, Ledger& ledger) {
+  // What is stored in parts has a version for each but the first.
+  const bool any = std::ranges::any_of(program.buffers, [&](const ProgramBuffer& buffer) {
+    return buffer.base != none && program.buffers[buffer.base].role == Role::temporary;
+  });
+  return any && Reading(program, ledger).run();
+}
 
 }  // namespace ferrite::core::schedule
