@@ -43,6 +43,7 @@ class Builder : public Subgraphs {
       declared_.check(output.name(), value, "the graph");
       outputs.push_back(value);
     }
+    declared_.finish();
     return outputs;
   }
 

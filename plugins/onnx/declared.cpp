@@ -6,6 +6,8 @@
 namespace ferrite::from_onnx {
 namespace {
 
+constexpr size_t most_shown = 4;
+
 /// -1: not a number.
 int64_t size_of(const onnx::TensorShapeProto::Dimension& dim) {
   return dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1;
@@ -49,11 +51,17 @@ void DeclaredTypes::check(const std::string& name, const Value& value, const std
   if (declared != value.dtype())
     fail("FE-I27", subject, " is declared as ", name_of(declared), ", and the graph makes ",
          name_of(value.dtype()), "; the model is damaged, export it again");
-  if (!warn_ || !type.has_shape() || !contradicts(type.shape(), value.dims()) || !warned_.insert(name).second)
-    return;
+  if (!type.has_shape() || !contradicts(type.shape(), value.dims()) || !differ_.insert(name).second) return;
+  if (!warn_ || differ_.size() > most_shown) return;
   warn_(detail::concatenate("FE-I30 ", file_, ": ", where, ": output '", name, "' is declared as ",
                             type_text(declared, type.shape()), " and is ", to_string(value.type()),
                             ", which is used; export the model again, or infer its shapes anew"));
+}
+
+void DeclaredTypes::finish() {
+  if (warn_ && differ_.size() > most_shown)
+    warn_(detail::concatenate("FE-I30 ", file_, ": ", differ_.size() - most_shown,
+                              " more values have another shape than the model declares"));
 }
 
 }  // namespace ferrite::from_onnx
