@@ -24,10 +24,12 @@ class DeclaredTypes {
   /// Keeps references into `graph`.
   void add(const onnx::GraphProto& graph);
 
-  /// FE-I27 where the model declares another dtype for the value. A rank or a size that differs from the one declared is a
-  /// warning, FE-I30, once a value; sizes that are declared by name or not at all differ from none. `where` is what makes it.
+  /// FE-I27 where the model declares another dtype for the value. A rank or a size that differs from the one
+  /// declared is a warning, FE-I30, once a value; sizes that are declared by name or not at all differ from
+  /// none. `where` is what makes it.
   void check(const std::string& name, const Value& value, const std::string& where);
-  /// To be called when all values are checked: one warning counts those that were not shown, as one wrong shape makes others wrong.
+  /// To be called when all values are checked: one warning counts those that were not shown, as one wrong
+  /// shape makes others wrong.
   void finish();
 
  private:

@@ -15,8 +15,8 @@ struct Resampling {
   Value region;
 };
 
-/// floor(dim * scale) as ONNX Runtime and shape inference compute it: in f32, in which models name scales. So 10 times the f32 next
-/// to 0.7 is 7. A whole scale gives the exact product.
+/// floor(dim * scale) as ONNX Runtime and shape inference compute it: in f32, in which models name scales. So
+/// 10 times the f32 next to 0.7 is 7. A whole scale gives the exact product.
 int64_t scaled_size(const Context& c, int64_t dim, double scale) {
   const auto narrow = static_cast<float>(scale);
   if (!(narrow >= 0x1p-32f && narrow <= 0x1p32f))

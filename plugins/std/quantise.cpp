@@ -38,7 +38,8 @@ Val difference(Val x, Val zero, DType to) {
   return where(negative, -magnitude, magnitude);
 }
 
-/// The sum of a whole number, a float, and a zero of the dtype, saturated to the dtype; 0 where the number is NaN.
+/// The sum of a whole number, a float, and a zero of the dtype, saturated to the dtype; 0 where the number is
+/// NaN.
 Val shifted(Lowering& l, Val number, Val zero) {
   const DType dtype = zero.dtype(), wide = is_signed(dtype) ? i64 : u64;
   if (bits_of(dtype) <= 16) return cast(number + cast(zero, number.dtype()), dtype);

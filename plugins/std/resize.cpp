@@ -45,15 +45,16 @@ size_t rounding_of(const Instance& op) {
   return choice(op, "nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
 }
 
-/// The part of an axis that tf_crop_and_resize resamples, in parts of its length times `region_step`. The whole elsewhere.
+/// The part of an axis that tf_crop_and_resize resamples, in parts of its length times `region_step`. The
+/// whole elsewhere.
 struct Region {
   int64_t from, to;
 };
 constexpr int64_t region_step = int64_t{1} << 48;
 constexpr double largest_region = 256;
 
-/// The scale of an axis. A number that is the ratio of the sizes, rounded to f32 or f64, is that ratio: models name scales in
-/// f32, which holds few ratios exactly. Any other number is taken as it is.
+/// The scale of an axis. A number that is the ratio of the sizes, rounded to f32 or f64, is that ratio:
+/// models name scales in f32, which holds few ratios exactly. Any other number is taken as it is.
 Ratio scale_of(double scale, int64_t in, int64_t out) {
   const auto from = static_cast<double>(in), to = static_cast<double>(out);
   if (scale == to / from || scale == static_cast<double>(static_cast<float>(to) / static_cast<float>(from)))

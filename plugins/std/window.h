@@ -53,8 +53,8 @@ inline Window window_of(const Instance& op, Dims input, Dims kernel) {
   return w;
 }
 
-/// The window without the elements of its kernel that meet the operand nowhere, one at least: a sum over it takes no longer
-/// for pads and kernels that are large beside the operand.
+/// The window without the elements of its kernel that meet the operand nowhere, one at least: a sum over it
+/// takes no longer for pads and kernels that are large beside the operand.
 inline Window trimmed(Window w) {
   for (size_t d = 0; d < w.rank(); ++d) {
     // Element k lies at k * dilation - low plus 0 to `reach`.
