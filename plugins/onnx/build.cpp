@@ -16,8 +16,8 @@ using Opsets = std::map<std::string, int64_t>;
 
 class Builder : public Subgraphs {
  public:
-  Builder(Graph& graph, const ModelFile& file, const Opsets& opsets, Builder* outer)
-      : graph_(graph), file_(file), opsets_(opsets), outer_(outer) {}
+  Builder(Graph& graph, const ModelFile& file, const Opsets& opsets, const Warn& warn, Builder* outer)
+      : graph_(graph), file_(file), opsets_(opsets), warn_(warn), outer_(outer), declared_(file.path, warn) {}
 
   void define(const std::string& name, Value value) {
     if (!values_.emplace(name, value).second)
@@ -32,10 +32,7 @@ class Builder : public Subgraphs {
           proto.initializer(k).name(),
           Initializer{&proto.initializer(k),
                       static_cast<size_t>(k) < raw.size() ? &raw[static_cast<size_t>(k)] : nullptr});
-    for (const auto* infos : {&proto.value_info(), &proto.output()})
-      for (const auto& info : *infos)
-        if (int32_t type = info.type().tensor_type().elem_type(); type != onnx::TensorProto::UNDEFINED)
-          declared_[info.name()] = type;
+    declared_.add(proto);
     for (int k : order(proto)) import(proto.node(k), k);
     std::vector<Value> outputs;
     for (const auto& output : proto.output()) {
@@ -43,14 +40,15 @@ class Builder : public Subgraphs {
       if (!value)
         fail("FE-I25", "no node makes the output '", output.name(),
              "'; the model is damaged, export it again");
-      check_declared(output.name(), value);
+      declared_.check(output.name(), value, "the graph");
       outputs.push_back(value);
     }
+    declared_.finish();
     return outputs;
   }
 
   std::vector<Value> inline_graph(const onnx::GraphProto& proto) override {
-    Builder inner(graph_, file_, opsets_, this);
+    Builder inner(graph_, file_, opsets_, warn_, this);
     return inner.run(proto, {});
   }
 
@@ -114,17 +112,6 @@ class Builder : public Subgraphs {
     return outer_ ? outer_->find(name) : Value();
   }
 
-  /// What the model says of a value's dtype must be what its node makes.
-  void check_declared(const std::string& name, const Value& value) const {
-    auto found = declared_.find(name);
-    if (found == declared_.end()) return;
-    const std::string where = "value '" + name + "'";
-    DType declared = dtype_of(found->second, where);
-    if (declared != value.dtype())
-      fail("FE-I27", where, " is declared as ", name_of(declared), ", and the graph makes ",
-           name_of(value.dtype()), "; the model is damaged, export it again");
-  }
-
   void import(const onnx::NodeProto& node, int index) {
     const std::string domain = node.domain() == "ai.onnx" ? std::string() : node.domain();
     auto opset = opsets_.find(domain);
@@ -156,7 +143,7 @@ class Builder : public Subgraphs {
     for (size_t k = 0; k < context.results().size(); ++k) {
       if (!context.wants(k)) continue;
       if (!context.results()[k]) context.unsupported("output ", k, " is not supported");
-      check_declared(node.output(static_cast<int>(k)), context.results()[k]);
+      declared_.check(node.output(static_cast<int>(k)), context.results()[k], context.where());
       define(node.output(static_cast<int>(k)), context.results()[k]);
     }
   }
@@ -175,18 +162,19 @@ class Builder : public Subgraphs {
   Graph& graph_;
   const ModelFile& file_;
   const Opsets& opsets_;
+  const Warn& warn_;
   Builder* outer_;
+  DeclaredTypes declared_;
   std::unordered_map<std::string, Value> values_;
   std::unordered_map<std::string, Initializer> initializers_;
-  std::unordered_map<std::string, int32_t> declared_;  // ONNX element types
 };
 
 }  // namespace
 
 std::vector<Value> build_graph(Graph& graph, const ModelFile& file, const onnx::GraphProto& proto,
                                std::span<const RawRange> raw, const std::map<std::string, int64_t>& opsets,
-                               std::span<const std::pair<std::string, Value>> inputs) {
-  Builder builder(graph, file, opsets, nullptr);
+                               std::span<const std::pair<std::string, Value>> inputs, const Warn& warn) {
+  Builder builder(graph, file, opsets, warn, nullptr);
   for (const auto& [name, value] : inputs) builder.define(name, value);
   return builder.run(proto, raw);
 }

@@ -23,8 +23,9 @@ constexpr int nesting_limit = 64;  // of messages: subgraphs within subgraphs ta
 
 }  // namespace
 
-OnnxModel::OnnxModel(std::string_view path, Bytes bytes)
-    : file_{std::filesystem::absolute(std::filesystem::path(path)).lexically_normal().string(), bytes} {
+OnnxModel::OnnxModel(std::string_view path, Bytes bytes, Warn warn)
+    : file_{std::filesystem::absolute(std::filesystem::path(path)).lexically_normal().string(), bytes},
+      warn_(std::move(warn)) {
   parse(bytes);
   read_opsets();
   if (proto_.functions_size() > 0 && !proto_.functions(0).name().empty())
@@ -98,7 +99,7 @@ void OnnxModel::build(Graph& graph, std::span<const TensorType> input_types) {
   std::vector<std::pair<std::string, Value>> inputs;
   for (size_t k = 0; k < inputs_.size(); ++k)
     inputs.emplace_back(inputs_[k].name, graph.input(inputs_[k].name, input_types[k]));
-  auto outputs = build_graph(graph, file_, proto_.graph(), raw_, opsets_, inputs);
+  auto outputs = build_graph(graph, file_, proto_.graph(), raw_, opsets_, inputs, warn_);
   for (size_t k = 0; k < outputs.size(); ++k) graph.output(outputs_[k].name, outputs[k]);
 }
 
