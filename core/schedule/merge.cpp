@@ -290,9 +290,6 @@ void merge_statements(Schedule& schedule, const std::vector<bool>& apart) {
         if (depends(program, reduce, map)) break;
       }
     }
-    // Parts that became one statement are in its loops, not in one iteration any more.
-    if (members.size() == 1 && schedule.groups[g].shared == 0)
-      schedule.groups[g].shared = static_cast<uint32_t>(program.statements[members[0]].parallel_count());
   }
 
   drop_unread(schedule);
