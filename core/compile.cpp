@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include "core/graph/print.h"
@@ -23,6 +24,7 @@
 #include "core/schedule/cut_loops.h"
 #include "core/schedule/depth_last.h"
 #include "core/schedule/group_kernel.h"
+#include "core/schedule/held_memory.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/memory.h"
 #include "core/schedule/padding.h"
@@ -31,6 +33,7 @@
 #include "core/schedule/scatter_at_once.h"
 #include "core/schedule/split.h"
 #include "core/support/elapsed.h"
+#include "core/support/host_memory.h"
 #include "core/text/lexer.h"
 #include "core/tune/tune.h"
 
@@ -193,6 +196,14 @@ schedule::RowPadding row_padding(const run::Devices& devices) {
   return {};
 }
 
+/// What results, and what lives between kernels, may take. Another machine's memory is not known here, nor is a device's own.
+schedule::HeldMemory held_memory(const CompileOptions& options, const run::Devices& devices) {
+  if (options.memory_limit > 0) return {options.memory_limit};
+  const bool here = options.load && options.targets.empty();
+  return {here ? host_memory_bytes() : std::numeric_limits<int64_t>::max(),
+          std::ranges::all_of(devices, [](const auto& device) { return device->host_memory; })};
+}
+
 Error enters_nothing(std::string_view what) {
   return error(FE_EINVALID, "FE-C04",
                "{} enters no stage; give what an earlier stage prints, --to fuse or before", what);
@@ -339,6 +350,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   }
   if (c.program) c.stats.statements = c.program->statements.size();
   if (options.device == run::interpreter_name) {
+    if (options.to.empty()) FE_CHECK(schedule::check_held(*c.program, held_memory(options, {}).limit));
     watch.end();
     c.stats.compile_ms = milliseconds_since(start) - c.stats.init_ms;
     return c;
@@ -441,6 +453,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   }
   if (ends_before("emit")) return c;
 
+  // What nobody could hold is refused before anything is run, be it to measure it.
+  if (c.schedule) FE_CHECK(schedule::check_held(*c.schedule, held_memory(options, devices)));
   // A kernel alone stands for a schedule without groups.
   schedule::Schedule no_groups;
   auto& groups = c.schedule ? *c.schedule : no_groups;

@@ -181,6 +181,15 @@ constexpr Key pipeline_keys[] = {
      .doc = "worker threads; 0: as many as this process may use processors",
      .least = 0,
      .most = 4096},
+    {.name = "memory_limit",
+     .type = KeyType::integer,
+     .absent = "0",
+     .example = "8589934592",
+     .doc = "bytes that results, and what lives between kernels, may take at a time; a program that takes "
+            "more is "
+            "refused (`FE-S30`). 0: what this process can have, of memory and swap or of its control group",
+     .least = 0,
+     .most = int64_t{1} << 56},
     {.name = "cache",
      .type = KeyType::string,
      .absent = "\"on\"",

@@ -11,6 +11,7 @@
 #include "core/schedule/alignment.h"
 #include "core/schedule/fusion_costs.h"
 #include "core/schedule/groups.h"
+#include "core/schedule/legality.h"
 #include "core/schedule/mismatch.h"
 #include "core/schedule/prologue.h"
 #include "core/schedule/row_products.h"
@@ -21,6 +22,9 @@
 
 namespace ferrite::core::schedule {
 namespace {
+
+/// Parts of one buffer that are kernels of their own, each for itself; where there are more, small ones are put together.
+constexpr size_t most_part_kernels = 8;
 
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
 using Edge = FusionPair;
@@ -85,6 +89,8 @@ class Fuser {
       for (const auto& edge : operands_) attempt_prologue(edge);
       prologues_done_ = true;
       for (const auto& edge : std::exchange(beside_, {})) attempt(edge);
+      for (BufferId b = 0; b < deps_.writers.size(); ++b)
+        if (deps_.writers[b].size() > most_part_kernels) join_parts(b);
     }
     return groups_.ordered();
   }
@@ -186,6 +192,45 @@ class Fuser {
       rest.erase(next);
     }
     return true;
+  }
+
+  /// Puts those that store small parts of the buffer, as a concatenation does, into few kernels, in which they run one after the
+  /// other: it takes longer to compile and to start a kernel for each than to run it.
+  void join_parts(BufferId b) {
+    std::optional<uint32_t> into;  // a statement of the group that takes parts in
+    for (const uint32_t writer : deps_.writers[b]) {
+      if (!is_small_part(writer)) {
+        into.reset();
+      } else if (!into || !join_part(*into, writer, b)) {
+        into = writer;
+      }
+    }
+  }
+  bool join_part(uint32_t into, uint32_t writer, BufferId b) {
+    const uint32_t first = groups_.of(into), second = groups_.of(writer);
+    const Edge edge{into, writer, b, false, program_.buffers[b].bytes()};
+    std::string text = "small parts of one buffer, one after the other";
+    std::string why;
+    if (groups_[first].statements.size() == limits_.most_statements ||
+        operations_of(groups_[first]) + operations_of(groups_[second]) > limits_.most_operations ||
+        constant_[into] != constant_[writer] ||
+        !kept_apart(edge, groups_[first], groups_[second], why).empty() ||
+        groups_.path_around(first, second) ||
+        !advised(edge, {groups_[first], groups_[second], 0, true}, text).empty())
+      return false;
+    record(edge, {}, text);
+    groups_.join(first, second, 0);
+    return true;
+  }
+  /// Whether the statement is a kernel of its own that stores a part of a buffer that it does not read, and that one worker does alone.
+  bool is_small_part(uint32_t s) const {
+    const auto& group = groups_[groups_.of(s)];
+    const auto& statement = program_.statements[s];
+    return group.statements.size() == 1 && statement.kind == FE_STATEMENT_MAP &&
+           statement.stores.size() == 1 &&
+           std::ranges::find(deps_.reads[s], program_.storage(statement.stores[0].buffer)) ==
+               deps_.reads[s].end() &&
+           costs_.work(group) <= limits_.target.small_work();
   }
 
   void record(const Edge& edge, const std::string& category, const std::string& text) {
@@ -405,8 +450,7 @@ class Fuser {
     bool contract = false;
     for (uint32_t s : members(first, second)) {
       const auto& statement = program_.statements[s];
-      if (statement.kind == FE_STATEMENT_CALL || statement.kind == FE_STATEMENT_SCATTER ||
-          statement.kind == FE_STATEMENT_SERIAL) {
+      if (is_kernel_alone(statement)) {
         text = "a scatter, a serial loop or an opaque call is a kernel of its own";
         return std::string(category::no_dependency);
       }
@@ -432,7 +476,7 @@ class Fuser {
         return std::string(category::contraction);
       }
     }
-    // Where neither has a loop there is one iteration, and they are in it. Maps may run inside of a whole reduction.
+    // Without shared loops there is one iteration, which one worker does: only where that is soon done.
     if (shared == 0 && (first.shared > 0 || second.shared > 0) && !inside_whole_reduction(first, second)) {
       text = "the loops around the shared buffer differ";
       return difference(edge, first, second, text);
@@ -444,8 +488,7 @@ class Fuser {
         return difference(edge, first, second, text);
       }
       for (uint32_t s : members(first, second))
-        if (s != first.statements[0] && (program_.statements[s].kind != FE_STATEMENT_MAP ||
-                                         program_.statements[s].vars.size() != shared)) {
+        if (s != first.statements[0] && !is_epilogue(program_.statements[s], shared)) {
           text = "an epilogue has the loops of its contraction";
           return std::string(category::element_count);
         }
@@ -481,8 +524,8 @@ class Fuser {
     return row_products_.ask(members(groups_[a], groups_[b]), shared_loops(groups_[a], groups_[b]));
   }
 
-  /// Whether all but one statement are maps with the loops of that one, a reduction of everything that is done soon or divided among
-  /// workers.
+  /// Whether the groups are maps and a reduction of everything with their loops, in which they run, and that is done soon or divided
+  /// among workers.
   bool inside_whole_reduction(const Group& first, const Group& second) const {
     const auto all = members(first, second);
     const auto& reduction = program_.statements[all.back()];

@@ -92,7 +92,7 @@ class Inliner {
     drop(s);
   }
 
-  bool worth_it(uint32_t s, BufferId storage) const {
+  bool worth_it(uint32_t s, BufferId storage) {
     const auto& producer = program_.statements[s];
     const auto& readers = readers_[storage];
     auto cost = cost_of(program_, producer);
@@ -117,21 +117,22 @@ class Inliner {
         if (program_.storage(st.buffer) == storage) return false;
       if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view)
         return false;
-      if (reader.ops.size() + producer.ops.size() > most_operations) return false;
+      const auto reads = static_cast<size_t>(std::ranges::count_if(reader.ops, [&](const BodyOp& op) {
+        return op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage;
+      }));
+      if (reader.ops.size() + reads * producer.ops.size() > most_operations) return false;
+      if (index_grows_too_large(program_, reader, producer)) return false;
       auto reader_cost = cost_of(program_, reader);
       if (!view && reader_cost.loads + cost.loads > most_loads) return false;
       if (view) continue;
       // How often the reader would compute each element.
-      int64_t reads = 0;
       int64_t reader_points = 1;
       for (const auto& var : reader.vars) reader_points *= std::max<int64_t>(1, var.extent);
-      for (const auto& op : reader.ops)
-        if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage) ++reads;
-      bool recomputed = reader_points * reads > points;
+      const int64_t computed = reader_points * static_cast<int64_t>(reads);
+      bool recomputed = computed > points;
       if (recomputed && (cost.expensive > 0 || cost.prims > cheap_ || cost.loads > 1 || cost.indirect > 0))
         return false;
-      if (recomputed && reader_points * reads > most_times * points && cost.loads > 0 && cost.prims > 0)
-        return false;
+      if (recomputed && computed > most_times * points && cost.loads > 0 && cost.prims > 0) return false;
     }
     if (view) return true;
     if (picks_few(producer, points)) return false;

@@ -93,10 +93,24 @@ void expose_epilogues(Schedule& schedule) {
   number_by_group(schedule);
 }
 
+namespace {
+
+uint32_t loops_in_common(const LoopProgram& program, std::span<const uint32_t> statements) {
+  auto shared = static_cast<uint32_t>(program.statements[statements[0]].parallel_count());
+  for (size_t k = 1; k < statements.size(); ++k)
+    for (size_t j = 0; j < k; ++j) shared = common_loops(program, statements[j], statements[k], shared);
+  return shared;
+}
+
+}  // namespace
+
 void split_group(Schedule& schedule, size_t number, size_t head) {
   Group rest = schedule.groups[number];
   rest.statements.erase(rest.statements.begin(), rest.statements.begin() + static_cast<ptrdiff_t>(head));
   schedule.groups[number].statements.resize(head);
+  // A reduction of everything held the loops of both together.
+  for (auto* group : {&schedule.groups[number], &rest})
+    if (group->shared == 0) group->shared = loops_in_common(schedule.program, group->statements);
   schedule.groups.insert(schedule.groups.begin() + static_cast<ptrdiff_t>(number) + 1, std::move(rest));
 }
 

@@ -91,7 +91,7 @@ bool makes_operand(const LoopProgram& program, const Dependencies& deps, uint32_
          deps.writers[storage].size() == 1 && stores_identity(program, producer);
 }
 
-Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, const TargetNumbers& target,
+Refusal prologue_refusal(LoopProgram& program, const Dependencies& deps, const TargetNumbers& target,
                          uint32_t map, uint32_t contract, BufferId storage, bool at_load) {
   const auto& producer = program.statements[map];
   const auto& reader = program.statements[contract];
@@ -104,6 +104,8 @@ Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, c
     return {category::no_dependency, "the operand is picked by computed indices"};
   if (producer.ops.size() + reader.ops.size() > most_operations)
     return {category::size_limit, fmt::format("more than {} operations", most_operations)};
+  if (index_grows_too_large(program, reader, producer))
+    return {category::size_limit, "the indices of both together are too large"};
 
   const int64_t products = products_of(program, reader, reader.ops[only_load(program, reader, storage)]);
   if (target.products != Products::any && products > products_of_block)
