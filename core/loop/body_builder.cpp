@@ -97,6 +97,10 @@ std::optional<OpId> BodyBuilder::fold_prim(const BodyOp& op) {
       if (strict ? a->lo >= b->hi : a->lo > b->hi) return constant(DType::bool_, 0);
     }
   }
+  if (prim == Prim::bitcast_ || (prim == Prim::cast_ && from == op.dtype)) {
+    const auto* value = as_constant(op.a);
+    return value ? std::optional(constant(op.dtype, value->bits)) : std::nullopt;
+  }
   // Exact operations of constants.
   if (is_float(op.dtype) && prim != Prim::cast_) return std::nullopt;
   if (is_float(from) && prim != Prim::cast_) return std::nullopt;
