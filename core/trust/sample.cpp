@@ -7,9 +7,11 @@
 #include <set>
 
 #include "core/graph/infer.h"
+#include "core/rewrite/attribute.h"
 #include "core/rewrite/condition.h"
 #include "core/rewrite/region.h"
 #include "core/rewrite/splat.h"
+#include "core/rewrite/structure.h"
 
 namespace ferrite::core::trust {
 
@@ -26,15 +28,17 @@ namespace {
 
 constexpr size_t tries_of_a_term = 60, most_of_a_region = 3;
 
-/// Everything in the condition, itself included.
-void walk(const Expression& e, const auto& visit) {
-  visit(e);
-  for (const Expression& child : e.children) walk(child, visit);
-}
-
-bool reads_value(Expression::Kind kind) {
-  using Kind = Expression::Kind;
-  return kind >= Kind::dtype_of && kind <= Kind::value_of;
+/// The captures whose number the yield asks for.
+std::vector<bool> captures_read_as_numbers(const rewrite::Rule& rule) {
+  std::vector<bool> read(rule.captures.size());
+  for (const OpTerm& term : rule.yields)
+    for (const auto& attribute : term.attributes)
+      if (attribute.computed)
+        for_each_part(*attribute.computed, [&](const Expression& e) {
+          if (e.kind == Expression::Kind::value_of && e.value.kind == Operand::Kind::capture)
+            read[e.value.index] = true;
+        });
+  return read;
 }
 
 /// One graph in the making.
@@ -52,7 +56,16 @@ class Draft final : public rewrite::Bindings {
   };
 
   Draft(const rewrite::Rule& rule, const graph::OpRegistry& registry, const Pools& pools, Random& random)
-      : rule_(rule), registry_(registry), pools_(pools), random_(random), graph_("sample") {
+      : rule_(rule),
+        registry_(registry),
+        pools_(pools),
+        random_(random),
+        graph_("sample"),
+        numbers_(captures_read_as_numbers(rule)),
+        bound_(rule) {
+    for (const rewrite::Choice& choice : rule.choices)
+      ways_.push_back(static_cast<uint32_t>(random_.below(choice.ways.size())));
+    bound_ = rewrite::bound_by(rule, [&](uint32_t choice) { return ways_[choice]; });
     captures_.resize(rule.captures.size());
     attributes_.resize(rule.attributes.size());
     nodes_.resize(rule.terms.size());
@@ -71,6 +84,7 @@ class Draft final : public rewrite::Bindings {
 
   std::optional<Graph> run() {
     for (uint32_t k = 0; k < rule_.terms.size(); ++k) {
+      if (!bound_.terms[k]) continue;
       bool made = false;
       for (size_t attempt = 0; attempt < tries_of_a_term && !made; ++attempt) made = try_term(k);
       if (!made) return std::nullopt;
@@ -80,7 +94,14 @@ class Draft final : public rewrite::Bindings {
     return std::move(graph_);
   }
 
-  ValueId value(const Operand& operand) const override {
+  /// The operand behind the alternatives that were drawn.
+  const Operand& resolve(const Operand& operand) const {
+    const Operand* last = &operand;
+    while (last->kind == Operand::Kind::choice) last = &rule_.choices[last->index].ways[ways_[last->index]];
+    return *last;
+  }
+  ValueId value(const Operand& read) const override {
+    const Operand& operand = resolve(read);
     if (operand.kind == Operand::Kind::capture) return captures_[operand.index];
     if (operand.kind != Operand::Kind::matched || !nodes_[operand.index]) return {};
     const auto& results = graph_.node(nodes_[operand.index]).results;
@@ -123,7 +144,7 @@ class Draft final : public rewrite::Bindings {
     spec.operands.resize(term.operands.size());
     std::optional<TensorType> like;
     for (size_t k = 0; k < term.operands.size(); ++k) {
-      const Operand& operand = term.operands[k];
+      const Operand& operand = resolve(term.operands[k]);
       if (operand.kind == Operand::Kind::number || operand.kind == Operand::Kind::none) continue;
       spec.operands[k] = operand_value(operand);
       if (!spec.operands[k]) return false;
@@ -131,8 +152,9 @@ class Draft final : public rewrite::Bindings {
     }
     if (!like) like = TensorType{dtype_, dims_, {}, 0};
     for (size_t k = 0; k < term.operands.size(); ++k) {
-      if (term.operands[k].kind != Operand::Kind::number) continue;
-      spec.operands[k] = splat(like->dtype, number_dims(*like), term.operands[k].number);
+      const Operand& operand = resolve(term.operands[k]);
+      if (operand.kind != Operand::Kind::number) continue;
+      spec.operands[k] = splat(like->dtype, number_dims(*like), operand.number);
       if (!spec.operands[k]) return false;
     }
     for (const auto& def : info.attributes) {
@@ -196,6 +218,7 @@ class Draft final : public rewrite::Bindings {
     if (operand.kind == Operand::Kind::any) return draw_value("other");
     if (operand.kind == Operand::Kind::capture) {
       ValueId& bound = captures_[operand.index];
+      if (!bound && numbers_[operand.index]) bound = splat(dtype_, {}, random_.pick(pools_.numbers));
       if (!bound) bound = draw_value(rule_.captures[operand.index]);
       return bound;
     }
@@ -316,11 +339,25 @@ class Draft final : public rewrite::Bindings {
   std::optional<AttributeValue> attribute_for(const OpTerm& term, const graph::OpInfo::AttributeDef& def) {
     for (const rewrite::AttributeTerm& given : term.attributes) {
       if (given.name != def.value.name) continue;
+      if (given.computed) return computed(*given.computed, def);
       if (!given.capture) return given.literal;
       auto& bound = attributes_[*given.capture];
       if (!bound) bound = draw_attribute(def);
       if (!bound) bound = def.value.value;
       return bound;
+    }
+    return draw_attribute(def);
+  }
+
+  /// What the expression is once names that it binds are drawn; a drawn one where it is not defined.
+  std::optional<AttributeValue> computed(const Expression& e, const graph::OpInfo::AttributeDef& def) {
+    for_each_part(e, [&](const Expression& part) {
+      if (part.kind != Expression::Kind::attribute || attributes_[part.index]) return;
+      attributes_[part.index] = static_cast<int64_t>(random_.below(std::max<size_t>(1, dims_.size())));
+    });
+    auto value = rewrite::evaluate(graph_, splats_, e, *this);
+    if (value && *value) {
+      if (auto converted = rewrite::converted(std::move(**value), def.value.kind())) return converted;
     }
     return draw_attribute(def);
   }
@@ -376,9 +413,9 @@ class Draft final : public rewrite::Bindings {
 
   bool decidable(const Expression& condition) const {
     bool known = true;
-    walk(condition, [&](const Expression& e) {
+    for_each_part(condition, [&](const Expression& e) {
       if (e.kind == Expression::Kind::predicate || e.kind == Expression::Kind::uses_of) known = false;
-      if (reads_value(e.kind) && !value(e.value)) known = false;
+      if (rewrite::reads_value(e.kind) && !value(e.value)) known = false;
       if (e.kind == Expression::Kind::dimension && !sizes_[e.index]) known = false;
       if (e.kind == Expression::Kind::side_rank_of && !region(e.index)) known = false;
       if (e.kind == Expression::Kind::attribute && !attributes_[e.index]) known = false;
@@ -395,10 +432,10 @@ class Draft final : public rewrite::Bindings {
     for (const auto& replacement : rule_.replacements)
       if (!add(value(replacement.from))) return false;
     for (const auto& root : rule_.roots)
-      for (const ValueId result : graph_.node(nodes_[root.term]).results)
+      for (const ValueId result : graph_.node(nodes_[resolve(root.value).index]).results)
         if (!add(result)) return false;
     for (size_t k = 0; k < rule_.terms.size(); ++k)
-      if (!rule_.terms[k].once && random_.chance(0.2) && !add(graph_.node(nodes_[k]).results[0]))
+      if (nodes_[k] && !rule_.terms[k].once && random_.chance(0.2) && !add(graph_.node(nodes_[k]).results[0]))
         return false;
     return true;
   }
@@ -417,6 +454,9 @@ class Draft final : public rewrite::Bindings {
   std::vector<std::optional<graph::Dim>> sizes_;
   std::vector<bool> decided_;
   rewrite::SplatCache splats_;
+  std::vector<uint32_t> ways_;  // as Rule::choices
+  const std::vector<bool> numbers_;
+  rewrite::Bound bound_;  // by the alternatives drawn
 };
 
 }  // namespace
@@ -445,7 +485,7 @@ RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& reg
   };
   ranks_.insert(ranks_.end(), hints_.ranks.begin(), hints_.ranks.end());
   for (const auto& condition : rule.conditions)
-    walk(condition.expression, [&](const Expression& e) {
+    for_each_part(condition.expression, [&](const Expression& e) {
       if (e.kind <= Expression::Kind::list) mention(e.literal);
       if (e.kind == Expression::Kind::constant_of || e.kind == Expression::Kind::value_of ||
           e.kind == Expression::Kind::predicate)
