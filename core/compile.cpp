@@ -20,6 +20,7 @@
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
 #include "core/run/pool.h"
+#include "core/schedule/at_load.h"
 #include "core/schedule/cut_loops.h"
 #include "core/schedule/depth_last.h"
 #include "core/schedule/group_kernel.h"
@@ -364,6 +365,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (enters("inline")) {
     // What a kernel for each statement would need bounds the memory plan.
     op_by_op = schedule::op_by_op_bytes(*c.program);
+    // Results that are constants are made once, at load.
+    schedule::keep_constant_results(*c.program, target);
     if (does(Feature::inline_producers)) {
       const auto inline_all = [&] {
         schedule::inline_producers(*c.program, target, ledger, place::homes(*c.program, devices, refusals));

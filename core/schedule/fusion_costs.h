@@ -18,14 +18,12 @@ std::vector<uint32_t> members(const Group& first, const Group& second);
 
 class FusionCosts {
  public:
-  /// All outlive it. `callers`: storages that the caller has. `constant`: statements that run once, at load. `advisor`: null where there
-  /// is none.
+  /// All outlive it. `callers`: storages that the caller has. `advisor`: null where there is none.
   FusionCosts(const LoopProgram& program, const Dependencies& deps, const std::set<BufferId>& callers,
-              const std::vector<bool>& constant, const FusionLimits& limits, FusionAdvisor* advisor)
+              const FusionLimits& limits, FusionAdvisor* advisor)
       : program_(program),
         deps_(deps),
         callers_(callers),
-        constant_(constant),
         limits_(limits),
         advisor_(advisor) {}
 
@@ -55,7 +53,6 @@ class FusionCosts {
   const LoopProgram& program_;
   const Dependencies& deps_;
   const std::set<BufferId>& callers_;
-  const std::vector<bool>& constant_;
   const FusionLimits& limits_;
   FusionAdvisor* const advisor_;
 };
