@@ -425,14 +425,15 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     // Groups are final: maps move into the statement whose loops they share.
     schedule::drop_unread(*c.schedule);
     // Reductions over rows go where rows are at hand; one with few results is divided, so that all workers have a part of it.
-    if (does(Feature::fuse) && does(Feature::mixed_orders)) schedule::mix_orders(*c.schedule, target, ledger);
+    if (does(Feature::fuse) && does(Feature::mixed_orders))
+      schedule::mix_orders(*c.schedule, target, memory, ledger);
     if (does(Feature::fuse) && does(Feature::split)) {
       schedule::split_reductions(*c.schedule, target, ledger);
       schedule::split_scans(*c.schedule, target, ledger);
-      schedule::scatter_at_once(*c.schedule, target, ledger);
+      schedule::scatter_at_once(*c.schedule, target, memory, ledger);
     }
     // Rows of large buffers lie as far apart as the target wants.
-    if (does(Feature::padding)) schedule::pad_rows(*c.schedule, row_padding(devices), ledger);
+    if (does(Feature::padding)) schedule::pad_rows(*c.schedule, row_padding(devices), memory, ledger);
     // Kernels run in an order in which less has to live at a time.
     if (does(Feature::memory_order)) schedule::order_for_memory(*c.schedule);
     if (place::has_libraries(devices)) {

@@ -75,9 +75,8 @@ void Builder::Steps::find_makers() {
       if (groups_[g].init && constants_.count(b)) makers_[b].push_back(g);
   const auto writes = [&](size_t g, BufferId b) {
     return std::ranges::any_of(schedule_.groups[g].statements, [&](uint32_t s) {
-      return std::ranges::any_of(program_.statements[s].stores, [&](const auto& store) {
-        return program_.storage(store.buffer) == b;
-      });
+      return std::ranges::any_of(program_.statements[s].stores,
+                                 [&](const auto& store) { return program_.storage(store.buffer) == b; });
     });
   };
   for (auto& [b, groups] : makers_)

@@ -157,7 +157,8 @@ class Builder::Steps {
   std::vector<GroupState> groups_;
   std::set<BufferId> constants_;  ///< what init groups write
   std::map<BufferId, uint32_t> persistent_of_;
-  std::map<BufferId, std::vector<size_t>> makers_;  ///< init groups that touch it, to its last writer; until they are linked
+  std::map<BufferId, std::vector<size_t>>
+      makers_;  ///< init groups that touch it, to its last writer; until they are linked
   Units units_;
   Codes codes_;
   std::optional<size_t> alone_;  // the unit of a kernel of no group

@@ -100,7 +100,8 @@ class Executable {
   std::vector<loop::Constant> constants;
   Devices devices;                   ///< the last one's memory is the home of buffers
   std::vector<int64_t> arena_bytes;  ///< by device, with the workspaces that lie in them
-  std::vector<int64_t> init_arena_bytes;  ///< by device: of what only the launches of init touch, freed behind them
+  std::vector<int64_t>
+      init_arena_bytes;  ///< by device: of what only the launches of init touch, freed behind them
   struct ArenaPart {
     std::string name;
     int64_t offset, bytes;

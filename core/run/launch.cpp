@@ -94,8 +94,7 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
     fails = fails || executable_.may_fail(launch);
     const auto& kernel = executable_.kernels[launch.kernel];
     if (launch.workspace >= 0 || kernel.workspace_bytes == 0) continue;
-    work.bytes = std::max(work.bytes,
-                          behind_arena(d) + kernel.workspace_bytes * executable_.workers_of(d));
+    work.bytes = std::max(work.bytes, behind_arena(d) + kernel.workspace_bytes * executable_.workers_of(d));
   }
   if (!device.host_memory && (work.used || native_stream)) {
     FE_TRY(work.stream, device.open_stream(native_stream));

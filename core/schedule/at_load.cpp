@@ -46,7 +46,8 @@ class Search {
 
   AtLoad run() {
     for (uint32_t k = 0; k < at_load_.size(); ++k)
-      if (reads_what_runs_make(k) || std::ranges::any_of(writes_[k], [&](BufferId b) { return !is_candidate_[b]; }))
+      if (reads_what_runs_make(k) ||
+          std::ranges::any_of(writes_[k], [&](BufferId b) { return !is_candidate_[b]; }))
         leave(k);
     for (const uint32_t k : calls_) leave(k);
     while (!left_.empty()) {
@@ -167,8 +168,10 @@ bool is_as_cheap_as_stored(const LoopProgram& program, const Statement& map, con
     if (op.code == FE_OP_INDIRECT || (op.is_prim() && !is_cheap(op.prim()))) return false;
     operations += op.is_prim() ? 1 : 0;
   }
-  const int64_t stored = map.points(VarKind::parallel) * bits_of(program.buffers[map.stores[0].buffer].dtype) / 8;
-  return operations <= vector_operations * target.operations_of_element() && loaded_bytes(program, map) <= stored;
+  const int64_t stored =
+      map.points(VarKind::parallel) * bits_of(program.buffers[map.stores[0].buffer].dtype) / 8;
+  return operations <= vector_operations * target.operations_of_element() &&
+         loaded_bytes(program, map) <= stored;
 }
 
 void keep_constant_results(LoopProgram& program, const TargetNumbers& target) {

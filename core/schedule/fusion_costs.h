@@ -21,11 +21,7 @@ class FusionCosts {
   /// All outlive it. `callers`: storages that the caller has. `advisor`: null where there is none.
   FusionCosts(const LoopProgram& program, const Dependencies& deps, const std::set<BufferId>& callers,
               const FusionLimits& limits, FusionAdvisor* advisor)
-      : program_(program),
-        deps_(deps),
-        callers_(callers),
-        limits_(limits),
-        advisor_(advisor) {}
+      : program_(program), deps_(deps), callers_(callers), limits_(limits), advisor_(advisor) {}
 
   /// Why two groups that can be one are better apart; empty where they are not.
   std::string dearer(const FusionPair& edge, const Group& first, const Group& second, uint32_t shared) const;
