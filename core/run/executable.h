@@ -100,8 +100,6 @@ class Executable {
   std::vector<loop::Constant> constants;
   Devices devices;                   ///< the last one's memory is the home of buffers
   std::vector<int64_t> arena_bytes;  ///< by device, with the workspaces that lie in them
-  std::vector<int64_t>
-      init_arena_bytes;  ///< by device: of what only the launches of init touch, freed behind them
   struct ArenaPart {
     std::string name;
     int64_t offset, bytes;
@@ -116,6 +114,8 @@ class Executable {
   std::vector<std::string> code;  ///< by kernel, where it is to be loaded elsewhere
   /// Of the memory of the devices that it serves; null: their runtimes.
   std::shared_ptr<Allocator> allocator;
+  /// By device: of what only the launches of init touch, freed behind them.
+  std::vector<int64_t> init_arena_bytes;
 
   /// Memory that lasts as long as this, in a device.
   struct Persistent {
@@ -214,12 +214,12 @@ class Executable {
     int64_t behind_arena(uint32_t device) const;
 
     const Executable& executable_;
-    const std::span<const int64_t> arena_bytes_;  ///< by device
     Result<void> opened_;
     std::vector<Work> work_;  ///< by device
     Recorded recorded_;
     std::optional<std::vector<LaunchTime>> times_;
     bool early_ = false;
+    const std::span<const int64_t> arena_bytes_;  ///< by device
   };
 
   /// `inputs` and `outputs`: contiguous elements in the memory of ports_device(), in the order of the ports. All is done when it returns, unless

@@ -74,7 +74,7 @@ bool Executable::may_fail(const Launch& launch) const {
 
 Executable::Context::Context(const Executable& executable, std::span<const Launch> launches,
                              std::span<const int64_t> arena_bytes, void* native_stream)
-    : executable_(executable), arena_bytes_(arena_bytes), work_(executable.devices.size()) {
+    : executable_(executable), work_(executable.devices.size()), arena_bytes_(arena_bytes) {
   for (uint32_t d = 0; d < work_.size() && opened_; ++d)
     opened_ = open(d, launches, d == 0 ? native_stream : nullptr);
 }
