@@ -195,6 +195,28 @@ std::vector<uint32_t> keep(std::vector<T>& list, const std::vector<bool>& marks)
 
 }  // namespace
 
+ProgramStatement copy_statement(LoopProgram& program, BufferId from, BufferId to) {
+  const auto& buffer = program.buffers[from];
+  ProgramStatement statement;
+  statement.kind = FE_STATEMENT_MAP;
+  BodyOp load;
+  load.code = FE_OP_LOAD;
+  load.dtype = buffer.dtype;
+  load.buffer = from;
+  for (const int64_t dim : buffer.dims) {
+    if (dim == 1) {
+      load.index.push_back(program.pool.constant(0));
+      continue;
+    }
+    const Var var{program.pool.new_symbol({0, std::max<int64_t>(dim, 1) - 1}), dim, VarKind::parallel};
+    load.index.push_back(program.pool.symbol(var.symbol));
+    statement.vars.push_back(var);
+  }
+  statement.stores.push_back({to, load.index, 0, none, FE_STORE_SET});
+  statement.ops.push_back(std::move(load));
+  return statement;
+}
+
 void remove_dead(const index::Pool& pool, Statement& s) {
   const Liveness live(pool, s);
   const auto op_to = keep(s.ops, live.ops);

@@ -35,7 +35,7 @@ BARE = 'schema = 0\nextends = "none"\nenable = ["ferrite.cpu"]\n[pipeline]\ndevi
 DESCRIPTION, PROGRAM, CODE, GRAPH, WEIGHTS = range(1, 6)
 STORED, ZSTD = range(2)
 HEADER, ENTRY = struct.Struct("<8sIIQ64s"), struct.Struct("<IIIIQQQ64s")
-MAGIC, VERSION = b"FEPKG\r\n\x1a", 1
+MAGIC, VERSION = b"FEPKG\r\n\x1a", 2
 
 zstd = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
 zstd.ZSTD_decompress.restype = ctypes.c_size_t
@@ -133,7 +133,8 @@ class Fields:
         for _ in range(2):
             self.list(self.text, lambda: self.number("type", "<H"), lambda: self.list(lambda: self.number("dim")),
                       lambda: self.number("changed", "<B"))  # fmt: skip
-        self.list(lambda: self.number("arena"))
+        for _ in range(2):  # of a run, and at load
+            self.list(lambda: self.number("arena"))
         self.list(lambda: self.number("persistent device", "<I"), lambda: self.number("persistent bytes"))
         self.list(lambda: self.number("constant offset"), lambda: self.number("constant size"))
         names, places = ("tasks", "grain", "workspace", "registers", "spills"), ("code offset", "code size")
