@@ -11,7 +11,7 @@
 #include <iterator>
 #include <limits>
 
-#include "ferrite/abi/runtime.h"
+#include "ferrite/abi/error_words.h"
 
 namespace ferrite::emitter {
 
@@ -232,7 +232,7 @@ void BodyEmitter::report_index(llvm::Value* outside, const loop::BodyOp& op) {
       number = builder_.CreateIntMaxReduce(builder_.CreateSelect(outside, number, least), true);
     }
     const int64_t flags = FE_BAD_INDEX_TOLD | (op.flags == FE_INDIRECT_WRAP ? FE_BAD_INDEX_WRAPS : 0u) |
-                          (dtype == u64 ? FE_BAD_INDEX_UNSIGNED : 0u);
+                          (!is_signed(dtype) ? FE_BAD_INDEX_UNSIGNED : 0u);
     llvm::Value* words[] = {number, context_.i64(static_cast<int64_t>(op.bits)), context_.i64(flags)};
     for (uint64_t k = 0; k < std::size(words); ++k)
       builder_.CreateStore(words[k],

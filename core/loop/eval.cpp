@@ -253,7 +253,7 @@ class Runner {
           dims.push_back(describe_dim(dim, list_.buffers[buffer]->name, *list_.buffers[buffer]));
         fail("{}{}{}",
              describe_bad_index(static_cast<uint64_t>(registers_[in.a].i[l]), extent,
-                                in.mode == FE_INDIRECT_WRAP, in.from == DType::u64_),
+                                in.mode == FE_INDIRECT_WRAP, !is_signed(in.from)),
              dims.empty() ? "" : ": ", fmt::join(dims, ", or "));
         return;
       }

@@ -25,7 +25,7 @@ std::vector<IndexedDim> dims_indexed_by(const StatementList& list, size_t statem
 std::string describe_dim(size_t dim, const std::string& name, const Buffer& buffer);
 
 /// "index 5 is out of range [-5, 5)": of a dim of size `extent`; negative ones count from the end where it `wraps`. `bits` are those of
-/// a u64 where it `is_unsigned`, else of an i64.
+/// a u64 where its type `is_unsigned`, else of an i64.
 std::string describe_bad_index(uint64_t bits, int64_t extent, bool wraps, bool is_unsigned);
 
 }  // namespace ferrite::core::loop

@@ -11,6 +11,7 @@
 #include "core/run/executable.h"
 #include "core/support/abi.h"
 #include "core/support/log.h"
+#include "ferrite/abi/error_words.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::run {

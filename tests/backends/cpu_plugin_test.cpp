@@ -5,6 +5,7 @@
 #include "compiler.h"
 #include "core/kernel/flatten.h"
 #include "emitter_support.h"
+#include "ferrite/abi/error_words.h"
 #include "ferrite/plugin.hpp"
 #include "host_runtime.h"
 

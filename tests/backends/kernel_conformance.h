@@ -5,6 +5,7 @@
 
 #include <tuple>
 
+#include "ferrite/abi/error_words.h"
 #include "map_conformance.h"
 
 namespace ferrite::kernel_test {

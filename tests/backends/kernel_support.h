@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/loop/eval.h"
+#include "ferrite/abi/error_words.h"
 #include "ferrite/error.hpp"
 #include "guarded.h"
 #include "kernel_builder.h"

@@ -77,7 +77,7 @@ def project(kind: str, ferrite: Path, scratch: Path, prefix: Path) -> str:
     return f"{kind}: made, built, {passed} tests passed in {clock.lap():.1f} s"
 
 
-# What `ferrite run sample.fe` says of the project as it is made: numbers by numpy of the same inputs' formulas.
+# What `ferrite run sample.fe` says of the project as it is made.
 RESULTS = {
     "op": r"min 0, mean 1\.009",
     "pass": r"min 0\.1585.*, mean 1\.119",

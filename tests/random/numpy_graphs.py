@@ -341,7 +341,7 @@ def main():
         tester = Tester(options, Path(scratch))
         next_seed, end = options.seed, options.seed + options.count
         while next_seed < end:
-            seed, seeds = next_seed, range(next_seed, end)
+            seed, seeds = None, range(next_seed, end)
             done = False
             for line in in_child(lambda write, seeds=seeds: tester.run_seeds(seeds, write), SECONDS_A_GRAPH):
                 word, _, rest = line.partition(" ")
@@ -355,6 +355,8 @@ def main():
                     if fault:
                         faults[seed] = fault
                 elif word == "END" and rest and not done:
+                    if seed is None:
+                        raise SystemExit(f"no graph was run: {rest}")
                     faults[seed] = rest
             next_seed = seed + 1
         for seed, fault in faults.items():

@@ -39,7 +39,7 @@ def summed(dtype, v, e, unit, most):
 
 def extreme_of_nothing(dtype, largest):
     if dtype == "bool":
-        return not largest
+        return largest
     if dtype not in FLOATS:
         info = np.iinfo(numpy_type(dtype))
         return info.max if largest else info.min
@@ -128,6 +128,13 @@ def pointwise_step(name):
 
 def squared(attrs, x):
     return OPS["mul"]({}, x, x)[0]
+
+
+def squared_within(x):
+    """Within one statement: what is folded, or interpreted, computes such in f64, so that an overflow of f32 is seen or not."""
+    result = squared({}, x)
+    result.unsure = result.unsure | (np.isinf(result.v) & np.isfinite(x.v))
+    return cleaned(result)
 
 
 def sum_step(attrs, x):
@@ -246,12 +253,12 @@ def gemm(attrs, a, b, c=None):
     def scaled(x, by):
         return OPS["mul"]({}, x, Value(x.dtype, by, 0 if by == np.float32(by) else abs(by) * FLOATS["f32"].unit))[0]
 
-    result = scaled(product, alpha)
+    # Each step may be rounded to the dtype, and overflow there.
+    result = scaled(as_wide(narrowed(product, a.dtype)), alpha)
     if c is not None and beta != 0:  # else c is not read
-        result = OPS["add"]({}, result, scaled(as_wide(c), beta))[0]
-    # Every step may be rounded to the dtype.
-    steps = 2 * FLOATS[a.dtype].unit * (np.abs(product.v) + np.abs(result.v)) if a.dtype not in ("f32", "f64") else 0
-    return [computed(a.dtype, result.v, np.where(np.isfinite(steps), result.e + steps, 0), result.unsure)]
+        terms = [as_wide(narrowed(x, a.dtype)) for x in (result, scaled(as_wide(c), beta))]
+        result = OPS["add"]({}, *terms)[0]
+    return [narrowed(result, a.dtype)]
 
 
 @op("einsum")
@@ -333,7 +340,7 @@ def lp_pool(attrs, x):
     p, axis = attrs.get("p", 2), {"axis": len(taken.shape) - 1, "keepdims": False}
     if p == 1:
         return [narrowed(reduced(axis, OPS["abs"]({}, taken)[0], "sum"), x.dtype)]
-    return [narrowed(OPS["sqrt"]({}, reduced(axis, squared({}, taken), "sum"))[0], x.dtype)]
+    return [narrowed(OPS["sqrt"]({}, reduced(axis, squared_within(taken), "sum"))[0], x.dtype)]
 
 
 @op("conv")
@@ -517,7 +524,7 @@ def lrn(attrs, x):
     # A window over the channels is one over a spatial dim of size 1.
     turned = moved(wide, lambda a: np.moveaxis(a, 1, -1).reshape(a.shape[0], -1, a.shape[1]))
     taken, _, _ = flat_windows({"kernel": [size], "pads_low": [low], "pads_high": [size - 1 - low]}, turned, 0)
-    total = reduced({"axis": 3, "keepdims": False}, squared({}, taken), "sum")
+    total = reduced({"axis": 3, "keepdims": False}, squared_within(taken), "sum")
     total = moved(total, lambda a: np.moveaxis(a.reshape(x.shape[0], *x.shape[2:], x.shape[1]), -1, 1))
     unit = unit_of_arithmetic(x.dtype)
 

@@ -104,16 +104,9 @@ typedef struct fe_function_out {
   int64_t spills;
   int64_t shared_bytes;
 } fe_function_out;
-// What the fourth error word says of the others.
-#define FE_BAD_INDEX_TOLD 1u      // they hold the index and the size
-#define FE_BAD_INDEX_WRAPS 2u     // negative indices count from the end
-#define FE_BAD_INDEX_UNSIGNED 4u  // the index is a u64
-
-// buffers: one pointer for each non-local buffer of the kernel, in its order. error: FE_ERROR_WORDS words that are 0, in memory that the
-// device can write: {1, the index, the size of the dim, FE_BAD_INDEX_*} of a checked index that is out of range, of one where there are
-// several; code that sets the first word alone says that there is one. Null may stand for them where the kernel checks none. workspace:
-// workers x workspace_bytes, aligned as allocations are.
-#define FE_ERROR_WORDS 4
+// buffers: one pointer for each non-local buffer of the kernel, in its order. error: the words of error_words.h, all 0 before, in memory
+// that the device can write, set by checked indices; null may stand for them where the kernel checks none. workspace: workers x
+// workspace_bytes, aligned as allocations are.
 typedef struct fe_launch_args {
   uint64_t size;
   void* function;
