@@ -22,7 +22,8 @@ import traceback
 from pathlib import Path
 
 import numpy as np
-from numpy_generator import Graph, Source, generate, pruned, with_values_as_source
+from numpy_families import generate
+from numpy_graph import Graph, Source, pruned, with_values_as_source
 from numpy_pointwise import OPS
 from numpy_values import FLOATS, contiguous, numpy_type, stored, wrong_elements
 
@@ -41,24 +42,54 @@ class DataType(c.Structure):
 
 
 class Tensor(c.Structure):
-    _fields_ = [("data", c.c_void_p), ("device", Device), ("ndim", c.c_int32), ("dtype", DataType),
-                ("shape", c.POINTER(c.c_int64)), ("strides", c.POINTER(c.c_int64)), ("byte_offset", c.c_uint64)]  # fmt: skip
+    _fields_ = [
+        ("data", c.c_void_p),
+        ("device", Device),
+        ("ndim", c.c_int32),
+        ("dtype", DataType),
+        ("shape", c.POINTER(c.c_int64)),
+        ("strides", c.POINTER(c.c_int64)),
+        ("byte_offset", c.c_uint64),
+    ]
 
 
 class SessionOptions(c.Structure):
-    _fields_ = [("size", c.c_uint64), ("manifest", c.c_char_p), ("plugins", c.c_void_p), ("plugin_count", c.c_uint64),
-                ("device", c.c_char_p), ("threads", c.c_int64), ("log", c.c_char_p), ("profile", c.c_char_p),
-                ("safe_mode", c.c_uint32), ("reserved", c.c_uint32), ("allocator", c.c_void_p)]  # fmt: skip
+    _fields_ = [
+        ("size", c.c_uint64),
+        ("manifest", c.c_char_p),
+        ("plugins", c.c_void_p),
+        ("plugin_count", c.c_uint64),
+        ("device", c.c_char_p),
+        ("threads", c.c_int64),
+        ("log", c.c_char_p),
+        ("profile", c.c_char_p),
+        ("safe_mode", c.c_uint32),
+        ("reserved", c.c_uint32),
+        ("allocator", c.c_void_p),
+    ]
 
 
 class Error(c.Structure):
-    _fields_ = [("size", c.c_uint64), ("status", c.c_int32), ("reserved", c.c_int32), ("code", c.c_char_p),
-                ("text", c.c_char_p), ("where", c.c_char_p)]  # fmt: skip
+    _fields_ = [
+        ("size", c.c_uint64),
+        ("status", c.c_int32),
+        ("reserved", c.c_int32),
+        ("code", c.c_char_p),
+        ("text", c.c_char_p),
+        ("where", c.c_char_p),
+    ]
 
 
 class Port(c.Structure):
-    _fields_ = [("size", c.c_uint64), ("name", c.c_char_p), ("dtype_name", c.c_char_p), ("dtype", DataType),
-                ("rank", c.c_int32), ("dims", c.POINTER(c.c_int64)), ("dim_names", c.POINTER(c.c_char_p))]  # fmt: skip
+    _fields_ = [
+        ("size", c.c_uint64),
+        ("name", c.c_char_p),
+        ("dtype_name", c.c_char_p),
+        ("dtype", DataType),
+        ("rank", c.c_int32),
+        ("dims", c.POINTER(c.c_int64)),
+        ("dim_names", c.POINTER(c.c_char_p)),
+    ]
 
 
 class Refused(Exception):
@@ -71,7 +102,9 @@ class Session:
     def __init__(self, library, device, manifest):
         self.api = c.CDLL(str(library))
         self.device, self.handle = device, c.c_void_p()
-        options = SessionOptions(size=c.sizeof(SessionOptions), device=device.encode(), threads=2, manifest=str(manifest).encode())
+        options = SessionOptions(
+            size=c.sizeof(SessionOptions), device=device.encode(), threads=2, manifest=str(manifest).encode()
+        )
         self.call("ferrite_session_open", c.byref(options), c.byref(self.handle))
 
     def call(self, function, *arguments):
@@ -96,7 +129,10 @@ class Session:
     def tensor(self, model, which, k, x):
         port = Port(size=c.sizeof(Port))
         self.call(f"ferrite_model_{which}", model, c.c_uint64(k), c.byref(port))
-        shape, strides = (c.c_int64 * x.ndim)(*x.shape), (c.c_int64 * x.ndim)(*(step // x.itemsize for step in x.strides))
+        shape, strides = (
+            (c.c_int64 * x.ndim)(*x.shape),
+            (c.c_int64 * x.ndim)(*(step // x.itemsize for step in x.strides)),
+        )
         tensor = Tensor(x.ctypes.data, Device(CPU, 0), x.ndim, port.dtype, shape, strides, 0)
         tensor.borrowed = (x, shape, strides)
         return tensor
@@ -113,11 +149,15 @@ def laid_out(s, number):
 
 
 def fault_of(session, graph, values, folder):
-    """"" or what is wrong, after what kind of fault it is and where."""
+    """ "" or what is wrong, after what kind of fault it is and where."""
     path = graph.write(folder, values)
     inputs = [laid_out(s, k) for k, s in enumerate(graph.inputs())]
-    outputs = [np.frombuffer(b"\xff" * stored(values[name]).nbytes, numpy_type(values[name].dtype)).reshape(values[name].shape).copy()
-               for name in graph.outputs]  # fmt: skip
+    outputs = [
+        np.frombuffer(b"\xff" * stored(values[name]).nbytes, numpy_type(values[name].dtype))
+        .reshape(values[name].shape)
+        .copy()
+        for name in graph.outputs
+    ]
     try:
         session.run(path, inputs, outputs)
     except Refused as refused:
@@ -133,11 +173,17 @@ def fault_of(session, graph, values, folder):
 
 def described(value, got, wrong):
     at = tuple(int(k[0]) for k in np.nonzero(wrong))
-    bound = f" within {float(value.e[at]):.3g} and {FLOATS[value.dtype].relative:.3g} of it" if value.is_float and value.raw is None else ""
+    bound = (
+        f" within {float(value.e[at]):.3g} and {FLOATS[value.dtype].relative:.3g} of it"
+        if value.is_float and value.raw is None
+        else ""
+    )
     want, has = stored(value)[at], got[at]
     bits = f"u{want.dtype.itemsize}"
-    return (f"{value.dtype}{list(value.shape)}: {int(wrong.sum())} of {wrong.size} elements, first {list(at)}: got {has} ({int(np.asarray(has).view(bits)):#x}), "
-            f"want {want} ({int(np.asarray(want).view(bits)):#x}){bound}")  # fmt: skip
+    return (
+        f"{value.dtype}{list(value.shape)}: {int(wrong.sum())} of {wrong.size} elements, first {list(at)}: got {has} ({int(np.asarray(has).view(bits)):#x}), "
+        f"want {want} ({int(np.asarray(want).view(bits)):#x}){bound}"
+    )
 
 
 # ---- processes
@@ -244,7 +290,13 @@ def reductions(graph):
             yield pruned(Graph([Source(s.name, s.dtype, s.raw, s.kind) for s in graph.sources], graph.nodes, [name]))
     for k, s in enumerate(graph.sources):
         if s.mutated_by:
-            yield pruned(Graph([Source(t.name, t.dtype, t.raw, t.kind, "" if t is s else t.mutated_by) for t in graph.sources], graph.nodes, graph.outputs))
+            yield pruned(
+                Graph(
+                    [Source(t.name, t.dtype, t.raw, t.kind, "" if t is s else t.mutated_by) for t in graph.sources],
+                    graph.nodes,
+                    graph.outputs,
+                )
+            )
         if s.kind != "input":
             sources = list(graph.sources)
             sources[k] = Source(s.name, s.dtype, s.raw)
@@ -260,16 +312,34 @@ def reductions(graph):
 def smaller_sizes(graph):
     """One size exchanged for a smaller one, wherever it stands."""
     sizes = {size for s in graph.sources for size in s.raw.shape} | {
-        x for node in graph.nodes for v in node.attrs.values() if isinstance(v, list) for x in v if isinstance(x, int)}  # fmt: skip
+        x for node in graph.nodes for v in node.attrs.values() if isinstance(v, list) for x in v if isinstance(x, int)
+    }
     for size in sorted((size for size in sizes if size > 1), reverse=True):
         for new in sorted({1, 2, size // 2, size - 1} - {size}):
             if not 0 < new < size:
                 continue
-            sources = [Source(s.name, s.dtype, contiguous(s.raw[tuple(slice(new) if d == size else slice(None) for d in s.raw.shape)]),
-                              s.kind, s.mutated_by) for s in graph.sources]  # fmt: skip
-            nodes = [type(node)(node.op, node.operands, node.results,
-                                {k: [new if x == size else x for x in v] if isinstance(v, list) else v for k, v in node.attrs.items()})
-                     for node in graph.nodes]  # fmt: skip
+            sources = [
+                Source(
+                    s.name,
+                    s.dtype,
+                    contiguous(s.raw[tuple(slice(new) if d == size else slice(None) for d in s.raw.shape)]),
+                    s.kind,
+                    s.mutated_by,
+                )
+                for s in graph.sources
+            ]
+            nodes = [
+                type(node)(
+                    node.op,
+                    node.operands,
+                    node.results,
+                    {
+                        k: [new if x == size else x for x in v] if isinstance(v, list) else v
+                        for k, v in node.attrs.items()
+                    },
+                )
+                for node in graph.nodes
+            ]
             yield Graph(sources, nodes, graph.outputs)
 
 
@@ -314,13 +384,18 @@ def reproduce(graph, fault, seed, folder):
     graph.write(folder, values)
     words = []
     for s in graph.inputs():
-        np.save(folder / f"{s.name}.npy", s.raw.view(f"u{s.raw.itemsize}") if s.dtype in FLOATS and s.raw.dtype.kind != "f" else s.raw)
+        np.save(
+            folder / f"{s.name}.npy",
+            s.raw.view(f"u{s.raw.itemsize}") if s.dtype in FLOATS and s.raw.dtype.kind != "f" else s.raw,
+        )
         words.append(f"-i {s.name}={s.name}.npy")
     for name in graph.outputs:
         x = stored(values[name])
         np.save(folder / f"expected_{name}.npy", x.view(f"u{x.itemsize}") if x.dtype.kind not in "biuf" else x)
-    (folder / "README").write_text(f"numpy_graphs.py --seed {seed} --count 1\n{fault}\n\nferrite run graph.fe {' '.join(words)}\n"
-                                   "expected_NAME.npy: the results, by numpy; small floats are saved as the integers of their bits.\n")  # fmt: skip
+    (folder / "README").write_text(
+        f"numpy_graphs.py --seed {seed} --count 1\n{fault}\n\nferrite run graph.fe {' '.join(words)}\n"
+        "expected_NAME.npy: the results, by numpy; small floats are saved as the integers of their bits.\n"
+    )
 
 
 def main():
@@ -329,7 +404,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of the first graph; each has the next number")
     parser.add_argument("--library", type=Path, default=ROOT / "build/release/lib/libferrite.so")
     parser.add_argument("--devices", default="cpu,interpreter")
-    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "ferrite-numpy-graphs", help="where reproducers are left")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "ferrite-numpy-graphs",
+        help="where reproducers are left",
+    )
     parser.add_argument("--reduce", type=float, default=60, help="seconds for each fault")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--commit", default="")
@@ -368,14 +448,29 @@ def main():
             except Exception as error:  # noqa: BLE001  the reference itself does not know this graph
                 print(f"  not reduced: {error!r}", flush=True)
     missing = sorted(set(OPS) - set(ops))
-    print(f"{options.count} graphs from seed {options.seed}: {len(faults)} wrong; {counts[0]} nodes of {len(ops)} ops, {counts[1]} elements "
-          f"of results, {100 * counts[2] / max(counts[1], 1):.1f} % of them free, {time.monotonic() - started:.0f} s")  # fmt: skip
+    print(
+        f"{options.count} graphs from seed {options.seed}: {len(faults)} wrong; {counts[0]} nodes of {len(ops)} ops, {counts[1]} elements "
+        f"of results, {100 * counts[2] / max(counts[1], 1):.1f} % of them free, {time.monotonic() - started:.0f} s"
+    )
     if missing:
         print(f"without {', '.join(missing)}")
     if options.json:
-        options.json.write_text(json.dumps({"commit": options.commit, "seed": options.seed, "graphs": options.count, "wrong": len(faults),
-                                            "devices": options.devices, "elements": int(counts[1]), "free": int(counts[2]),
-                                            "ops": dict(sorted(ops.items()))}, indent=1) + "\n")  # fmt: skip
+        options.json.write_text(
+            json.dumps(
+                {
+                    "commit": options.commit,
+                    "seed": options.seed,
+                    "graphs": options.count,
+                    "wrong": len(faults),
+                    "devices": options.devices,
+                    "elements": int(counts[1]),
+                    "free": int(counts[2]),
+                    "ops": dict(sorted(ops.items())),
+                },
+                indent=1,
+            )
+            + "\n"
+        )
     few = options.count >= 300 and len(ops) < OPS_AT_LEAST
     if few:
         print(f"fewer than {OPS_AT_LEAST} ops have been drawn")

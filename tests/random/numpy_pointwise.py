@@ -198,8 +198,14 @@ def comparison(function):
     return lambda attrs, a, b: [pointwise("bool", of, a, b)]
 
 
-for name, function in (("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal),
-                       ("gt", np.greater), ("ge", np.greater_equal)):  # fmt: skip
+for name, function in (
+    ("eq", np.equal),
+    ("ne", np.not_equal),
+    ("lt", np.less),
+    ("le", np.less_equal),
+    ("gt", np.greater),
+    ("ge", np.greater_equal),
+):
     OPS[name] = comparison(function)
 
 # ---- one operand
@@ -266,10 +272,24 @@ def erf(x):
     return special(x.astype(np.float64)).astype(x.dtype) if x.size else x
 
 
-for name, function in (("exp", np.exp), ("exp2", np.exp2), ("expm1", np.expm1), ("log", np.log), ("log2", np.log2),
-                       ("log1p", np.log1p), ("asin", np.arcsin), ("acos", np.arccos), ("atan", np.arctan), ("sinh", np.sinh),
-                       ("cosh", np.cosh), ("tanh", np.tanh), ("asinh", np.arcsinh), ("acosh", np.arccosh),
-                       ("atanh", np.arctanh), ("erf", erf)):  # fmt: skip
+for name, function in (
+    ("exp", np.exp),
+    ("exp2", np.exp2),
+    ("expm1", np.expm1),
+    ("log", np.log),
+    ("log2", np.log2),
+    ("log1p", np.log1p),
+    ("asin", np.arcsin),
+    ("acos", np.arccos),
+    ("atan", np.arctan),
+    ("sinh", np.sinh),
+    ("cosh", np.cosh),
+    ("tanh", np.tanh),
+    ("asinh", np.arcsinh),
+    ("acosh", np.arccosh),
+    ("atanh", np.arctanh),
+    ("erf", erf),
+):
     OPS[name] = smooth(function)
 OPS["sqrt"] = smooth(np.sqrt, ulps=1, exact=True)
 
@@ -303,7 +323,9 @@ OPS["isnan"] = lambda attrs, x: [pointwise("bool", lambda x: (np.isnan(x.v), 0),
 
 @op("isinf")
 def isinf(attrs, x):
-    wanted = ([np.inf] if attrs.get("detect_positive", True) else []) + ([-np.inf] if attrs.get("detect_negative", True) else [])
+    wanted = ([np.inf] if attrs.get("detect_positive", True) else []) + (
+        [-np.inf] if attrs.get("detect_negative", True) else []
+    )
     return [pointwise("bool", lambda x: (np.isin(x.v, wanted), 0), x)]
 
 
@@ -330,7 +352,9 @@ def cast_to_integer(x, dtype):
             inside = np.clip(whole, low, high)
             # A long double holds every integer of 64 bits.
             small = np.where(inside >= 2.0**63, 0, inside).astype(np.int64).astype(np.uint64)
-            large = (np.where(inside >= 2.0**63, inside - 2.0**63, 0)).astype(np.int64).astype(np.uint64) + np.uint64(2**63)
+            large = (np.where(inside >= 2.0**63, inside - 2.0**63, 0)).astype(np.int64).astype(np.uint64) + np.uint64(
+                2**63
+            )
             return np.where(inside >= 2.0**63, large, small).astype(INTEGERS[dtype])
 
         v = to(x.v)
@@ -386,7 +410,11 @@ def activation(name, function, steepest=1.2, absolute=0.0):
         def body(x):
             v = function(x.v, attrs)
             slope = steepest(attrs) if callable(steepest) else steepest
-            near = np.where(np.isfinite(x.v), np.maximum(1, np.abs(x.v)), 0) * absolute * FLOATS["f64" if x.dtype == "f64" else "f32"].unit
+            near = (
+                np.where(np.isfinite(x.v), np.maximum(1, np.abs(x.v)), 0)
+                * absolute
+                * FLOATS["f64" if x.dtype == "f64" else "f32"].unit
+            )
             return v, np.where(x.e > 0, slope * x.e, 0) + near, ~np.isfinite(x.v) & ~np.isfinite(v) & (x.e > 0)
 
         return [pointwise(x.dtype, body, x, ulps=8, exact=False)]
@@ -415,13 +443,30 @@ activation("mish", half_infinite(lambda x, attrs: x * np.tanh(softplus(x))), abs
 activation("sigmoid", lambda x, attrs: sigmoid(x))
 activation("softplus", lambda x, attrs: softplus(x), absolute=4)
 activation("softsign", lambda x, attrs: x / (1 + np.abs(x)))
-activation("elu", negative_part(lambda x, attrs: attrs.get("alpha", 1.0) * np.expm1(x)), lambda attrs: max(1, attrs.get("alpha", 1.0)))
+activation(
+    "elu",
+    negative_part(lambda x, attrs: attrs.get("alpha", 1.0) * np.expm1(x)),
+    lambda attrs: max(1, attrs.get("alpha", 1.0)),
+)
 activation("celu", negative_part(lambda x, attrs: attrs.get("alpha", 1.0) * np.expm1(x / attrs.get("alpha", 1.0))))
-activation("selu", lambda x, attrs: 1.05070102214813232421875 * np.where(
-    x < 0, 1.67326319217681884765625 * np.expm1(np.minimum(x, 0)), x), 1.8)  # fmt: skip
-activation("leaky_relu", negative_part(lambda x, attrs: attrs.get("alpha", 0.01) * x), lambda attrs: max(1, abs(attrs.get("alpha", 0.01))))
-activation("hardsigmoid", lambda x, attrs: np.clip(attrs.get("alpha", 0.2) * x + attrs.get("beta", 0.5), 0, 1),
-           lambda attrs: abs(attrs.get("alpha", 0.2)), absolute=2)  # fmt: skip
+activation(
+    "selu",
+    lambda x, attrs: (
+        1.05070102214813232421875 * np.where(x < 0, 1.67326319217681884765625 * np.expm1(np.minimum(x, 0)), x)
+    ),
+    1.8,
+)
+activation(
+    "leaky_relu",
+    negative_part(lambda x, attrs: attrs.get("alpha", 0.01) * x),
+    lambda attrs: max(1, abs(attrs.get("alpha", 0.01))),
+)
+activation(
+    "hardsigmoid",
+    lambda x, attrs: np.clip(attrs.get("alpha", 0.2) * x + attrs.get("beta", 0.5), 0, 1),
+    lambda attrs: abs(attrs.get("alpha", 0.2)),
+    absolute=2,
+)
 activation("hardswish", half_infinite(lambda x, attrs: x * np.clip(x / 6 + 0.5, 0, 1)), 2, absolute=8)
 
 
@@ -496,15 +541,3 @@ def dequantize_linear(attrs, x, scale, zero=None):
     factor = Value(wide, scale.v, scale.e, scale.unsure, scale.raw)
     product = OPS["mul"]({}, computed(wide, held, np.abs(held - difference), unsure, ulps=3), factor)[0]
     return [computed(scale.dtype, product.v, product.e, product.unsure)]
-
-
-def names_of_pointwise(kind):
-    """For the generator: ops by operands. `kind`: 'unary', 'activation', 'binary', 'comparison'."""
-    return {
-        "unary": "exp exp2 expm1 log log2 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh "
-                 "atanh erf floor ceil round trunc".split(),
-        "activation": "gelu silu mish sigmoid softplus softsign elu celu selu leaky_relu hardsigmoid hardswish "
-                      "thresholded_relu shrink".split(),
-        "binary": "add sub mul div mod remainder_trunc pow minimum maximum".split(),
-        "comparison": "eq ne lt le gt ge".split(),
-    }[kind]  # fmt: skip

@@ -5,7 +5,18 @@ import math
 
 import numpy as np
 from numpy_pointwise import OPS, op
-from numpy_values import FLOATS, Value, cleaned, computed, held_type, moved, numpy_type, read, source, unit_of_arithmetic
+from numpy_values import (
+    FLOATS,
+    Value,
+    cleaned,
+    computed,
+    held_type,
+    moved,
+    numpy_type,
+    read,
+    source,
+    unit_of_arithmetic,
+)
 
 # ---- reductions
 
@@ -56,7 +67,10 @@ def reduced(attrs, x, what, each=False):
     if what in ("max", "min"):
         function = np.maximum if what == "max" else np.minimum
         if count == 0:
-            v, e = np.full(unsure.shape, extreme_of_nothing(x.dtype, what == "min"), held_type(x.dtype)), np.zeros(unsure.shape)
+            v, e = (
+                np.full(unsure.shape, extreme_of_nothing(x.dtype, what == "min"), held_type(x.dtype)),
+                np.zeros(unsure.shape),
+            )
         else:
             v, e = function.reduce(v, -1), e.max(-1)
         return computed(x.dtype, v.reshape(shape), np.reshape(e, shape), unsure.reshape(shape))
@@ -180,8 +194,15 @@ def cumsum(attrs, x):
         a = turn(a)
         total = np.cumsum(a, axis, dtype=a.dtype)
         if attrs.get("exclusive", False):
-            total = np.concatenate([np.zeros_like(np.take(total, [], axis)) if a.shape[axis] == 0 else np.zeros_like(np.take(total, [0], axis)),
-                                    np.take(total, np.arange(a.shape[axis] - 1) if a.shape[axis] else [], axis)], axis)  # fmt: skip
+            total = np.concatenate(
+                [
+                    np.zeros_like(np.take(total, [], axis))
+                    if a.shape[axis] == 0
+                    else np.zeros_like(np.take(total, [0], axis)),
+                    np.take(total, np.arange(a.shape[axis] - 1) if a.shape[axis] else [], axis),
+                ],
+                axis,
+            )
         return turn(total)
 
     unsure = running(x.unsure.astype(np.int64)) > 0
@@ -192,7 +213,9 @@ def cumsum(attrs, x):
         size = running(np.where(finite, np.abs(x.v) + x.e, 0))
         whole = running(((x.v != np.rint(x.v)) & finite).astype(np.int64)) == 0
         unit = unit_of_arithmetic(x.dtype)
-        e = running(np.where(finite, x.e, 0)) + np.where(whole & (size * unit < 0.5), 0, (x.shape[axis] + 1) * unit * size)
+        e = running(np.where(finite, x.e, 0)) + np.where(
+            whole & (size * unit < 0.5), 0, (x.shape[axis] + 1) * unit * size
+        )
         total = running(x.v)
         over = (size > FLOATS["f64" if x.dtype == "f64" else "f32"].most) & ~np.isnan(total)
     return [computed(x.dtype, total, e, unsure | over)]
@@ -207,7 +230,9 @@ def products(dtype, xs, function, depth, ulps=2.0):
     if dtype not in FLOATS:
         unsure = function(*(x.unsure.astype(np.float64) if k == 0 else np.ones(x.shape) for k, x in enumerate(xs))) > 0
         for k in range(1, len(xs)):
-            unsure = unsure | (function(*(x.unsure.astype(np.float64) if k == j else np.ones(x.shape) for j, x in enumerate(xs))) > 0)
+            unsure = unsure | (
+                function(*(x.unsure.astype(np.float64) if k == j else np.ones(x.shape) for j, x in enumerate(xs))) > 0
+            )
         return computed(dtype, function(*(x.v for x in xs)).astype(numpy_type(dtype)), 0, unsure)
     unit, wide = unit_of_arithmetic(dtype), FLOATS["f64" if dtype == "f64" else "f32"]
     with np.errstate(all="ignore"):
@@ -223,13 +248,26 @@ def products(dtype, xs, function, depth, ulps=2.0):
             e = e + depth * 2.0**-125 * max([1.0, *(float(s.max(initial=0)) for s in sizes)])
         unsure = np.zeros(v.shape, bool)
         for k in range(len(xs)):
-            unsure |= function(*(x.unsure.astype(np.float64) if j == k else np.ones(x.shape) for j, x in enumerate(xs))) > 0
+            unsure |= (
+                function(*(x.unsure.astype(np.float64) if j == k else np.ones(x.shape) for j, x in enumerate(xs))) > 0
+            )
             # An infinity times what may be zero, or of either sign.
             vague = (~((np.abs(xs[k].v) > xs[k].e) | np.isnan(xs[k].v)) & (xs[k].e > 0)).astype(np.float64)
             for other in range(len(xs)):
                 if other != k and np.isinf(xs[other].v).any():
-                    unsure |= function(*(vague if j == k else np.isinf(x.v).astype(np.float64) if j == other else np.ones(x.shape)
-                                         for j, x in enumerate(xs))) > 0  # fmt: skip
+                    unsure |= (
+                        function(
+                            *(
+                                vague
+                                if j == k
+                                else np.isinf(x.v).astype(np.float64)
+                                if j == other
+                                else np.ones(x.shape)
+                                for j, x in enumerate(xs)
+                            )
+                        )
+                        > 0
+                    )
         unsure |= (size > wide.most) & ~np.isnan(v)
     return computed(dtype, v, e, unsure)
 
@@ -278,7 +316,19 @@ def matmul_integer(attrs, a, b, a_zero=None, b_zero=None):
         if zero is None:
             return Value("i32", wide, None, x.unsure)
         offset = zero.v.astype(np.int32)
-        return Value("i32", wide - (offset.reshape(-1, 1) if rows and offset.size > 1 else offset.reshape(-1) if offset.size > 1 else offset.reshape(())), None, x.unsure)
+        return Value(
+            "i32",
+            wide
+            - (
+                offset.reshape(-1, 1)
+                if rows and offset.size > 1
+                else offset.reshape(-1)
+                if offset.size > 1
+                else offset.reshape(())
+            ),
+            None,
+            x.unsure,
+        )
 
     return matmul({}, centred(a, a_zero, True), centred(b, b_zero, False))
 
@@ -291,19 +341,30 @@ def windows(attrs, x, kernel, fill):
     rank = len(kernel)
     strides, dilations = attrs.get("strides") or [1] * rank, attrs.get("dilations") or [1] * rank
     low, high = attrs.get("pads_low") or [0] * rank, attrs.get("pads_high") or [0] * rank
-    out = [(dim + before + after - ((k - 1) * d + 1)) // s + 1
-           for dim, before, after, k, d, s in zip(x.shape[2:], low, high, kernel, dilations, strides, strict=True)]  # fmt: skip
+    out = [
+        (dim + before + after - ((k - 1) * d + 1)) // s + 1
+        for dim, before, after, k, d, s in zip(x.shape[2:], low, high, kernel, dilations, strides, strict=True)
+    ]
     if min(out) < 0:
         raise ValueError("windows")
-    places_of = [np.arange(o)[:, None] * s + np.arange(k)[None] * d - before for o, s, k, d, before in zip(out, strides, kernel, dilations, low, strict=True)]
+    places_of = [
+        np.arange(o)[:, None] * s + np.arange(k)[None] * d - before
+        for o, s, k, d, before in zip(out, strides, kernel, dilations, low, strict=True)
+    ]
     inside, at = np.ones((), bool), []
     for axis, place in enumerate(places_of):
         shape = [1] * (2 * rank)
         shape[axis], shape[rank + axis] = place.shape
         inside = inside & ((place >= 0) & (place < x.shape[2 + axis])).reshape(shape)
         at.append(np.clip(place, 0, max(0, x.shape[2 + axis] - 1)).reshape(shape))
-    taken = moved(x, lambda a: np.where(inside, a[(slice(None), slice(None), *at)], np.asarray(fill, a.dtype)) if a.dtype != bool
-                  else a[(slice(None), slice(None), *at)] & inside)  # fmt: skip
+    taken = moved(
+        x,
+        lambda a: (
+            np.where(inside, a[(slice(None), slice(None), *at)], np.asarray(fill, a.dtype))
+            if a.dtype != bool
+            else a[(slice(None), slice(None), *at)] & inside
+        ),
+    )
     taken.e = np.where(inside, taken.e, 0)
     taken.raw = None
     return taken, np.broadcast_to(inside, out + list(kernel)), low, high
@@ -354,7 +415,9 @@ def conv(attrs, x, w, bias=None):
     split_w = moved(w, lambda a: a.reshape(groups, a.shape[0] // groups, *a.shape[1:]))
     depth = math.prod(w.shape[1:])
     equation = f"ngc{spatial}{kernel},goc{kernel}->ngo{spatial}"
-    result = products(as_wide(x).dtype, [as_wide(split_x), as_wide(split_w)], lambda a, b: np.einsum(equation, a, b), depth)
+    result = products(
+        as_wide(x).dtype, [as_wide(split_x), as_wide(split_w)], lambda a, b: np.einsum(equation, a, b), depth
+    )
     result = moved(result, lambda a: a.reshape(a.shape[0], w.shape[0], *a.shape[3:]))
     if x.is_float:
         # Tiles spread what is not finite to their neighbours, and the precision of what is large.
@@ -362,7 +425,10 @@ def conv(attrs, x, w, bias=None):
             result.unsure = np.ones(result.shape, bool)
         most = [float((np.abs(y.v) + y.e).max(initial=0)) if np.isfinite(y.v).all() else 0 for y in (x, w)]
         result.e = result.e + 16 * depth * unit_of_arithmetic(x.dtype) * most[0] * most[1]
-        whole = (all((np.rint(y.v) == y.v).all() and (y.e == 0).all() for y in (x, w)) and 36 * depth * most[0] * most[1] * unit_of_arithmetic(x.dtype) < 0.1)
+        whole = (
+            all((np.rint(y.v) == y.v).all() and (y.e == 0).all() for y in (x, w))
+            and 36 * depth * most[0] * most[1] * unit_of_arithmetic(x.dtype) < 0.1
+        )
         if whole:
             result.e = result.e * 0
         if 64 * depth * most[0] * most[1] > FLOATS["f64" if x.dtype == "f64" else "f32"].most:
@@ -370,166 +436,3 @@ def conv(attrs, x, w, bias=None):
     if bias is not None:
         result = OPS["add"]({}, result, moved(as_wide(bias), lambda a: a.reshape(-1, *([1] * (len(x.shape) - 2)))))[0]
     return [cleaned(narrowed(result, x.dtype))]
-
-
-# ---- norms
-
-
-@op("softmax", "log_softmax")
-def softmax(attrs, x, log=False):
-    wide = as_wide(x)
-    axis = attrs.get("axis", -1)
-    unit = unit_of_arithmetic(x.dtype)
-    with np.errstate(all="ignore"):
-        top = wide.v.max(axis, keepdims=True, initial=-np.inf)
-        shifted = wide.v - top
-        powers = np.exp(shifted)
-        total = powers.sum(axis, keepdims=True)
-        # An infinity above makes a NaN of its own row; what becomes of its neighbours is not said.
-        unsure = wide.unsure.any(axis, keepdims=True) | np.isposinf(top)
-        error = 2 * wide.e.max(axis, keepdims=True, initial=0) + unit * (16 + wide.shape[axis])
-        spread = np.where(np.isfinite(shifted), np.abs(shifted), 0)
-        if log:
-            v = shifted - np.log(total)
-            e = error + 2 * unit * spread
-        else:
-            v = powers / total
-            e = np.abs(v) * np.expm1(error + 2 * unit * (spread + spread.max(axis, keepdims=True, initial=0)))
-    return [narrowed(computed(wide.dtype, v, e, unsure | wide.unsure, ulps=4, exact=False), x.dtype)]
-
-
-OPS["log_softmax"] = lambda attrs, x: softmax(attrs, x, True)
-
-
-@op("reduce_log_sum_exp")
-def reduce_log_sum_exp(attrs, x):
-    wide = as_wide(x)
-    rows, shape, count = of_axes(attrs, wide)
-    unit = unit_of_arithmetic(x.dtype)
-    with np.errstate(all="ignore"):
-        top = rows.v.max(-1, initial=-np.inf)
-        shift = np.where(np.isinf(top), 0, top)
-        spread = np.where(np.isfinite(rows.v), np.abs(rows.v - shift[..., None]), 0).max(-1, initial=0)
-        v = np.log(np.exp(rows.v - shift[..., None]).sum(-1)) + shift
-        # Where the largest is 0 away from the sum's logarithm, the sum is what its errors are measured by.
-        e = rows.e.max(-1, initial=0) + unit * (16 + count + np.where(np.isfinite(top), np.abs(top), 0) + 2 * np.minimum(spread, 200))
-    result = computed(wide.dtype, v.reshape(shape), e.reshape(shape), rows.unsure.any(-1).reshape(shape), ulps=4, exact=False)
-    return [narrowed(result, x.dtype)]
-
-
-def standardised(x, axes, divisor_of, centre=True):
-    """(x - mean) / divisor_of(variance), with first-order errors; what they are too large for is unsure."""
-    unit = unit_of_arithmetic(x.dtype)
-    count = math.prod(x.shape[axis] for axis in axes)
-    axes = tuple(axes)
-    with np.errstate(all="ignore"):
-        mean = x.v.mean(axes, keepdims=True) if centre else np.zeros_like(x.v.sum(axes, keepdims=True))
-        mean_e = (x.e.sum(axes, keepdims=True) + (count + 2) * unit * np.abs(x.v).sum(axes, keepdims=True)) / max(count, 1) * centre
-        c = x.v - mean
-        c_e = x.e + mean_e + unit * np.abs(c) * centre
-        variance = (c * c).mean(axes, keepdims=True)
-        variance_e = (2 * np.abs(c) * c_e + c_e * c_e).mean(axes, keepdims=True) + (count + 4) * unit * variance
-        divisor, slope = divisor_of(variance)
-        relative = slope * variance_e / np.abs(divisor) + 6 * unit
-        v = c / divisor
-        e = (c_e + np.abs(c) * relative) / np.abs(divisor) * (1 + 2 * relative)
-        size = FLOATS["f64" if x.dtype == "f64" else "f32"].most
-        unsure = x.unsure.any(axes, keepdims=True) | ~(relative < 0.25) | ~((x.v * x.v).sum(axes, keepdims=True) < size)
-        unsure |= ~np.isfinite(x.v).all(axes, keepdims=True)
-    return computed(x.dtype, v, e, np.broadcast_to(unsure, v.shape), ulps=4, exact=False)
-
-
-def by_root(epsilon):
-    def of(variance):
-        root = np.sqrt(variance + epsilon)
-        return root, 0.5 / root
-
-    return of
-
-
-def affine(x, scale, bias):
-    if scale is not None:
-        x = OPS["mul"]({}, x, Value(x.dtype, scale.v, scale.e, scale.unsure))[0]
-    return x if bias is None else OPS["add"]({}, x, Value(x.dtype, bias.v, bias.e, bias.unsure))[0]
-
-
-def per_channel(y, rank):
-    return None if y is None else moved(read(y), lambda a: a.reshape(-1, *([1] * (rank - 2))))
-
-
-@op("layer_norm")
-def layer_norm(attrs, x, scale=None, bias=None, centre=True):
-    wide = as_wide(x)
-    axes = range(attrs.get("axis", -1) % len(x.shape), len(x.shape))
-    result = standardised(wide, axes, by_root(attrs.get("epsilon", 1e-5)), centre)
-    return [narrowed(affine(result, None if scale is None else read(scale), None if bias is None else read(bias)), x.dtype)]
-
-
-OPS["rms_norm"] = lambda attrs, x, scale=None: layer_norm(attrs, x, scale, None, False)
-
-
-@op("instance_norm")
-def instance_norm(attrs, x, scale, bias):
-    wide, rank = as_wide(x), len(x.shape)
-    result = standardised(wide, range(2, rank), by_root(attrs.get("epsilon", 1e-5)))
-    return [narrowed(affine(result, per_channel(scale, rank), per_channel(bias, rank)), x.dtype)]
-
-
-@op("group_norm")
-def group_norm(attrs, x, scale=None, bias=None):
-    wide, rank = as_wide(x), len(x.shape)
-    grouped = moved(wide, lambda a: a.reshape(x.shape[0], attrs["groups"], math.prod(x.shape[1:]) // attrs["groups"]))
-    result = moved(standardised(grouped, [2], by_root(attrs.get("epsilon", 1e-5))), lambda a: a.reshape(x.shape))
-    return [narrowed(affine(result, per_channel(scale, rank), per_channel(bias, rank)), x.dtype)]
-
-
-@op("batch_norm")
-def batch_norm(attrs, x, *statistics):
-    wide, rank = as_wide(x), len(x.shape)
-    scale, bias, mean, variance = (Value(wide.dtype, c.v, c.e, c.unsure) for c in (per_channel(y, rank) for y in statistics))
-    unit = unit_of_arithmetic(x.dtype)
-    epsilon = Value(wide.dtype, attrs.get("epsilon", 1e-5), attrs.get("epsilon", 1e-5) * unit)
-    factor = OPS["div"]({}, scale, OPS["sqrt"]({}, OPS["add"]({}, variance, epsilon)[0])[0])[0]
-    shift = OPS["sub"]({}, bias, OPS["mul"]({}, mean, factor)[0])[0]
-    return [narrowed(affine(wide, factor, shift), x.dtype)]
-
-
-@op("lp_norm")
-def lp_norm(attrs, x):
-    wide = as_wide(x)
-    over = {"axes": [attrs.get("axis", -1)], "keepdims": True}
-    norm = OPS["reduce_l1" if attrs.get("p", 2) == 1 else "reduce_l2"](over, wide)[0]
-    result = OPS["div"]({}, wide, norm)[0]
-    zero = (norm.v == 0) & (norm.e == 0)  # a row of zeros stays one
-    result = Value(result.dtype, np.where(zero, 0, result.v), np.where(zero, 0, result.e), np.where(zero, wide.unsure, result.unsure))
-    return [narrowed(result, x.dtype)]
-
-
-@op("mean_variance_norm")
-def mean_variance_norm(attrs, x):
-    axes = [axis % len(x.shape) for axis in attrs.get("axes", [0, 2, 3])]
-
-    def deviation(variance):
-        root = np.sqrt(variance)
-        return root + 1e-9, 0.5 / root
-
-    return [narrowed(standardised(as_wide(x), axes, deviation), x.dtype)]
-
-
-@op("lrn")
-def lrn(attrs, x):
-    wide = as_wide(x)
-    size = attrs["size"]
-    low = (size - 1) // 2
-    # A window over the channels is one over a spatial dim of size 1.
-    turned = moved(wide, lambda a: np.moveaxis(a, 1, -1).reshape(a.shape[0], -1, a.shape[1]))
-    taken, _, _ = flat_windows({"kernel": [size], "pads_low": [low], "pads_high": [size - 1 - low]}, turned, 0)
-    total = reduced({"axis": 3, "keepdims": False}, squared_within(taken), "sum")
-    total = moved(total, lambda a: np.moveaxis(a.reshape(x.shape[0], *x.shape[2:], x.shape[1]), -1, 1))
-    unit = unit_of_arithmetic(x.dtype)
-
-    def number(value):
-        return Value(wide.dtype, value, abs(value) * unit)
-
-    base = OPS["add"]({}, OPS["mul"]({}, total, number(attrs.get("alpha", 1e-4) / size))[0], number(attrs.get("bias", 1.0)))[0]
-    return [narrowed(OPS["div"]({}, wide, OPS["pow"]({}, base, number(attrs.get("beta", 0.75)))[0])[0], x.dtype)]

@@ -17,7 +17,12 @@ OPS["dropout"] = lambda attrs, x: [x]
 
 @op("slice")
 def slice_(attrs, x):
-    taken = np.ix_(*(start + stride * np.arange(size) for start, size, stride in zip(attrs["starts"], attrs["sizes"], attrs["strides"], strict=True)))
+    taken = np.ix_(
+        *(
+            start + stride * np.arange(size)
+            for start, size, stride in zip(attrs["starts"], attrs["sizes"], attrs["strides"], strict=True)
+        )
+    )
     return [moved(x, lambda a: a[taken])]
 
 
@@ -26,7 +31,10 @@ def split(attrs, x):
     ends = np.cumsum(attrs["sizes"])
     if ends[-1] != x.shape[attrs.get("axis", 0)]:
         raise ValueError("sizes")
-    parts = [np.take(np.arange(x.shape[attrs.get("axis", 0)]), np.arange(end - size, end)) for end, size in zip(ends, attrs["sizes"], strict=True)]
+    parts = [
+        np.take(np.arange(x.shape[attrs.get("axis", 0)]), np.arange(end - size, end))
+        for end, size in zip(ends, attrs["sizes"], strict=True)
+    ]
     return [moved(x, lambda a, part=part: np.take(a, part, attrs.get("axis", 0))) for part in parts]
 
 
@@ -47,7 +55,9 @@ def bitcast(attrs, x):
 @op("pad")
 def pad(attrs, x, value=None):
     low, high, mode = attrs["low"], attrs["high"], attrs.get("mode", "constant")
-    fill = source(x.dtype, np.zeros((), numpy_type(x.dtype))) if value is None else moved(value, lambda a: a.reshape(()))
+    fill = (
+        source(x.dtype, np.zeros((), numpy_type(x.dtype))) if value is None else moved(value, lambda a: a.reshape(()))
+    )
     outside = np.zeros((), bool)
     at = []
     for axis, (before, after, dim) in enumerate(zip(low, high, x.shape, strict=True)):
@@ -88,7 +98,11 @@ def iota(attrs):
 
 @op("full")
 def full(attrs):
-    return [OPS["cast"]({"dtype": attrs["dtype"]}, source("f64", np.broadcast_to(attrs.get("value", 0.0), attrs["shape"])))[0]]
+    return [
+        OPS["cast"]({"dtype": attrs["dtype"]}, source("f64", np.broadcast_to(attrs.get("value", 0.0), attrs["shape"])))[
+            0
+        ]
+    ]
 
 
 @op("trilu")
@@ -127,8 +141,13 @@ def gather_elements(attrs, x, indices):
 @op("gather_nd")
 def gather_nd(attrs, x, indices):
     batch = attrs.get("batch_dims", 0)
-    tuples = np.stack([places(Value(indices.dtype, indices.v[..., k], None, indices.unsure[..., k]), x.shape[batch + k])
-                       for k in range(indices.shape[-1])], -1)  # fmt: skip
+    tuples = np.stack(
+        [
+            places(Value(indices.dtype, indices.v[..., k], None, indices.unsure[..., k]), x.shape[batch + k])
+            for k in range(indices.shape[-1])
+        ],
+        -1,
+    )
     lead = np.indices(indices.shape[:batch], sparse=True)
     lead = [a.reshape(a.shape + (1,) * (tuples.ndim - 1 - batch)) for a in lead]
     at = (*lead, *(tuples[..., k] for k in range(tuples.shape[-1])))
@@ -137,7 +156,9 @@ def gather_nd(attrs, x, indices):
 
 def scatter(x, at, updates, reduction):
     """`at`: for each update the place in x, as an index of numpy."""
-    places_of = np.stack([a.ravel() for a in np.broadcast_arrays(*at)], -1) if at else np.zeros((updates.v.size, 0), np.int64)
+    places_of = (
+        np.stack([a.ravel() for a in np.broadcast_arrays(*at)], -1) if at else np.zeros((updates.v.size, 0), np.int64)
+    )
     v, e, unsure = x.v.copy(), x.e.copy(), x.unsure.copy()
     if reduction == "none":
         # The last of the updates of a place stays.
@@ -154,11 +175,18 @@ def scatter(x, at, updates, reduction):
     x, updates = read(x), read(updates)
     unsure |= x.unsure
     for place, ks in groups.items():
-        terms = [Value(x.dtype, x.v[place], x.e[place], x.unsure[place]), *(
-            Value(x.dtype, updates.v.flat[k], updates.e.flat[k], updates.unsure.flat[k]) for k in ks)]  # fmt: skip
+        terms = [
+            Value(x.dtype, x.v[place], x.e[place], x.unsure[place]),
+            *(Value(x.dtype, updates.v.flat[k], updates.e.flat[k], updates.unsure.flat[k]) for k in ks),
+        ]
         stacked = moved(terms[0], lambda *arrays: np.stack(arrays), *terms[1:])
         # Sums and products of small floats are rounded after each update.
-        combined = reduced({"axes": [0], "keepdims": False}, stacked, {"add": "sum", "mul": "prod"}.get(reduction, reduction), each=True)
+        combined = reduced(
+            {"axes": [0], "keepdims": False},
+            stacked,
+            {"add": "sum", "mul": "prod"}.get(reduction, reduction),
+            each=True,
+        )
         v[place], e[place], unsure[place] = combined.v, combined.e, combined.unsure
     return cleaned(Value(x.dtype, v, e, unsure))
 
@@ -174,7 +202,9 @@ def scatter_elements(attrs, x, indices, updates):
 @op("scatter_nd")
 def scatter_nd(attrs, x, indices, updates):
     length = indices.shape[-1]
-    tuples = [places(Value(indices.dtype, indices.v[..., k], None, indices.unsure[..., k]), x.shape[k]) for k in range(length)]
+    tuples = [
+        places(Value(indices.dtype, indices.v[..., k], None, indices.unsure[..., k]), x.shape[k]) for k in range(length)
+    ]
     rest = x.shape[length:]
     at = [np.broadcast_to(t.reshape(t.shape + (1,) * len(rest)), updates.shape) for t in tuples]
     at += [np.broadcast_to(a, updates.shape) for a in np.indices(rest, sparse=True)]

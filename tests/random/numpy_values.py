@@ -35,8 +35,11 @@ FLOATS = {
     "f8e4m3fnuz": Float(ml_dtypes.float8_e4m3fnuz, 2.0**-3),
     "f8e5m2fnuz": Float(ml_dtypes.float8_e5m2fnuz, 2.0**-2),
 }
-INTEGERS = {f"{letter}{bits}": np.dtype(f"{name}{bits}")
-            for letter, name in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)}  # fmt: skip
+INTEGERS = {
+    f"{letter}{bits}": np.dtype(f"{name}{bits}")
+    for letter, name in (("i", "int"), ("u", "uint"))
+    for bits in (8, 16, 32, 64)
+}
 
 
 def numpy_type(dtype):
@@ -61,7 +64,11 @@ class Value:
     def __init__(self, dtype, v, e=None, unsure=None, raw=None):
         self.dtype = dtype
         self.v = np.asarray(v, held_type(dtype))
-        self.e = np.zeros(self.v.shape, self.v.dtype) if e is None else np.broadcast_to(np.asarray(e, self.v.dtype), self.v.shape)
+        self.e = (
+            np.zeros(self.v.shape, self.v.dtype)
+            if e is None
+            else np.broadcast_to(np.asarray(e, self.v.dtype), self.v.shape)
+        )
         self.unsure = np.zeros(self.v.shape, bool) if unsure is None else np.broadcast_to(unsure, self.v.shape)
         self.raw = raw
 
@@ -163,6 +170,10 @@ def wrong_elements(x, got):
         bound = x.e + kind.relative * np.abs(x.v) + kind.tiny
         right = (np.abs(g - x.v) <= bound) | (g == nearest) | (np.isnan(g) & np.isnan(nearest))
         # Beside the largest number either may be.
-        edge = np.isfinite(x.v) & (np.abs(x.v) + bound >= kind.most) & (np.abs(x.v) - bound <= kind.most * (1 + 2 * kind.unit))
+        edge = (
+            np.isfinite(x.v)
+            & (np.abs(x.v) + bound >= kind.most)
+            & (np.abs(x.v) - bound <= kind.most * (1 + 2 * kind.unit))
+        )
         right |= edge & (~np.isfinite(g) | (np.abs(g) >= kind.most * (1 - 4 * kind.relative)))
     return ~right & ~x.unsure

@@ -1,284 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random graphs whose results numpy knows: sources with contents, nodes, their text form and what they compute."""
+"""The families of ops that random graphs are made of: each draws an op, operands that it takes, and attributes."""
 
-import dataclasses
 import math
-import random
 
 import numpy as np
-import numpy_sums  # noqa: F401  fills OPS
-import numpy_tensors  # noqa: F401  fills OPS
-from numpy_pointwise import OPS
-from numpy_values import FLOATS, INTEGERS, contiguous, numpy_type, source, stored
+from numpy_sources import ALL, Sources
+from numpy_graph import Dtype
+from numpy_values import FLOATS, INTEGERS, numpy_type
 
-ALL = [*FLOATS, *INTEGERS, "bool"]
-UNARY = ("exp exp2 expm1 log log2 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf floor ceil "
-         "round trunc").split()  # fmt: skip
-ACTIVATIONS = ("gelu silu mish sigmoid softplus softsign elu celu selu leaky_relu hardsigmoid hardswish thresholded_relu shrink").split()
+UNARY = (
+    "exp exp2 expm1 log log2 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf floor ceil "
+    "round trunc"
+).split()
+ACTIVATIONS = (
+    "gelu silu mish sigmoid softplus softsign elu celu selu leaky_relu hardsigmoid hardswish thresholded_relu shrink"
+).split()
 COMPARISONS = "eq ne lt le gt ge".split()
-LITERAL_BYTES = 1024
 
 
-class Dtype(str):
-    """The value of an attribute that names a dtype; it is written without quotes."""
-
-
-@dataclasses.dataclass
-class Source:
-    name: str
-    dtype: str
-    raw: np.ndarray
-    kind: str = "input"  # or "literal", "weight"
-    mutated_by: str = ""
-
-
-@dataclasses.dataclass
-class Node:
-    op: str
-    operands: list  # names; "_": absent
-    results: list
-    attrs: dict
-
-
-@dataclasses.dataclass
-class Graph:
-    sources: list = dataclasses.field(default_factory=list)
-    nodes: list = dataclasses.field(default_factory=list)
-    outputs: list = dataclasses.field(default_factory=list)
-
-    def inputs(self):
-        return [s for s in self.sources if s.kind == "input"]
-
-    def evaluate(self):
-        """Values by name. Raises ValueError, IndexError or the like where an op does not take its operands."""
-        values = {s.name: source(s.dtype, s.raw) for s in self.sources}
-        for node in self.nodes:
-            apply(node, values)
-        return values
-
-    def text(self, values):
-        """With the types that numpy gives, so that those that Ferrite infers are compared; weights lie beside it as NAME.bin."""
-        lines = ["ferrite graph 0"]
-        inputs = [f"%{s.name}: {type_text(s.dtype, s.raw.shape)}" + (f" mutated_by {self.reference(s.mutated_by)}" if s.mutated_by else "")
-                  for s in self.inputs()]  # fmt: skip
-        outputs = [f'{self.reference(name)} "{name}"' for name in self.outputs]
-        lines.append(f"graph @main({', '.join(inputs)}) -> ({', '.join(outputs)}) {{")
-        for s in self.sources:
-            if s.kind == "literal":
-                elements = ", ".join(element_text(s.dtype, x) for x in s.raw.ravel())
-                lines.append(f"  %{s.name} = literal {type_text(s.dtype, s.raw.shape)} {{{elements}}}")
-            elif s.kind == "weight":
-                lines.append(f'  #{s.name} = weight("{s.name}.bin", 0, {s.raw.nbytes}) : {type_text(s.dtype, s.raw.shape)}')
-        for node in self.nodes:
-            operands = ", ".join("_" if name == "_" else self.reference(name) for name in node.operands)
-            attrs = " {" + ", ".join(f"{k} = {attribute_text(v)}" for k, v in node.attrs.items()) + "}" if node.attrs else ""
-            types = [type_text(values[name].dtype, values[name].shape) for name in node.results]
-            types = types[0] if len(types) == 1 else f"({', '.join(types)})"
-            lines.append(f"  {', '.join('%' + r for r in node.results)} = {node.op}({operands}){attrs} : {types}")
-        return "\n".join([*lines, "}", ""])
-
-    def reference(self, name):
-        return f"#{name}" if any(s.name == name and s.kind == "weight" for s in self.sources) else f"%{name}"
-
-    def write(self, folder, values):
-        for s in self.sources:
-            if s.kind == "weight":
-                (folder / f"{s.name}.bin").write_bytes(s.raw.tobytes())
-        path = folder / "graph.fe"
-        path.write_text(self.text(values))
-        return path
-
-
-def apply(node, values):
-    with np.errstate(all="ignore"):
-        results = OPS[node.op](node.attrs, *(None if name == "_" else values[name] for name in node.operands))
-    if len(results) != len(node.results):
-        raise ValueError("results")
-    for name, value in zip(node.results, results, strict=True):
-        values[name] = value
-
-
-def type_text(dtype, shape):
-    return f"{dtype}[{','.join(map(str, shape))}]"
-
-
-def attribute_text(value):
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Dtype):
-        return value
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, list):
-        return f"[{', '.join(map(attribute_text, value))}]"
-    text = repr(value)
-    return text if isinstance(value, int) or any(c in text for c in ".en") else text + ".0"
-
-
-def element_text(dtype, x):
-    if dtype == "bool":
-        return "true" if x else "false"
-    if dtype not in FLOATS:
-        return str(int(x))
-    if np.isnan(x):
-        return f"nan({int(np.asarray(x).view(f'u{numpy_type(dtype).itemsize}')):#x})"
-    text = repr(float(x))
-    return text if any(c in text for c in ".en") else text + ".0"
-
-
-class Generator:
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.numbers = np.random.default_rng(seed)
-        self.graph, self.values = Graph(), {}
-        # A graph has a few sizes, so that its tensors meet, and a few dtypes.
-        self.sizes = self.random.choices([1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 31, 33, 64], k=3) + [1]
-        if self.chance(0.06):
-            self.sizes.append(0)
-        self.floats = self.random.choices([*FLOATS], [3, 10, 4, 4, 1, 1, 1, 1], k=2)
-        self.ints = self.random.choices([*INTEGERS], k=2)
-        self.profile = self.random.choice(["whole", "normal", "normal", "special", "wide", "eighths"])
-
-    def chance(self, p):
-        return self.random.random() < p
-
-    def pick(self, items):
-        return self.random.choice(list(items))
-
-    # ---- sources
-
-    def shape(self, rank=None, most=3000):
-        if rank is None:
-            rank = self.random.choices([0, 1, 2, 3, 4, 5, 7, 9], [1, 4, 7, 6, 4, 2, 1, 1])[0]
-        while True:
-            shape = [self.pick(self.sizes) for _ in range(rank)]
-            if rank > 5:
-                shape = [min(size, 2) for size in shape]
-            if math.prod(shape) <= most:
-                return shape
-            most *= 1.2
-
-    def elements(self, dtype, shape, profile=None):
-        profile = profile or (self.profile if self.chance(0.7) else self.pick(["whole", "normal", "special", "eighths"]))
-        kind = numpy_type(dtype)
-        if dtype == "bool":
-            return self.numbers.integers(0, 2, shape).astype(bool)
-        if dtype in INTEGERS:
-            info = np.iinfo(kind)
-            if profile in ("whole", "eighths"):
-                return self.numbers.integers(max(info.min, -5), 6, shape).astype(kind)
-            full = np.frombuffer(self.numbers.bytes(math.prod(shape) * kind.itemsize), kind).reshape(shape)
-            edges = np.array([info.min, info.max, 0, 1, max(-1, info.min)], kind)
-            return np.where(self.numbers.random(shape) < 0.3, self.numbers.choice(edges, shape), full)
-        if profile == "whole":
-            x = self.numbers.integers(-4, 5, shape).astype(np.float64)
-        elif profile == "eighths":
-            x = self.numbers.integers(-16, 17, shape) / 8
-        elif profile == "wide":
-            top = {"f16": 12, "f8e4m3": 6, "f8e5m2": 12, "f8e4m3fnuz": 5, "f8e5m2fnuz": 12}.get(dtype, 30)
-            x = self.numbers.standard_normal(shape) * 2.0 ** self.numbers.uniform(-top, top, shape)
-        else:
-            x = self.numbers.standard_normal(shape)
-        with np.errstate(all="ignore"):
-            x = np.asarray(x).astype(kind)
-        if profile != "special":
-            return x
-        bits = kind.itemsize * 8
-        patterns = np.frombuffer(self.numbers.bytes(math.prod(shape) * kind.itemsize), f"u{kind.itemsize}").reshape(shape)
-        float_kind = FLOATS[dtype]
-        with np.errstate(all="ignore"):
-            edges = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1, -1, float(float_kind.tiny), -float(float_kind.tiny),
-                              float(float_kind.most) if dtype != "f64" else np.finfo(np.float64).max, 2.0]).astype(kind)  # fmt: skip
-        x = np.where(self.numbers.random(shape) < 0.25, self.numbers.choice(edges.view(f"u{kind.itemsize}"), shape), x.view(f"u{kind.itemsize}"))
-        # Any bits, NaN of all payloads among them.
-        x = np.where(self.numbers.random(shape) < 0.1, patterns, x)
-        return contiguous(x.astype(f"u{bits // 8}")).view(kind).reshape(shape)
-
-    def given(self, dtype, shape, raw=None, profile=None, fixed=False):
-        """A new source; `fixed`: its contents are what an op's meaning hangs on."""
-        raw = contiguous(self.elements(dtype, shape, profile) if raw is None else raw).astype(numpy_type(dtype)).reshape(shape)
-        name = f"s{len(self.graph.sources)}"
-        kind = "input"
-        if self.chance(0.3):
-            kind = "literal" if raw.nbytes <= LITERAL_BYTES and self.chance(0.6) else "weight" if raw.size else "input"
-        self.graph.sources.append(Source(name, dtype, raw, kind))
-        self.values[name] = source(dtype, raw)
-        return name
-
-    # ---- nodes
-
-    def add(self, op, operands, attrs=None, results=1):
-        """Nothing where the op does not take these operands."""
-        first = len(self.values)
-        node = Node(op, list(operands), [f"v{first + k}" for k in range(results)], attrs or {})
-        apply(node, self.values)
-        for name in node.results:
-            if self.values[name].v.size > 40000:
-                for result in node.results:
-                    del self.values[result]
-                return None
-        self.graph.nodes.append(node)
-        return node.results
-
-    def found(self, accepts, make):
-        """The name of a value that there is, rather a late one, or of a new source."""
-        names = [name for name, value in self.values.items() if accepts(value)]
-        if names and self.chance(0.85):
-            return names[-1] if self.chance(0.4) else self.pick(names)
-        return self.given(*make())
-
-    def a_float(self, rank=None, least=0, dtype=None):
-        return self.found(lambda v: v.is_float and (rank is None or len(v.shape) == rank) and len(v.shape) >= least and dtype in (None, v.dtype),
-                          lambda: (dtype or self.pick(self.floats), self.shape(max(least, self.random.randint(0, 4)) if rank is None else rank)))  # fmt: skip
-
-    def an_integer(self, rank=None):
-        return self.found(lambda v: v.dtype in INTEGERS and rank in (None, len(v.shape)), lambda: (self.pick(self.ints), self.shape(rank)))
-
-    def a_bool(self):
-        return self.found(lambda v: v.dtype == "bool", lambda: ("bool", self.shape()))
-
-    def anything(self, least=0):
-        return self.found(lambda v: len(v.shape) >= least, lambda: (self.pick([*self.floats, *self.ints, "bool"]), self.shape(self.random.randint(least, 4))))
-
-    def a_number(self, least=0):
-        return self.found(lambda v: v.dtype != "bool" and len(v.shape) >= least,
-                          lambda: (self.pick([*self.floats, *self.ints]), self.shape(self.random.randint(least, 4))))  # fmt: skip
-
-    def partner(self, x, to_x=False, profile=None, dtype=None):
-        """A value that broadcasts with x; `to_x`: without growing it."""
-        value = self.values[x]
-        dtype = dtype or value.dtype
-
-        def fits(v):
-            if v.dtype != dtype:
-                return False
-            try:
-                shape = np.broadcast_shapes(v.shape, value.shape)
-            except ValueError:
-                return False
-            return (shape == value.shape or not to_x) and math.prod(shape) <= 20000
-
-        names = [name for name, v in self.values.items() if fits(v)]
-        if names and profile is None and self.chance(0.6):
-            return self.pick(names)
-        shape = [1 if self.chance(0.3) else size for size in value.shape]
-        while shape and self.chance(0.3):
-            shape.pop(0)
-        return self.given(dtype, shape, profile=profile)
-
-    def axis_of(self, x):
-        rank = len(self.values[x].shape)
-        axis = self.random.randrange(rank)
-        return axis - rank if self.chance(0.3) else axis
-
+class Generator(Sources):
     def step(self):
         """One more node, of a family drawn at random. Shapes that do not fit are drawn again."""
         families = [
-            (self.binary, 10), (self.unary, 6), (self.activation, 4), (self.comparison, 3), (self.logic, 3), (self.bits, 3), (self.select, 3),
-            (self.cast, 5), (self.view, 12), (self.join, 4), (self.pad, 3), (self.reduction, 8), (self.arg, 2), (self.running, 2),
-            (self.order, 2), (self.gathered, 5), (self.scattered, 5), (self.product, 6), (self.window, 3), (self.convolution, 3), (self.norm, 5),
-            (self.quantised, 3), (self.constant, 1), (self.sequence, 1),
-        ]  # fmt: skip
+            (self.binary, 10),
+            (self.unary, 6),
+            (self.activation, 4),
+            (self.comparison, 3),
+            (self.logic, 3),
+            (self.bits, 3),
+            (self.select, 3),
+            (self.cast, 5),
+            (self.view, 12),
+            (self.join, 4),
+            (self.pad, 3),
+            (self.reduction, 8),
+            (self.arg, 2),
+            (self.running, 2),
+            (self.order, 2),
+            (self.gathered, 5),
+            (self.scattered, 5),
+            (self.product, 6),
+            (self.window, 3),
+            (self.convolution, 3),
+            (self.norm, 5),
+            (self.quantised, 3),
+            (self.constant, 1),
+            (self.sequence, 1),
+        ]
         family = self.random.choices([f for f, _ in families], [w for _, w in families])[0]
         family()
 
@@ -341,7 +109,15 @@ class Generator:
             self.add(op, [x])
         elif op.startswith("shift"):
             value = self.values[x]
-            self.add(op, [x, self.given(value.dtype, value.shape, self.numbers.integers(0, value.v.itemsize * 8 + 2, value.shape))])
+            self.add(
+                op,
+                [
+                    x,
+                    self.given(
+                        value.dtype, value.shape, self.numbers.integers(0, value.v.itemsize * 8 + 2, value.shape)
+                    ),
+                ],
+            )
         else:
             self.add(op, [x, self.partner(x)])
 
@@ -365,7 +141,9 @@ class Generator:
             self.add("cast", [x], {"dtype": Dtype(self.pick([*self.floats, *self.ints, self.pick(ALL)]))})
 
     def view(self):
-        op = self.pick(["slice", "slice", "transpose", "transpose", "reshape", "reshape", "expand", "tile", "split", "dropout"])
+        op = self.pick(
+            ["slice", "slice", "transpose", "transpose", "reshape", "reshape", "expand", "tile", "split", "dropout"]
+        )
         x = self.anything(1 if op in ("slice", "split") else 0)
         shape = list(self.values[x].shape)
         if op == "slice":
@@ -400,7 +178,9 @@ class Generator:
                 start = 0 if stride > 0 else max(0, dim - 1)
             room = 0 if dim == 0 else ((dim - 1 - start) // stride if stride > 0 else start // -stride) + 1
             starts.append(start)
-            sizes.append(room if self.chance(0.6) else self.random.randint(min(room, 1) if self.chance(0.95) else 0, room))
+            sizes.append(
+                room if self.chance(0.6) else self.random.randint(min(room, 1) if self.chance(0.95) else 0, room)
+            )
             strides.append(stride)
         return {"starts": starts, "sizes": sizes, "strides": strides}
 
@@ -432,8 +212,17 @@ class Generator:
         axis = self.axis_of(x)
         others = []
         for _ in range(self.random.randint(0, 4)):
-            fits = [n for n, v in self.values.items() if v.dtype == value.dtype and len(v.shape) == len(value.shape) and
-                    all(a == b for d, (a, b) in enumerate(zip(v.shape, value.shape, strict=True)) if d != axis % len(v.shape))]  # fmt: skip
+            fits = [
+                n
+                for n, v in self.values.items()
+                if v.dtype == value.dtype
+                and len(v.shape) == len(value.shape)
+                and all(
+                    a == b
+                    for d, (a, b) in enumerate(zip(v.shape, value.shape, strict=True))
+                    if d != axis % len(v.shape)
+                )
+            ]
             if self.chance(0.6):
                 others.append(self.pick(fits))
             else:
@@ -478,7 +267,11 @@ class Generator:
 
     def running(self):
         x = self.a_number(1)
-        self.add("cumsum", [x], {"axis": self.axis_of(x)} | {name: True for name in ("exclusive", "reverse") if self.chance(0.4)})
+        self.add(
+            "cumsum",
+            [x],
+            {"axis": self.axis_of(x)} | {name: True for name in ("exclusive", "reverse") if self.chance(0.4)},
+        )
 
     def order(self):
         x = self.anything(1)
@@ -486,7 +279,9 @@ class Generator:
         if self.chance(0.5):
             self.add("sort", [x], {"axis": axis} | ({"descending": True} if self.chance(0.5) else {}), 2)
         else:
-            k = self.random.randint(0 if self.chance(0.1) else min(1, self.values[x].shape[axis]), self.values[x].shape[axis])
+            k = self.random.randint(
+                0 if self.chance(0.1) else min(1, self.values[x].shape[axis]), self.values[x].shape[axis]
+            )
             self.add("topk", [x], {"k": k, "axis": axis} | ({"largest": False} if self.chance(0.5) else {}), 2)
 
     def indices(self, shape, dims, distinct=False):
@@ -501,7 +296,10 @@ class Generator:
     def gathered(self):
         op = self.pick(["gather", "gather", "gather_elements", "gather_nd", "one_hot"])
         if op == "one_hot":
-            x = self.found(lambda v: v.dtype in INTEGERS and not v.unsure.any(), lambda: (self.pick(self.ints), self.shape(self.random.randint(0, 3)), None, "whole"))
+            x = self.found(
+                lambda v: v.dtype in INTEGERS and not v.unsure.any(),
+                lambda: (self.pick(self.ints), self.shape(self.random.randint(0, 3)), None, "whole"),
+            )
             depth = self.random.randint(1, 7)
             if self.values[x].v.size * depth <= 20000:
                 values = self.given(self.pick([*self.floats, *self.ints, "bool"]), [2])
@@ -517,7 +315,9 @@ class Generator:
             self.add(op, [x, indices], {"axis": axis})
         elif op == "gather_elements":
             axis = self.axis_of(x) % len(shape)
-            taken = [self.random.randint(1, 5) if d == axis else self.random.randint(1, size) for d, size in enumerate(shape)]
+            taken = [
+                self.random.randint(1, 5) if d == axis else self.random.randint(1, size) for d, size in enumerate(shape)
+            ]
             self.add(op, [x, self.indices(taken, shape[axis])], {"axis": axis})
         else:
             batch = self.random.randint(0, len(shape) - 1)
@@ -552,7 +352,10 @@ class Generator:
         dtype = self.pick([*self.floats, *self.floats, self.pick([*self.ints])])
         m, k, n = (self.pick(self.sizes) for _ in range(3))
         if op == "matmul":
-            a = self.found(lambda v: v.dtype == dtype and len(v.shape) >= 1, lambda: (dtype, [*self.shape(self.random.randint(0, 2), 20), m, k]))
+            a = self.found(
+                lambda v: v.dtype == dtype and len(v.shape) >= 1,
+                lambda: (dtype, [*self.shape(self.random.randint(0, 2), 20), m, k]),
+            )
             shape = self.values[a].shape
             batch = [size if self.chance(0.6) else 1 for size in shape[:-2]]
             if math.prod(shape) * n <= 300000:
@@ -566,9 +369,28 @@ class Generator:
             c = [self.given(dtype, self.pick([[n], [m, n], [1, n], [m, 1], []]))] if self.chance(0.6) else []
             self.add(op, [a, b, *c], attrs)
         elif op == "einsum":
-            equation = self.pick(["bij,bjk->bik", "ij,kj->ik", "i,j->ij", "ijk,ijk->i", "ij->ji", "bhqd,bhkd->bhqk", "ij,jk,kl->il", "ii->i", "ij->"])
-            sizes = {label: self.pick([size for size in self.sizes if size <= 17] or [2]) for label in "abcdefghijklmnopqrstuvwxyz"}
-            self.add(op, [self.given(dtype, [sizes[label] for label in term]) for term in equation.split("->")[0].split(",")], {"equation": equation})
+            equation = self.pick(
+                [
+                    "bij,bjk->bik",
+                    "ij,kj->ik",
+                    "i,j->ij",
+                    "ijk,ijk->i",
+                    "ij->ji",
+                    "bhqd,bhkd->bhqk",
+                    "ij,jk,kl->il",
+                    "ii->i",
+                    "ij->",
+                ]
+            )
+            sizes = {
+                label: self.pick([size for size in self.sizes if size <= 17] or [2])
+                for label in "abcdefghijklmnopqrstuvwxyz"
+            }
+            self.add(
+                op,
+                [self.given(dtype, [sizes[label] for label in term]) for term in equation.split("->")[0].split(",")],
+                {"equation": equation},
+            )
         else:
             kinds = self.random.choices(["u8", "i8"], k=2)
             a, b = self.given(kinds[0], [m, k], profile="special"), self.given(kinds[1], [k, n], profile="special")
@@ -589,14 +411,22 @@ class Generator:
             attrs["pads_low"] = [self.random.randint(0, k - 1) for k in kernel]
             attrs["pads_high"] = [self.random.randint(0, k - 1) for k in kernel]
         if self.chance(0.3):
-            attrs["dilations"] = [self.random.randint(1, 2) if k > 1 and 2 * (k - 1) + 1 <= dim else 1 for k, dim in zip(kernel, dims, strict=True)]
+            attrs["dilations"] = [
+                self.random.randint(1, 2) if k > 1 and 2 * (k - 1) + 1 <= dim else 1
+                for k, dim in zip(kernel, dims, strict=True)
+            ]
             if "pads_low" in attrs:
                 del attrs["pads_low"], attrs["pads_high"]
         return attrs
 
     def spatial(self, dtype=None):
-        return self.found(lambda v: v.is_float and 3 <= len(v.shape) <= 5 and 0 not in v.shape and dtype in (None, v.dtype),
-                          lambda: (dtype or self.pick(self.floats), [max(1, size) for size in self.shape(self.random.randint(3, 5), 2000)]))  # fmt: skip
+        return self.found(
+            lambda v: v.is_float and 3 <= len(v.shape) <= 5 and 0 not in v.shape and dtype in (None, v.dtype),
+            lambda: (
+                dtype or self.pick(self.floats),
+                [max(1, size) for size in self.shape(self.random.randint(3, 5), 2000)],
+            ),
+        )
 
     def window(self):
         op = self.pick(["max_pool", "avg_pool", "lp_pool"])
@@ -625,8 +455,17 @@ class Generator:
         self.add("conv", [x, w, *([self.given(value.dtype, [out])] if self.chance(0.5) else [])], attrs)
 
     def norm(self):
-        op = self.pick("softmax log_softmax layer_norm rms_norm batch_norm instance_norm group_norm lp_norm mean_variance_norm lrn".split())
-        least = {"softmax": 1, "log_softmax": 1, "layer_norm": 1, "rms_norm": 1, "lp_norm": 1, "mean_variance_norm": 1}.get(op, 2)
+        op = self.pick(
+            "softmax log_softmax layer_norm rms_norm batch_norm instance_norm group_norm lp_norm mean_variance_norm lrn".split()
+        )
+        least = {
+            "softmax": 1,
+            "log_softmax": 1,
+            "layer_norm": 1,
+            "rms_norm": 1,
+            "lp_norm": 1,
+            "mean_variance_norm": 1,
+        }.get(op, 2)
         x = self.a_float(least=3 if op == "instance_norm" else least)
         value = self.values[x]
         if 0 in value.shape:
@@ -638,11 +477,15 @@ class Generator:
         elif op in ("layer_norm", "rms_norm"):
             axis = self.axis_of(x)
             inner = value.shape[axis % len(value.shape) :]
-            more = [self.given(value.dtype, inner) for _ in range(self.random.randint(0, 2 if op == "layer_norm" else 1))]
+            more = [
+                self.given(value.dtype, inner) for _ in range(self.random.randint(0, 2 if op == "layer_norm" else 1))
+            ]
             self.add(op, [x, *more], {"axis": axis, "epsilon": self.pick([1e-5, 1e-3, 0.5])})
         elif op == "batch_norm":
             variance = np.abs(self.elements(value.dtype, [c], "normal").astype(np.float64)) + 0.25
-            self.add(op, [x, vector(), vector(), vector("normal"), self.given(value.dtype, [c], variance)], {"epsilon": 1e-3})
+            self.add(
+                op, [x, vector(), vector(), vector("normal"), self.given(value.dtype, [c], variance)], {"epsilon": 1e-3}
+            )
         elif op == "instance_norm":
             self.add(op, [x, vector(), vector()], {"epsilon": 1e-3})
         elif op == "group_norm":
@@ -654,7 +497,16 @@ class Generator:
             rank = len(value.shape)
             self.add(op, [x], {"axes": self.random.sample(range(rank), self.random.randint(1, rank))})
         else:
-            self.add(op, [x], {"size": self.random.randint(1, 5), "alpha": self.pick([1e-4, 0.5]), "beta": self.pick([0.75, 0.5]), "bias": 1.0})
+            self.add(
+                op,
+                [x],
+                {
+                    "size": self.random.randint(1, 5),
+                    "alpha": self.pick([1e-4, 0.5]),
+                    "beta": self.pick([0.75, 0.5]),
+                    "bias": 1.0,
+                },
+            )
 
     def quantised(self):
         axis = 0
@@ -663,14 +515,31 @@ class Generator:
             value = self.values[x]
             parameters = [value.shape[0]] if self.chance(0.4) else []
             scale = self.given(value.dtype, parameters, np.ldexp(1.0, self.numbers.integers(-3, 3, parameters)))
-            zero = [self.given(self.pick(["u8", "i8", "i16", "u16", "i32"]), parameters, self.numbers.integers(0, 100, parameters))] if self.chance(0.7) else []
+            zero = (
+                [
+                    self.given(
+                        self.pick(["u8", "i8", "i16", "u16", "i32"]),
+                        parameters,
+                        self.numbers.integers(0, 100, parameters),
+                    )
+                ]
+                if self.chance(0.7)
+                else []
+            )
             attrs = {} if zero else {"dtype": Dtype(self.pick(["u8", "i8", "i16"]))}
             self.add("quantize_linear", [x, scale, *zero], {"axis": axis} | attrs)
         else:
-            x = self.found(lambda v: v.dtype in INTEGERS and len(v.shape) > 0, lambda: (self.pick(self.ints), self.shape(self.random.randint(1, 3))))
+            x = self.found(
+                lambda v: v.dtype in INTEGERS and len(v.shape) > 0,
+                lambda: (self.pick(self.ints), self.shape(self.random.randint(1, 3))),
+            )
             value = self.values[x]
             parameters = [value.shape[0]] if self.chance(0.4) else []
-            scale = self.given(self.pick(["f32", "f32", "f16", "bf16", "f64"]), parameters, np.ldexp(1.0, self.numbers.integers(-3, 3, parameters)))
+            scale = self.given(
+                self.pick(["f32", "f32", "f16", "bf16", "f64"]),
+                parameters,
+                np.ldexp(1.0, self.numbers.integers(-3, 3, parameters)),
+            )
             zero = [self.given(value.dtype, parameters)] if self.chance(0.6) else []
             self.add("dequantize_linear", [x, scale, *zero], {"axis": axis})
 
@@ -691,7 +560,11 @@ class Generator:
         shape = self.values[x].shape
         batch, time = self.random.sample(range(len(shape)), 2)
         lengths = self.numbers.integers(0, shape[time] + 1, [shape[batch]])
-        self.add("reverse_sequence", [x, self.given("i64", [shape[batch]], lengths)], {"batch_axis": batch, "time_axis": time})
+        self.add(
+            "reverse_sequence",
+            [x, self.given("i64", [shape[batch]], lengths)],
+            {"batch_axis": batch, "time_axis": time},
+        )
 
     def make(self):
         self.given(self.pick([*self.floats, *self.ints]), self.shape())
@@ -713,23 +586,3 @@ class Generator:
 
 def generate(seed):
     return Generator(seed).make()
-
-
-def with_values_as_source(graph, values, name):
-    """The graph with what makes `name` left out, and a source in its place that holds what numpy says."""
-    nodes = [node for node in graph.nodes if name not in node.results]
-    made = {result for node in nodes for result in node.results}
-    replaced = [n for node in graph.nodes if name in node.results for n in node.results]
-    sources = list(graph.sources) + [Source(n, values[n].dtype, contiguous(stored(values[n]))) for n in replaced]
-    return pruned(Graph(sources, nodes, [o for o in graph.outputs if o in made]))
-
-
-def pruned(graph):
-    """Without nodes and sources that nothing needs."""
-    needed = set(graph.outputs) | {s.mutated_by for s in graph.sources if s.mutated_by}
-    nodes = []
-    for node in reversed(graph.nodes):
-        if needed & set(node.results):
-            needed |= set(node.operands)
-            nodes.append(node)
-    return Graph([s for s in graph.sources if s.name in needed or s.mutated_by], nodes[::-1], graph.outputs)
