@@ -153,7 +153,6 @@ class Reader {
       for (uint64_t dims = from_.count(); dims > 0 && from_.ok(); --dims) {
         auto& dim = kernel.checked_dims.emplace_back();
         dim.argument = from_.get<uint32_t>();
-        dim.dim = from_.get<uint32_t>();
         dim.size = from_.get<int64_t>();
         dim.text = from_.text();
       }
@@ -292,7 +291,6 @@ Result<std::vector<std::byte>> write_program(const Executable& executable, std::
     to.put(uint64_t{kernel.checked_dims.size()});
     for (const auto& dim : kernel.checked_dims) {
       to.put(dim.argument);
-      to.put(dim.dim);
       to.put(dim.size);
       to.put(std::string_view(dim.text));
     }

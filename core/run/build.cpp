@@ -39,7 +39,7 @@ std::vector<CheckedDim> checked_dims(const loop::Kernel& kernel) {
       if (!is_checked(kernel.statements[s].ops[op])) continue;
       for (const auto& [buffer, dim] : loop::dims_indexed_by(list, s, op)) {
         if (arguments[buffer] == FE_NONE32) continue;
-        result.push_back({arguments[buffer], static_cast<uint32_t>(dim), kernel.buffers[buffer].dims[dim],
+        result.push_back({arguments[buffer], kernel.buffers[buffer].dims[dim],
                           loop::describe_dim(dim, {}, kernel.buffers[buffer])});
       }
     }

@@ -49,7 +49,7 @@ struct Launch {
 
 /// A dim that an index from data addresses, of a kernel's argument.
 struct CheckedDim {
-  uint32_t argument = 0, dim = 0;
+  uint32_t argument = 0;
   int64_t size = 0;
   std::string text;  ///< "dim 0 of f32[5,4]"
 };
