@@ -8,6 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
+
+#include "ferrite/abi/error_words.h"
 
 namespace ferrite::emitter {
 
@@ -311,6 +315,35 @@ llvm::Value* BodyEmitter::emit_index_op(const loop::BodyOp& op) {
   return builder_.CreateSExtOrTrunc(value, type);
 }
 
+/// Into the error words, unless another point was there before. `outside`: whether the index is; of vectors, which lanes.
+void BodyEmitter::report_index(llvm::Value* outside, const loop::BodyOp& op) {
+  constexpr auto order = llvm::AtomicOrdering::Monotonic;
+  auto scope = llvm::SyncScope::ID(llvm::SyncScope::System);
+  if (const auto& grid = context_.target.grid)
+    scope = context_.module.getContext().getOrInsertSyncScopeID(grid->grid_scope);
+  auto* word =
+      builder_.getInt32Ty();  // the lower half of the first one: all devices exchange words of 32 bits
+  auto* claim =
+      builder_.CreateAtomicCmpXchg(context_.error, llvm::ConstantInt::get(word, 0),
+                                   llvm::ConstantInt::get(word, 1), llvm::Align(4), order, order, scope);
+  context_.when(builder_.CreateExtractValue(claim, 1), "index.report", [&] {
+    auto* given = value(op.a);
+    auto* type = given->getType()->getWithNewType(builder_.getInt64Ty());
+    const DType dtype = statement_.ops[op.a].dtype;
+    auto* number = is_signed(dtype) ? builder_.CreateSExt(given, type) : builder_.CreateZExt(given, type);
+    if (outside->getType()->isVectorTy()) {
+      auto* least = llvm::ConstantInt::getSigned(type, std::numeric_limits<int64_t>::min());
+      number = builder_.CreateIntMaxReduce(builder_.CreateSelect(outside, number, least), true);
+    }
+    const int64_t flags = FE_BAD_INDEX_TOLD | (op.flags == FE_INDIRECT_WRAP ? FE_BAD_INDEX_WRAPS : 0u) |
+                          (!is_signed(dtype) ? FE_BAD_INDEX_UNSIGNED : 0u);
+    llvm::Value* words[] = {number, context_.i64(static_cast<int64_t>(op.bits)), context_.i64(flags)};
+    for (uint64_t k = 0; k < std::size(words); ++k)
+      builder_.CreateStore(words[k],
+                           builder_.CreateConstInBoundsGEP1_64(builder_.getInt64Ty(), context_.error, k + 1));
+  });
+}
+
 void BodyEmitter::emit_indirect(const loop::BodyOp& op, loop::OpId id) {
   auto* given = value(op.a);
   auto* type = given->getType()->getWithNewType(builder_.getInt64Ty());
@@ -325,21 +358,9 @@ void BodyEmitter::emit_indirect(const loop::BodyOp& op, loop::OpId id) {
                                      builder_.CreateAdd(position, extent), position);
   if (op.flags == FE_INDIRECT_WRAP || op.flags == FE_INDIRECT_CHECK) {
     llvm::Value* outside = builder_.CreateICmpUGE(position, extent);
-    if (outside->getType()->isVectorTy()) {
-      if (point_.mask) outside = builder_.CreateAnd(outside, point_.mask);
-      outside = builder_.CreateOrReduce(outside);
-    }
-    int64_t code = static_cast<int64_t>(id) + 1;
-    context_.when(outside, "index.error", [&] {
-      auto* words = context_.error;
-      auto put = [&](int64_t word, int64_t number) {
-        auto* at =
-            builder_.CreateConstInBoundsGEP1_64(builder_.getInt64Ty(), words, static_cast<uint64_t>(word));
-        builder_.CreateStore(context_.i64(number), at)->setAtomic(llvm::AtomicOrdering::Monotonic);
-      };
-      put(0, 1);
-      put(1, code);
-    });
+    if (outside->getType()->isVectorTy() && point_.mask) outside = builder_.CreateAnd(outside, point_.mask);
+    auto* any = outside->getType()->isVectorTy() ? builder_.CreateOrReduce(outside) : outside;
+    context_.when(any, "index.error", [&] { report_index(outside, op); });
   }
   if (op.flags != FE_INDIRECT_ASSUME)
     position = is_signed(dtype) ? builder_.CreateBinaryIntrinsic(

@@ -9,6 +9,7 @@
 
 #include "core/loop/eval_body.h"
 #include "core/loop/eval_prim.h"
+#include "core/loop/indexed.h"
 #include "core/loop/scalar.h"
 #include "core/loop/verify.h"
 #include "core/support/callback.h"
@@ -252,11 +253,13 @@ class Runner {
       else if (in.mode == FE_INDIRECT_WRAP && value < 0 && !beyond)
         value += extent;
       if (value < 0 || value >= extent) {
-        if (beyond)
-          fail("index {} is out of range [0, {})", static_cast<uint64_t>(value), extent);
-        else
-          fail("index {} is out of range [{}, {})", registers_[in.a].i[l],
-               in.mode == FE_INDIRECT_WRAP ? -extent : 0, extent);
+        std::vector<std::string> dims;
+        for (const auto& [buffer, dim] : dims_indexed_by(list_, number_, in.op))
+          dims.push_back(describe_dim(dim, list_.buffers[buffer]->name, *list_.buffers[buffer]));
+        fail("{}{}{}",
+             describe_bad_index(static_cast<uint64_t>(registers_[in.a].i[l]), extent,
+                                in.mode == FE_INDIRECT_WRAP, !is_signed(in.from)),
+             dims.empty() ? "" : ": ", fmt::join(dims, ", or "));
         return;
       }
       registers_[in.to].i[l] = value;

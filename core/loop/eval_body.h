@@ -46,6 +46,7 @@ struct Instruction {
   uint32_t first = 0, count = 0;  ///< sum: terms
   uint32_t access = 0;
   uint32_t mode = 0;
+  OpId op = none;  ///< indirect: the statement's operation
   int64_t constant = 0;
 };
 

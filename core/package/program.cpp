@@ -152,6 +152,12 @@ class Reader {
       kernel.registers = from_.get<int64_t>();
       kernel.spills = from_.get<int64_t>();
       kernel.checks_indices = from_.get<uint8_t>() != 0;
+      for (uint64_t dims = from_.count(); dims > 0 && from_.ok(); --dims) {
+        auto& dim = kernel.checked_dims.emplace_back();
+        dim.argument = from_.get<uint32_t>();
+        dim.size = from_.get<int64_t>();
+        dim.text = from_.text();
+      }
       part.offset = from_.get<uint64_t>();
       part.bytes = from_.get<uint64_t>();
       if (!from_.ok()) break;
@@ -287,6 +293,12 @@ Result<std::vector<std::byte>> write_program(const Executable& executable, std::
     to.put(kernel.registers);
     to.put(kernel.spills);
     to.put(kernel.checks_indices);
+    to.put(uint64_t{kernel.checked_dims.size()});
+    for (const auto& dim : kernel.checked_dims) {
+      to.put(dim.argument);
+      to.put(dim.size);
+      to.put(std::string_view(dim.text));
+    }
     to.put(uint64_t{code.size()});
     to.put(uint64_t{blob.size()});
     code.insert(code.end(), blob.begin(), blob.end());

@@ -111,8 +111,8 @@ struct PassEntry {
   const fe_pass* pass = nullptr;  ///< null for rules
   size_t rule_set = 0;            ///< index into Registry::rule_sets()
   bool enabled = true;
-  std::map<std::string, std::string>
-      places;  ///< where a manifest or descriptor added a name to after or before
+  /// Where a manifest or descriptor added a name to "after" or "before", by that word and the name.
+  std::map<std::pair<std::string, std::string>, std::string> places;
   PassLimits limits;
   std::optional<Expectation> expect;
   std::vector<std::string> rules;                                     ///< of a rule set: those for this phase

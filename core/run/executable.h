@@ -47,6 +47,13 @@ struct Launch {
   std::vector<std::vector<int64_t>> call_dims;
 };
 
+/// A dim that an index from data addresses, of a kernel's argument.
+struct CheckedDim {
+  uint32_t argument = 0;
+  int64_t size = 0;
+  std::string text;  ///< "dim 0 of f32[5,4]"
+};
+
 struct CompiledKernel {
   std::string entry;       ///< its hash
   std::string provenance;  ///< model nodes
@@ -60,6 +67,7 @@ struct CompiledKernel {
   bool recordable = true;
   /// It may find one out of range, which it says in the words of errors. So it is of all that is not made of loops.
   bool checks_indices = true;
+  std::vector<CheckedDim> checked_dims;      ///< what indices from data address; of a library's kernel none
   std::vector<fe_argument_needs> arguments;  ///< what its code reaches, once loaded; empty: it does not say
 };
 
@@ -251,8 +259,10 @@ class Executable {
                              Context& context, void* stream, void* native_stream) const;
   /// Moves the words of errors of a device, from or to its memory.
   Result<void> move_words(std::span<const Launch> launches, uint32_t direction, Context& context) const;
-  /// FE-X10 where a launch says that an index was out of range, in its two words.
+  /// FE-X10 where a launch says that an index was out of range, in its error words.
   Result<void> check_words(std::span<const Launch> launches, const void* words) const;
+  /// What the error words of a launch say.
+  Error bad_index(const Launch& launch, std::span<const int64_t> words) const;
   /// Waits for all work that was given to the devices before launch `end`.
   Result<void> wait(std::span<const Launch> launches, size_t end, Context& context) const;
   /// Waits for what a run that failed has given to the devices, which is of the caller's memory; what fails of it is not told.

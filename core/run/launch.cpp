@@ -6,10 +6,12 @@
 #include <functional>
 #include <utility>
 
+#include "core/loop/indexed.h"
 #include "core/plugin/serial.h"
 #include "core/run/executable.h"
 #include "core/support/abi.h"
 #include "core/support/log.h"
+#include "ferrite/abi/error_words.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::run {
@@ -17,11 +19,7 @@ namespace ferrite::core::run {
 namespace {
 
 /// What a launch says of the indices that it checked.
-using ErrorWords = std::array<int64_t, 2>;
-
-Error bad_index(const std::string& provenance) {
-  return at(provenance, error(FE_EINVALID, "FE-X10", "an index that the inputs give is out of range"));
-}
+using ErrorWords = std::array<int64_t, FE_ERROR_WORDS>;
 
 using Bytes = std::span<const std::byte>;
 
@@ -320,9 +318,32 @@ Result<void> Executable::move_words(std::span<const Launch> launches, uint32_t d
   return {};
 }
 
+Error Executable::bad_index(const Launch& launch, std::span<const int64_t> words) const {
+  const auto size = words[2], flags = words[3];
+  if (!(flags & FE_BAD_INDEX_TOLD))
+    return at(launch.provenance, error(FE_EINVALID, "FE-X10", "an index is out of range"));
+  // The code does not say which of the kernel's dims it is; several may have the size.
+  std::vector<std::string> dims;
+  for (const auto& checked : kernels[launch.kernel].checked_dims) {
+    if (checked.size != size || checked.argument >= launch.arguments.size()) continue;
+    const auto& place = launch.arguments[checked.argument];
+    const auto* port = place.kind == Place::Kind::input    ? &inputs[place.number]
+                       : place.kind == Place::Kind::output ? &outputs[place.number]
+                                                           : nullptr;
+    auto text = port ? fmt::format("{} '{}'", checked.text, port->name) : checked.text;
+    if (std::ranges::find(dims, text) == dims.end()) dims.push_back(std::move(text));
+  }
+  return at(launch.provenance, error(FE_EINVALID, "FE-X10", "{}{}{}",
+                                     loop::describe_bad_index(static_cast<uint64_t>(words[1]), size,
+                                                              (flags & FE_BAD_INDEX_WRAPS) != 0,
+                                                              (flags & FE_BAD_INDEX_UNSIGNED) != 0),
+                                     dims.empty() ? "" : ": ", fmt::join(dims, ", or ")));
+}
+
 Result<void> Executable::check_words(std::span<const Launch> launches, const void* words) const {
   for (size_t k = 0; k < launches.size(); ++k)
-    if (static_cast<const ErrorWords*>(words)[k][0] != 0) return bad_index(launches[k].provenance);
+    if (const auto& said = static_cast<const ErrorWords*>(words)[k]; said[0] != 0)
+      return bad_index(launches[k], said);
   return {};
 }
 
@@ -434,7 +455,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
     if (failed.code == "FE-D06") return of_pending(std::move(failed), launches, number + 1, d, context);
     return at(kernel.provenance, std::move(failed));
   }
-  if (error_words[0] != 0) return bad_index(kernel.provenance);
+  if (error_words[0] != 0) return bad_index(launch, error_words);
   return {};
 }
 

@@ -139,7 +139,8 @@ class Fields:
         self.list(lambda: self.number("constant offset"), lambda: self.number("constant size"))
         names, places = ("tasks", "grain", "workspace", "registers", "spills"), ("code offset", "code size")
         self.list(*[self.text] * 4, lambda: self.number("device", "<I"), *[lambda name=name: self.number(name) for name in names],
-                  lambda: self.number("checks", "<B"), *[lambda name=name: self.number(name) for name in places])  # fmt: skip
+                  lambda: self.number("checks", "<B"), lambda: self.list(lambda: self.number("checked argument", "<I"),
+                  lambda: self.number("checked size"), self.text), *[lambda name=name: self.number(name) for name in places])  # fmt: skip
         for _ in range(2):
             whose = [lambda name=name: self.number(name, "<I") for name in ("launched kernel", "copy device", "copy")]
             self.list(*whose, self.text, self.places)
