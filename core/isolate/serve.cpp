@@ -8,12 +8,14 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include "core/graph/flat.h"
+#include "core/graph/infer.h"
 #include "core/isolate/edits.h"
 #include "core/isolate/process.h"
 #include "core/lower/lower.h"
@@ -239,6 +241,8 @@ class Server {
     const auto names = from.texts();
     const auto numbers = from.list<uint32_t>();
     const auto root = from.get<uint32_t>();
+    std::vector<graph::Attribute> attributes;
+    for (uint64_t left = from.count(); left > 0; --left) attributes.push_back(from.attribute());
     if (!from.done() || set >= registry_->rule_sets().size() || names.size() != numbers.size() ||
         index >= registry_->rule_sets()[set].predicates.size() || root >= held_->names.nodes.size())
       return malformed();
@@ -255,6 +259,11 @@ class Server {
       args.names = abi::array(given_names);
       args.values = abi::array(values);
       args.root = held_->names.nodes[root].bits;
+      std::vector<fe_attr> views;
+      std::deque<std::vector<fe_string>> strings;
+      for (const graph::Attribute& attribute : attributes)
+        views.push_back(graph::view_of(attribute, strings.emplace_back()));
+      args.attrs = abi::array(views.data(), views.size());
       auto out = abi::sized<fe_predicate_out>();
       const fe_predicate predicate = abi::read(&registry_->rule_sets()[set].predicates[index]);
       abi::Call call;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/rewrite/condition.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::trust {
@@ -18,11 +19,6 @@ using What = Seen::What;
 
 constexpr size_t most_named = 6;  // values under one heading of a text
 
-void walk(const Expression& e, const auto& visit) {
-  visit(e);
-  for (const Expression& child : e.children) walk(child, visit);
-}
-
 /// What conditions ask about, and so may keep at one value.
 struct Restricted {
   bool everything = false, dtypes = false, all_ranks = false;
@@ -34,7 +30,7 @@ struct Restricted {
     for (const auto& condition : rule.conditions) {
       std::set<uint32_t> shapes;
       bool whole = false;
-      walk(condition.expression, [&](const Expression& e) {
+      rewrite::for_each_part(condition.expression, [&](const Expression& e) {
         const bool capture = e.value.kind == Operand::Kind::capture;
         everything = everything || e.kind == Kind::predicate;
         dtypes = dtypes || e.kind == Kind::dtype_of;

@@ -136,10 +136,17 @@ std::optional<AttributeValue> Drawer::attribute(const graph::OpInfo::AttributeDe
                                                 const std::vector<Dim>& operand) {
   if (!def.required && random_.chance(0.35)) return std::nullopt;
   const auto rank = static_cast<int64_t>(operand.size());
+  const bool is_axis = (def.flags & (FE_ATTRIBUTE_AXIS | FE_ATTRIBUTE_AXIS_OF_RESULT)) != 0;
+  if (is_axis && def.value.kind() == FE_ATTR_INTS && random_.chance(0.8)) {
+    std::vector<int64_t> axes;
+    for (int64_t axis = 0; axis < rank; ++axis)
+      if (random_.chance(rank > 2 ? 0.4 : 0.6)) axes.push_back(random_.chance(0.3) ? axis - rank : axis);
+    return AttributeValue(axes);
+  }
   switch (def.value.kind()) {
     case FE_ATTR_INT:
       // An axis from either end, or a small number.
-      if (rank > 0 && random_.chance(0.7))
+      if (rank > 0 && random_.chance(is_axis ? 0.95 : 0.7))
         return AttributeValue(static_cast<int64_t>(random_.below(static_cast<uint64_t>(2 * rank))) - rank);
       return AttributeValue(static_cast<int64_t>(random_.below(4)));
     case FE_ATTR_FLOAT: return AttributeValue(random_.pick(pools_.numbers).value);
@@ -160,8 +167,7 @@ std::optional<AttributeValue> Drawer::attribute(const graph::OpInfo::AttributeDe
 std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
   const size_t rank = operand.size();
   const auto axis = [&] {
-    return rank == 0 ? 0
-                     : static_cast<int64_t>(random_.below(2 * rank)) - static_cast<int64_t>(rank);
+    return rank == 0 ? 0 : static_cast<int64_t>(random_.below(2 * rank)) - static_cast<int64_t>(rank);
   };
   std::vector<int64_t> list(rank);
   std::iota(list.begin(), list.end(), int64_t{0});

@@ -28,6 +28,7 @@ struct Plan {
   DType dtype = DType::none;
   size_t rank = 0;
   Sizes sizes = Sizes::unequal;
+  std::vector<uint32_t> ways;  ///< which alternative of each of Rule::choices
 };
 
 /// What the text of a rule mentions, and what is always tried.

@@ -6,9 +6,11 @@
 
 #include "core/graph/infer.h"
 #include "core/graph/print.h"
+#include "core/rewrite/attribute.h"
 #include "core/rewrite/condition.h"
 #include "core/rewrite/region.h"
 #include "core/rewrite/splat.h"
+#include "core/rewrite/structure.h"
 
 namespace ferrite::core::trust {
 
@@ -25,22 +27,24 @@ namespace {
 
 constexpr size_t tries_of_a_term = 60, most_of_a_region = 3;
 
-/// Everything in the condition, itself included.
-void walk(const Expression& e, const auto& visit) {
-  visit(e);
-  for (const Expression& child : e.children) walk(child, visit);
-}
-
-bool reads_value(Expression::Kind kind) {
-  using Kind = Expression::Kind;
-  return kind >= Kind::dtype_of && kind <= Kind::value_of;
+/// The captures whose number the yield asks for.
+std::vector<bool> captures_read_as_numbers(const rewrite::Rule& rule) {
+  std::vector<bool> read(rule.captures.size());
+  for (const OpTerm& term : rule.yields)
+    for (const auto& attribute : term.attributes)
+      if (attribute.computed)
+        for_each_part(*attribute.computed, [&](const Expression& e) {
+          if (e.kind == Expression::Kind::value_of && e.value.kind == Operand::Kind::capture)
+            read[e.value.index] = true;
+        });
+  return read;
 }
 
 /// The captured attributes that conditions ask about.
 std::vector<bool> asked_of(const rewrite::Rule& rule) {
   std::vector<bool> asked(rule.attributes.size());
   for (const auto& condition : rule.conditions)
-    walk(condition.expression, [&](const Expression& e) {
+    for_each_part(condition.expression, [&](const Expression& e) {
       if (e.kind == Expression::Kind::attribute) asked[e.index] = true;
     });
   return asked;
@@ -65,7 +69,10 @@ class Draft final : public rewrite::Bindings {
         random_(random),
         drawer_(source.pools, plan, random),
         graph_("sample"),
-        dtype_(plan.dtype) {
+        dtype_(plan.dtype),
+        ways_(plan.ways),
+        numbers_(captures_read_as_numbers(rule)),
+        bound_(rewrite::bound_by(rule, [&](uint32_t choice) { return plan.ways[choice]; })) {
     captures_.resize(rule.captures.size());
     attributes_.resize(rule.attributes.size());
     nodes_.resize(rule.terms.size());
@@ -76,6 +83,7 @@ class Draft final : public rewrite::Bindings {
 
   std::optional<Sample> run() {
     for (uint32_t k = 0; k < rule_.terms.size(); ++k) {
+      if (!bound_.terms[k]) continue;
       bool made = false;
       for (size_t attempt = 0; attempt < tries_of_a_term && !made; ++attempt) made = try_term(k);
       if (!made) return std::nullopt;
@@ -86,7 +94,14 @@ class Draft final : public rewrite::Bindings {
     return Sample{std::move(graph_), std::move(seen)};
   }
 
-  ValueId value(const Operand& operand) const override {
+  /// The operand behind the alternatives that were drawn.
+  const Operand& resolve(const Operand& operand) const {
+    const Operand* last = &operand;
+    while (last->kind == Operand::Kind::choice) last = &rule_.choices[last->index].ways[ways_[last->index]];
+    return *last;
+  }
+  ValueId value(const Operand& read) const override {
+    const Operand& operand = resolve(read);
     if (operand.kind == Operand::Kind::capture) return captures_[operand.index];
     if (operand.kind != Operand::Kind::matched || !nodes_[operand.index]) return {};
     const auto& results = graph_.node(nodes_[operand.index]).results;
@@ -129,7 +144,7 @@ class Draft final : public rewrite::Bindings {
     spec.operands.resize(term.operands.size());
     std::optional<TensorType> like;
     for (size_t k = 0; k < term.operands.size(); ++k) {
-      const Operand& operand = term.operands[k];
+      const Operand& operand = resolve(term.operands[k]);
       if (operand.kind == Operand::Kind::number || operand.kind == Operand::Kind::none) continue;
       spec.operands[k] = operand_value(operand);
       if (!spec.operands[k]) return false;
@@ -137,11 +152,13 @@ class Draft final : public rewrite::Bindings {
     }
     if (!like) like = TensorType{dtype_, drawer_.base(), {}, 0};
     for (size_t k = 0; k < term.operands.size(); ++k) {
-      if (term.operands[k].kind != Operand::Kind::number) continue;
-      spec.operands[k] = splat(like->dtype, drawer_.number_dims(like->dims), term.operands[k].number);
+      const Operand& operand = resolve(term.operands[k]);
+      if (operand.kind != Operand::Kind::number) continue;
+      spec.operands[k] = splat(like->dtype, drawer_.number_dims(like->dims), operand.number);
       if (!spec.operands[k]) return false;
     }
-    const auto first = spec.operands.empty() || !spec.operands[0] ? like->dims : graph_.type(spec.operands[0]).dims;
+    const auto first =
+        spec.operands.empty() || !spec.operands[0] ? like->dims : graph_.type(spec.operands[0]).dims;
     for (const auto& def : info.attributes) {
       if (auto value = attribute_for(term, def, first))
         spec.attributes.push_back({def.value.name, std::move(*value)});
@@ -204,6 +221,7 @@ class Draft final : public rewrite::Bindings {
     if (operand.kind == Operand::Kind::any) return draw_value("other");
     if (operand.kind == Operand::Kind::capture) {
       ValueId& bound = captures_[operand.index];
+      if (!bound && numbers_[operand.index]) bound = splat(dtype_, {}, random_.pick(source_.pools.numbers));
       if (!bound) bound = draw_value(rule_.captures[operand.index]);
       return bound;
     }
@@ -268,11 +286,26 @@ class Draft final : public rewrite::Bindings {
                                               const std::vector<graph::Dim>& operand) {
     for (const rewrite::AttributeTerm& given : term.attributes) {
       if (given.name != def.value.name) continue;
+      if (given.computed) return computed(*given.computed, def, operand);
       if (!given.capture) return given.literal;
       auto& bound = attributes_[*given.capture];
       if (!bound) bound = drawer_.attribute(def, operand);
       if (!bound) bound = def.value.value;
       return bound;
+    }
+    return drawer_.attribute(def, operand);
+  }
+
+  /// What the expression is once names that it binds are drawn; a drawn one where it is not defined.
+  std::optional<AttributeValue> computed(const Expression& e, const graph::OpInfo::AttributeDef& def,
+                                         const std::vector<graph::Dim>& operand) {
+    for_each_part(e, [&](const Expression& part) {
+      if (part.kind != Expression::Kind::attribute || attributes_[part.index]) return;
+      attributes_[part.index] = static_cast<int64_t>(random_.below(std::max<size_t>(1, operand.size())));
+    });
+    auto value = rewrite::evaluate(graph_, splats_, e, *this);
+    if (value && *value) {
+      if (auto converted = rewrite::converted(std::move(**value), def.value.kind())) return converted;
     }
     return drawer_.attribute(def, operand);
   }
@@ -291,9 +324,9 @@ class Draft final : public rewrite::Bindings {
 
   bool decidable(const Expression& condition) const {
     bool known = true;
-    walk(condition, [&](const Expression& e) {
+    for_each_part(condition, [&](const Expression& e) {
       if (e.kind == Expression::Kind::predicate || e.kind == Expression::Kind::uses_of) known = false;
-      if (reads_value(e.kind) && !value(e.value)) known = false;
+      if (rewrite::reads_value(e.kind) && !value(e.value)) known = false;
       if (e.kind == Expression::Kind::dimension && !sizes_[e.index]) known = false;
       if (e.kind == Expression::Kind::side_rank_of && !region(e.index)) known = false;
       if (e.kind == Expression::Kind::attribute && !attributes_[e.index]) known = false;
@@ -310,10 +343,10 @@ class Draft final : public rewrite::Bindings {
     for (const auto& replacement : rule_.replacements)
       if (!add(value(replacement.from))) return false;
     for (const auto& root : rule_.roots)
-      for (const ValueId result : graph_.node(nodes_[root.term]).results)
+      for (const ValueId result : graph_.node(nodes_[resolve(root.value).index]).results)
         if (!add(result)) return false;
     for (size_t k = 0; k < rule_.terms.size(); ++k)
-      if (!rule_.terms[k].once && random_.chance(0.2) && !add(graph_.node(nodes_[k]).results[0]))
+      if (nodes_[k] && !rule_.terms[k].once && random_.chance(0.2) && !add(graph_.node(nodes_[k]).results[0]))
         return false;
     return true;
   }
@@ -333,32 +366,72 @@ class Draft final : public rewrite::Bindings {
                       std::string(constant ? "constant" : "input") +
                           (type.dims == result.dims ? " of the result's sizes" : " of other sizes")});
     }
+    for (uint32_t k = 0; k < rule_.choices.size(); ++k) {
+      if (!bound_.choices[k]) continue;
+      const rewrite::Choice& choice = rule_.choices[k];
+      const std::string name = choice.name.empty()
+                                   ? fmt::format("the choice at {}", rule_.where(choice.position))
+                                   : "%" + choice.name;
+      seen.push_back({Seen::What::alternative, k, name,
+                      fmt::format("alternative {}, {}", ways_[k] + 1, name_of_way(choice.ways[ways_[k]]))});
+    }
     uint32_t number = 0;
     for (uint32_t t = 0; t < rule_.terms.size(); ++t) {
-      const OpTerm& term = rule_.terms[t];
-      if (term.region) continue;
-      for (const auto& def : registry_.find(term.op)->attributes) {
-        const auto given = std::ranges::find(term.attributes, def.value.name, &rewrite::AttributeTerm::name);
-        const bool is_given = given != term.attributes.end();
-        const uint32_t of = number++;
-        if (!nodes_[t] || (is_given && !given->capture)) continue;
-        const auto& attributes = graph_.node(nodes_[t]).attributes;
-        const auto value = std::ranges::find(attributes, def.value.name, &graph::Attribute::name);
-        seen.push_back({is_given && asked_[*given->capture] ? Seen::What::asked : Seen::What::attribute, of,
-                        fmt::format("{} of {}", def.value.name, name_of_term(term)),
-                        graph::print_attribute_value(value == attributes.end() ? def.value.value : value->value)});
+      if (rule_.terms[t].region) continue;
+      for (const auto& def : registry_.find(rule_.terms[t].op)->attributes) {
+        if (nodes_[t]) see_attribute(t, number, def, seen);
+        ++number;
       }
-      if (nodes_[t] && !term.once && std::ranges::none_of(rule_.roots, [&](const auto& root) { return is_root(root, t); }))
-        seen.push_back({Seen::What::use, t, "result of " + name_of_term(term),
-                        is_output(graph_.node(nodes_[t]).results[0]) ? "read elsewhere" : "read here only"});
+      see_use(t, seen);
     }
     return seen;
   }
 
-  static bool is_root(const rewrite::Root& root, uint32_t term) { return root.term == term; }
+  /// One that the match leaves open.
+  void see_attribute(uint32_t t, uint32_t number, const graph::OpInfo::AttributeDef& def,
+                     std::vector<Seen>& seen) const {
+    const OpTerm& term = rule_.terms[t];
+    const auto given = std::ranges::find(term.attributes, def.value.name, &rewrite::AttributeTerm::name);
+    bool open = given == term.attributes.end(), asked = false;
+    const auto capture = [&](uint32_t index) {
+      open = true;
+      asked = asked || asked_[index];
+    };
+    if (!open && given->capture) capture(*given->capture);
+    if (!open && given->computed)
+      for_each_part(*given->computed, [&](const Expression& e) {
+        if (e.kind == Expression::Kind::attribute) capture(e.index);
+      });
+    if (!open) return;
+    const auto& attributes = graph_.node(nodes_[t]).attributes;
+    const auto value = std::ranges::find(attributes, def.value.name, &graph::Attribute::name);
+    seen.push_back(
+        {asked ? Seen::What::asked : Seen::What::attribute, number,
+         fmt::format("{} of {}", def.value.name, name_of_term(term)),
+         graph::print_attribute_value(value == attributes.end() ? def.value.value : value->value)});
+  }
+
+  void see_use(uint32_t t, std::vector<Seen>& seen) const {
+    const bool root = std::ranges::any_of(rule_.roots, [&](const auto& root) {
+      return nodes_[t] && nodes_[resolve(root.value).index] == nodes_[t];
+    });
+    if (!nodes_[t] || rule_.terms[t].once || root) return;
+    seen.push_back({Seen::What::use, t, "result of " + name_of_term(rule_.terms[t]),
+                    is_output(graph_.node(nodes_[t]).results[0]) ? "read elsewhere" : "read here only"});
+  }
+
+  std::string name_of_way(const Operand& way) const {
+    switch (way.kind) {
+      case Operand::Kind::matched: return rule_.terms[way.index].op;
+      case Operand::Kind::capture: return "%" + rule_.captures[way.index];
+      case Operand::Kind::number: return fmt::format("{}", way.number.value);
+      default: return "others";
+    }
+  }
   static std::string name_of_term(const OpTerm& term) {
-    return term.results.empty() || term.results[0].empty() ? term.op
-                                                           : fmt::format("%{} = {}", term.results[0], term.op);
+    return term.results.empty() || term.results[0].empty()
+               ? term.op
+               : fmt::format("%{} = {}", term.results[0], term.op);
   }
   static std::string kind_of(const std::vector<graph::Dim>& dims) {
     const auto has = [&](graph::Dim size) { return std::ranges::find(dims, size) != dims.end(); };
@@ -387,6 +460,9 @@ class Draft final : public rewrite::Bindings {
   std::vector<bool> decided_;
   const std::vector<bool> asked_ = asked_of(rule_);  // as Rule::attributes
   rewrite::SplatCache splats_;
+  const std::vector<uint32_t> ways_;  // as Rule::choices
+  const std::vector<bool> numbers_;
+  const rewrite::Bound bound_;  // by the alternatives drawn
 };
 
 }  // namespace
@@ -398,19 +474,37 @@ RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& reg
   pools_.hints = size_hints(rule);
   pools_.sizes = {1, 2, 3, 4};
   for (const double number : {0.0, 1.0, 2.0, -1.0, 0.5}) pools_.numbers.push_back({number, std::nullopt});
-  for (const auto& [dtype, weight] : std::initializer_list<std::pair<DType, double>>{
-           {f32, 6}, {f64, 2}, {f16, 1.5}, {bf16, 1}, {i64, 1.5}, {i32, 1}, {i8, 1}, {u8, 1}, {boolean, 0.7},
-           {i16, 0.3}, {u16, 0.3}, {u32, 0.3}, {u64, 0.3}}) {
+  for (const auto& [dtype, weight] : std::initializer_list<std::pair<DType, double>>{{f32, 6},
+                                                                                     {f64, 2},
+                                                                                     {f16, 1.5},
+                                                                                     {bf16, 1},
+                                                                                     {i64, 1.5},
+                                                                                     {i32, 1},
+                                                                                     {i8, 1},
+                                                                                     {u8, 1},
+                                                                                     {boolean, 0.7},
+                                                                                     {i16, 0.3},
+                                                                                     {u16, 0.3},
+                                                                                     {u32, 0.3},
+                                                                                     {u64, 0.3}}) {
     dtypes_.add(dtype, weight);
     pools_.dtypes.push_back(dtype);
   }
   for (const auto& [rank, weight] : std::initializer_list<std::pair<size_t, double>>{
            {0, 0.4}, {1, 1.2}, {2, 2}, {3, 2}, {4, 1.2}, {5, 0.7}})
     ranks_.add(rank, weight);
-  for (const auto& [kind, weight] : std::initializer_list<std::pair<Sizes, double>>{
-           {Sizes::unequal, 2}, {Sizes::equal, 1.5}, {Sizes::ones, 1}, {Sizes::mixed, 1.5}, {Sizes::large, 0.4},
-           {Sizes::empty, 0.6}, {Sizes::hinted, pools_.hints.any() ? 3.0 : 0}})
+  for (const auto& [kind, weight] :
+       std::initializer_list<std::pair<Sizes, double>>{{Sizes::unequal, 2},
+                                                       {Sizes::equal, 1.5},
+                                                       {Sizes::ones, 1},
+                                                       {Sizes::mixed, 1.5},
+                                                       {Sizes::large, 0.4},
+                                                       {Sizes::empty, 0.6},
+                                                       {Sizes::hinted, pools_.hints.any() ? 3.0 : 0}})
     sizes_.add(kind, weight);
+  for (const rewrite::Choice& choice : rule.choices)
+    for (auto& ways = ways_.emplace_back(); const Operand& way : choice.ways)
+      ways.add(static_cast<uint32_t>(&way - choice.ways.data()), 1);
   read_text();
   read_regions();
 }
@@ -432,7 +526,7 @@ void RuleSampler::read_text() {
   };
   for (const int64_t rank : pools_.hints.ranks) ranks_.add(static_cast<size_t>(rank), 1.5);
   for (const auto& condition : rule_.conditions)
-    walk(condition.expression, [&](const Expression& e) {
+    for_each_part(condition.expression, [&](const Expression& e) {
       if (e.kind <= Expression::Kind::list) mention(e.literal);
       if (e.kind == Expression::Kind::constant_of || e.kind == Expression::Kind::value_of ||
           e.kind == Expression::Kind::predicate)
@@ -444,7 +538,8 @@ void RuleSampler::read_text() {
         if (attribute.capture) continue;
         if (const auto* text = std::get_if<std::string>(&attribute.literal)) pools_.strings.push_back(*text);
         // A permutation, or one number a dim.
-        if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.literal); list && list->size() > 1)
+        if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.literal);
+            list && list->size() > 1)
           ranks_.add(list->size(), 3);
       }
 }
@@ -465,7 +560,8 @@ void RuleSampler::read_regions() {
 }
 
 std::optional<Sample> RuleSampler::draw() {
-  const Plan plan{dtypes_.next(random_), ranks_.next(random_), sizes_.next(random_)};
+  Plan plan{dtypes_.next(random_), ranks_.next(random_), sizes_.next(random_), {}};
+  for (auto& ways : ways_) plan.ways.push_back(ways.next(random_));
   return Draft(rule_, registry_, {pools_, pointwise_, constants_, conditions_}, plan, random_).run();
 }
 
@@ -473,6 +569,7 @@ void RuleSampler::matched() {
   dtypes_.worked();
   ranks_.worked();
   sizes_.worked();
+  for (auto& ways : ways_) ways.worked();
 }
 
 }  // namespace ferrite::core::trust

@@ -66,7 +66,8 @@ class Turns {
   size_t last_ = 0;
 };
 
-/// Builds the terms of a rule's match over drawn inputs and constants. Ranks, dtypes and kinds of sizes (draw.h) take turns;
+/// Builds the terms of a rule's match over drawn inputs and constants. Ranks, dtypes, kinds of sizes (draw.h) and the
+/// alternatives of each choice take turns;
 /// shapes are equal, broadcast, transposed, the last dims, and those that the conditions ask for (size_hints.h); attributes
 /// have their defaults and other values. Each term is drawn again until its op takes the operands and every condition that
 /// can be decided by then holds. A region is one to three pointwise ops of any plugin, with drawn side inputs.
@@ -94,6 +95,7 @@ class RuleSampler {
   Turns<DType> dtypes_;
   Turns<size_t> ranks_;
   Turns<Plan::Sizes> sizes_;
+  std::vector<Turns<uint32_t>> ways_;  // as Rule::choices
   Pools pools_;
   std::vector<const graph::OpInfo*> pointwise_;  // by name
   double constants_ = 0.15;                      // how often a capture is one

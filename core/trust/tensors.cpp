@@ -114,7 +114,7 @@ double Random::normal() {
 }
 
 std::string_view name_of(Contents contents) {
-  constexpr std::array<std::string_view, 7> names = {"normal", "positive", "small",  "whole",
+  constexpr std::array<std::string_view, 7> names = {"normal", "positive", "small", "whole",
                                                      "wide",   "special",  "halves"};
   return names[static_cast<size_t>(contents)];
 }

@@ -35,7 +35,7 @@ struct Verdict {
   std::optional<graph::Graph> counterexample;
   Coverage covered;               ///< by these samples
   std::vector<std::string> thin;  ///< passed: why that is little evidence; empty where it is not
-  std::string unreached;          ///< passed: what samples without regard for the conditions have, and these do not
+  std::string unreached;  ///< passed: what samples without regard for the conditions have, and these do not
 };
 
 /// Applies rule `index` of the set once to each of several sampled graphs (sample.h), whatever its pass's mode, and

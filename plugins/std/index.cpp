@@ -44,6 +44,7 @@ OpDef gather_op() {
       .doc("Slices of x along the axis at the indices, whose dims take the axis' place.")
       .operands("x", "indices")
       .attr(attr("axis", 0))
+      .axis()
       .infer([](const Instance& op) {
         auto x = typed(op, 0, any_class), indices = typed(op, 1, FE_PRIM_INT);
         auto axis = static_cast<size_t>(axis_of(op, x.rank()));
@@ -76,6 +77,7 @@ OpDef gather_elements_op() {
       .doc("Result element i is that of x at i, with the coordinate along the axis taken from the indices.")
       .operands("x", "indices")
       .attr(attr("axis", 0))
+      .axis()
       .infer([](const Instance& op) {
         auto x = typed(op, 0, any_class), indices = typed(op, 1, FE_PRIM_INT);
         need_rank(op, 1, indices.rank(), x.rank(), x.rank());
@@ -180,6 +182,7 @@ OpDef scatter_elements_op() {
           "combined with what lies there. Without one, duplicate indices leave the last of their updates.")
       .operands("x", "indices", "updates")
       .attr(attr("axis", 0))
+      .axis()
       .attr(attr("reduction", "none"), "none | add | mul | max | min")
       .infer([](const Instance& op) {
         auto x = typed(op, 0, any_class), indices = typed(op, 1, FE_PRIM_INT), updates = op.operand(2);
@@ -221,6 +224,7 @@ OpDef scatter_into_constant_op() {
           "elsewhere. Indices and updates have size 1 there; see scatter_elements.")
       .operands("indices", "updates", "fill")
       .attr(attr("axis", 0))
+      .axis()
       .required(attr("size", 1))
       .infer([](const Instance& op) {
         auto indices = typed(op, 0, FE_PRIM_INT), updates = typed(op, 1, any_class);
@@ -306,6 +310,7 @@ OpDef one_hot_op() {
           "range has no such place.")
       .operands("indices", "values")
       .attr(attr("axis", -1))
+      .axis_of_result()
       .required(attr("depth", 1))
       .infer([](const Instance& op) {
         auto indices = typed(op, 0, FE_PRIM_INT), values = typed(op, 1, any_class);

@@ -12,6 +12,7 @@ OpDef concat_op() {
       .doc("The operands one after the other along the axis.")
       .operands("xs...")
       .attr(attr("axis", 0))
+      .axis()
       .infer([](const Instance& op) {
         auto result = op.operand(0);
         auto axis = static_cast<size_t>(axis_of(op, result.rank()));
@@ -149,6 +150,7 @@ OpDef iota_op() {
       .required(attr("dtype", i64))
       .required(attr("shape", Dims{}))
       .attr(attr("axis", 0))
+      .axis_of_result()
       .infer([](const Instance& op) {
         TensorType result{op.attrs.dtype("dtype"),
                           integers(op, "shape", op.attrs.integers("shape").size(), 0, large)};

@@ -67,6 +67,7 @@ OpDef softmax_like(const std::string& name, const char* doc, DecomposeFunction b
       .doc(doc)
       .operands("x")
       .attr(attr("axis", -1))
+      .axis()
       .infer(float_with_axis)
       .decompose(std::move(body))
       .samples({sample("%x: f32[3,17]", name + "(%x)"), sample("%x: f32[2,5,3]", name + "(%x) {axis = 1}"),
@@ -88,6 +89,7 @@ OpDef layer_norm_op() {
           "et al., 2016).")
       .operands("x", "scale?", "bias?")
       .attr(attr("axis", -1))
+      .axis()
       .attr(attr("epsilon", 1e-5))
       .infer(layer_norm_type)
       .decompose([](Graph& g, const Instance& op, Operands operands) {
@@ -110,6 +112,7 @@ OpDef rms_norm_op() {
           "2019).")
       .operands("x", "scale?")
       .attr(attr("axis", -1))
+      .axis()
       .attr(attr("epsilon", 1e-5))
       .infer(layer_norm_type)
       .decompose([](Graph& g, const Instance& op, Operands operands) {
@@ -213,6 +216,7 @@ OpDef lp_norm_op() {
       .doc("x divided by its p-norm along the axis, p being 1 or 2.")
       .operands("x")
       .attr(attr("axis", -1))
+      .axis()
       .attr(attr("p", 2))
       .infer([](const Instance& op) {
         int64_t p = op.attrs.integer("p");
@@ -234,6 +238,7 @@ OpDef mean_variance_norm_op() {
       .doc("(x - mean) / (standard deviation + 1e-9) over the axes.")
       .operands("x")
       .attr(attr("axes", Dims{0, 2, 3}))
+      .axis()
       .infer([](const Instance& op) {
         auto x = typed(op, 0, FE_PRIM_FLOAT);
         for (int64_t axis : op.attrs.integers("axes")) axis_of(op, axis, x.rank());

@@ -34,6 +34,7 @@ OpDef quantize_linear_op() {
           "absent).")
       .operands("x", "scale", "zero?")
       .attr(attr("axis", 1))
+      .axis()
       .attr(attr("dtype", u8))
       .flags(FE_OP_POINTWISE)
       .infer([](const Instance& op) {
@@ -59,6 +60,7 @@ OpDef dequantize_linear_op() {
       .doc("(x - zero) * scale, in the dtype of the scale.")
       .operands("x", "scale", "zero?")
       .attr(attr("axis", 1))
+      .axis()
       .flags(FE_OP_POINTWISE)
       .infer([](const Instance& op) {
         auto x = typed(op, 0, FE_PRIM_INT), scale = typed(op, 1, FE_PRIM_FLOAT);

@@ -22,6 +22,7 @@ inline void PluginBuilder::add(OpDef def) {
     auto entry = sized<fe_attr_def>();
     entry.value = attribute.value.abi(op.strings.emplace_back());
     entry.required = attribute.required;
+    entry.flags = attribute.flags;
     entry.doc = to_abi(attribute.doc);
     op.attrs.push_back(entry);
   }
