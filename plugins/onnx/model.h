@@ -2,13 +2,14 @@
 // An opened ONNX model.
 #pragma once
 
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ferrite/provider.hpp"
+#include "functions.h"
 #include "proto.h"
 #include "tensors.h"
 #include "wire.h"
@@ -23,7 +24,10 @@ class OnnxModel : public Model {
 
   std::vector<Port> inputs() override { return inputs_; }
   std::vector<Port> outputs() override { return outputs_; }
-  void build(Graph& graph, std::span<const TensorType> input_types) override;
+  void build(Graph& graph, std::span<const TensorType> input_types) override {
+    build_with(graph, input_types, PluginOps(nullptr));
+  }
+  void build_with(Graph& graph, std::span<const TensorType> input_types, const PluginOps& plugins) override;
 
  private:
   void parse(Bytes bytes);
@@ -32,8 +36,9 @@ class OnnxModel : public Model {
 
   ModelFile file_;
   onnx::ModelProto proto_;
-  std::vector<RawRange> raw_;              ///< of the initializers of the main graph
-  std::map<std::string, int64_t> opsets_;  ///< by domain, "" = ai.onnx
+  std::vector<RawRange> raw_;  ///< of the initializers of the main graph
+  Opsets opsets_;
+  std::optional<Functions> functions_;
   std::vector<Port> inputs_, outputs_;
 };
 
@@ -41,6 +46,7 @@ class OnnxImporter : public Importer {
  public:
   std::string id() const override { return "ferrite.onnx"; }
   std::string extensions() const override { return ".onnx"; }
+  std::string format() const override { return "onnx"; }
   std::unique_ptr<Model> open(std::string_view path, Bytes bytes) override {
     return std::make_unique<OnnxModel>(path, bytes);
   }
