@@ -146,6 +146,7 @@ class Server {
         case FE_CONTRIBUTION_LOWERING: return refused("a lowering");
         case FE_CONTRIBUTION_RUNTIME: return refused("a runtime");
         case FE_CONTRIBUTION_IMPORTER: return refused("an importer");
+        case FE_CONTRIBUTION_IMPORT_HANDLER: return refused("an import handler");
         case FE_CONTRIBUTION_FUSION_POLICY: return refused("a fusion policy");
         case FE_CONTRIBUTION_COST_MODEL: return refused("a cost model");
         case FE_CONTRIBUTION_METRIC_SINK: return refused("a metric sink");

@@ -2,8 +2,8 @@
 // An opened ONNX model.
 #pragma once
 
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +11,7 @@
 
 #include "declared.h"
 #include "ferrite/provider.hpp"
+#include "functions.h"
 #include "proto.h"
 #include "tensors.h"
 #include "wire.h"
@@ -25,7 +26,10 @@ class OnnxModel : public Model {
 
   std::vector<Port> inputs() override { return inputs_; }
   std::vector<Port> outputs() override { return outputs_; }
-  void build(Graph& graph, std::span<const TensorType> input_types) override;
+  void build(Graph& graph, std::span<const TensorType> input_types) override {
+    build_with(graph, input_types, PluginOps(nullptr));
+  }
+  void build_with(Graph& graph, std::span<const TensorType> input_types, const PluginOps& plugins) override;
 
  private:
   void parse(Bytes bytes);
@@ -35,8 +39,9 @@ class OnnxModel : public Model {
   ModelFile file_;
   Warn warn_;
   onnx::ModelProto proto_;
-  std::vector<RawRange> raw_;              ///< of the initializers of the main graph
-  std::map<std::string, int64_t> opsets_;  ///< by domain, "" = ai.onnx
+  std::vector<RawRange> raw_;  ///< of the initializers of the main graph
+  Opsets opsets_;
+  std::optional<Functions> functions_;
   std::vector<Port> inputs_, outputs_;
 };
 
@@ -46,6 +51,7 @@ class OnnxImporter : public Importer {
   explicit OnnxImporter(Warn warn = {}) : warn_(std::move(warn)) {}
   std::string id() const override { return "ferrite.onnx"; }
   std::string extensions() const override { return ".onnx"; }
+  std::string format() const override { return "onnx"; }
   std::unique_ptr<Model> open(std::string_view path, Bytes bytes) override {
     return std::make_unique<OnnxModel>(path, bytes, warn_);
   }
