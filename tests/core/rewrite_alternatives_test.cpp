@@ -103,7 +103,7 @@ TEST_F(Attributes, AreMadeOfConstants) {
   EXPECT_EQ(rewrite(other, "%c = literal f32[] {4} %r = sub(%x, %c)"),
             "%r = scale(%x) {axis = 0, by = 0.25, mode = \"\"}\n");
   EXPECT_EQ(rewrite(other, "%c = literal f32[] {4} %r = mul(%c, %x)"),
-            "%r = scale(%x) {axis = 0, by = 8, mode = \"\"}\n");
+            "%r = scale(%x) {axis = 0, by = 8.0, mode = \"\"}\n");
 }
 
 TEST_F(Attributes, ThatAreAxesAreCountedFromTheFront) {

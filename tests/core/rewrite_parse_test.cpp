@@ -35,7 +35,7 @@ rule acme.everything at pre_lower {
   EXPECT_EQ(print((*again)[0]), printed);
   ASSERT_EQ((*rules)[0].conditions.size(), 9u);
   EXPECT_EQ((*rules)[0].conditions[3].text, "not (constant(%x) or predicate(\"p#0\")) and $k == \"s\"");
-  EXPECT_EQ((*rules)[0].conditions[3].position.line, 10u);
+  EXPECT_EQ((*rules)[0].conditions[3].position.line, 11u);
   EXPECT_EQ((*rules)[0].conditions[3].position.column, 11u);
   EXPECT_NE(
       printed.find("%m = mul(%x, _) {axis = -1, by = $k, names = [\"a\"]} once through(cast, reshape)\n"),
