@@ -316,19 +316,8 @@ def matmul_integer(attrs, a, b, a_zero=None, b_zero=None):
         if zero is None:
             return Value("i32", wide, None, x.unsure)
         offset = zero.v.astype(np.int32)
-        return Value(
-            "i32",
-            wide
-            - (
-                offset.reshape(-1, 1)
-                if rows and offset.size > 1
-                else offset.reshape(-1)
-                if offset.size > 1
-                else offset.reshape(())
-            ),
-            None,
-            x.unsure,
-        )
+        offset = offset.reshape(()) if offset.size == 1 else offset.reshape((-1, 1) if rows else -1)
+        return Value("i32", wide - offset, None, x.unsure)
 
     return matmul({}, centred(a, a_zero, True), centred(b, b_zero, False))
 
