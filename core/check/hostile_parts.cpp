@@ -14,6 +14,7 @@
 #include "core/kernel/flatten.h"
 #include "core/lower/lower.h"
 #include "core/plugin/host.h"
+#include "core/plugin/import_ops.h"
 #include "core/plugin/serial.h"
 #include "core/run/pack.h"
 #include "core/run/propose.h"
@@ -131,6 +132,8 @@ Result<std::string> import(const fe_importer& importer, const std::string& path,
   building.model = model.model;
   building.graph = treatment.larger ? table.get() : refusing.get();
   building.input_types = treatment.larger ? larger_types.get() : abi::array(types);
+  plugin::ImportOps plugins(registry, api);
+  building.plugins = plugins.api();
   Enlarged<fe_build_args> larger_building(building);
   auto none = abi::sized<fe_none>();
   status = plugin::invoke(importer, importer.build, call,

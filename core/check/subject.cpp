@@ -6,6 +6,7 @@
 
 #include "core/graph/parse.h"
 #include "core/plugin/descriptor.h"
+#include "core/plugin/import_ops.h"
 #include "core/run/build.h"
 #include "core/support/abi.h"
 #include "ferrite/counted.hpp"
@@ -97,6 +98,12 @@ std::vector<std::string> Subject::contributions() const {
   add(registry().providers(), "provider");
   add(registry().runtimes(), "runtime");
   add(registry().importers(), "importer");
+  for (const auto& entry : registry().import_handlers())
+    if (entry.plugin == plugin_)
+      result.push_back(fmt::format("import-handler {} in versions {}", abi::view(entry.table->source),
+                                   plugin::versions_text(entry.table->first, entry.table->last)));
+  for (const auto& [source, entry] : registry().aliases())
+    if (entry.plugin == plugin_) result.push_back(fmt::format("alias {} of {}", source, entry.alias.op));
   add(registry().fusion_policies(), "fusion-policy");
   add(registry().cost_models(), "cost-model");
   add(registry().metric_sinks(), "metric-sink");

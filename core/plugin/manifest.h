@@ -53,10 +53,12 @@ struct Pipeline {
   bool device_chosen = false;             ///< by another manifest than the default one
   std::vector<std::string> device_kinds;  ///< that built-in plugins provide which are not disabled
   std::optional<int64_t> threads;         ///< [pipeline] threads
-  schedule::Features without;             ///< [pipeline] without; `fuse` by [pipeline] fuse too
-  std::optional<Trust> trust;             ///< none: on
-  std::optional<std::string> tune;        ///< [pipeline] tune: "off", "cached" or seconds; none: cached
-  std::optional<std::string> cache;       ///< [pipeline] cache: "on", "off" or a folder; none: on
+  std::optional<int64_t>
+      memory_limit;                  ///< [pipeline] memory_limit, in bytes; none or 0: what the machine has
+  schedule::Features without;        ///< [pipeline] without; `fuse` by [pipeline] fuse too
+  std::optional<Trust> trust;        ///< none: on
+  std::optional<std::string> tune;   ///< [pipeline] tune: "off", "cached" or seconds; none: cached
+  std::optional<std::string> cache;  ///< [pipeline] cache: "on", "off" or a folder; none: on
 };
 
 /// What names a pipeline on a command line or in the embedding API.

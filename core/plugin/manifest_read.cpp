@@ -274,6 +274,7 @@ Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::st
     pipeline.device_where = settings->place("device");
   }
   if (auto threads = settings->integer("threads")) pipeline.threads = threads;
+  if (auto limit = settings->integer("memory_limit")) pipeline.memory_limit = limit;
   if (auto cache = settings->string("cache")) {
     if (cache->empty())
       return at(

@@ -122,6 +122,8 @@ class Executable {
   std::vector<std::string> code;  ///< by kernel, where it is to be loaded elsewhere
   /// Of the memory of the devices that it serves; null: their runtimes.
   std::shared_ptr<Allocator> allocator;
+  /// By device: of what only the launches of init touch, freed behind them.
+  std::vector<int64_t> init_arena_bytes;
 
   /// Memory that lasts as long as this, in a device.
   struct Persistent {
@@ -132,6 +134,8 @@ class Executable {
   std::span<const Persistent> persistent() const { return persistent_; }
   /// Memory that lasts as long as this, before load(). The number.
   uint32_t add_persistent(uint32_t device, int64_t bytes);
+  /// Once all launches are listed: memory that no run reads becomes a part of the arena of init, as long as launches there need it.
+  void plan_init();
   uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
   /// Memories: the host's, and each device's own, by its number.
   static constexpr uint32_t host = UINT32_MAX;
@@ -166,7 +170,7 @@ class Executable {
     /// `native_stream`, where not null: of the first device's driver, the caller's, given the work instead of a stream of its own; it is
     /// kept as long as this.
     explicit Context(const Executable& executable, void* native_stream = nullptr)
-        : Context(executable, executable.steps, native_stream) {}
+        : Context(executable, executable.steps, executable.arena_bytes, native_stream) {}
     ~Context();
     Context(const Context&) = delete;
 
@@ -210,9 +214,12 @@ class Executable {
       /// What was given to the device before launch `end` was waited for.
       void done(size_t end);
     };
-    /// For these launches of the program.
-    Context(const Executable& executable, std::span<const Launch> launches, void* native_stream);
+    /// For these launches of the program, with arenas of so many bytes by device.
+    Context(const Executable& executable, std::span<const Launch> launches,
+            std::span<const int64_t> arena_bytes, void* native_stream);
     Result<void> open(uint32_t device, std::span<const Launch> launches, void* native_stream);
+    /// Where workspaces begin that do not lie in the arena of the device.
+    int64_t behind_arena(uint32_t device) const;
 
     const Executable& executable_;
     Result<void> opened_;
@@ -220,6 +227,7 @@ class Executable {
     Recorded recorded_;
     std::optional<std::vector<LaunchTime>> times_;
     bool early_ = false;
+    const std::span<const int64_t> arena_bytes_;  ///< by device
   };
 
   /// `inputs` and `outputs`: contiguous elements in the memory of ports_device(), in the order of the ports. All is done when it returns, unless
@@ -273,8 +281,6 @@ class Executable {
   Result<bool> replay(Context& context, const Buffers& buffers) const;
   Result<void> record(Context& context, const Buffers& buffers) const;
   Result<void> record_steps(Context& context, const Buffers& buffers, void* stream) const;
-  /// Where workspaces begin that do not lie in the arena of the device.
-  int64_t behind_arena(uint32_t device) const;
   void* address(const Place& place, const Buffers& buffers, const Context& context) const;
   /// Whether the host, or the code of the device, reaches what lies there.
   bool host_reaches(const Place& place) const;

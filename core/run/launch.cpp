@@ -55,9 +55,9 @@ bool is_kernel(const Launch& launch) { return launch.copy == no_copy && !launch.
 
 }  // namespace
 
-int64_t Executable::behind_arena(uint32_t device) const {
-  const auto alignment = static_cast<int64_t>(devices[device]->alignment);
-  return (arena_bytes[device] + alignment - 1) / alignment * alignment;
+int64_t Executable::Context::behind_arena(uint32_t device) const {
+  const auto alignment = static_cast<int64_t>(executable_.devices[device]->alignment);
+  return (arena_bytes_[device] + alignment - 1) / alignment * alignment;
 }
 
 std::optional<uint32_t> Executable::device_of(const Launch& launch) const {
@@ -71,8 +71,8 @@ bool Executable::may_fail(const Launch& launch) const {
 }
 
 Executable::Context::Context(const Executable& executable, std::span<const Launch> launches,
-                             void* native_stream)
-    : executable_(executable), work_(executable.devices.size()) {
+                             std::span<const int64_t> arena_bytes, void* native_stream)
+    : executable_(executable), work_(executable.devices.size()), arena_bytes_(arena_bytes) {
   for (uint32_t d = 0; d < work_.size() && opened_; ++d)
     opened_ = open(d, launches, d == 0 ? native_stream : nullptr);
 }
@@ -81,7 +81,7 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
   auto& work = work_[d];
   const auto& device = *executable_.devices[d];
   bool fails = false, has_peers = false;
-  work.bytes = executable_.arena_bytes[d];
+  work.bytes = arena_bytes_[d];
   for (const auto& launch : launches) {
     const bool is_done_here = executable_.device_of(launch) == d;
     const bool is_of_peers =
@@ -92,8 +92,7 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
     fails = fails || executable_.may_fail(launch);
     const auto& kernel = executable_.kernels[launch.kernel];
     if (launch.workspace >= 0 || kernel.workspace_bytes == 0) continue;
-    work.bytes = std::max(work.bytes,
-                          executable_.behind_arena(d) + kernel.workspace_bytes * executable_.workers_of(d));
+    work.bytes = std::max(work.bytes, behind_arena(d) + kernel.workspace_bytes * executable_.workers_of(d));
   }
   if (!device.host_memory && (work.used || native_stream)) {
     FE_TRY(work.stream, device.open_stream(native_stream));
@@ -436,7 +435,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
   args.grain = kernel.grain;
   if (kernel.workspace_bytes > 0)
     args.workspace =
-        static_cast<char*>(work.arena) + (launch.workspace < 0 ? behind_arena(d) : launch.workspace);
+        static_cast<char*>(work.arena) + (launch.workspace < 0 ? context.behind_arena(d) : launch.workspace);
   args.workspace_bytes = kernel.workspace_bytes;
   args.workers = workers_of(d);
   args.stream = stream;

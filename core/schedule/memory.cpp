@@ -246,6 +246,14 @@ void take_place(LoopProgram& program, BufferId result, BufferId operand, uint32_
 
 std::vector<int64_t> live_bytes(const Schedule& schedule) { return live_bytes(schedule, Lives(schedule)); }
 
+std::vector<BufferId> kept_between(const Schedule& schedule) {
+  const Lives lives(schedule);
+  std::vector<BufferId> result;
+  for (BufferId b = 0; b < lives.lives.size(); ++b)
+    if (lives.lives[b].arena) result.push_back(b);
+  return result;
+}
+
 int64_t op_by_op_bytes(const LoopProgram& program) {
   std::vector<BufferId> root(program.buffers.size());
   std::iota(root.begin(), root.end(), BufferId{0});
@@ -282,6 +290,11 @@ int64_t MemoryLimit::bytes(size_t buffers) const {
   constexpr int64_t each_worker = 1 << 20, each_buffer = 64, all = 1 << 10;
   if (!op_by_op) return std::numeric_limits<int64_t>::max();
   return *op_by_op + each_worker * workers + each_buffer * static_cast<int64_t>(buffers) + all;
+}
+
+int64_t MemoryLimit::room(int64_t live) const {
+  if (!op_by_op) return std::numeric_limits<int64_t>::max();
+  return std::max<int64_t>(MemoryLimit{op_by_op, 1}.bytes(0) - live, 0);
 }
 
 bool MemoryLimit::allows(int64_t workspace_bytes, int64_t live) const {

@@ -14,6 +14,9 @@ namespace ferrite::core::schedule {
 /// not counted.
 std::vector<int64_t> live_bytes(const Schedule& schedule);
 
+/// The storages that are counted there.
+std::vector<BufferId> kept_between(const Schedule& schedule);
+
 /// The most bytes that would live at a time if each statement of a program, as it is lowered, were a kernel of its own: with its
 /// result in memory of its own, from when it is made until nobody reads it any more. What only moves elements is a view there and
 /// costs nothing. Counted as in live_bytes().
@@ -28,6 +31,9 @@ struct MemoryLimit {
   /// and for each worker 1 MiB, about what a core has near itself, because what runs op by op brings operands together too.
   /// INT64_MAX where nothing is too much.
   int64_t bytes(size_t buffers) const;
+  /// What a step of the scheduler may add between kernels where so much lives, whatever it gains: as bytes(), of one worker, so that
+  /// results do not depend on how many there are.
+  int64_t room(int64_t live) const;
   /// Whether a kernel may have workspaces of so many bytes in all, where so many live while it runs.
   bool allows(int64_t workspace_bytes, int64_t live) const;
 };

@@ -133,7 +133,8 @@ class Fields:
         for _ in range(2):
             self.list(self.text, lambda: self.number("type", "<H"), lambda: self.list(lambda: self.number("dim")),
                       lambda: self.number("changed", "<B"))  # fmt: skip
-        self.list(lambda: self.number("arena"))
+        for _ in range(2):  # of a run, and at load
+            self.list(lambda: self.number("arena"))
         self.list(lambda: self.number("persistent device", "<I"), lambda: self.number("persistent bytes"))
         self.list(lambda: self.number("constant offset"), lambda: self.number("constant size"))
         names, places = ("tasks", "grain", "workspace", "registers", "spills"), ("code offset", "code size")

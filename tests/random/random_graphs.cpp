@@ -16,6 +16,7 @@
 #include <fstream>
 #include <numeric>
 #include <optional>
+#include <regex>
 
 #include "cli/npy.h"
 #include "core/graph/parse.h"
@@ -47,6 +48,7 @@ struct Options {
   std::optional<int64_t> policy;  ///< seed of the policy that decides at random what is fused
   Features without;               ///< not empty: graphs are compiled without these only
   bool pad = false;               ///< rows of everything between kernels are padded, however small it is
+  bool stages = false;            ///< the text of each stage is read and gone on from; nothing is run
   bool print = false;
 };
 
@@ -269,9 +271,71 @@ Fault compare_schedules(const core::Session& session, const Here& here, const Ge
   return {};
 }
 
+/// A text without the numbers of nodes, which are those of the graph that was read.
+std::string without_node_numbers(const std::string& text) {
+  static const std::regex number(" %[0-9]+(?=[,)])");
+  std::string result;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const auto line = text.substr(begin, end - begin);
+    result += line.find(" from ") == std::string::npos ? line : std::regex_replace(line, number, "");
+    result += '\n';
+    begin = end + 1;
+  }
+  return result;
+}
+
+/// Goes on from the text of each stage to the schedule, and from the schedule's text to the kernels, as the whole way has them.
+Fault check_stages(const core::Session& session, const GeneratedGraph& graph, core::CompileOptions compiled) {
+  const auto text_to = [&](std::string_view stage) -> core::Result<std::string> {
+    compiled.from.clear();
+    compiled.to = stage;
+    core::Ledger ledger;
+    FE_TRY(const auto compilation, compile(session, graph, compiled, ledger));
+    return compilation.text();
+  };
+  const auto text_from = [&](const std::string& text, std::string_view from,
+                             std::string_view to) -> core::Result<std::string> {
+    core::graph::ParseOptions parse;
+    parse.registry = &session.registry().ops();
+    FE_TRY(auto source, core::parse_source(text, parse));
+    compiled.from = from;
+    compiled.to = to;
+    core::Ledger ledger;
+    FE_TRY(const auto compilation, core::compile(std::move(source), session.registry(), compiled, ledger));
+    return compilation.text();
+  };
+  const auto stages = core::stages();
+  for (size_t k = 0; stages[k] != "emit"; ++k) {
+    const auto end = stages[k] == "post_fusion" ? "emit" : "post_fusion";
+    const auto fault = [&](const std::string& text) {
+      return Fault{
+          fmt::format("the text of '{}', from '{}' to '{}': {}", stages[k], stages[k + 1], end, text), {}};
+    };
+    const auto expected = text_to(end), text = text_to(stages[k]);
+    if (!expected || !text) return fault((expected ? text : expected).error().message());
+    const auto actual = text_from(*text, stages[k + 1], end);
+    if (!actual) return fault(actual.error().message());
+    const auto x = without_node_numbers(*actual), y = without_node_numbers(*expected);
+    if (x == y) continue;
+    const auto first = static_cast<size_t>(std::ranges::mismatch(x, y).in1 - x.begin());
+    const auto line = [&](const std::string& all) {
+      const size_t begin = first == 0 ? 0 : all.rfind('\n', first - 1) + 1;
+      return all.substr(begin, all.find('\n', first) - begin);
+    };
+    return fault(fmt::format("gives\n  {}\nwhere the whole way gives\n  {}", line(x), line(y)));
+  }
+  return {};
+}
+
 /// Writes the letter of each variant to `progress`, and what compare_schedules() does.
 Fault check(const core::Session& session, const Here& here, const GeneratedGraph& graph, uint64_t seed,
             int progress, const Options& options) {
+  if (options.stages) {
+    auto compiled = options_for(here, seed, options);
+    if (!compiled) return {compiled.error().message(), {}};
+    return check_stages(session, graph, *std::move(compiled));
+  }
   const auto inputs = inputs_of(graph, seed);
   core::CompileOptions reference;
   reference.device = "interpreter";
@@ -314,7 +378,9 @@ void report(const GeneratedGraph& graph, uint64_t seed, const Fault& fault, cons
              options.device, options.plugin.empty() ? "" : " --plugin " + options.plugin,
              options.policy ? fmt::format(" --policy {}", *options.policy) : "",
              fault.without == Features() ? "" : " --without " + fault.without.text(),
-             options.pad ? " --pad" : "");
+             options.pad      ? " --pad"
+             : options.stages ? " --stages"
+                              : "");
   std::fflush(stdout);
   if (options.dump.empty()) return;
   std::error_code failed;
@@ -510,6 +576,8 @@ int main(int argc, char** argv) {
                                                      std::end(ferrite::core::schedule::feature_names))))
       ->allow_extra_args(false);
   app.add_flag("--pad", options.pad, "Pad the rows of all that lies between kernels");
+  app.add_flag("--stages", options.stages,
+               "Go on from the text of each stage, which is to end as the whole way does; run nothing");
   app.add_option("--dump-failing", options.dump,
                  "Write graphs that fail, and their inputs, into this folder");
   app.add_option("--json", options.json, "Write the counts into this file");

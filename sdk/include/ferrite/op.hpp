@@ -79,12 +79,22 @@ class OpDef {
   }
   /// An attribute with its default.
   OpDef& attr(Attr value, std::string text = {}) {
-    attrs_.push_back({std::move(value), false, std::move(text)});
+    attrs_.push_back({std::move(value), false, std::move(text), 0});
     return *this;
   }
   /// An attribute that must be given; `kind` shows its type by an example value.
   OpDef& required(Attr kind, std::string text = {}) {
-    attrs_.push_back({std::move(kind), true, std::move(text)});
+    attrs_.push_back({std::move(kind), true, std::move(text), 0});
+    return *this;
+  }
+  /// The attribute given last names a dim of operand 0, or is a set of such; negative numbers count from the end.
+  OpDef& axis() {
+    attrs_.back().flags |= FE_ATTRIBUTE_AXIS;
+    return *this;
+  }
+  /// The same of a dim of result 0.
+  OpDef& axis_of_result() {
+    attrs_.back().flags |= FE_ATTRIBUTE_AXIS_OF_RESULT;
     return *this;
   }
   OpDef& results(uint32_t count) {
@@ -126,6 +136,7 @@ class OpDef {
     Attr value;
     bool required;
     std::string doc;
+    uint32_t flags = 0;
   };
   std::string name_, doc_;
   std::vector<Operand> operands_;
