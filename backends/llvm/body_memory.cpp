@@ -23,6 +23,9 @@ bool has_whole_words(const loop::Buffer& buffer) {
   return buffer.kind != FE_BUFFER_LOCAL && buffer.alignment >= word_bytes && buffer.bytes() % word_bytes == 0;
 }
 
+/// Whether all accesses are of one element: its address is known, whatever index from data picks it, so that a local one stays in a register.
+bool is_single(const loop::Buffer& buffer) { return buffer.extent() == 1; }
+
 llvm::SmallVector<int, 64> reversed(unsigned lanes) {
   llvm::SmallVector<int, 64> order(lanes);
   for (unsigned k = 0; k < lanes; ++k) order[k] = static_cast<int>(lanes - 1 - k);
@@ -146,7 +149,7 @@ llvm::Value* BodyEmitter::stored_lanes_of(loop::OpId id) {
 
 llvm::Value* BodyEmitter::load_scalar(loop::BufferId buffer, llvm::Value* element, llvm::Value* condition) {
   auto* type = context_.storage_type(context_.kernel.buffers[buffer].dtype);
-  auto* from = pointer(buffer, element);
+  auto* from = is_single(context_.kernel.buffers[buffer]) ? context_.base(buffer) : pointer(buffer, element);
   if (condition) from = builder_.CreateSelect(condition, from, context_.nowhere(buffer));
   auto* loaded = builder_.CreateAlignedLoad(
       type, from, llvm::Align(KernelContext::storage_bytes(context_.kernel.buffers[buffer].dtype)));
@@ -497,7 +500,9 @@ void BodyEmitter::store(const std::vector<size_t>& numbers) {
           result =
               combine(store.mode, widen(load_scalar(store.buffer, place.base, nullptr), dtype), given, dtype);
         llvm::Align align(KernelContext::storage_bytes(dtype));
-        auto* done = builder_.CreateAlignedStore(to_store(result), pointer(store.buffer, place.base), align);
+        const bool single = is_single(context_.kernel.buffers[store.buffer]);
+        auto* to = single ? context_.base(store.buffer) : pointer(store.buffer, place.base);
+        auto* done = builder_.CreateAlignedStore(to_store(result), to, align);
         context_.mark(done, store.buffer);
       };
       if (mask) {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What is only moved keeps its bits: every float type, each op that moves, NaNs of all kinds. The reference moves integers, by NumPy.
 
-Usage: test_moves.py [--ferrite FILE] [unittest options]
+Usage: test_moves.py [--ferrite FILE] [--driver FILE] [unittest options]
+--driver: Level Zero's that computes by PoCL, for its own test.
 """
 
 import json
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from program import OK, ProgramTest, main  # noqa: E402
+from program import OK, ProgramTest, Settings, main  # noqa: E402
 
 ROWS, COLUMNS = 5, 37  # of a literal, at most 1 KiB
 BITS = {"f64": np.uint64, "f32": np.uint32, "f16": np.uint16, "bf16": np.uint16, "f8e4m3": np.uint8, "f8e5m2": np.uint8,
@@ -101,7 +102,7 @@ def text(dtype, constant=None):
 
 
 class MovesTest(ProgramTest):
-    def check(self, dtype, *words, target=None, constant=False):
+    def check(self, dtype, *words, target=None, constant=False, environment=None):
         unsigned = BITS[dtype]
         count = ROWS * COLUMNS
         x, y = (patterns(dtype, count, seed).reshape(ROWS, COLUMNS) for seed in (1, 2))
@@ -120,7 +121,7 @@ class MovesTest(ProgramTest):
             done = self.call("compile", model, "--target", target, "-o", "g.fepkg")
             self.assertEqual(done.returncode, OK, done.stderr)
             model = "g.fepkg"
-        done = self.call("run", model, *inputs, *words, "-o", "out")
+        done = self.call("run", model, *inputs, *words, "-o", "out", environment=environment)
         self.assertEqual(done.returncode, OK, done.stderr)
         for output in json.loads((self.folder / "out/outputs.json").read_text()):
             found = np.load(self.folder / f"out/output_{output['index']}.npy")
@@ -147,6 +148,14 @@ class MovesTest(ProgramTest):
                 with self.subTest(f"{dtype}, {target}"):
                     self.check(dtype, target=target)
 
+    def test_level_zero(self):
+        if not Settings.driver.is_file():
+            self.skipTest("no driver is given")
+        environment = {"ZE_ENABLE_ALT_DRIVERS": str(Settings.driver), "POCL_CACHE_DIR": str(self.folder)}
+        for dtype in ("f32", "f16", "bf16", "f8e5m2"):
+            with self.subTest(dtype):
+                self.check(dtype, "--device", "level_zero", environment=environment)
+
     def test_constants(self):
         """Folded when the program is compiled, and by the interpreter."""
         for dtype in ("f32", "f16", "bf16", "f8e5m2", "f8e4m3fnuz"):
@@ -156,4 +165,4 @@ class MovesTest(ProgramTest):
 
 
 if __name__ == "__main__":
-    main(__doc__)
+    main(__doc__, driver=Path("no driver"))

@@ -30,6 +30,13 @@ graph @g(%x: f32[64,256], %h: f16[64,256]) -> (%r "r", %t "t") {
   %t = tanh(%h)
 }
 """
+# An element of each row, which a thread keeps, is picked by indices into a dim of size 1, which are checked.
+SINGLE = """ferrite graph 0
+graph @g(%x: i8[7], %i: i64[7,1], %j: i64[7]) -> (%r "r") {
+  %y = gather(%x, %i) {axis = 0}
+  %r = gather(%y, %j) {axis = 1}
+}
+"""
 # Two products of each type that a matrix instruction may have, of whole tiles and of others.
 PRODUCTS = """ferrite graph 0
 graph @g(%x: {t}[128,64], %y: {t}[64,192], %z: {t}[72,40], %w: {t}[56,40]) -> (%r "r", %s "s") {{
@@ -176,6 +183,15 @@ class HipTest(GridTests, ProgramTest):
             # Of sums that several threads add to, each addition is one instruction; words of narrow elements are exchanged.
             combined = [[code.has(f"global_atomic_{how}") for how in ("add_f32", "cmpswap")] for code in codes if code.has("global_atomic_")]
             self.assertEqual(sorted(combined), [[False, True], [True, False]])
+
+    def test_a_single_element_by_an_index_from_data_stays_in_a_register(self):
+        """In memory of the block, LLVM would look up the launch's size for it, by the pointer to the dispatch."""
+        for architecture in WAVES:
+            for code in self.codes_of("single", SINGLE, architecture):
+                self.assertEqual(code.number("group_segment_fixed_size"), 0)
+                self.assertEqual(code.number("private_segment_fixed_size"), 0)
+                descriptor = tool("llvm-objdump-22", "--disassemble-all", "--section=.rodata", code.path)
+                self.assertRegex(descriptor, r"\.amdhsa_user_sgpr_dispatch_ptr 0")
 
     def test_sorts(self):
         for architecture in WAVES:
