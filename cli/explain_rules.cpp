@@ -93,6 +93,7 @@ void print_near_misses(const core::plugin::Registry& registry, const core::rewri
                       {"failed", miss.failed},
                       {"wanted", miss.wanted},
                       {"found", miss.found},
+                      {"alternatives", miss.alternatives},
                       {"held", miss.held},
                       {"parts", miss.parts}});
     fmt::print("{}\n", dump(list));
@@ -104,6 +105,7 @@ void print_near_misses(const core::plugin::Registry& registry, const core::rewri
     if (!miss.node.empty()) fmt::print("  node    {}\n", miss.node);
     fmt::print("  failed  {}  ({})\n  wanted  {}\n  found   {}\n", miss.failed, miss.place, miss.wanted,
                miss.found);
+    for (const auto& alternative : miss.alternatives) fmt::print("  taken   {}\n", alternative);
   }
   if (misses.count() > nearest.size())
     fmt::print("the nearest {} of {} near misses; --limit shows more\n", nearest.size(), misses.count());

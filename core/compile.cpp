@@ -21,6 +21,7 @@
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
 #include "core/run/pool.h"
+#include "core/schedule/at_load.h"
 #include "core/schedule/cut_loops.h"
 #include "core/schedule/depth_last.h"
 #include "core/schedule/group_kernel.h"
@@ -376,6 +377,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (enters("inline")) {
     // What a kernel for each statement would need bounds the memory plan.
     op_by_op = schedule::op_by_op_bytes(*c.program);
+    // Results that are constants are made once, at load.
+    schedule::keep_constant_results(*c.program, target);
     if (does(Feature::inline_producers)) {
       const auto inline_all = [&] {
         schedule::inline_producers(*c.program, target, ledger, place::homes(*c.program, devices, refusals));
@@ -434,14 +437,15 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     // Groups are final: maps move into the statement whose loops they share.
     schedule::drop_unread(*c.schedule);
     // Reductions over rows go where rows are at hand; one with few results is divided, so that all workers have a part of it.
-    if (does(Feature::fuse) && does(Feature::mixed_orders)) schedule::mix_orders(*c.schedule, target, ledger);
+    if (does(Feature::fuse) && does(Feature::mixed_orders))
+      schedule::mix_orders(*c.schedule, target, memory, ledger);
     if (does(Feature::fuse) && does(Feature::split)) {
       schedule::split_reductions(*c.schedule, target, ledger);
       schedule::split_scans(*c.schedule, target, ledger);
-      schedule::scatter_at_once(*c.schedule, target, ledger);
+      schedule::scatter_at_once(*c.schedule, target, memory, ledger);
     }
     // Rows of large buffers lie as far apart as the target wants.
-    if (does(Feature::padding)) schedule::pad_rows(*c.schedule, row_padding(devices), ledger);
+    if (does(Feature::padding)) schedule::pad_rows(*c.schedule, row_padding(devices), memory, ledger);
     // Kernels run in an order in which less has to live at a time.
     if (does(Feature::memory_order)) schedule::order_for_memory(*c.schedule);
     if (place::has_libraries(devices)) {

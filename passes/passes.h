@@ -19,10 +19,11 @@ bool merge_common(Graph& graph);
 bool drop_dead(Graph& graph);
 /// Turns chains of views into one, and views that change nothing into their operand.
 bool compose_views(Graph& graph);
-/// Turns concatenations of concatenations into one, parts that follow each other in one value into one part, and many short parts of one
-/// value into a gather.
+/// Turns concatenations of concatenations into one, parts that follow each other in one value into one part, and
+/// many short parts of one value into a gather.
 bool merge_concats(Graph& graph);
-/// Turns a convolution and the batch_norm that follows into a convolution with other weights.
+/// Turns a convolution and the batch_norm that follows into a convolution with other weights. Channels that would overflow
+/// or underflow there stay apart, as those of fold_channel_affine do.
 bool fold_batch_norm(Graph& graph);
 /// Turns a convolution and a constant per channel that is multiplied with or added to its result into a
 /// convolution.
@@ -32,7 +33,9 @@ bool fold_channel_affine(Graph& graph);
 bool scatter_into_constant(Graph& graph);
 
 RuleSet simplify();
+RuleSet recognise_activations();
 RuleSet recognise_gelu();
 RuleSet recognise_layer_norm();
+RuleSet recognise_rms_norm();
 
 }  // namespace ferrite::passes

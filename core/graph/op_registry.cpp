@@ -71,7 +71,11 @@ Result<OpInfo> OpInfo::read(const fe_op_def& def, std::string plugin) {
     auto value = read_attribute(abi::read(&attribute.value));
     if (!value) return wrong(value.error().text);
     if (info.find(value->name)) return wrong("attribute '" + value->name + "' is there twice");
-    info.attributes.push_back({std::move(*value), attribute.required != 0, abi::string(attribute.doc)});
+    const bool axis = attribute.flags & (FE_ATTRIBUTE_AXIS | FE_ATTRIBUTE_AXIS_OF_RESULT);
+    if (axis && value->kind() != FE_ATTR_INT && value->kind() != FE_ATTR_INTS)
+      return wrong("attribute '" + value->name + "' is an axis, but no integer or list of integers");
+    info.attributes.push_back(
+        {std::move(*value), attribute.required != 0, abi::string(attribute.doc), attribute.flags});
   }
   return info;
 }

@@ -26,10 +26,12 @@ struct OpInfo {
     Attribute value;  ///< its kind and, unless required, its default
     bool required = false;
     std::string doc;
+    uint32_t flags = 0;  ///< FE_ATTRIBUTE_*
   };
 
   /// FE-G20 where the table contradicts itself: no name or infer, a variadic operand that is not the last, a required
-  /// operand after an optional one, an attribute that is there twice or of no known kind. `def` outlives the OpInfo.
+  /// operand after an optional one, an attribute that is there twice or of no known kind, or an axis
+  /// that is no integer or list of integers. `def` outlives the OpInfo.
   static Result<OpInfo> read(const fe_op_def& def, std::string plugin);
 
   std::string name, doc;

@@ -283,6 +283,11 @@ Result<bool> Plugin::accept(const PredicateTable& predicate, const fe_call* call
   request.put(names);
   request.put(values);
   request.put(number(uploaded.node_numbers, args.root));
+  request.put(args.attrs.count);
+  for (uint64_t k = 0; k < args.attrs.count; ++k) {
+    FE_TRY(const graph::Attribute attribute, graph::read_attribute(abi::element<fe_attr>(args.attrs, k)));
+    request.put(attribute);
+  }
   FE_TRY(const Bytes reply, ask(callback, request, call));
   return finish_graph_call(callback, reply, *args.graph);
 }

@@ -8,12 +8,14 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include "core/graph/flat.h"
+#include "core/graph/infer.h"
 #include "core/isolate/edits.h"
 #include "core/isolate/process.h"
 #include "core/lower/lower.h"
@@ -23,6 +25,7 @@
 #include "core/run/pack.h"
 #include "core/support/abi.h"
 #include "core/support/sanitizer.h"
+#include "core/support/warning.h"
 
 namespace ferrite::core::isolate {
 namespace {
@@ -112,6 +115,7 @@ class Server {
   Result<void> hello(Decoder& from, Encoder& to) {
     const auto memory = from.get<uint64_t>();
     FE_CHECK(log::enable(from.text()));
+    log::show_warnings();
     FE_TRY(const auto request, read_request(from));
     limit(RLIMIT_CORE, 0);
     if (!sanitized) limit(RLIMIT_AS, memory);
@@ -142,6 +146,7 @@ class Server {
         case FE_CONTRIBUTION_LOWERING: return refused("a lowering");
         case FE_CONTRIBUTION_RUNTIME: return refused("a runtime");
         case FE_CONTRIBUTION_IMPORTER: return refused("an importer");
+        case FE_CONTRIBUTION_IMPORT_HANDLER: return refused("an import handler");
         case FE_CONTRIBUTION_FUSION_POLICY: return refused("a fusion policy");
         case FE_CONTRIBUTION_COST_MODEL: return refused("a cost model");
         case FE_CONTRIBUTION_METRIC_SINK: return refused("a metric sink");
@@ -239,6 +244,8 @@ class Server {
     const auto names = from.texts();
     const auto numbers = from.list<uint32_t>();
     const auto root = from.get<uint32_t>();
+    std::vector<graph::Attribute> attributes;
+    for (uint64_t left = from.count(); left > 0; --left) attributes.push_back(from.attribute());
     if (!from.done() || set >= registry_->rule_sets().size() || names.size() != numbers.size() ||
         index >= registry_->rule_sets()[set].predicates.size() || root >= held_->names.nodes.size())
       return malformed();
@@ -255,6 +262,11 @@ class Server {
       args.names = abi::array(given_names);
       args.values = abi::array(values);
       args.root = held_->names.nodes[root].bits;
+      std::vector<fe_attr> views;
+      std::deque<std::vector<fe_string>> strings;
+      for (const graph::Attribute& attribute : attributes)
+        views.push_back(graph::view_of(attribute, strings.emplace_back()));
+      args.attrs = abi::array(views.data(), views.size());
       auto out = abi::sized<fe_predicate_out>();
       const fe_predicate predicate = abi::read(&registry_->rule_sets()[set].predicates[index]);
       abi::Call call;

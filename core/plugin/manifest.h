@@ -21,6 +21,7 @@ struct PassOverride {
   PassLimits limits;
   std::optional<Expectation> expect;
   std::string where;
+  bool may_be_gone = false;  ///< a plugin was disabled after this was said, whose it may be
 };
 
 /// What [rule."name"] says.
@@ -28,6 +29,7 @@ struct RuleOverride {
   std::string name;
   std::optional<Expectation> expect;
   std::string where;
+  bool may_be_gone = false;  ///< as of a pass
 };
 
 /// What becomes of rules of other plugins than the built-in ones: applied untried; tried when they are first loaded, and

@@ -157,6 +157,11 @@ Result<void> Reader::read_enabled(const TomlTable& part) {
                       disable[k], did_you_mean(disable[k], ids)));
     }
     content_.disabled[disable[k]] = places[k];
+    content_.settings.erase(disable[k]);  // what was said so far is of no plugin any more
+  }
+  if (!disable.empty()) {
+    for (auto& pass : content_.pipeline.passes) pass.may_be_gone = true;
+    for (auto& rule : content_.pipeline.rules) rule.may_be_gone = true;
   }
   std::erase_if(all, [&](const EnabledPlugin& plugin) { return disabled.contains(plugin.id); });
   places.clear();

@@ -357,7 +357,7 @@ constexpr Key descriptor_top_keys[] = {
      .type = KeyType::string,
      .absent = "none",
      .example = "\"acme_fuse.so\"",
-     .doc = "the shared library; without one the plugin is its rules"},
+     .doc = "the shared library; without one the plugin is its rules and aliases"},
     {.name = "abi",
      .type = KeyType::string,
      .absent = "required with `library`",
@@ -398,6 +398,14 @@ constexpr Key descriptor_top_keys[] = {
      .doc = "what the plugin compiles for: a kind of device, `:`, and a name of targets, which may end in "
             "`*`. A built-in "
             "plugin is enabled where `--target` names one of these"},
+    {.name = "aliases",
+     .type = KeyType::strings,
+     .absent = "none",
+     .example = "[\"onnx:com.acme::FusedRope\"]",
+     .doc =
+         "ops of models that an op stands for: the format, `:`, and the op as such models name it. Where the "
+         "plugin defines several ops, or an op of another plugin is meant, `=` and its name follow: "
+         "`\"onnx:com.acme::FusedRope = acme.rope\"`"},
     {.name = "passes",
      .type = KeyType::strings_or_tables,
      .absent = "none",

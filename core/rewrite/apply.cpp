@@ -8,11 +8,13 @@
 #include <unordered_set>
 
 #include "core/graph/api.h"
+#include "core/graph/infer.h"
 #include "core/rewrite/check.h"
 #include "core/rewrite/matcher.h"
 #include "core/rewrite/parse.h"
 #include "core/rewrite/print.h"
 #include "core/rewrite/rewrite.h"
+#include "core/rewrite/structure.h"
 #include "core/support/abi.h"
 #include "core/support/callback.h"
 #include "core/support/suggest.h"
@@ -121,9 +123,14 @@ class Driver {
       if (counts_[rule.name] != 0 || with_candidates_.contains(&rule) ||
           other.with_candidates_.contains(&rule))
         continue;
-      const OpTerm& root = rule.terms[rule.roots[0].term];
+      const Operand& root = rule.roots[0].value;
+      std::set<std::string> ops;
+      for (const uint32_t term : terms_of(rule, root)) ops.insert(rule.terms[term].op);
       misses.add(near_miss(rule, {},
-                           {root.position, print(rule, root), fmt::format("a node '{}'", root.op),
+                           {rule.terms[terms_of(rule, root)[0]].position,
+                            root.kind == Operand::Kind::choice ? print(rule, rule.choices[root.index])
+                                                               : print(rule, rule.terms[root.index]),
+                            fmt::format("a node '{}'", fmt::join(ops, "' or '")),
                             fmt::format("none among {}", counted(graph_.node_count(), "node")), 0}));
     }
   }
@@ -139,7 +146,8 @@ class Driver {
             std::move(miss.wanted),
             std::move(miss.found),
             miss.held,
-            parts_of(rule)};
+            parts_of(rule),
+            std::move(miss.alternatives)};
   }
 
   static std::vector<const Rule*> of_phase(const CompiledRules& rules, std::string_view phase) {
@@ -243,17 +251,34 @@ class Driver {
       values.push_back(value.bits);
     };
     for (size_t k = 0; k < rule.captures.size(); ++k) add(rule.captures[k], match.captures[k]);
-    for (size_t k = 0; k < rule.terms.size(); ++k) {
-      const auto& results = graph_.node(match.nodes[k]).results;
-      for (size_t r = 0; r < rule.terms[k].results.size(); ++r) add(rule.terms[k].results[r], results[r]);
+    Operand named;
+    for (uint32_t k = 0; k < rule.terms.size(); ++k) {
+      const auto& results = rule.terms[k].results;
+      named = {Operand::Kind::matched, k, 0, {}, {}};
+      for (; named.result < results.size(); ++named.result) {
+        if (!results[named.result].empty()) add(results[named.result], match.value(graph_, named));
+      }
     }
+    for (uint32_t k = 0; k < rule.choices.size(); ++k) {
+      named = {Operand::Kind::choice, k, 0, {}, {}};
+      if (!rule.choices[k].name.empty()) add(rule.choices[k].name, match.value(graph_, named));
+    }
+    std::vector<graph::Attribute> attributes;
+    for (size_t k = 0; k < rule.attributes.size(); ++k) {
+      if (match.attributes[k]) attributes.push_back({rule.attributes[k], *match.attributes[k]});
+    }
+    std::vector<fe_attr> views;
+    std::deque<std::vector<fe_string>> strings;
+    for (const graph::Attribute& attribute : attributes)
+      views.push_back(graph::view_of(attribute, strings.emplace_back()));
     const std::string& name = rule.predicates[index];
     const fe_predicate& predicate = rules_.predicates.find(name)->second;
     auto args = abi::sized<fe_match_args>();
     args.graph = api_.api();
     args.names = abi::array(names.data(), names.size());
     args.values = abi::array(values.data(), values.size());
-    args.root = match.nodes[rule.roots[0].term].bits;
+    args.root = match.node(rule.roots[0].value).bits;
+    args.attrs = abi::array(views.data(), views.size());
     auto out = abi::sized<fe_predicate_out>();
     abi::Call call;
     const graph::Mark mark = graph_.mark();

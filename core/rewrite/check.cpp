@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/rewrite/attribute.h"
+#include "core/rewrite/condition.h"
+#include "core/rewrite/print.h"
+#include "core/rewrite/structure.h"
 #include "core/support/suggest.h"
 #include "ferrite/counted.hpp"
 
@@ -15,14 +19,10 @@ using graph::OpInfo;
 using graph::OpRegistry;
 using Kind = Operand::Kind;
 
-uint32_t kind_of(const AttributeValue& value) { return static_cast<uint32_t>(value.index()) + 1; }
-bool same(const AttributeValue& a, const AttributeValue& b) {
-  return graph::Attribute{{}, a} == graph::Attribute{{}, b};
-}
-
 class Checker {
  public:
-  Checker(Rule& rule, const OpRegistry& registry) : rule_(rule), registry_(registry) {}
+  Checker(Rule& rule, const OpRegistry& registry)
+      : rule_(rule), registry_(registry), bound_(always_bound(rule)) {}
 
   Result<void> check() {
     capture_kinds_.resize(rule_.attributes.size());
@@ -41,6 +41,14 @@ class Checker {
 
   Result<const OpInfo*> find(const std::string& op, text::Position place) const {
     if (const OpInfo* info = registry_.find(op)) return info;
+    if (is_function(op)) {
+      return fault(
+          place, "FE-R01",
+          fmt::format("{0}(…) is no operand; functions stand in attributes, as {{axis = rank(%x) - 1, "
+                      "epsilon = value(%c)}}, and in conditions. Capture a constant as %c and give the "
+                      "op {{attribute = value(%c)}}",
+                      op));
+    }
     std::vector<std::string_view> names;
     for (const OpInfo* info : registry_.all()) names.push_back(info->name);
     return fault(place, "FE-R04",
@@ -88,18 +96,26 @@ class Checker {
                    fmt::format("op '{}' takes {}, not {}", term.op, info.operands_text(), given));
     }
     bool value = false, number = false;
+    const bool yields = &term >= rule_.yields.data() && &term < rule_.yields.data() + rule_.yields.size();
     for (size_t k = 0; k < given; ++k) {
       const Operand& operand = term.operands[k];
       const OpInfo::Operand& def = info.operands[std::min(k, most - 1)];
+      const bool certain = operand.kind == Kind::made || operand.kind == Kind::number || bound_.has(operand);
+      if (yields && !certain && operand.kind != Kind::none && !def.optional) {
+        return fault(
+            operand.position, "FE-R51",
+            fmt::format("some alternatives of the match have no {}, and operand '{}' of op '{}' is never "
+                        "absent",
+                        print(rule_, operand), def.name, term.op));
+      }
       if (operand.kind == Kind::none && !def.optional) {
         return fault(operand.position, "FE-R05",
                      fmt::format("operand '{}' of op '{}' is never absent", def.name, term.op));
       }
       number = number || operand.kind == Kind::number;
       value = value || operand.kind == Kind::capture || operand.kind == Kind::matched ||
-              operand.kind == Kind::made;
+              operand.kind == Kind::choice || operand.kind == Kind::made;
     }
-    const bool yields = &term >= rule_.yields.data() && &term < rule_.yields.data() + rule_.yields.size();
     if (yields && number && !value) {
       return fault(term.position, "FE-R13",
                    fmt::format("the numbers given to '{}' get their element type from its first value "
@@ -120,25 +136,97 @@ class Checker {
                                did_you_mean(attribute.name, names)));
     }
     const uint32_t wanted = def->value.kind();
+    attribute.kind = wanted;
+    attribute.flags = def->flags & (FE_ATTRIBUTE_AXIS | FE_ATTRIBUTE_AXIS_OF_RESULT);
     if (matching && !def->required) attribute.fallback = def->value.value;
+    if (!matching && def->required && !certain(attribute)) {
+      return fault(
+          attribute.position, "FE-R51",
+          fmt::format("some alternatives of the match have not all that `{}` reads, and op '{}' needs the "
+                      "attribute; say what it is for them, as `… else 1`",
+                      print(rule_, attribute), term.op));
+    }
     if (attribute.capture) {
       uint32_t& captured = capture_kinds_[*attribute.capture];
       if (captured == 0) captured = wanted;
       if (captured == wanted || (!matching && captured == FE_ATTR_INT && wanted == FE_ATTR_FLOAT)) return {};
       return wrong_kind(term, attribute, wanted, captured);
     }
-    AttributeValue& literal = attribute.literal;
-    const bool empty = kind_of(literal) == FE_ATTR_INTS && std::get<std::vector<int64_t>>(literal).empty();
-    if (wanted == FE_ATTR_FLOAT && kind_of(literal) == FE_ATTR_INT) {
-      literal = static_cast<double>(std::get<int64_t>(literal));
-    } else if (wanted == FE_ATTR_FLOATS && kind_of(literal) == FE_ATTR_INTS) {
-      const auto integers = std::get<std::vector<int64_t>>(literal);
-      literal = std::vector<double>(integers.begin(), integers.end());
-    } else if (wanted == FE_ATTR_STRINGS && empty) {
-      literal = std::vector<std::string>();
-    }
-    if (kind_of(literal) != wanted) return wrong_kind(term, attribute, wanted, kind_of(literal));
+    if (attribute.computed) return check_computed(term, attribute, *attribute.computed, wanted);
+    const uint32_t given = kind_of(attribute.literal);
+    auto literal = converted(std::move(attribute.literal), wanted);
+    if (!literal) return wrong_kind(term, attribute, wanted, given);
+    attribute.literal = std::move(*literal);
     return {};
+  }
+
+  /// Whether every match gives the attribute of a yield a value.
+  bool certain(const AttributeTerm& attribute) const {
+    if (attribute.capture) return bound_.attributes[*attribute.capture];
+    if (!attribute.computed) return true;
+    const Expression* last = &*attribute.computed;
+    while (last->kind == Expression::Kind::otherwise) last = &last->children[1];
+    return reads_only(*last, bound_);
+  }
+
+  /// An expression for an attribute of a kind, as far as that is known before a match.
+  Result<void> check_computed(const OpTerm& term, const AttributeTerm& attribute, const Expression& e,
+                              uint32_t wanted) {
+    using Form = Expression::Kind;
+    if (e.kind == Form::otherwise) {
+      FE_CHECK(check_computed(term, attribute, e.children[0], wanted));
+      return check_computed(term, attribute, e.children[1], wanted);
+    }
+    if (e.kind == Form::list_of) return check_list(term, attribute, e, wanted);
+    uint32_t given = kind_of_result(e);
+    if (given == FE_ATTR_INT && wanted == FE_ATTR_FLOAT) given = wanted;
+    // A value of a constant is of the constant's dtype, and so is what is computed of it.
+    const bool number = given == FE_ATTR_FLOAT && wanted == FE_ATTR_INT && e.kind != Form::divide;
+    const bool literal = e.kind <= Form::list && converted(e.literal, wanted);
+    if (given == 0 || given == wanted || literal || (number && e.kind > Form::list)) return {};
+    return wrong_kind(term, attribute, wanted, given);
+  }
+
+  Result<void> check_list(const OpTerm& term, const AttributeTerm& attribute, const Expression& e,
+                          uint32_t wanted) {
+    const uint32_t item = wanted == FE_ATTR_INTS      ? FE_ATTR_INT
+                          : wanted == FE_ATTR_FLOATS  ? FE_ATTR_FLOAT
+                          : wanted == FE_ATTR_STRINGS ? FE_ATTR_STRING
+                                                      : 0;
+    if (item == 0) return wrong_kind(term, attribute, wanted, FE_ATTR_INTS);
+    for (const Expression& child : e.children) {
+      const bool fresh = child.kind == Expression::Kind::attribute && capture_kinds_[child.index] == 0;
+      if (fresh) capture_kinds_[child.index] = item;
+      if (auto fits = check_computed(term, attribute, child, item); !fits) {
+        fits.error().text = "of an item: " + fits.error().text;
+        return fits;
+      }
+    }
+    return {};
+  }
+
+  /// FE_ATTR_*, FE_ATTR_FLOAT for numbers that may be integers; 0 where anything may come out.
+  uint32_t kind_of_result(const Expression& e) const {
+    using Form = Expression::Kind;
+    if (e.kind <= Form::list) return kind_of(e.literal);
+    switch (e.kind) {
+      case Form::attribute: return capture_kinds_[e.index];
+      case Form::shape_of: return FE_ATTR_INTS;
+      case Form::dtype_of: return FE_ATTR_DTYPE;
+      case Form::rank_of:
+      case Form::dim_of:
+      case Form::elements_of:
+      case Form::uses_of:
+      case Form::side_rank_of:
+      case Form::dimension: return FE_ATTR_INT;
+      case Form::value_of:
+      case Form::add:
+      case Form::subtract:
+      case Form::multiply:
+      case Form::divide:
+      case Form::negate: return FE_ATTR_FLOAT;
+      default: return FE_ATTR_BOOL;
+    }
   }
 
   Error wrong_kind(const OpTerm& term, const AttributeTerm& attribute, uint32_t wanted,
@@ -150,6 +238,7 @@ class Checker {
 
   Rule& rule_;
   const OpRegistry& registry_;
+  const Bound bound_;
   std::vector<uint32_t> capture_kinds_;
 };
 
@@ -176,10 +265,12 @@ class SelfMatch {
   /// Some op of the yield is, for any operands, what the whole match looks for.
   bool grows() {
     exact_ = false;
-    if (!rule_.conditions.empty() || rule_.roots.size() != 1 || rule_.terms.back().once) return false;
-    Operand pattern, made;
-    pattern.kind = Kind::matched;
-    pattern.index = rule_.roots[0].term;
+    if (!rule_.conditions.empty() || rule_.roots.size() != 1) return false;
+    const Operand& pattern = rule_.roots[0].value;
+    for (const uint32_t root : terms_of(rule_, pattern)) {
+      if (rule_.terms[root].once) return false;
+    }
+    Operand made;
     made.kind = Kind::made;
     for (made.index = 0; made.index < rule_.yields.size(); ++made.index) {
       bindings_.assign(rule_.captures.size(), nullptr);
@@ -211,6 +302,14 @@ class SelfMatch {
         if (made.kind == Kind::matched) return made.index == pattern.index && made.result == pattern.result;
         return made.kind == Kind::made && made.result == pattern.result &&
                takes(rule_.terms[pattern.index], made.index);
+      case Kind::choice: {
+        const auto before = bindings_;
+        for (const Operand& way : rule_.choices[pattern.index].ways) {
+          bindings_ = before;
+          if (takes(way, made)) return true;
+        }
+        return false;
+      }
       case Kind::made: return false;
     }
     return false;
@@ -249,6 +348,8 @@ class SelfMatch {
   bool takes(const AttributeTerm& pattern, const OpTerm& made) const {
     const auto given = std::find_if(made.attributes.begin(), made.attributes.end(),
                                     [&](const AttributeTerm& a) { return a.name == pattern.name; });
+    // What an expression gives depends on the graph.
+    if (pattern.computed || (given != made.attributes.end() && given->computed)) return false;
     if (given == made.attributes.end()) {
       return !pattern.capture ? pattern.fallback && same(*pattern.fallback, pattern.literal) : !exact_;
     }

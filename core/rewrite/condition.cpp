@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a condition is for a match.
+// What an expression is for a match.
 #include "core/rewrite/condition.h"
 
 #include <fmt/ranges.h>
@@ -99,7 +99,7 @@ bool compare(Kind kind, T x, T y) {
 
 Item arithmetic(Kind kind, const Item& a, const Item& b) {
   const auto *i = std::get_if<int64_t>(&a), *j = std::get_if<int64_t>(&b);
-  if (i && j) {
+  if (i && j && kind != Kind::divide) {
     int64_t result = 0;
     const bool overflow = kind == Kind::add        ? __builtin_add_overflow(*i, *j, &result)
                           : kind == Kind::subtract ? __builtin_sub_overflow(*i, *j, &result)
@@ -108,7 +108,12 @@ Item arithmetic(Kind kind, const Item& a, const Item& b) {
   }
   const auto x = number_of(a), y = number_of(b);
   if (!x || !y) return {};
-  return kind == Kind::add ? *x + *y : kind == Kind::subtract ? *x - *y : *x * *y;
+  switch (kind) {
+    case Kind::add: return *x + *y;
+    case Kind::subtract: return *x - *y;
+    case Kind::multiply: return *x * *y;
+    default: return *y == 0 ? Item() : Item(*x / *y);
+  }
 }
 
 class Evaluator {
@@ -151,10 +156,17 @@ class Evaluator {
       case Kind::logical_or: return logical(e);
       case Kind::add:
       case Kind::subtract:
-      case Kind::multiply: {
+      case Kind::multiply:
+      case Kind::divide: {
         FE_TRY(const Item left, evaluate(e.children[0]));
         FE_TRY(const Item right, evaluate(e.children[1]));
         return arithmetic(e.kind, left, right);
+      }
+      case Kind::list_of: return list(e);
+      case Kind::otherwise: {
+        FE_TRY(Item first, evaluate(e.children[0]));
+        if (!undefined(first)) return first;
+        return evaluate(e.children[1]);
       }
       case Kind::equal:
       case Kind::not_equal:
@@ -167,6 +179,23 @@ class Evaluator {
   }
 
  private:
+  /// Numbers, integers where all are, or strings.
+  Result<Item> list(const Expression& e) {
+    std::vector<int64_t> integers;
+    std::vector<double> numbers;
+    std::vector<std::string> strings;
+    for (const Expression& child : e.children) {
+      FE_TRY(Item item, evaluate(child));
+      if (const auto* integer = std::get_if<int64_t>(&item)) integers.push_back(*integer);
+      if (const auto number = number_of(item)) numbers.push_back(*number);
+      if (auto* string = std::get_if<std::string>(&item)) strings.push_back(std::move(*string));
+    }
+    const size_t count = e.children.size();
+    if (integers.size() == count) return Item(std::move(integers));
+    if (numbers.size() == count) return Item(std::move(numbers));
+    return strings.size() == count ? Item(std::move(strings)) : Item();
+  }
+
   Result<Item> logical(const Expression& e) {
     const bool decisive = e.kind == Kind::logical_or;
     FE_TRY(const Item left, evaluate(e.children[0]));
@@ -290,6 +319,33 @@ Result<std::string> facts(const graph::Graph& graph, SplatCache& splats, const R
   Facts facts(graph, rule, evaluator);
   FE_CHECK(facts.collect(expression));
   return facts.text();
+}
+
+bool reads_unbound(const Expression& expression, const Bindings& bindings) {
+  bool unbound = false;
+  for_each_part(expression, [&](const Expression& e) {
+    unbound = unbound || (reads_value(e.kind) && !bindings.value(e.value)) ||
+              (e.kind == Kind::attribute && !bindings.attribute(e.index));
+  });
+  return unbound;
+}
+
+Result<std::optional<graph::AttributeValue>> evaluate(const graph::Graph& graph, SplatCache& splats,
+                                                      const Expression& expression, Bindings& bindings) {
+  FE_TRY(Item item, Evaluator(graph, splats, bindings).evaluate(expression));
+  return std::visit(
+      [&](auto& value) -> std::optional<graph::AttributeValue> {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, Undefined> || std::is_same_v<T, Symbolic>) {
+          return std::nullopt;
+        } else if constexpr (std::is_same_v<T, Dims>) {
+          if (!std::all_of(value.dims.begin(), value.dims.end(), graph::is_static)) return std::nullopt;
+          return graph::AttributeValue(std::vector<int64_t>(value.dims.begin(), value.dims.end()));
+        } else {
+          return graph::AttributeValue(std::move(value));
+        }
+      },
+      item);
 }
 
 Result<bool> holds(const graph::Graph& graph, SplatCache& splats, const Expression& expression,

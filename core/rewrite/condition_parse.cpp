@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reading conditions: or, and, not, comparisons, sums, products, functions of matched values.
+// Reading expressions: else, or, and, not, comparisons, sums, products, functions of matched values.
 #include <algorithm>
 #include <array>
 
@@ -26,6 +26,7 @@ Sort sort_of(const Expression& e) {
     case Kind::dtype_of: return Sort::dtype;
     case Kind::string: return Sort::string;
     case Kind::list:
+    case Kind::list_of:
     case Kind::shape_of: return Sort::list;
     case Kind::integer:
     case Kind::number:
@@ -39,7 +40,12 @@ Sort sort_of(const Expression& e) {
     case Kind::add:
     case Kind::subtract:
     case Kind::multiply:
+    case Kind::divide:
     case Kind::negate: return Sort::number;
+    case Kind::otherwise: {
+      const Sort first = sort_of(e.children[0]);
+      return first == Sort::any ? sort_of(e.children[1]) : first;
+    }
     default: return Sort::boolean;
   }
 }
@@ -87,13 +93,73 @@ constexpr auto comparisons = std::to_array<Comparison>({
 
 class Parser {
  public:
-  Parser(Cursor& cursor, const NameScope& names, std::vector<std::string>& predicates)
-      : cursor_(cursor), names_(names), predicates_(predicates) {}
+  /// `predicates`: null where none may be asked. `expected`: what an unknown word should have been.
+  Parser(Cursor& cursor, const NameScope& names, std::vector<std::string>* predicates,
+         std::string_view expected)
+      : cursor_(cursor), names_(names), predicates_(predicates), expected_(expected) {}
 
   Result<Expression> condition() {
     const Position place = cursor_.peek().position;
     FE_TRY(Expression result, disjunction());
     FE_CHECK(expect(result, Sort::boolean, place, "a condition"));
+    return result;
+  }
+
+  /// `value(%m) else 1 / value(%d) else 1.0`
+  Result<Expression> value() {
+    const Position first = cursor_.peek().position;
+    if (++depth_ > max_nesting) return too_large(first);
+    FE_TRY(Expression result, disjunction());
+    if (cursor_.is("else")) {
+      const Position place = cursor_.next().position;
+      FE_TRY(Expression right, value());
+      const Sort a = sort_of(result), b = sort_of(right);
+      if (a != b && a != Sort::any && b != Sort::any) {
+        return fault(place, "FE-R10",
+                     fmt::format("before 'else' stands {}, after it {}", name_of_sort(a), name_of_sort(b)));
+      }
+      FE_TRY(result, binary(Kind::otherwise, place, std::move(result), std::move(right)));
+    }
+    --depth_;
+    return result;
+  }
+
+  /// Whether the list at the cursor has more in it than numbers and strings.
+  bool computed_list() const {
+    for (size_t ahead = 1; !cursor_.is("]", ahead); ++ahead) {
+      const Token& token = cursor_.peek(ahead);
+      if (token.kind == TokenKind::end) return false;
+      const bool plain = token.kind == TokenKind::integer || token.kind == TokenKind::number ||
+                         token.kind == TokenKind::string || token.text == "," || token.text == "inf" ||
+                         token.text == "nan" || token.text == "-" || token.text == "+";
+      // nan(0x7fc00001) is a number.
+      const bool payload = token.text == "(" && cursor_.is("nan", ahead - 1);
+      if (payload) ahead += 2;
+      if (!plain && !payload) return true;
+    }
+    return false;
+  }
+
+  /// `[$a, 1]`, of which $a may be new where `binds` is not null.
+  Result<Expression> list(NameScope* binds) {
+    FE_TRY(Expression result, make(Kind::list_of, cursor_.next().position));
+    while (!cursor_.accept("]")) {
+      if (!result.children.empty()) FE_CHECK(cursor_.expect(","));
+      const Position place = cursor_.peek().position;
+      if (binds && cursor_.peek().kind == TokenKind::symbol && (cursor_.is(",", 1) || cursor_.is("]", 1))) {
+        FE_TRY(Expression item, make(Kind::attribute, place));
+        FE_TRY(item.index, binds->capture(cursor_.next()));
+        result.children.push_back(std::move(item));
+        continue;
+      }
+      FE_TRY(Expression item, value());
+      if (const Sort sort = sort_of(item);
+          sort != Sort::any && sort != Sort::number && sort != Sort::string) {
+        return fault(place, "FE-R10",
+                     fmt::format("a list has numbers or strings, this is {}", name_of_sort(sort)));
+      }
+      result.children.push_back(std::move(item));
+    }
     return result;
   }
 
@@ -195,13 +261,16 @@ class Parser {
     return chain([this] { return product(); }, Sort::number, {{"+", Kind::add}, {"-", Kind::subtract}});
   }
   Result<Expression> product() {
-    return chain([this] { return atom(); }, Sort::number, {{"*", Kind::multiply}});
+    return chain([this] { return atom(); }, Sort::number, {{"*", Kind::multiply}, {"/", Kind::divide}});
   }
 
   Result<Expression> atom() {
     const Token& token = cursor_.peek();
     const Position place = token.position;
-    if (token.kind == TokenKind::identifier && cursor_.is("(", 1) && !cursor_.is("nan")) return call();
+    const bool numbered =
+        cursor_.is("nan") || (cursor_.is("dtype") && cursor_.peek(2).kind == TokenKind::integer);
+    if (token.kind == TokenKind::identifier && cursor_.is("(", 1) && !numbered) return call();
+    if (cursor_.is("[") && computed_list()) return list(nullptr);
     if (cursor_.accept("(")) {
       FE_TRY(Expression inner, disjunction());
       FE_CHECK(cursor_.expect(")"));
@@ -250,10 +319,12 @@ class Parser {
     const bool word = token.kind == TokenKind::identifier;
     const bool starts = token.kind == TokenKind::integer || token.kind == TokenKind::number ||
                         token.kind == TokenKind::string || cursor_.is("[") || cursor_.is("-") ||
-                        cursor_.is("true") || cursor_.is("false") || cursor_.is("inf") || cursor_.is("nan") ||
-                        (word && find_dtype(token.text));
+                        cursor_.is("+") || cursor_.is("true") || cursor_.is("false") || cursor_.is("inf") ||
+                        cursor_.is("nan") ||
+                        (word && (find_dtype(token.text) || token.text == "dtype" || token.text == "floats" ||
+                                  token.text == "strings"));
     if (!starts) {
-      Error error = cursor_.unexpected("a condition, as dtype(%x) == f32");
+      Error error = cursor_.unexpected(expected_);
       if (word) {
         std::vector<std::string_view> names;
         for (const Function& function : functions) names.push_back(function.name);
@@ -277,17 +348,18 @@ class Parser {
     if (found == functions.end()) {
       std::vector<std::string_view> names;
       for (const Function& function : functions) names.push_back(function.name);
-      return fault(
-          name.position, "FE-R11",
-          fmt::format("conditions know no function '{}'{}", name.text, did_you_mean(name.text, names)));
+      return fault(name.position, "FE-R11",
+                   fmt::format("there is no function '{}'{}", name.text, did_you_mean(name.text, names)));
     }
     FE_TRY(Expression result, make(found->kind, name.position));
     FE_CHECK(cursor_.expect("("));
+    if (found->kind == Kind::predicate && !predicates_)
+      return fault(name.position, "FE-R10", "a predicate is a condition, no part of an attribute");
     if (found->kind == Kind::predicate) {
       FE_TRY(std::string predicate, cursor_.expect_string("the predicate's name in quotes"));
-      const auto known = std::find(predicates_.begin(), predicates_.end(), predicate);
-      result.index = static_cast<uint32_t>(known - predicates_.begin());
-      if (known == predicates_.end()) predicates_.push_back(std::move(predicate));
+      const auto known = std::find(predicates_->begin(), predicates_->end(), predicate);
+      result.index = static_cast<uint32_t>(known - predicates_->begin());
+      if (known == predicates_->end()) predicates_->push_back(std::move(predicate));
     } else if (found->kind == Kind::side_rank_of) {
       FE_TRY(const Token region, cursor_.expect(TokenKind::value, "a region, as %f"));
       FE_TRY(result.index, names_.region(region));
@@ -308,7 +380,8 @@ class Parser {
 
   Cursor& cursor_;
   const NameScope& names_;
-  std::vector<std::string>& predicates_;
+  std::vector<std::string>* predicates_;
+  std::string_view expected_;
   size_t size_ = 0, depth_ = 0;
 };
 
@@ -316,7 +389,31 @@ class Parser {
 
 Result<Expression> parse_condition(Cursor& cursor, const NameScope& names,
                                    std::vector<std::string>& predicates) {
-  return Parser(cursor, names, predicates).condition();
+  return Parser(cursor, names, &predicates, "a condition, as dtype(%x) == f32").condition();
+}
+
+Result<void> parse_attribute(Cursor& cursor, NameScope& names, bool binds, AttributeTerm& attribute) {
+  Parser parser(
+      cursor, names, nullptr,
+      "an attribute's value: a literal, $name, a list, or an expression, as value(%c) or rank(%x) - 1");
+  const bool alone = cursor.is(",", 1) || cursor.is("}", 1);
+  if (cursor.peek().kind == TokenKind::symbol && alone) {
+    const Token token = cursor.next();
+    FE_TRY(attribute.capture, binds ? names.capture(token) : names.attribute(token));
+    return {};
+  }
+  const bool list = cursor.is("[") && parser.computed_list();
+  FE_TRY(Expression expression, list ? parser.list(binds ? &names : nullptr) : parser.value());
+  if (expression.kind <= Kind::list) {
+    attribute.literal = std::move(expression.literal);
+  } else {
+    attribute.computed = std::move(expression);
+  }
+  return {};
+}
+
+bool is_function(std::string_view name) {
+  return std::any_of(functions.begin(), functions.end(), [&](const auto& f) { return f.name == name; });
 }
 
 }  // namespace ferrite::core::rewrite

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/rewrite/search.h"
+#include "core/rewrite/structure.h"
 
 namespace ferrite::core::rewrite {
 
@@ -13,17 +14,25 @@ using graph::ValueId;
 using Kind = Operand::Kind;
 
 ValueId Match::value(const Graph& graph, const Operand& operand) const {
-  if (operand.kind == Kind::capture) return captures[operand.index];
-  if (operand.kind != Kind::matched) return {};
-  const auto& results = graph.node(nodes[operand.index]).results;
-  return operand.result < results.size() ? results[operand.result] : ValueId();
+  const Operand& last = resolve(operand);
+  if (last.kind == Kind::capture) return captures[last.index];
+  if (operand.kind == Kind::choice && (last.kind == Kind::number || last.kind == Kind::any))
+    return choices[operand.index].value;
+  if (last.kind != Kind::matched || !nodes[last.index]) return {};
+  const auto& results = graph.node(nodes[last.index]).results;
+  return last.result < results.size() ? results[last.result] : ValueId();
+}
+
+const Operand& Match::resolve(const Operand& operand) const {
+  const Operand* last = &operand;
+  while (last->kind == Kind::choice && choices[last->index].way) last = choices[last->index].way;
+  return *last;
 }
 
 Matcher::Matcher(std::vector<const Rule*> rules, const graph::OpRegistry& registry, Predicate predicate)
     : registry_(registry), predicate_(std::move(predicate)) {
   for (const Rule* rule : rules) {
-    Prepared prepared{rule, {}, {}};
-    std::vector<size_t> depths;
+    Prepared prepared{rule, {}, {}, terms_of(*rule, rule->roots[0].value)};
     regions_ = regions_ || !rule->regions.empty();
     for (const OpTerm& term : rule->terms) {
       prepared.ops.push_back(term.region ? any_pointwise : number(term.op));
@@ -32,14 +41,13 @@ Matcher::Matcher(std::vector<const Rule*> rules, const graph::OpRegistry& regist
         through.push_back(number(op));
         through_[through.back()] = true;
       }
-      size_t below = 0;
-      for (const Operand& operand : term.operands) {
-        if (operand.kind == Kind::matched) below = std::max(below, depths[operand.index]);
-      }
-      depths.push_back(below + 1);
-      depth_ = std::max(depth_, below + 1);
     }
-    by_root_[prepared.ops[rule->roots[0].term]].push_back(static_cast<uint32_t>(prepared_.size()));
+    for (const size_t depth : depths(*rule)) depth_ = std::max(depth_, depth);
+    for (const uint32_t term : prepared.roots) {
+      auto& rules_of_op = by_root_[prepared.ops[term]];
+      const auto index = static_cast<uint32_t>(prepared_.size());
+      if (rules_of_op.empty() || rules_of_op.back() != index) rules_of_op.push_back(index);
+    }
     prepared_.push_back(std::move(prepared));
   }
 }
@@ -86,26 +94,30 @@ bool Matcher::looks_through(const Graph& graph, NodeId node) {
   return (op != unnamed && through_[op]) || (regions_ && is_pointwise(graph, node));
 }
 
-/// Whether the root's operands are made by the ops that the rule wants there, so that most rules for a frequent op are out
-/// before a search begins.
-bool Matcher::plausible(const Graph& graph, const Prepared& prepared, NodeId root) {
-  const uint32_t index = prepared.rule->roots[0].term;
+bool Matcher::may_be(const Graph& graph, const Prepared& prepared, const Operand& operand, ValueId id) {
+  if (operand.kind == Kind::any || operand.kind == Kind::capture) return bool(id);
+  if (operand.kind == Kind::none) return !id;
+  if (operand.kind == Kind::choice) {
+    const auto& ways = prepared.rule->choices[operand.index].ways;
+    return std::any_of(ways.begin(), ways.end(),
+                       [&](const Operand& way) { return may_be(graph, prepared, way, id); });
+  }
+  if (!id) return false;
+  const graph::Value& value = graph.value(id);
+  if (operand.kind == Kind::number) return value.constant != nullptr;
+  return value.producer &&
+         (!prepared.through[operand.index].empty() || is_op(graph, prepared, operand.index, value.producer));
+}
+
+bool Matcher::plausible(const Graph& graph, const Prepared& prepared, uint32_t index, NodeId root) {
   const OpTerm& term = prepared.rule->terms[index];
   const auto& given = graph.node(root).operands;
-  const auto fits = [&](const Operand& wanted, ValueId id) {
-    const graph::Value& value = graph.value(id);
-    if (wanted.kind == Kind::number) return value.constant != nullptr;
-    return value.producer && is_op(graph, prepared, wanted.index, value.producer);
-  };
   for (size_t k = 0; k < term.operands.size(); ++k) {
     const Operand& wanted = term.operands[k];
-    const bool certain = wanted.kind == Kind::number ||
-                         (wanted.kind == Kind::matched && prepared.through[wanted.index].empty());
-    if (!certain) continue;
+    const auto fits = [&](ValueId id) { return may_be(graph, prepared, wanted, id); };
     if (term.commutative) {
-      if (std::none_of(given.begin(), given.end(), [&](ValueId id) { return fits(wanted, id); }))
-        return false;
-    } else if (k >= given.size() || !fits(wanted, given[k])) {
+      if (std::none_of(given.begin(), given.end(), fits)) return false;
+    } else if (!fits(k < given.size() ? given[k] : ValueId())) {
       return false;
     }
   }
@@ -113,7 +125,11 @@ bool Matcher::plausible(const Graph& graph, const Prepared& prepared, NodeId roo
 }
 
 Result<Matcher::Outcome> Matcher::match(const Graph& graph, uint32_t rule, NodeId root, Match& match) {
-  if (!plausible(graph, prepared_[rule], root)) return Outcome::none;
+  const Prepared& prepared = prepared_[rule];
+  const bool possible = std::any_of(prepared.roots.begin(), prepared.roots.end(), [&](uint32_t term) {
+    return is_op(graph, prepared, term, root) && plausible(graph, prepared, term, root);
+  });
+  if (!possible) return Outcome::none;
   Silent silent;
   return Search(*this, graph, rule, match, silent).run(root);
 }

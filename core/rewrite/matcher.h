@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Finding where a rule applies: backtracking over the operands of commutative ops and over what is looked through.
+// Finding where a rule applies: backtracking over alternatives, the operands of commutative ops and what is looked through.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,35 @@
 
 namespace ferrite::core::rewrite {
 
-/// What a rule's names stand for. Complete once match() has given true.
+/// The alternative that a choice takes.
+struct Taken {
+  const Operand* way = nullptr;  ///< null: the match does without the choice
+  graph::ValueId value;          ///< the one that it was first read as
+};
+
+/// What a rule's names stand for; none for those of alternatives that were not taken. Complete once match() has given true.
 struct Match {
   std::vector<graph::ValueId> captures;  ///< as Rule::captures
   std::vector<graph::NodeId> nodes;      ///< as Rule::terms
+  std::vector<Taken> choices;            ///< as Rule::choices
   std::vector<graph::NodeId> looked_through;
-  std::vector<graph::AttributeValue> attributes;  ///< as Rule::attributes
-  std::vector<RegionMatch> regions;               ///< as Rule::regions; `nodes` has the last node of each
-  std::vector<std::optional<graph::Dim>> dims;    ///< as Rule::dims
+  std::vector<std::optional<graph::AttributeValue>> attributes;  ///< as Rule::attributes
+  std::vector<RegionMatch> regions;             ///< as Rule::regions; `nodes` has the last node of each
+  std::vector<std::optional<graph::Dim>> dims;  ///< as Rule::dims
+  /// The computed attributes of Rule::yields, in order; none where the op's default is taken.
+  std::vector<std::optional<graph::AttributeValue>> computed;
 
   graph::ValueId value(const graph::Graph& graph, const Operand& operand) const;
+  /// The operand behind the alternatives taken: `operand` itself where it is no choice.
+  const Operand& resolve(const Operand& operand) const;
+  /// The node that the operand is a result of, which is `matched` once resolved.
+  graph::NodeId node(const Operand& operand) const { return nodes[resolve(operand).index]; }
 };
 
 /// The rules of one phase over one graph, which may be edited between calls. Keeps what it read of constants.
 class Matcher {
  public:
-  /// Asks a predicate about a match whose values are known, its attributes not yet.
+  /// Asks a predicate about a match whose values and attributes are known.
   using Predicate = std::function<Result<bool>(const Rule&, uint32_t predicate, const Match&)>;
   enum class Outcome : uint8_t { none, found, too_many_ways };
 
@@ -66,6 +79,7 @@ class Matcher {
     const Rule* rule;
     std::vector<uint32_t> ops;  // as Rule::terms; any_pointwise for a region's last node
     std::vector<std::vector<uint32_t>> through;
+    std::vector<uint32_t> roots;  // the terms that the first root can be
   };
   uint32_t number(std::string_view op);
   uint32_t op_of(const graph::Graph& graph, graph::NodeId node);
@@ -75,7 +89,11 @@ class Matcher {
     const uint32_t op = prepared.ops[term];
     return op == any_pointwise ? is_pointwise(graph, node) : op_of(graph, node) == op;
   }
-  bool plausible(const graph::Graph& graph, const Prepared& prepared, graph::NodeId root);
+  /// Whether an operand can be this value, as far as the op that makes it says that.
+  bool may_be(const graph::Graph& graph, const Prepared& prepared, const Operand& operand,
+              graph::ValueId value);
+  /// Whether a term's operands can be those of the node, so that most rules for a frequent op are out before a search begins.
+  bool plausible(const graph::Graph& graph, const Prepared& prepared, uint32_t term, graph::NodeId root);
 
   std::vector<Prepared> prepared_;
   const graph::OpRegistry& registry_;
@@ -83,7 +101,7 @@ class Matcher {
   std::unordered_map<std::string_view, uint32_t> numbers_;  // of the ops that rules name
   std::vector<uint32_t> of_graph_;                          // by the graph's own number
   std::vector<std::optional<bool>> pointwise_;              // likewise
-  std::vector<std::vector<uint32_t>> by_root_;              // by number of the first root's op
+  std::vector<std::vector<uint32_t>> by_root_;              // by number of an op of the first root
   std::vector<bool> through_;                               // by number
   std::vector<uint32_t> no_rules_;
   SplatCache splats_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/graph/print.h"
+#include "core/rewrite/matcher.h"
 #include "core/rewrite/print.h"
 #include "core/rewrite/splat.h"
 
@@ -27,10 +28,49 @@ std::string times(size_t count, std::string_view what) {
 }  // namespace
 
 size_t parts_of(const Rule& rule) {
+  // A choice has the parts of its longest way; terms that several values share are counted once.
+  constexpr size_t most = 1 << 20;
+  std::vector<size_t> weights(rule.terms.size()), choices(rule.choices.size());
+  const auto own = [](const OpTerm& term) {
+    return 1 + term.operands.size() + term.attributes.size() + (term.once ? 1 : 0);
+  };
+  const auto weight = [&](const Operand& operand) {
+    return operand.kind == Kind::matched  ? weights[operand.index]
+           : operand.kind == Kind::choice ? choices[operand.index]
+                                          : 0;
+  };
+  size_t next = 0;
+  const auto choices_before = [&](size_t terms) {
+    for (; next < choices.size() && rule.choices[next].terms_before <= terms; ++next) {
+      for (const Operand& way : rule.choices[next].ways) choices[next] = std::max(choices[next], weight(way));
+    }
+  };
+  for (size_t k = 0; k < weights.size(); ++k) {
+    choices_before(k);
+    weights[k] = own(rule.terms[k]);
+    for (const Operand& operand : rule.terms[k].operands)
+      weights[k] = std::min(most, weights[k] + weight(operand));
+  }
+  choices_before(weights.size());
+
   size_t parts = rule.conditions.size();
   for (const Region& region : rule.regions) parts += region.over ? 1 : 0;
-  for (const OpTerm& term : rule.terms) {
-    parts += 1 + term.operands.size() + term.attributes.size() + (term.once ? 1 : 0);
+  std::vector<bool> counted(rule.terms.size());
+  std::vector<const Operand*> pending;
+  for (const Root& root : rule.roots) pending.push_back(&root.value);
+  while (!pending.empty()) {
+    const Operand& operand = *pending.back();
+    pending.pop_back();
+    if (operand.kind == Kind::choice) {
+      const auto& ways = rule.choices[operand.index].ways;
+      pending.push_back(&*std::max_element(ways.begin(), ways.end(), [&](const Operand& a, const Operand& b) {
+        return weight(a) < weight(b);
+      }));
+    } else if (operand.kind == Kind::matched && !counted[operand.index]) {
+      counted[operand.index] = true;
+      parts += own(rule.terms[operand.index]);
+      for (const Operand& read : rule.terms[operand.index].operands) pending.push_back(&read);
+    }
   }
   return parts;
 }
@@ -75,6 +115,7 @@ Miss MissWords::operand(const OpTerm& term, const Operand& wanted, ValueId found
       miss.wanted = fmt::format("a constant of which every element is {}", miss.failed);
       break;
     case Kind::capture:
+    case Kind::choice:
       if (bound) {
         miss.wanted = fmt::format("the value that {} stands for already, {}", miss.failed, value(bound));
         break;
@@ -133,6 +174,39 @@ Miss MissWords::attribute(const AttributeTerm& wanted, const graph::AttributeVal
                  : fmt::format("{} attribute '{}'", otherwise, wanted.name);
   };
   return {wanted.position, print(rule_, wanted), words(expected, "an"), words(found, "no"), 0};
+}
+
+Miss MissWords::choice(const Choice& choice, ValueId found) const {
+  std::vector<std::string> wanted;
+  for (const Operand& way : choice.ways) {
+    std::string what = way.kind == Kind::matched
+                           ? fmt::format("a value made by '{}'", rule_.terms[way.index].op)
+                       : way.kind == Kind::none ? "no operand"
+                                                : print(rule_, way);
+    if (std::find(wanted.begin(), wanted.end(), what) == wanted.end()) wanted.push_back(std::move(what));
+  }
+  return {choice.position, print(rule_, choice), fmt::format("{}", fmt::join(wanted, " or ")), value(found),
+          0};
+}
+
+Miss MissWords::undefined(const AttributeTerm& wanted, std::string facts) const {
+  if (facts.empty()) facts = "nothing that it depends on";
+  return {wanted.position, print(rule_, wanted),
+          fmt::format("{} for attribute '{}'", graph::attribute_kind_name(wanted.kind), wanted.name),
+          std::move(facts), 0};
+}
+
+std::vector<std::string> MissWords::alternatives(const std::vector<Taken>& choices) const {
+  std::vector<std::string> words;
+  for (size_t k = 0; k < choices.size(); ++k) {
+    if (!choices[k].way) continue;
+    const Choice& choice = rule_.choices[k];
+    words.push_back(fmt::format("alternative {} of {}{}: {}", choices[k].way - choice.ways.data() + 1,
+                                choice.ways.size(),
+                                choice.name.empty() ? "" : " of " + text::sigil_name('%', choice.name),
+                                print(rule_, *choices[k].way)));
+  }
+  return words;
 }
 
 Miss MissWords::condition(const Condition& condition, std::string facts) const {

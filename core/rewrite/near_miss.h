@@ -20,7 +20,11 @@ struct Miss {
   text::Position position;
   std::string failed, wanted, found;
   size_t held = 0;  ///< parts of the rule that held before it
+  /// The alternatives that were taken up to there: "alternative 2 of %n: mul(%x, rsqrt(%v))".
+  std::vector<std::string> alternatives = {};
 };
+
+struct Taken;
 
 /// A miss with the rule and the node.
 struct NearMiss {
@@ -29,9 +33,11 @@ struct NearMiss {
   std::string place;  ///< of the failed part: file:line:column
   std::string failed, wanted, found;
   size_t held = 0, parts = 0;
+  std::vector<std::string> alternatives;  ///< that were taken up to there
 };
 
-/// The parts of a rule that hold in a match: of each term its op, operands, attributes and `once`; and each condition.
+/// The parts of a rule that hold in a match: of each term its op, operands, attributes and `once`; and each condition. Of
+/// alternatives those of the one with the most.
 size_t parts_of(const Rule& rule);
 
 /// What matching came near to during one compilation; of each rule the nearest `limit`. Not thread-safe.
@@ -74,6 +80,12 @@ class MissWords {
   /// `expected` is null where any value would do, `found` where there is none.
   Miss attribute(const AttributeTerm& wanted, const graph::AttributeValue* expected,
                  const graph::AttributeValue* found) const;
+  /// A value that none of the alternatives can be.
+  Miss choice(const Choice& choice, graph::ValueId found) const;
+  /// An attribute of the yield that is not defined; `facts` says of what it is computed.
+  Miss undefined(const AttributeTerm& wanted, std::string facts) const;
+  /// The alternatives that are taken, in words.
+  std::vector<std::string> alternatives(const std::vector<Taken>& choices) const;
   Miss condition(const Condition& condition, std::string facts) const;
   /// A region's operand or result has other sizes.
   Miss over(const Region& region, graph::ValueId found) const;

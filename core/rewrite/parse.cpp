@@ -10,6 +10,7 @@
 #include "core/graph/parse.h"
 #include "core/rewrite/condition.h"
 #include "core/rewrite/print.h"
+#include "core/rewrite/structure.h"
 #include "core/support/suggest.h"
 
 namespace ferrite::core::rewrite {
@@ -65,6 +66,12 @@ class RuleParser final : public NameScope {
     }
     return static_cast<uint32_t>(found - rule_.attributes.begin());
   }
+  Result<uint32_t> capture(const Token& token) override {
+    const auto known = std::find(rule_.attributes.begin(), rule_.attributes.end(), token.text);
+    if (known == rule_.attributes.end()) rule_.attributes.emplace_back(token.text);
+    return static_cast<uint32_t>(std::find(rule_.attributes.begin(), rule_.attributes.end(), token.text) -
+                                 rule_.attributes.begin());
+  }
   Result<uint32_t> region(const Token& token) const override {
     if (const auto found = find_region(token.text)) return *found;
     std::vector<std::string_view> names;
@@ -115,30 +122,64 @@ class RuleParser final : public NameScope {
         FE_CHECK(declaration());
         continue;
       }
-      FE_TRY(std::vector<Token> names, results());
-      FE_TRY(OpTerm term, op_term(true));
-      const auto index = static_cast<uint32_t>(rule_.terms.size());
-      for (uint32_t k = 0; k < names.size(); ++k) {
-        const bool added =
-            !find_region(names[k].text) && matched_.try_emplace(std::string(names[k].text)).second;
-        if (!added) {
-          return fault(names[k].position, "FE-R08",
-                       fmt::format("%{} is already a name; a term goes before those that read it, and "
-                                   "each name is given once",
-                                   names[k].text));
-        }
-        Operand& matched = matched_.find(names[k].text)->second;
-        matched.kind = Kind::matched;
-        matched.index = index;
-        matched.result = k;
-        term.results.emplace_back(names[k].text);
-      }
-      rule_.terms.push_back(std::move(term));
+      FE_CHECK(statement());
     }
     if (rule_.terms.empty())
       return fault(place, "FE-R01", "the match is empty; it needs a term, as %r = add(%x, %y)");
-    FE_CHECK(check_regions());
-    return find_roots();
+    return find_roots(rule_);
+  }
+
+  /// `%a, %b = op(…)`, or `%a = op(…) | %x | 0.5`.
+  Result<void> statement() {
+    FE_TRY(const std::vector<Token> names, results());
+    const Position place = cursor_.peek().position;
+    FE_TRY(Operand first, match_operand());
+    if (cursor_.is("|")) {
+      if (names.size() != 1)
+        return fault(names[1].position, "FE-R08",
+                     "alternatives have one name, which stands for each of them");
+      FE_TRY(const Operand choice, alternatives(first, place));
+      rule_.choices[choice.index].name = names[0].text;
+      return name(names[0], choice);
+    }
+    const bool term = first.kind == Kind::matched && rule_.terms[first.index].results[0].empty();
+    if (!term) {
+      return fault(
+          place, "FE-R01",
+          "expected an op, as add(%x, %y), or alternatives, as add(%x, %y) | %x; a value has one name");
+    }
+    rule_.terms[first.index].results.clear();
+    for (first.result = 0; first.result < names.size(); ++first.result) {
+      rule_.terms[first.index].results.emplace_back(names[first.result].text);
+      FE_CHECK(name(names[first.result], first));
+    }
+    return {};
+  }
+
+  Result<void> name(const Token& token, const Operand& operand) {
+    if (!find_region(token.text) && matched_.try_emplace(std::string(token.text), operand).second) return {};
+    return fault(token.position, "FE-R08",
+                 fmt::format("%{} is already a name; a term goes before those that read it, and each name is "
+                             "given once",
+                             token.text));
+  }
+
+  /// `| op(…) | %x | 0.5`, the first alternative being read.
+  Result<Operand> alternatives(const Operand& first, Position place) {
+    Choice choice;
+    choice.position = place;
+    choice.ways.push_back(first);
+    while (cursor_.accept("|")) {
+      FE_TRY(choice.ways.emplace_back(), match_operand());
+      if (++operands_ > max_operands) return too_large(cursor_.peek().position);
+    }
+    choice.terms_before = static_cast<uint32_t>(rule_.terms.size());
+    Operand operand;
+    operand.kind = Kind::choice;
+    operand.index = static_cast<uint32_t>(rule_.choices.size());
+    operand.position = place;
+    rule_.choices.push_back(std::move(choice));
+    return operand;
   }
 
   /// `region %f: pointwise over [b, h, 64, _]`
@@ -189,94 +230,6 @@ class RuleParser final : public NameScope {
     return dims;
   }
 
-  /// Each is applied once, and lies between two things that are found without it.
-  Result<void> check_regions() const {
-    std::vector<const OpTerm*> applied(rule_.regions.size());
-    std::vector<bool> read(rule_.terms.size());
-    for (const OpTerm& term : rule_.terms) {
-      for (const Operand& operand : term.operands) {
-        if (operand.kind == Kind::matched) read[operand.index] = true;
-      }
-      if (!term.region) continue;
-      const std::string& name = rule_.regions[*term.region].name;
-      if (std::exchange(applied[*term.region], &term))
-        return fault(term.position, "FE-R23",
-                     fmt::format("the match applies region %{} twice; declare another", name));
-      for (const Operand& operand : term.operands) {
-        if (operand.kind != Kind::matched) continue;
-        const OpTerm& before = rule_.terms[operand.index];
-        if (!before.region || !before.through.empty()) continue;
-        return fault(operand.position, "FE-R23",
-                     fmt::format("region {} begins where region {} ends; two pointwise regions are one",
-                                 term.op, before.op));
-      }
-    }
-    for (uint32_t k = 0; k < rule_.regions.size(); ++k) {
-      const Region& region = rule_.regions[k];
-      if (!applied[k]) {
-        return fault(
-            region.position, "FE-R23",
-            fmt::format("the match does not apply region %{0}; add a term, as %p = %{0}(%x)", region.name));
-      }
-      const auto term = static_cast<size_t>(applied[k] - rule_.terms.data());
-      if (read[term]) continue;
-      return fault(
-          rule_.terms[term].position, "FE-R23",
-          fmt::format("no later term reads the result of region %{}; a region lies between a value and "
-                      "an op of the match",
-                      region.name));
-    }
-    return {};
-  }
-
-  /// The last term, and whatever else no term reads. Each needs an operand that is bound before it.
-  Result<void> find_roots() {
-    const size_t count = rule_.terms.size();
-    std::vector<bool> read(count), bound(count), captured(rule_.captures.size());
-    for (const OpTerm& term : rule_.terms) {
-      for (const Operand& operand : term.operands) {
-        if (operand.kind == Kind::matched) read[operand.index] = true;
-      }
-    }
-    const auto bind = [&](uint32_t root) {
-      std::vector<uint32_t> pending{root};
-      while (!pending.empty()) {
-        const uint32_t term = pending.back();
-        pending.pop_back();
-        if (bound[term]) continue;
-        bound[term] = true;
-        for (const Operand& operand : rule_.terms[term].operands) {
-          if (operand.kind == Kind::matched) pending.push_back(operand.index);
-          if (operand.kind == Kind::capture) captured[operand.index] = true;
-        }
-      }
-    };
-    rule_.roots.push_back({static_cast<uint32_t>(count - 1), 0});
-    bind(rule_.roots[0].term);
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (uint32_t term = 0; term < count; ++term) {
-        if (read[term] || bound[term]) continue;
-        const auto& operands = rule_.terms[term].operands;
-        const auto anchor = std::find_if(operands.begin(), operands.end(), [&](const Operand& operand) {
-          return (operand.kind == Kind::capture && captured[operand.index]) ||
-                 (operand.kind == Kind::matched && bound[operand.index]);
-        });
-        if (anchor == operands.end()) continue;
-        rule_.roots.push_back({term, static_cast<uint32_t>(anchor - operands.begin())});
-        bind(term);
-        progress = true;
-      }
-    }
-    const auto lost = std::find(bound.begin(), bound.end(), false) - bound.begin();
-    if (static_cast<size_t>(lost) == count) return {};
-    const OpTerm& term = rule_.terms[static_cast<size_t>(lost)];
-    return fault(term.position, "FE-R09",
-                 fmt::format("%{} is read by no later term and shares no operand with the rest of the match; "
-                             "the last term must read it, or an operand of it must be one of theirs",
-                             term.results[0]));
-  }
-
   Error too_large(Position place) const {
     return fault(place, "FE-R15",
                  fmt::format("the rule is too large (at most {} terms, {} operands); split it", max_terms,
@@ -310,7 +263,11 @@ class RuleParser final : public NameScope {
     while (!cursor_.accept(")")) {
       if (!term.operands.empty()) FE_CHECK(cursor_.expect(","));
       if (++operands_ > max_operands) return too_large(cursor_.peek().position);
+      const Position place = cursor_.peek().position;
       FE_TRY(Operand operand, matching ? match_operand() : yield_operand());
+      if (matching && cursor_.is("|")) {
+        FE_TRY(operand, alternatives(operand, place));
+      }
       term.operands.push_back(operand);
     }
     for (bool attributes = false;;) {
@@ -354,24 +311,35 @@ class RuleParser final : public NameScope {
           return fault(term.position, "FE-R08", fmt::format("attribute '{}' is given twice", term.name));
       }
       FE_CHECK(cursor_.expect("="));
-      if (cursor_.peek().kind == TokenKind::symbol) {
-        const Token token = cursor_.next();
-        const auto known = std::find(rule_.attributes.begin(), rule_.attributes.end(), token.text);
-        if (matching && known == rule_.attributes.end()) {
-          rule_.attributes.emplace_back(token.text);
-          term.capture = static_cast<uint32_t>(rule_.attributes.size() - 1);
-        } else {
-          FE_TRY(term.capture, attribute(token));
-        }
-      } else {
-        FE_TRY(term.literal, graph::parse_attribute_value(cursor_));
-      }
+      FE_CHECK(parse_attribute(cursor_, *this, matching, term));
       attributes.push_back(std::move(term));
     }
     return attributes;
   }
 
+  /// An op over operands, or the application of a region, where an operand may stand.
+  bool at_op() const {
+    const TokenKind kind = cursor_.peek().kind;
+    const bool name = kind == TokenKind::identifier || kind == TokenKind::string || kind == TokenKind::value;
+    return name && cursor_.is("(", 1) && !cursor_.is("nan");
+  }
+  /// The term of such an op, as an operand; it has no name yet.
+  Result<Operand> nested(bool matching) {
+    auto& terms = matching ? rule_.terms : rule_.yields;
+    Operand operand;
+    operand.position = cursor_.peek().position;
+    if (++depth_ > max_nesting || terms.size() == max_terms) return too_large(operand.position);
+    FE_TRY(OpTerm term, op_term(matching));
+    --depth_;
+    term.results.emplace_back();
+    operand.kind = matching ? Kind::matched : Kind::made;
+    operand.index = static_cast<uint32_t>(terms.size());
+    terms.push_back(std::move(term));
+    return operand;
+  }
+
   Result<Operand> match_operand() {
+    if (at_op()) return nested(true);
     Operand operand;
     operand.position = cursor_.peek().position;
     if (cursor_.peek().kind == TokenKind::value) {
@@ -390,10 +358,17 @@ class RuleParser final : public NameScope {
     }
     if (cursor_.accept("_")) return operand;
     return constant_operand(
-        operand, "an operand: %name, a number, '_' or 'none' (give a nested op a term of its own)");
+        operand, "an operand: %name, a number, '_', 'none', an op over operands, or alternatives of these");
   }
 
   Result<Operand> constant_operand(Operand operand, std::string_view expected) {
+    if (cursor_.is("[") || cursor_.peek().kind == TokenKind::symbol) {
+      return fault(
+          operand.position, "FE-R01",
+          fmt::format("{} is no operand; lists and captured attributes stand in attributes, as {{axes = "
+                      "[$a, 1]}}, and in conditions. Expected {}",
+                      cursor_.is("[") ? "a list" : text::sigil_name('$', cursor_.peek().text), expected));
+    }
     if (cursor_.accept("none")) {
       operand.kind = Kind::none;
       return operand;
@@ -448,15 +423,14 @@ class RuleParser final : public NameScope {
                      "of the match");
       } else {
         FE_TRY(OpTerm term, op_term(false));
-        const auto index = static_cast<uint32_t>(rule_.yields.size());
-        for (uint32_t k = 0; k < names.size(); ++k) {
-          term.results.emplace_back(names[k].text);
-          Operand made;
-          made.kind = Kind::made;
-          made.index = index;
-          made.result = k;
-          made.position = names[k].position;
-          FE_CHECK(assign(names[k], made));
+        if (rule_.yields.size() == max_terms) return too_large(term.position);
+        Operand made;
+        made.kind = Kind::made;
+        made.index = static_cast<uint32_t>(rule_.yields.size());
+        for (; made.result < names.size(); ++made.result) {
+          term.results.emplace_back(names[made.result].text);
+          made.position = names[made.result].position;
+          FE_CHECK(assign(names[made.result], made));
         }
         rule_.yields.push_back(std::move(term));
       }
@@ -483,6 +457,12 @@ class RuleParser final : public NameScope {
             fmt::format("%{} is captured, not made by a matched op, and cannot be replaced", name.text));
       }
       Operand from = found->second;
+      if (terms_of(rule_, from).empty()) {
+        return fault(
+            name.position, "FE-R12",
+            fmt::format("%{} may be something else than the result of a matched op, and cannot be replaced",
+                        name.text));
+      }
       from.position = name.position;
       rule_.replacements.push_back({from, by});
     }
@@ -495,6 +475,7 @@ class RuleParser final : public NameScope {
   }
 
   Result<Operand> yield_operand() {
+    if (at_op()) return nested(false);
     if (cursor_.peek().kind == TokenKind::value) {
       const Token token = cursor_.next();
       FE_CHECK(expect_value(token));
@@ -503,28 +484,31 @@ class RuleParser final : public NameScope {
         operand = found->second;
       } else {
         FE_TRY(operand, value(token));
-        if (operand.kind == Kind::matched) old_reads_.push_back({operand, token.position});
+        if (operand.kind == Kind::matched || operand.kind == Kind::choice)
+          old_reads_.push_back({operand, token.position});
       }
       operand.position = token.position;
       return operand;
     }
     Operand operand;
     operand.position = cursor_.peek().position;
-    return constant_operand(operand, "an operand: %name, a number or 'none'");
+    return constant_operand(operand, "an operand: %name, a number, 'none' or an op over operands");
   }
 
   Result<void> check_yield(Position place) {
     if (rule_.replacements.empty()) {
       return fault(place, "FE-R12",
-                   fmt::format("the yield replaces no result of the match; give it %{}",
-                               rule_.terms.back().results[0]));
+                   fmt::format("the yield replaces no result of the match; give it {}",
+                               print(rule_, rule_.roots[0].value)));
     }
     for (const auto& [operand, position] : old_reads_) {
       for (const Replacement& replacement : rule_.replacements) {
-        if (replacement.from.index != operand.index || replacement.from.result != operand.result) continue;
+        const Operand& from = replacement.from;
+        if (from.kind != operand.kind || from.index != operand.index || from.result != operand.result)
+          continue;
         return fault(position, "FE-R12",
-                     fmt::format("%{} is replaced by this yield and cannot be read by what replaces it",
-                                 rule_.terms[operand.index].results[operand.result]));
+                     fmt::format("{} is replaced by this yield and cannot be read by what replaces it",
+                                 print(rule_, operand)));
       }
     }
     std::vector<bool> read(rule_.yields.size());
@@ -545,7 +529,7 @@ class RuleParser final : public NameScope {
   std::map<std::string, Operand, std::less<>> matched_;  // captures and matched results by name
   std::map<std::string, Operand, std::less<>> made_;     // what a name stands for once the yield has given it
   std::vector<std::pair<Operand, Position>> old_reads_;
-  size_t operands_ = 0;
+  size_t operands_ = 0, depth_ = 0;
 };
 
 Result<std::vector<Rule>> read(std::string_view text, const std::string& file) {

@@ -15,7 +15,16 @@ std::string word(const std::string& name) {
 }
 
 /// How tightly what is around an expression binds.
-enum Level : int { or_level, and_level, not_level, comparison_level, sum_level, product_level, atom_level };
+enum Level : int {
+  else_level,
+  or_level,
+  and_level,
+  not_level,
+  comparison_level,
+  sum_level,
+  product_level,
+  atom_level
+};
 
 class Printer {
  public:
@@ -24,7 +33,19 @@ class Printer {
   std::string whole() const {
     std::string text = "rule " + word(rule_.name) + " at " + rule_.phase + " {\n  match {\n";
     for (const Region& region : rule_.regions) text += "    " + declaration(region) + "\n";
-    for (const OpTerm& term : rule_.terms) text += "    " + results(term) + " = " + op(term) + "\n";
+    size_t next = 0;
+    const auto choices_before = [&](size_t terms) {
+      for (; next < rule_.choices.size() && rule_.choices[next].terms_before <= terms; ++next) {
+        const Choice& choice = rule_.choices[next];
+        if (!choice.name.empty())
+          text += "    " + sigil_name('%', choice.name) + " = " + alternatives(choice) + "\n";
+      }
+    };
+    for (size_t k = 0; k < rule_.terms.size(); ++k) {
+      choices_before(k);
+      text += statement(rule_.terms[k]);
+    }
+    choices_before(rule_.terms.size());
     text += "  }\n";
     if (!rule_.conditions.empty()) {
       text += "  where {\n";
@@ -32,7 +53,7 @@ class Printer {
       text += "  }\n";
     }
     text += "  yield {\n";
-    for (const OpTerm& term : rule_.yields) text += "    " + results(term) + " = " + op(term) + "\n";
+    for (const OpTerm& term : rule_.yields) text += statement(term);
     for (const Replacement& replacement : rule_.replacements) {
       const std::string from = operand(replacement.from), to = operand(replacement.to);
       if (from != to)
@@ -70,9 +91,17 @@ class Printer {
       case Kind::constant_of: return call("constant");
       case Kind::value_of: return call("value");
       case Kind::predicate: return "predicate(" + text::quote(rule_.predicates[e.index]) + ")";
+      case Kind::list_of: {
+        std::string items;
+        for (const Expression& item : e.children)
+          items += (items.empty() ? "" : ", ") + expression(item, else_level);
+        return "[" + items + "]";
+      }
+      case Kind::otherwise: return binary(" else ", else_level, or_level, else_level);
       case Kind::add: return binary(" + ", sum_level, sum_level, product_level);
       case Kind::subtract: return binary(" - ", sum_level, sum_level, product_level);
       case Kind::multiply: return binary(" * ", product_level, product_level, atom_level);
+      case Kind::divide: return binary(" / ", product_level, product_level, atom_level);
       case Kind::negate: return "-(" + expression(e.children[0], or_level) + ")";
       case Kind::equal: return compare(" == ");
       case Kind::not_equal: return compare(" != ");
@@ -90,8 +119,12 @@ class Printer {
   std::string operand(const Operand& o) const {
     switch (o.kind) {
       case Operand::Kind::capture: return sigil_name('%', rule_.captures[o.index]);
-      case Operand::Kind::matched: return sigil_name('%', rule_.terms[o.index].results[o.result]);
-      case Operand::Kind::made: return sigil_name('%', rule_.yields[o.index].results[o.result]);
+      case Operand::Kind::matched: return result(rule_.terms[o.index], o.result);
+      case Operand::Kind::made: return result(rule_.yields[o.index], o.result);
+      case Operand::Kind::choice: {
+        const Choice& choice = rule_.choices[o.index];
+        return choice.name.empty() ? alternatives(choice) : sigil_name('%', choice.name);
+      }
       case Operand::Kind::number:
         return o.number.integer ? std::to_string(*o.number.integer) : text::format_number(o.number.value);
       case Operand::Kind::any: return "_";
@@ -121,11 +154,27 @@ class Printer {
 
   std::string attribute(const AttributeTerm& a) const {
     return word(a.name) + " = " +
-           (a.capture ? sigil_name('$', rule_.attributes[*a.capture])
-                      : graph::print_attribute_value(a.literal));
+           (a.capture    ? sigil_name('$', rule_.attributes[*a.capture])
+            : a.computed ? expression(*a.computed, else_level)
+                         : graph::print_attribute_value(a.literal));
+  }
+
+  std::string alternatives(const Choice& choice) const {
+    std::string text;
+    for (const Operand& way : choice.ways) text += (text.empty() ? "" : " | ") + operand(way);
+    return text;
   }
 
  private:
+  /// A line of its own, unless the term stands where it is read.
+  std::string statement(const OpTerm& term) const {
+    return inline_term(term) ? "" : "    " + results(term) + " = " + op(term) + "\n";
+  }
+  static bool inline_term(const OpTerm& term) { return term.results[0].empty(); }
+  std::string result(const OpTerm& term, uint32_t index) const {
+    return inline_term(term) ? op(term) : sigil_name('%', term.results[index]);
+  }
+
   std::string declaration(const Region& region) const {
     const std::string text = "region " + sigil_name('%', region.name) + ": pointwise";
     return region.over ? text + " " + over(region) : text;
@@ -156,10 +205,11 @@ class Printer {
 
 std::string print(const Rule& rule) { return Printer(rule).whole(); }
 std::string print(const Rule& rule, const Expression& expression) {
-  return Printer(rule).expression(expression, or_level);
+  return Printer(rule).expression(expression, else_level);
 }
 std::string print(const Rule& rule, const OpTerm& term) { return Printer(rule).call(term); }
 std::string print(const Rule& rule, const Operand& operand) { return Printer(rule).operand(operand); }
+std::string print(const Rule& rule, const Choice& choice) { return Printer(rule).alternatives(choice); }
 std::string print_over(const Rule& rule, const Region& region) { return Printer(rule).over(region); }
 std::string print(const Rule& rule, const AttributeTerm& attribute) {
   return Printer(rule).attribute(attribute);

@@ -13,6 +13,7 @@ std::string print(const Rule& rule, const Expression& expression);
 std::string print(const Rule& rule, const OpTerm& term);  ///< without results and modifiers
 std::string print(const Rule& rule, const Operand& operand);
 std::string print(const Rule& rule, const AttributeTerm& attribute);
+std::string print(const Rule& rule, const Choice& choice);       ///< its alternatives
 std::string print_over(const Rule& rule, const Region& region);  ///< "over [b, 64]"; region.over is there
 
 }  // namespace ferrite::core::rewrite

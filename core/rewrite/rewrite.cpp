@@ -42,7 +42,8 @@ std::string joined_origins(const Graph& graph, const std::vector<NodeId>& nodes)
 Rewrite::Rewrite(const Rule& rule, const Match& match, Graph& graph, const graph::OpRegistry& registry)
     : rule_(rule), match_(match), graph_(graph), registry_(registry) {
   for (const auto* nodes : {&match.nodes, &match.looked_through})
-    matched_.insert(matched_.end(), nodes->begin(), nodes->end());
+    std::copy_if(nodes->begin(), nodes->end(), std::back_inserter(matched_),
+                 [](NodeId node) { return bool(node); });
   for (const RegionMatch& region : match.regions)
     matched_.insert(matched_.end(), region.nodes.begin(), region.nodes.end());
   std::sort(matched_.begin(), matched_.end(), [&](NodeId a, NodeId b) { return graph.comes_before(a, b); });
@@ -75,7 +76,7 @@ std::optional<Refusal> Rewrite::run() {
 }
 
 void Rewrite::find_place() {
-  place_ = match_.nodes[rule_.roots[0].term];
+  place_ = match_.node(rule_.roots[0].value);
   for (const Replacement& replacement : rule_.replacements) {
     const ValueId from = match_.value(graph_, replacement.from);
     from_.push_back(from);
@@ -109,12 +110,15 @@ std::optional<Refusal> Rewrite::make(const OpTerm& term) {
       continue;
     }
     spec.operands.push_back(operand.kind == Kind::none ? ValueId() : value(operand));
-    if (operand.kind == Kind::none || operand.kind == Kind::made) continue;
+    // What the alternatives taken do not have is absent.
+    if (operand.kind == Kind::made || !spec.operands.back()) continue;
     if (auto refused = check_order(spec.operands.back(), place_)) return refused;
   }
   for (const AttributeTerm& attribute : term.attributes) {
-    spec.attributes.push_back(
-        {attribute.name, attribute.capture ? match_.attributes[*attribute.capture] : attribute.literal});
+    const auto& value = attribute.capture    ? match_.attributes[*attribute.capture]
+                        : attribute.computed ? match_.computed[computed_++]
+                                             : std::optional(attribute.literal);
+    if (value) spec.attributes.push_back({attribute.name, *value});
   }
   auto node = graph::make_inferred(graph_, registry_, std::move(spec));
   if (!node) return Refusal{"not makable", node.error().message()};
@@ -166,7 +170,7 @@ std::optional<Refusal> Rewrite::copy_region(const OpTerm& term) {
 Result<ValueId> Rewrite::make_literal(const OpTerm& term, const Number& number) {
   const TensorType* like = nullptr;
   for (const Operand& operand : term.operands) {
-    if (operand.kind == Kind::number || operand.kind == Kind::none) continue;
+    if (operand.kind == Kind::number || operand.kind == Kind::none || !value(operand)) continue;
     const TensorType& type = graph_.type(value(operand));
     if (!like || (like->dtype == DType::bool_ && type.dtype != DType::bool_)) like = &type;
   }
@@ -184,9 +188,10 @@ Result<ValueId> Rewrite::make_literal(const OpTerm& term, const Number& number) 
 bool Rewrite::same_as_before() const {
   return std::all_of(
       rule_.replacements.begin(), rule_.replacements.end(), [&](const Replacement& replacement) {
-        if (replacement.to.kind != Kind::made || replacement.from.result != replacement.to.result)
+        if (replacement.to.kind != Kind::made ||
+            match_.resolve(replacement.from).result != replacement.to.result)
           return false;
-        const graph::Node &old = graph_.node(match_.nodes[replacement.from.index]),
+        const graph::Node &old = graph_.node(match_.node(replacement.from)),
                           &made = graph_.node(made_[replacement.to.index]);
         return old.op == made.op && old.operands == made.operands && old.attributes == made.attributes;
       });
@@ -196,11 +201,9 @@ std::optional<Refusal> Rewrite::check(const Replacement& replacement) {
   const ValueId from = match_.value(graph_, replacement.from), to = value(replacement.to);
   const TensorType &old = graph_.type(from), &made = graph_.type(to);
   if (!old.same_shape(made)) {
-    return Refusal{
-        "type differs",
-        fmt::format("%{} is {}, its replacement {}",
-                    rule_.terms[replacement.from.index].results[replacement.from.result],
-                    graph::print_type(graph_.symbols(), old), graph::print_type(graph_.symbols(), made))};
+    return Refusal{"type differs", fmt::format("{} is {}, its replacement {}", print(rule_, replacement.from),
+                                               graph::print_type(graph_.symbols(), old),
+                                               graph::print_type(graph_.symbols(), made))};
   }
   if (replacement.to.kind != Kind::made) {
     for (const NodeId user : graph_.users(from)) {

@@ -61,7 +61,7 @@ class Rewrite {
   std::vector<graph::NodeId> made_;  // as Rule::yields; of a region the last one
   std::vector<graph::NodeId> new_;   // all, in order
   std::vector<Replaced> replaced_;
-  size_t copied_ = 0;
+  size_t copied_ = 0, computed_ = 0;
 };
 
 }  // namespace ferrite::core::rewrite

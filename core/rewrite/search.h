@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/rewrite/attribute.h"
 #include "core/rewrite/condition.h"
 #include "core/rewrite/matcher.h"
 #include "core/rewrite/near_miss.h"
@@ -40,23 +41,24 @@ class Search final : public Bindings {
     match_.captures.assign(rule_.captures.size(), {});
     match_.nodes.assign(rule_.terms.size(), {});
     match_.looked_through.clear();
-    match_.attributes.clear();
+    match_.choices.assign(rule_.choices.size(), {});
+    match_.attributes.assign(rule_.attributes.size(), {});
     match_.regions.assign(rule_.regions.size(), {});
     match_.dims.assign(rule_.dims.size(), {});
-    attributes_.assign(rule_.attributes.size(), nullptr);
   }
 
   Result<Matcher::Outcome> run(graph::NodeId root) {
-    const bool found = node(rule_.roots[0].term, root, nullptr);
+    const bool found = first_root(rule_.roots[0].value, root);
     if (error_) return std::move(*error_);
     if (steps_ > Matcher::max_steps) return Matcher::Outcome::too_many_ways;
-    if (!found) return Matcher::Outcome::none;
-    for (const AttributeValue* value : attributes_) match_.attributes.push_back(*value);
-    return Matcher::Outcome::found;
+    return found ? Matcher::Outcome::found : Matcher::Outcome::none;
   }
 
   graph::ValueId value(const Operand& operand) const override { return match_.value(graph_, operand); }
-  const graph::AttributeValue* attribute(uint32_t index) const override { return attributes_[index]; }
+  const graph::AttributeValue* attribute(uint32_t index) const override {
+    const auto& bound = match_.attributes[index];
+    return bound ? &*bound : nullptr;
+  }
   std::optional<graph::Dim> dimension(uint32_t index) const override { return match_.dims[index]; }
   const RegionMatch* region(uint32_t index) const override { return &match_.regions[index]; }
   Result<bool> predicate(uint32_t index) override { return matcher_.predicate_(rule_, index, match_); }
@@ -72,6 +74,12 @@ class Search final : public Bindings {
     const Operand* operand;
     ValueId value;  ///< none: the operand is absent
     const Goal* rest;
+  };
+
+  /// An attribute that reads what is not bound yet.
+  struct Deferred {
+    const AttributeTerm* wanted;
+    NodeId node;
   };
 
   /// What the rule wants of an operand beyond those that it gives.
@@ -91,9 +99,27 @@ class Search final : public Bindings {
   bool miss([[maybe_unused]] const Make& make) {
     if constexpr (Witness::explains) {
       if (witness_.furthest && held_ <= witness_.furthest->held) return false;
-      witness_.furthest = make(MissWords(rule_, graph_));
+      const MissWords words(rule_, graph_);
+      witness_.furthest = make(words);
       witness_.furthest->held = held_;
+      witness_.furthest->alternatives = words.alternatives(match_.choices);
     }
+    return false;
+  }
+
+  /// The value at which matching starts is a result of the node.
+  bool first_root(const Operand& operand, NodeId id) {
+    if (operand.kind == Kind::matched) {
+      return matcher_.is_op(graph_, prepared_, operand.index, id) && node(operand.index, id, nullptr);
+    }
+    Taken& taken = match_.choices[operand.index];
+    for (const Operand& way : rule_.choices[operand.index].ways) {
+      taken.way = &way;
+      if (first_root(way, id)) return true;
+      if (give_up()) break;
+      held_ = 0;
+    }
+    taken = {};
     return false;
   }
 
@@ -113,6 +139,7 @@ class Search final : public Bindings {
       return miss(
           [&](const MissWords& words) { return words.operand(*goal.term, operand, goal.value, bound); });
     };
+    if (operand.kind == Kind::choice) return choose(goal);
     if (operand.kind == Kind::matched && goal.value) return result(operand, goal.value, goal.rest);
     if (bool(goal.value) == (operand.kind == Kind::none)) return refuse();
     if (operand.kind == Kind::number && !matcher_.splats_.equals(graph_, goal.value, operand.number))
@@ -129,6 +156,35 @@ class Search final : public Bindings {
     if (goals(goal.rest)) return true;
     if (!known) bound = {};
     return false;
+  }
+
+  /// The alternatives in order; one that was taken before is taken again.
+  bool choose(const Goal& goal) {
+    const Choice& choice = rule_.choices[goal.operand->index];
+    Taken& taken = match_.choices[goal.operand->index];
+    Goal inner = goal;
+    if (taken.way) {
+      inner.operand = taken.way;
+      const bool constant = taken.way->kind == Kind::number || taken.way->kind == Kind::any;
+      if (!constant || taken.value == goal.value) return meet(inner);
+      return miss([&](const MissWords& words) {
+        return words.operand(*goal.term, *goal.operand, goal.value, taken.value);
+      });
+    }
+    const size_t held = held_;
+    bool any = false;
+    for (const Operand& way : choice.ways) {
+      if (give_up()) break;
+      if (!matcher_.may_be(graph_, prepared_, way, goal.value)) continue;
+      any = true;
+      inner.operand = &way;
+      taken = {&way, goal.value};
+      if (meet(inner)) return true;
+      held_ = held;
+    }
+    taken = {};
+    if (any) return false;
+    return miss([&](const MissWords& words) { return words.choice(choice, goal.value); });
   }
 
   /// The value is the term's result, or made from it by a chain of ops that are looked through.
@@ -182,12 +238,13 @@ class Search final : public Bindings {
         return miss([&](const MissWords& words) { return words.once(term, k, id); });
     }
     if (term.once) hold();
-    const std::vector<const AttributeValue*> before =
-        rule_.attributes.empty() ? std::vector<const AttributeValue*>() : attributes_;
+    const size_t deferred = deferred_.size();
+    auto before = match_.attributes;
     match_.nodes[index] = id;
-    if (attributes(term, node) && operands(term, node, rest)) return true;
+    if (attributes(term, id) && operands(term, node, rest)) return true;
     match_.nodes[index] = {};
-    if (!before.empty()) attributes_ = before;
+    match_.attributes = std::move(before);
+    deferred_.resize(deferred);
     return false;
   }
 
@@ -252,22 +309,124 @@ class Search final : public Bindings {
     return goals(&goal);
   }
 
-  bool attributes(const OpTerm& term, const graph::Node& node) {
-    for (const AttributeTerm& wanted : term.attributes) {
-      const graph::Attribute* given = node.find(wanted.name);
-      const AttributeValue* value = given ? &given->value : wanted.fallback ? &*wanted.fallback : nullptr;
-      const AttributeValue* expected = &wanted.literal;
-      if (wanted.capture) {
-        const AttributeValue*& bound = attributes_[*wanted.capture];
-        if (!bound) bound = value;
+  bool attributes(const OpTerm& term, NodeId id) {
+    return std::all_of(term.attributes.begin(), term.attributes.end(),
+                       [&](const AttributeTerm& wanted) { return attribute(wanted, id, true); });
+  }
+
+  /// Where `defer`, an expression over what is not bound yet is looked at again at the end.
+  bool attribute(const AttributeTerm& wanted, NodeId id, bool defer) {
+    const graph::Node& node = graph_.node(id);
+    const graph::Attribute* given = node.find(wanted.name);
+    const AttributeValue* value = given ? &given->value : wanted.fallback ? &*wanted.fallback : nullptr;
+    std::optional<AttributeValue> found, expected;
+    const auto refuse = [&] {
+      return miss([&](const MissWords& words) {
+        return words.attribute(wanted, expected ? &*expected : nullptr, found ? &*found : nullptr);
+      });
+    };
+    if (!value) return refuse();
+    // Axes alone are changed before they are compared; everything else is compared where it is.
+    if (wanted.flags != 0 || Witness::explains || wanted.computed)
+      found = normalised(graph_, node, wanted, *value);
+    const AttributeValue& actual = found ? *found : *value;
+    if (wanted.capture) {
+      auto& bound = match_.attributes[*wanted.capture];
+      if (bound && !same(actual, *bound)) {
         expected = bound;
+        return refuse();
       }
-      if (!value || !expected || !(graph::Attribute{{}, *value} == graph::Attribute{{}, *expected})) {
-        return miss([&](const MissWords& words) { return words.attribute(wanted, expected, value); });
-      }
+      if (!bound) bound = actual;
       hold();
+      return true;
     }
+    if (wanted.computed) {
+      if (defer && waits(*wanted.computed)) {
+        deferred_.push_back({&wanted, id});
+        return true;
+      }
+      if (wanted.computed->kind == Expression::Kind::list_of && destructures(*wanted.computed)) {
+        if (!destructure(wanted, node, actual)) return refuse();
+        hold();
+        return true;
+      }
+      auto evaluated = evaluate(graph_, matcher_.splats_, *wanted.computed, *this);
+      if (!evaluated) error_ = std::move(evaluated.error());
+      if (error_) return false;
+      if (*evaluated) expected = converted(std::move(**evaluated), wanted.kind);
+      if (expected) expected = normalised(graph_, node, wanted, std::move(*expected));
+      if (!expected || !same(*expected, actual)) return refuse();
+    } else if (wanted.flags != 0) {
+      expected = normalised(graph_, node, wanted, wanted.literal);
+      if (!same(*expected, actual)) return refuse();
+    } else if (!same(wanted.literal, actual)) {
+      if constexpr (Witness::explains) expected = wanted.literal;
+      return refuse();
+    }
+    hold();
     return true;
+  }
+
+  /// Whether the expression reads something that is not bound yet, other than a name that it binds itself.
+  bool waits(const Expression& expression) const {
+    if (expression.kind != Expression::Kind::list_of) return reads_unbound(expression, *this);
+    return std::any_of(expression.children.begin(), expression.children.end(), [&](const Expression& item) {
+      return item.kind != Expression::Kind::attribute && reads_unbound(item, *this);
+    });
+  }
+  bool destructures(const Expression& list) const {
+    return std::any_of(list.children.begin(), list.children.end(), [&](const Expression& item) {
+      return item.kind == Expression::Kind::attribute && !match_.attributes[item.index];
+    });
+  }
+
+  /// `[$a, 1]` against a list. Of a set of axes those that are known are taken out first; the rest is bound in order.
+  bool destructure(const AttributeTerm& wanted, const graph::Node& node, const AttributeValue& actual) {
+    const auto& children = wanted.computed->children;
+    std::vector<AttributeValue> items = items_of(actual);
+    if (items.size() != children.size()) return false;
+    std::vector<uint32_t> fresh;
+    size_t next = 0;
+    for (const Expression& child : children) {
+      if (child.kind == Expression::Kind::attribute && !match_.attributes[child.index] &&
+          std::find(fresh.begin(), fresh.end(), child.index) == fresh.end()) {
+        fresh.push_back(child.index);
+        if (wanted.flags == 0) match_.attributes[child.index] = items[next++];
+        continue;
+      }
+      auto known = evaluate(graph_, matcher_.splats_, child, *this);
+      if (!known) error_ = std::move(known.error());
+      if (error_ || !*known) return false;
+      auto item = converted(std::move(**known), kind_of(items[0]));
+      if (!item) return false;
+      item = normalised(graph_, node, wanted, std::move(*item));
+      if (wanted.flags == 0) {
+        if (!same(items[next++], *item)) return false;
+        continue;
+      }
+      const auto place =
+          std::find_if(items.begin(), items.end(), [&](const auto& i) { return same(i, *item); });
+      if (place == items.end()) return false;
+      items.erase(place);
+    }
+    if (wanted.flags == 0) return true;
+    if (items.size() != fresh.size()) return false;
+    for (size_t k = 0; k < fresh.size(); ++k) match_.attributes[fresh[k]] = items[k];
+    return true;
+  }
+
+  static std::vector<AttributeValue> items_of(const AttributeValue& list) {
+    std::vector<AttributeValue> items;
+    std::visit(
+        [&](const auto& values) {
+          using T = std::decay_t<decltype(values)>;
+          if constexpr (std::is_same_v<T, std::vector<int64_t>> || std::is_same_v<T, std::vector<double>> ||
+                        std::is_same_v<T, std::vector<std::string>>) {
+            for (const auto& value : values) items.emplace_back(value);
+          }
+        },
+        list);
+    return items;
   }
 
   bool operands(const OpTerm& term, const graph::Node& node, const Goal* rest) {
@@ -292,21 +451,22 @@ class Search final : public Bindings {
     const size_t next = roots_done_ + 1;
     if (next == rule_.roots.size()) return conditions();
     const Root& root = rule_.roots[next];
-    const ValueId shared = value(rule_.terms[root.term].operands[root.anchor]);
+    const uint32_t term = root.value.index;
+    const ValueId shared = value(rule_.terms[term].operands[root.anchor]);
     const size_t held = held_;
     roots_done_ = next;
     bool any = false;
     for (const NodeId user : graph_.users(shared)) {
       if (give_up()) break;
-      if (matcher_.op_of(graph_, user) != prepared_.ops[root.term]) continue;
+      if (matcher_.op_of(graph_, user) != prepared_.ops[term]) continue;
       if (std::find(match_.nodes.begin(), match_.nodes.end(), user) != match_.nodes.end()) continue;
       any = true;
-      if (node(root.term, user, nullptr)) return true;
+      if (node(term, user, nullptr)) return true;
       held_ = held;
     }
     roots_done_ = next - 1;
     if (any) return false;
-    return miss([&](const MissWords& words) { return words.user(rule_.terms[root.term], shared); });
+    return miss([&](const MissWords& words) { return words.user(rule_.terms[term], shared); });
   }
 
   bool conditions() {
@@ -314,14 +474,49 @@ class Search final : public Bindings {
         rule_.replacements.begin(), rule_.replacements.end(),
         [&](const Replacement& replacement) { return !graph_.value(value(replacement.from)).uses.empty(); });
     if (!used) return miss([&](const MissWords& words) { return words.unused(); });
+    // By index: an attribute that waits binds others.
+    for (size_t k = 0; k < deferred_.size(); ++k) {
+      if (!attribute(*deferred_[k].wanted, deferred_[k].node, false)) return false;
+    }
     for (const Condition& condition : rule_.conditions) {
+      // What is said of an alternative is asked where it is taken.
+      if (reads_unbound(condition.expression, *this)) continue;
       auto holding = holds(graph_, matcher_.splats_, condition.expression, *this);
       if (!holding) error_ = std::move(holding.error());
       if (error_) return false;
       if (!*holding) return refuse(condition);
       hold();
     }
+    return yields();
+  }
+
+  /// The attributes that the yield computes. What reads an alternative that is not taken gives way to what stands after its
+  /// `else`, at last to the op's default; anything else that is not defined is no match.
+  bool yields() {
+    match_.computed.clear();
+    for (const OpTerm& term : rule_.yields) {
+      for (const AttributeTerm& wanted : term.attributes) {
+        if (!wanted.computed) continue;
+        std::optional<AttributeValue>& given = match_.computed.emplace_back();
+        for (const Expression* e = &*wanted.computed; e && !given;) {
+          const bool chain = e->kind == Expression::Kind::otherwise;
+          const Expression& part = chain ? e->children[0] : *e;
+          e = chain ? &e->children[1] : nullptr;
+          if (reads_unbound(part, *this)) continue;
+          auto value = evaluate(graph_, matcher_.splats_, part, *this);
+          if (!value) error_ = std::move(value.error());
+          if (error_) return false;
+          if (*value) given = converted(std::move(**value), wanted.kind);
+          if (!given)
+            return miss([&](const MissWords& words) { return words.undefined(wanted, value_text(part)); });
+        }
+      }
+    }
     return true;
+  }
+  std::string value_text(const Expression& expression) {
+    auto found = facts(graph_, matcher_.splats_, rule_, expression, *this);
+    return found ? std::move(*found) : std::string();
   }
 
   bool refuse([[maybe_unused]] const Condition& condition) {
@@ -340,7 +535,7 @@ class Search final : public Bindings {
   const graph::Graph& graph_;
   Match& match_;
   Witness& witness_;
-  std::vector<const AttributeValue*> attributes_;
+  std::vector<Deferred> deferred_;
   std::optional<Error> error_;
   size_t steps_ = 0, roots_done_ = 0, held_ = 0;
 };

@@ -157,6 +157,15 @@ bool index_grows_too_large(LoopProgram& program, const ProgramStatement& reader,
   });
 }
 
+int64_t loaded_bytes(const LoopProgram& program, const Statement& map) {
+  const int64_t points = map.points(VarKind::parallel);
+  int64_t bytes = 0;
+  for (const auto& op : map.ops)
+    if (op.code == FE_OP_LOAD)
+      bytes += std::min(program.buffers[op.buffer].elements(), points) * bits_of(op.dtype) / 8;
+  return bytes;
+}
+
 void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramStatement& producer) {
   const auto& store = producer.stores[0];
   const auto& value = producer.ops[store.value];

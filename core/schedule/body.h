@@ -48,6 +48,9 @@ bool picks_in_size_one(const LoopProgram& program, const BodyOp& load);
 bool index_grows_too_large(LoopProgram& program, const ProgramStatement& reader,
                            const ProgramStatement& producer);
 
+/// What a map reads if it runs once.
+int64_t loaded_bytes(const LoopProgram& program, const Statement& map);
+
 /// Computes what `producer`, which stores_identity(), makes wherever `reader` loads it. Operations that nobody needs then go.
 void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramStatement& producer);
 

@@ -9,6 +9,7 @@
 
 #include "core/schedule/advisor.h"
 #include "core/schedule/alignment.h"
+#include "core/schedule/at_load.h"
 #include "core/schedule/fusion_costs.h"
 #include "core/schedule/groups.h"
 #include "core/schedule/legality.h"
@@ -31,20 +32,6 @@ constexpr int64_t parts_of_launch = 8;
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
 using Edge = FusionPair;
 
-/// By statement: whether it reads constants only, or what such statements make.
-std::vector<bool> constant_statements(const LoopProgram& program, const Dependencies& deps) {
-  std::vector<bool> result;
-  for (uint32_t s = 0; s < program.statements.size(); ++s)
-    result.push_back(
-        program.statements[s].kind != FE_STATEMENT_CALL &&
-        std::ranges::all_of(deps.reads[s], [&](BufferId b) {
-          return program.buffers[b].role == Role::constant ||
-                 (!deps.writers[b].empty() &&
-                  std::ranges::all_of(deps.writers[b], [&](uint32_t w) { return w < s && result[w]; }));
-        }));
-  return result;
-}
-
 /// Storages that the caller has: results and inputs, in which what the model makes of them may be stored.
 std::set<BufferId> storages_of_caller(const LoopProgram& program) {
   std::set<BufferId> result(program.inputs.begin(), program.inputs.end());
@@ -64,10 +51,10 @@ class Fuser {
         advisor_(advisor),
         deps_(Dependencies::of(program)),
         callers_(storages_of_caller(program)),
-        constant_(constant_statements(program, deps_)),
+        constant_(at_load(program).statements),
         row_products_(program, deps_, constant_, limits),
         softmax_rows_(program, deps_, constant_, callers_, limits),
-        costs_(program, deps_, callers_, constant_, limits, advisor),
+        costs_(program, deps_, callers_, limits, advisor),
         groups_(program, deps_) {}
 
   std::vector<Group> run() {
@@ -440,6 +427,10 @@ class Fuser {
     const auto& first = groups_[a];
     const auto& second = groups_[b];
     if (const auto kept = kept_apart(edge, first, second, text); !kept.empty()) return std::string(kept);
+    if (constant_[first.statements[0]] != constant_[second.statements[0]]) {
+      text = "one of them runs once, at load";
+      return std::string(category::cost);
+    }
     if (first.statements.size() + second.statements.size() > limits_.most_statements) {
       text = fmt::format("more than {} statements", limits_.most_statements);
       return std::string(category::size_limit);
@@ -545,7 +536,7 @@ class Fuser {
   FusionAdvisor* const advisor_;  ///< null: there is none
   Dependencies deps_;
   const std::set<BufferId> callers_;  ///< storages
-  const std::vector<bool> constant_;  ///< by statement: reads constants only
+  const std::vector<bool> constant_;  ///< by statement: it runs at load
   const RowProducts row_products_;
   const SoftmaxRows softmax_rows_;
   const FusionCosts costs_;

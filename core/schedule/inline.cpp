@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 
+#include "core/schedule/at_load.h"
 #include "core/schedule/body.h"
 #include "core/schedule/schedule.h"
 
@@ -41,7 +42,9 @@ class Inliner {
       : program_(program),
         ledger_(ledger),
         homes_(homes),
+        target_(target),
         cheap_(static_cast<size_t>(target.operations_of_element())),
+        at_load_(at_load(program)),
         deps_(Dependencies::of(program)),
         dropped_(program.statements.size()) {
     for (const auto& readers : deps_.readers) readers_.emplace_back(readers.begin(), readers.end());
@@ -108,6 +111,10 @@ class Inliner {
       const auto& reader = program_.statements[r];
       if (reader.kind == FE_STATEMENT_CALL) return false;
       if (!view && homes_.apart(s, r)) return false;
+      // What is made once is not made again in each run, unless that takes no longer than loading it.
+      if (!view && at_load_.statements[s] && !at_load_.statements[r] &&
+          !is_as_cheap_as_stored(program_, producer, target_))
+        return false;
       for (const auto& op : reader.ops) {
         if (op.code != FE_OP_LOAD || program_.storage(op.buffer) != storage) continue;
         if (op.a != none && !unmasked_view && cost.indirect > 0) return false;
@@ -217,8 +224,10 @@ class Inliner {
   LoopProgram& program_;
   Ledger& ledger_;
   const Homes& homes_;
+  const TargetNumbers& target_;
   const size_t cheap_;  ///< operations that are computed again rather than that an element is moved
-  Dependencies deps_;   ///< but for the readers
+  const AtLoad at_load_;
+  Dependencies deps_;  ///< but for the readers
   std::vector<std::set<uint32_t>>
       readers_;  ///< by storage; many statements may read one, and leave it one by one
   std::vector<bool> dropped_;

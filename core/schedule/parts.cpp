@@ -114,48 +114,6 @@ void split_group(Schedule& schedule, size_t number, size_t head) {
   schedule.groups.insert(schedule.groups.begin() + static_cast<ptrdiff_t>(number) + 1, std::move(rest));
 }
 
-std::vector<bool> init_groups(const Schedule& schedule) {
-  const auto& program = schedule.program;
-  std::vector<size_t> writers(program.buffers.size());
-  for (const auto& group : schedule.groups)
-    for (uint32_t s : group.statements) {
-      const auto& statement = program.statements[s];
-      for (const auto& store : statement.stores) ++writers[program.storage(store.buffer)];
-      for (BufferId b : statement.call.writes) ++writers[program.storage(b)];
-    }
-  std::vector<bool> persistent(program.buffers.size()), result;
-  std::vector<size_t> written(program.buffers.size());
-  for (BufferId b : program.outputs) writers[program.storage(b)] = SIZE_MAX;
-  for (BufferId b : program.inputs) writers[b] = SIZE_MAX;
-  for (const auto& group : schedule.groups) {
-    bool constant = true;
-    std::vector<BufferId> stored;
-    for (uint32_t s : group.statements) {
-      const auto& statement = program.statements[s];
-      constant = constant && statement.kind != FE_STATEMENT_CALL;
-      for (const auto& store : statement.stores) {
-        stored.push_back(program.storage(store.buffer));
-        ++written[stored.back()];
-        constant = constant && store.mode == FE_STORE_SET;
-      }
-    }
-    for (uint32_t s : group.statements)
-      for (const auto& op : program.statements[s].ops)
-        if (op.code == FE_OP_LOAD) {
-          const BufferId b = program.storage(op.buffer);
-          constant =
-              constant && (program.buffers[b].role == Role::constant || persistent[b] || written[b] != 0);
-        }
-    for (BufferId b : stored) constant = constant && writers[b] == written[b];
-    for (BufferId b : stored) {
-      if (constant) persistent[b] = true;
-      written[b] = 0;
-    }
-    result.push_back(constant);
-  }
-  return result;
-}
-
 std::set<BufferId> init_buffers(const Schedule& schedule, const std::vector<bool>& init) {
   std::set<BufferId> result;
   for (size_t g = 0; g < schedule.groups.size(); ++g)

@@ -41,16 +41,6 @@ int64_t products_of(const LoopProgram& program, const Statement& contract, const
   return count;
 }
 
-/// What the map reads if it runs once.
-int64_t read_bytes(const LoopProgram& program, const Statement& map) {
-  const int64_t points = map.points(VarKind::parallel);
-  int64_t bytes = 0;
-  for (const auto& op : map.ops)
-    if (op.code == FE_OP_LOAD)
-      bytes += std::min(program.buffers[op.buffer].elements(), points) * bits_of(op.dtype) / 8;
-  return bytes;
-}
-
 void add_once(std::vector<uint32_t>& list, uint32_t item) {
   if (std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
@@ -117,7 +107,7 @@ Refusal prologue_refusal(LoopProgram& program, const Dependencies& deps, const T
   if (expensive != producer.ops.end() && products > 1)
     return {category::cost,
             fmt::format("tasks may have to compute {} again", info_of(expensive->prim()).name)};
-  const int64_t reads = read_bytes(program, producer), stored = program.buffers[storage].bytes();
+  const int64_t reads = loaded_bytes(program, producer), stored = program.buffers[storage].bytes();
   if (at_load && (products > few_products || reads * much_narrower > stored))
     return {category::cost, "the operand is made once, at load"};
   if (!at_load && packings * reads >= reads + 2 * stored)

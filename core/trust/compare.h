@@ -74,8 +74,9 @@ using Edit = std::function<Result<void>(graph::Graph&)>;
 std::optional<Difference> effect_of(const Edit& edit, const graph::Graph& graph,
                                     const plugin::Registry& registry, std::span<const Contents> contents);
 
-inline constexpr Contents every_contents[] = {Contents::normal, Contents::positive, Contents::whole,
-                                              Contents::wide,   Contents::special,  Contents::halves};
+inline constexpr Contents every_contents[] = {Contents::normal, Contents::positive, Contents::small,
+                                              Contents::whole,  Contents::wide,     Contents::special,
+                                              Contents::halves};
 /// Without what overflows, NaN and infinities, which arise within a model only where something is lost already.
 inline constexpr Contents ordinary_contents[] = {Contents::normal, Contents::positive, Contents::halves};
 

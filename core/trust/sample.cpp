@@ -2,14 +2,15 @@
 #include "core/trust/sample.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <set>
 
 #include "core/graph/infer.h"
+#include "core/graph/print.h"
+#include "core/rewrite/attribute.h"
 #include "core/rewrite/condition.h"
 #include "core/rewrite/region.h"
 #include "core/rewrite/splat.h"
+#include "core/rewrite/structure.h"
 
 namespace ferrite::core::trust {
 
@@ -26,61 +27,81 @@ namespace {
 
 constexpr size_t tries_of_a_term = 60, most_of_a_region = 3;
 
-/// Everything in the condition, itself included.
-void walk(const Expression& e, const auto& visit) {
-  visit(e);
-  for (const Expression& child : e.children) walk(child, visit);
+/// The captures whose number the yield asks for.
+std::vector<bool> captures_read_as_numbers(const rewrite::Rule& rule) {
+  std::vector<bool> read(rule.captures.size());
+  for (const OpTerm& term : rule.yields)
+    for (const auto& attribute : term.attributes)
+      if (attribute.computed)
+        for_each_part(*attribute.computed, [&](const Expression& e) {
+          if (e.kind == Expression::Kind::value_of && e.value.kind == Operand::Kind::capture)
+            read[e.value.index] = true;
+        });
+  return read;
 }
 
-bool reads_value(Expression::Kind kind) {
-  using Kind = Expression::Kind;
-  return kind >= Kind::dtype_of && kind <= Kind::value_of;
+/// The captured attributes that conditions ask about.
+std::vector<bool> asked_of(const rewrite::Rule& rule) {
+  std::vector<bool> asked(rule.attributes.size());
+  for (const auto& condition : rule.conditions)
+    for_each_part(condition.expression, [&](const Expression& e) {
+      if (e.kind == Expression::Kind::attribute) asked[e.index] = true;
+    });
+  return asked;
 }
 
 /// One graph in the making.
 class Draft final : public rewrite::Bindings {
  public:
-  struct Pools {
-    const std::vector<DType>& dtypes;
-    const std::vector<int64_t>&sizes, &ranks;
-    const std::vector<rewrite::Number>& numbers;
-    const std::vector<std::string>& strings;
+  /// What is drawn from, and how.
+  struct Source {
+    const Pools& pools;
     const std::vector<const graph::OpInfo*>& pointwise;
-    const SizeHints& hints;
-    double constants;
-    bool empty;  ///< one of the sizes is 0
+    double constants;  ///< how often a capture is one
+    bool conditions;   ///< whether they have to hold
   };
 
-  Draft(const rewrite::Rule& rule, const graph::OpRegistry& registry, const Pools& pools, Random& random)
-      : rule_(rule), registry_(registry), pools_(pools), random_(random), graph_("sample") {
+  Draft(const rewrite::Rule& rule, const graph::OpRegistry& registry, const Source& source, const Plan& plan,
+        Random& random)
+      : rule_(rule),
+        registry_(registry),
+        source_(source),
+        random_(random),
+        drawer_(source.pools, plan, random),
+        graph_("sample"),
+        dtype_(plan.dtype),
+        ways_(plan.ways),
+        numbers_(captures_read_as_numbers(rule)),
+        bound_(rewrite::bound_by(rule, [&](uint32_t choice) { return plan.ways[choice]; })) {
     captures_.resize(rule.captures.size());
     attributes_.resize(rule.attributes.size());
     nodes_.resize(rule.terms.size());
-    decided_.resize(rule.conditions.size());
+    decided_.resize(rule.conditions.size(), !source.conditions);
     regions_.resize(rule.regions.size());
     sizes_.resize(rule.dims.size());
-    dtype_ = random_.pick(pools_.dtypes);
-    const int64_t rank = random_.pick(pools_.ranks);
-    const bool square = random_.chance(0.25);
-    const int64_t side = random_.pick(pools_.sizes);
-    dims_.resize(static_cast<size_t>(rank), side);
-    if (!square) draw_sizes(dims_);
-    if (random_.chance(0.7)) follow_hints(dims_);
-    if (pools_.empty && rank > 0) dims_[random_.below(dims_.size())] = 0;
   }
 
-  std::optional<Graph> run() {
+  std::optional<Sample> run() {
     for (uint32_t k = 0; k < rule_.terms.size(); ++k) {
+      if (!bound_.terms[k]) continue;
       bool made = false;
       for (size_t attempt = 0; attempt < tries_of_a_term && !made; ++attempt) made = try_term(k);
       if (!made) return std::nullopt;
     }
     if (!add_outputs()) return std::nullopt;
+    auto seen = what_is_seen();
     graph_.commit();
-    return std::move(graph_);
+    return Sample{std::move(graph_), std::move(seen)};
   }
 
-  ValueId value(const Operand& operand) const override {
+  /// The operand behind the alternatives that were drawn.
+  const Operand& resolve(const Operand& operand) const {
+    const Operand* last = &operand;
+    while (last->kind == Operand::Kind::choice) last = &rule_.choices[last->index].ways[ways_[last->index]];
+    return *last;
+  }
+  ValueId value(const Operand& read) const override {
+    const Operand& operand = resolve(read);
     if (operand.kind == Operand::Kind::capture) return captures_[operand.index];
     if (operand.kind != Operand::Kind::matched || !nodes_[operand.index]) return {};
     const auto& results = graph_.node(nodes_[operand.index]).results;
@@ -123,20 +144,23 @@ class Draft final : public rewrite::Bindings {
     spec.operands.resize(term.operands.size());
     std::optional<TensorType> like;
     for (size_t k = 0; k < term.operands.size(); ++k) {
-      const Operand& operand = term.operands[k];
+      const Operand& operand = resolve(term.operands[k]);
       if (operand.kind == Operand::Kind::number || operand.kind == Operand::Kind::none) continue;
       spec.operands[k] = operand_value(operand);
       if (!spec.operands[k]) return false;
       if (!like || like->dtype == DType::bool_) like = graph_.type(spec.operands[k]);
     }
-    if (!like) like = TensorType{dtype_, dims_, {}, 0};
+    if (!like) like = TensorType{dtype_, drawer_.base(), {}, 0};
     for (size_t k = 0; k < term.operands.size(); ++k) {
-      if (term.operands[k].kind != Operand::Kind::number) continue;
-      spec.operands[k] = splat(like->dtype, number_dims(*like), term.operands[k].number);
+      const Operand& operand = resolve(term.operands[k]);
+      if (operand.kind != Operand::Kind::number) continue;
+      spec.operands[k] = splat(like->dtype, drawer_.number_dims(like->dims), operand.number);
       if (!spec.operands[k]) return false;
     }
+    const auto first =
+        spec.operands.empty() || !spec.operands[0] ? like->dims : graph_.type(spec.operands[0]).dims;
     for (const auto& def : info.attributes) {
-      if (auto value = attribute_for(term, def))
+      if (auto value = attribute_for(term, def, first))
         spec.attributes.push_back({def.value.name, std::move(*value)});
     }
     auto made = graph::make_inferred(graph_, registry_, std::move(spec));
@@ -149,7 +173,7 @@ class Draft final : public rewrite::Bindings {
     const OpTerm& term = rule_.terms[index];
     const rewrite::Region& region = rule_.regions[*term.region];
     rewrite::RegionMatch made{operand_value(term.operands[0]), {}};
-    if (!made.operand || pools_.pointwise.empty()) return false;
+    if (!made.operand || source_.pointwise.empty()) return false;
     ValueId result = made.operand;
     for (size_t left = 1 + random_.below(most_of_a_region); left > 0; --left) {
       const NodeId node = make_pointwise(result);
@@ -166,7 +190,7 @@ class Draft final : public rewrite::Bindings {
   /// A drawn op that reads the value, and others; none where none of a few takes it.
   NodeId make_pointwise(ValueId read) {
     for (size_t attempt = 0; attempt < tries_of_a_term; ++attempt) {
-      const graph::OpInfo& info = *random_.pick(pools_.pointwise);
+      const graph::OpInfo& info = *random_.pick(source_.pointwise);
       const size_t count = info.variadic() ? info.least_operands() + 1 : info.operands.size();
       if (count == 0) continue;
       const graph::Mark mark = graph_.mark();
@@ -175,7 +199,8 @@ class Draft final : public rewrite::Bindings {
       for (size_t k = 0; k < count; ++k) spec.operands.push_back(draw_side(read, info));
       spec.operands[random_.below(count)] = read;
       for (const auto& def : info.attributes) {
-        if (auto value = draw_attribute(def)) spec.attributes.push_back({def.value.name, std::move(*value)});
+        if (auto value = drawer_.attribute(def, graph_.type(read).dims))
+          spec.attributes.push_back({def.value.name, std::move(*value)});
       }
       const auto made = graph::make_inferred(graph_, registry_, std::move(spec));
       if (made && graph_.node(*made).results.size() == 1) return *made;
@@ -188,7 +213,7 @@ class Draft final : public rewrite::Bindings {
   ValueId draw_side(ValueId read, const graph::OpInfo& info) {
     const double kind = random_.real();
     if (kind < 0.15) return read;
-    if (kind < 0.5) return splat(graph_.type(read).dtype, {}, random_.pick(pools_.numbers));
+    if (kind < 0.5) return splat(graph_.type(read).dtype, {}, random_.pick(source_.pools.numbers));
     return draw_value(info.name);
   }
 
@@ -196,6 +221,7 @@ class Draft final : public rewrite::Bindings {
     if (operand.kind == Operand::Kind::any) return draw_value("other");
     if (operand.kind == Operand::Kind::capture) {
       ValueId& bound = captures_[operand.index];
+      if (!bound && numbers_[operand.index]) bound = splat(dtype_, {}, random_.pick(source_.pools.numbers));
       if (!bound) bound = draw_value(rule_.captures[operand.index]);
       return bound;
     }
@@ -206,83 +232,32 @@ class Draft final : public rewrite::Bindings {
     spec.op = random_.pick(through);
     spec.operands = {made};
     for (const auto& def : registry_.find(spec.op)->attributes) {
-      auto drawn = draw_attribute(def);
+      auto drawn = drawer_.attribute(def, graph_.type(made).dims);
       if (drawn) spec.attributes.push_back({def.value.name, std::move(*drawn)});
     }
     auto node = graph::make_inferred(graph_, registry_, std::move(spec));
     return node && !graph_.node(*node).results.empty() ? graph_.node(*node).results[0] : made;
   }
 
-  /// The sizes of a capture, mostly ones that go with the others.
-  std::vector<graph::Dim> draw_dims() {
-    std::vector<graph::Dim> dims = dims_;
-    const double kind = random_.real();
-    if (kind < 0.5 || dims.empty()) return dims;
-    if (kind < 0.62) {  // broadcast along some dims
-      for (auto& dim : dims)
-        if (random_.chance(0.5)) dim = 1;
-    } else if (kind < 0.72) {  // the last dims
-      dims.erase(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(random_.below(dims.size() + 1)));
-    } else if (kind < 0.78) {
-      dims.clear();
-    } else if (kind < 0.86 && dims.size() >= 2) {
-      std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
-    } else {
-      draw_sizes(dims);
-      if (random_.chance(0.5)) follow_hints(dims);
-    }
-    return dims;
-  }
-
-  void draw_sizes(std::vector<graph::Dim>& dims) {
-    for (auto& dim : dims) dim = random_.pick(pools_.sizes);
-  }
-
-  /// What the conditions ask for, as far as the whole stays below most_elements: what was drawn gives way.
-  void follow_hints(std::vector<graph::Dim>& dims) {
-    const SizeHints& hints = pools_.hints;
-    if (!hints.shapes.empty() && random_.chance(0.7)) {
-      dims = random_.pick(hints.shapes);
-      return;
-    }
-    std::vector<bool> asked(dims.size());
-    for (size_t d = 0; d < dims.size(); ++d) {
-      std::vector<int64_t> fitting;
-      for (const auto& hint : hints.sizes)
-        if (hint.fits(d, dims.size())) fitting.push_back(hint.size);
-      if (fitting.empty() || !random_.chance(0.8)) continue;
-      dims[d] = random_.pick(fitting);
-      asked[d] = true;
-    }
-    if (!hints.elements.empty() && !dims.empty() && random_.chance(0.8)) {
-      const size_t filled = random_.below(dims.size());
-      const bool flat = random_.chance(0.5);
-      for (size_t d = 0; d < dims.size(); ++d)
-        if (flat && !asked[d]) dims[d] = 1;
-      dims[filled] = 1;
-      const int64_t others = std::max<int64_t>(1, TensorType{dtype_, dims, {}, 0}.elements().value_or(0));
-      const int64_t wanted = random_.pick(hints.elements);
-      dims[filled] = (wanted + others - 1) / others;
-    }
-    for (const bool given : {false, true})
-      for (size_t d = 0; d < dims.size(); ++d)
-        if (asked[d] == given && too_large(dims)) dims[d] = 1;
-  }
-
-  bool too_large(const std::vector<graph::Dim>& dims) const {
-    const auto elements = TensorType{dtype_, dims, {}, 0}.elements();
-    return !elements || *elements > most_elements;
+  /// The sizes of all that the graph has.
+  std::vector<std::vector<graph::Dim>> sizes_there() const {
+    std::vector<std::vector<graph::Dim>> sizes;
+    for (const auto& input : graph_.inputs()) sizes.push_back(graph_.type(input.value).dims);
+    for (const NodeId node : nodes_)
+      if (node) sizes.push_back(graph_.type(graph_.node(node).results[0]).dims);
+    return sizes;
   }
 
   ValueId draw_value(const std::string& name) {
     TensorType type;
-    type.dtype = random_.chance(0.8) ? dtype_ : random_.pick(pools_.dtypes);
-    type.dims = draw_dims();
-    if (!random_.chance(pools_.constants)) {
+    type.dtype = random_.chance(0.85) ? dtype_ : random_.pick(source_.pools.dtypes);
+    type.dims = drawer_.dims(sizes_there());
+    if (!fits_sample(type.dims)) return {};
+    if (!random_.chance(source_.constants)) {
       auto input = graph_.add_input(free_name(name), type);
       return input ? *input : ValueId();
     }
-    if (random_.chance(0.5)) return splat(type.dtype, type.dims, random_.pick(pools_.numbers));
+    if (random_.chance(0.5)) return splat(type.dtype, type.dims, random_.pick(source_.pools.numbers));
     const Contents contents = random_.chance(0.5) ? Contents::normal : Contents::whole;
     const Tensor bytes = random_tensor(type, contents, random_);
     auto literal = graph_.add_literal(std::move(type), bytes, free_name(name));
@@ -294,18 +269,12 @@ class Draft final : public rewrite::Bindings {
     return name;
   }
 
-  std::vector<graph::Dim> number_dims(const TensorType& like) {
-    const double kind = random_.real();
-    if (kind < 0.6) return {};
-    return kind < 0.8 ? std::vector<graph::Dim>{1} : like.dims;
-  }
-
   ValueId splat(DType dtype, std::vector<graph::Dim> dims, const rewrite::Number& number) {
     const auto element = rewrite::element_bytes(dtype, number);
     TensorType type;
     type.dtype = dtype;
     type.dims = std::move(dims);
-    if (!element || bits_of(dtype) < 8 || too_large(type.dims)) return {};
+    if (!element || bits_of(dtype) < 8 || !fits_sample(type.dims)) return {};
     Tensor bytes;
     for (int64_t k = 0; k < type.elements().value_or(0); ++k)
       bytes.insert(bytes.end(), element->begin(), element->end());
@@ -313,53 +282,32 @@ class Draft final : public rewrite::Bindings {
     return literal ? *literal : ValueId();
   }
 
-  std::optional<AttributeValue> attribute_for(const OpTerm& term, const graph::OpInfo::AttributeDef& def) {
+  std::optional<AttributeValue> attribute_for(const OpTerm& term, const graph::OpInfo::AttributeDef& def,
+                                              const std::vector<graph::Dim>& operand) {
     for (const rewrite::AttributeTerm& given : term.attributes) {
       if (given.name != def.value.name) continue;
+      if (given.computed) return computed(*given.computed, def, operand);
       if (!given.capture) return given.literal;
       auto& bound = attributes_[*given.capture];
-      if (!bound) bound = draw_attribute(def);
+      if (!bound) bound = drawer_.attribute(def, operand);
       if (!bound) bound = def.value.value;
       return bound;
     }
-    return draw_attribute(def);
+    return drawer_.attribute(def, operand);
   }
 
-  /// None: the default.
-  std::optional<AttributeValue> draw_attribute(const graph::OpInfo::AttributeDef& def) {
-    if (!def.required && random_.chance(0.5)) return std::nullopt;
-    const auto rank = static_cast<int64_t>(dims_.size());
-    const auto integer = [&] {
-      return static_cast<int64_t>(random_.below(static_cast<uint64_t>(rank) + 3)) - 1;
-    };
-    switch (def.value.kind()) {
-      case FE_ATTR_INT: return AttributeValue(integer());
-      case FE_ATTR_FLOAT: return AttributeValue(random_.pick(pools_.numbers).value);
-      case FE_ATTR_DTYPE: return AttributeValue(random_.pick(pools_.dtypes));
-      case FE_ATTR_BOOL: return AttributeValue(random_.chance(0.5));
-      case FE_ATTR_INTS: return AttributeValue(draw_integers(integer));
-      case FE_ATTR_STRING:
-        if (pools_.strings.empty()) return std::nullopt;
-        return AttributeValue(random_.pick(pools_.strings));
-      default: return std::nullopt;
+  /// What the expression is once names that it binds are drawn; a drawn one where it is not defined.
+  std::optional<AttributeValue> computed(const Expression& e, const graph::OpInfo::AttributeDef& def,
+                                         const std::vector<graph::Dim>& operand) {
+    for_each_part(e, [&](const Expression& part) {
+      if (part.kind != Expression::Kind::attribute || attributes_[part.index]) return;
+      attributes_[part.index] = static_cast<int64_t>(random_.below(std::max<size_t>(1, operand.size())));
+    });
+    auto value = rewrite::evaluate(graph_, splats_, e, *this);
+    if (value && *value) {
+      if (auto converted = rewrite::converted(std::move(**value), def.value.kind())) return converted;
     }
-  }
-
-  /// A list that may be axes, a permutation or a shape.
-  std::vector<int64_t> draw_integers(const auto& integer) {
-    std::vector<int64_t> list(dims_.size());
-    switch (random_.below(5)) {
-      case 0: return {integer()};
-      case 1: return {-1};
-      case 2:
-        std::iota(list.begin(), list.end(), int64_t{0});
-        for (size_t k = list.size(); k > 1; --k) std::swap(list[k - 1], list[random_.below(k)]);
-        return list;
-      case 3: return {dims_.rbegin(), dims_.rend()};
-      default:
-        for (auto& item : list) item = random_.chance(0.5) ? 1 : integer();
-        return list;
-    }
+    return drawer_.attribute(def, operand);
   }
 
   /// Those over what is bound by now; each is asked once.
@@ -376,9 +324,9 @@ class Draft final : public rewrite::Bindings {
 
   bool decidable(const Expression& condition) const {
     bool known = true;
-    walk(condition, [&](const Expression& e) {
+    for_each_part(condition, [&](const Expression& e) {
       if (e.kind == Expression::Kind::predicate || e.kind == Expression::Kind::uses_of) known = false;
-      if (reads_value(e.kind) && !value(e.value)) known = false;
+      if (rewrite::reads_value(e.kind) && !value(e.value)) known = false;
       if (e.kind == Expression::Kind::dimension && !sizes_[e.index]) known = false;
       if (e.kind == Expression::Kind::side_rank_of && !region(e.index)) known = false;
       if (e.kind == Expression::Kind::attribute && !attributes_[e.index]) known = false;
@@ -395,68 +343,205 @@ class Draft final : public rewrite::Bindings {
     for (const auto& replacement : rule_.replacements)
       if (!add(value(replacement.from))) return false;
     for (const auto& root : rule_.roots)
-      for (const ValueId result : graph_.node(nodes_[root.term]).results)
+      for (const ValueId result : graph_.node(nodes_[resolve(root.value).index]).results)
         if (!add(result)) return false;
     for (size_t k = 0; k < rule_.terms.size(); ++k)
-      if (!rule_.terms[k].once && random_.chance(0.2) && !add(graph_.node(nodes_[k]).results[0]))
+      if (nodes_[k] && !rule_.terms[k].once && random_.chance(0.2) && !add(graph_.node(nodes_[k]).results[0]))
         return false;
     return true;
   }
 
+  std::vector<Seen> what_is_seen() const {
+    std::vector<Seen> seen;
+    const auto& result = graph_.type(graph_.outputs()[0].value);
+    for (uint32_t k = 0; k < captures_.size(); ++k) {
+      if (!captures_[k]) continue;
+      const auto& type = graph_.type(captures_[k]);
+      const std::string of = " of %" + rule_.captures[k];
+      seen.push_back({Seen::What::rank, k, "rank" + of, std::to_string(type.dims.size())});
+      seen.push_back({Seen::What::dtype, k, "dtype" + of, std::string(ferrite::name_of(type.dtype))});
+      seen.push_back({Seen::What::sizes, k, "sizes" + of, kind_of(type.dims)});
+      const bool constant = graph_.value(captures_[k]).kind == graph::ValueKind::constant;
+      seen.push_back({Seen::What::operand, k, "%" + rule_.captures[k],
+                      std::string(constant ? "constant" : "input") +
+                          (type.dims == result.dims ? " of the result's sizes" : " of other sizes")});
+    }
+    for (uint32_t k = 0; k < rule_.choices.size(); ++k) {
+      if (!bound_.choices[k]) continue;
+      const rewrite::Choice& choice = rule_.choices[k];
+      const std::string name = choice.name.empty()
+                                   ? fmt::format("the choice at {}", rule_.where(choice.position))
+                                   : "%" + choice.name;
+      seen.push_back({Seen::What::alternative, k, name,
+                      fmt::format("alternative {}, {}", ways_[k] + 1, name_of_way(choice.ways[ways_[k]]))});
+    }
+    uint32_t number = 0;
+    for (uint32_t t = 0; t < rule_.terms.size(); ++t) {
+      if (rule_.terms[t].region) continue;
+      for (const auto& def : registry_.find(rule_.terms[t].op)->attributes) {
+        if (nodes_[t]) see_attribute(t, number, def, seen);
+        ++number;
+      }
+      see_use(t, seen);
+    }
+    return seen;
+  }
+
+  /// One that the match leaves open.
+  void see_attribute(uint32_t t, uint32_t number, const graph::OpInfo::AttributeDef& def,
+                     std::vector<Seen>& seen) const {
+    const OpTerm& term = rule_.terms[t];
+    const auto given = std::ranges::find(term.attributes, def.value.name, &rewrite::AttributeTerm::name);
+    bool open = given == term.attributes.end(), asked = false;
+    const auto capture = [&](uint32_t index) {
+      open = true;
+      asked = asked || asked_[index];
+    };
+    if (!open && given->capture) capture(*given->capture);
+    if (!open && given->computed)
+      for_each_part(*given->computed, [&](const Expression& e) {
+        if (e.kind == Expression::Kind::attribute) capture(e.index);
+      });
+    if (!open) return;
+    const auto& attributes = graph_.node(nodes_[t]).attributes;
+    const auto value = std::ranges::find(attributes, def.value.name, &graph::Attribute::name);
+    seen.push_back(
+        {asked ? Seen::What::asked : Seen::What::attribute, number,
+         fmt::format("{} of {}", def.value.name, name_of_term(term)),
+         graph::print_attribute_value(value == attributes.end() ? def.value.value : value->value)});
+  }
+
+  void see_use(uint32_t t, std::vector<Seen>& seen) const {
+    const bool root = std::ranges::any_of(rule_.roots, [&](const auto& root) {
+      return nodes_[t] && nodes_[resolve(root.value).index] == nodes_[t];
+    });
+    if (!nodes_[t] || rule_.terms[t].once || root) return;
+    seen.push_back({Seen::What::use, t, "result of " + name_of_term(rule_.terms[t]),
+                    is_output(graph_.node(nodes_[t]).results[0]) ? "read elsewhere" : "read here only"});
+  }
+
+  std::string name_of_way(const Operand& way) const {
+    switch (way.kind) {
+      case Operand::Kind::matched: return rule_.terms[way.index].op;
+      case Operand::Kind::capture: return "%" + rule_.captures[way.index];
+      case Operand::Kind::number: return fmt::format("{}", way.number.value);
+      default: return "others";
+    }
+  }
+  static std::string name_of_term(const OpTerm& term) {
+    return term.results.empty() || term.results[0].empty()
+               ? term.op
+               : fmt::format("%{} = {}", term.results[0], term.op);
+  }
+  static std::string kind_of(const std::vector<graph::Dim>& dims) {
+    const auto has = [&](graph::Dim size) { return std::ranges::find(dims, size) != dims.end(); };
+    if (dims.empty()) return "scalar";
+    if (has(0)) return "empty";
+    if (has(1)) return "with ones";
+    if (dims.size() == 1) return "one dim";
+    return std::ranges::adjacent_find(dims, std::ranges::not_equal_to()) == dims.end() ? "equal" : "unequal";
+  }
+  bool is_output(ValueId id) const {
+    return std::ranges::any_of(graph_.outputs(), [&](const auto& output) { return output.value == id; });
+  }
+
   const rewrite::Rule& rule_;
   const graph::OpRegistry& registry_;
-  const Pools pools_;
+  const Source source_;
   Random& random_;
+  Drawer drawer_;
   Graph graph_;
-  DType dtype_ = DType::none;
-  std::vector<graph::Dim> dims_;
+  const DType dtype_;
   std::vector<ValueId> captures_;
   std::vector<std::optional<AttributeValue>> attributes_;
   std::vector<NodeId> nodes_;
   std::vector<rewrite::RegionMatch> regions_;
   std::vector<std::optional<graph::Dim>> sizes_;
   std::vector<bool> decided_;
+  const std::vector<bool> asked_ = asked_of(rule_);  // as Rule::attributes
   rewrite::SplatCache splats_;
+  const std::vector<uint32_t> ways_;  // as Rule::choices
+  const std::vector<bool> numbers_;
+  const rewrite::Bound bound_;  // by the alternatives drawn
 };
 
 }  // namespace
 
-RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& registry, uint64_t seed)
-    : rule_(rule),
-      registry_(registry),
-      random_(seed),
-      sizes_{1, 2, 3, 4},
-      ranks_{0, 1, 2, 2, 3, 4},
-      hints_(size_hints(rule)) {
-  dtypes_ = {f32, f32, f32, f32, f32, f32, f64, f16, bf16, i64, i32, i8, u8, boolean};
-  for (const double number : {0.0, 1.0, 2.0, -1.0, 0.5}) numbers_.push_back({number, std::nullopt});
+RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& registry, uint64_t seed,
+                         bool conditions)
+    : rule_(rule), registry_(registry), random_(seed), conditions_(conditions) {
+  using Sizes = Plan::Sizes;
+  pools_.hints = size_hints(rule);
+  pools_.sizes = {1, 2, 3, 4};
+  for (const double number : {0.0, 1.0, 2.0, -1.0, 0.5}) pools_.numbers.push_back({number, std::nullopt});
+  for (const auto& [dtype, weight] : std::initializer_list<std::pair<DType, double>>{{f32, 6},
+                                                                                     {f64, 2},
+                                                                                     {f16, 1.5},
+                                                                                     {bf16, 1},
+                                                                                     {i64, 1.5},
+                                                                                     {i32, 1},
+                                                                                     {i8, 1},
+                                                                                     {u8, 1},
+                                                                                     {boolean, 0.7},
+                                                                                     {i16, 0.3},
+                                                                                     {u16, 0.3},
+                                                                                     {u32, 0.3},
+                                                                                     {u64, 0.3}}) {
+    dtypes_.add(dtype, weight);
+    pools_.dtypes.push_back(dtype);
+  }
+  for (const auto& [rank, weight] : std::initializer_list<std::pair<size_t, double>>{
+           {0, 0.4}, {1, 1.2}, {2, 2}, {3, 2}, {4, 1.2}, {5, 0.7}})
+    ranks_.add(rank, weight);
+  for (const auto& [kind, weight] :
+       std::initializer_list<std::pair<Sizes, double>>{{Sizes::unequal, 2},
+                                                       {Sizes::equal, 1.5},
+                                                       {Sizes::ones, 1},
+                                                       {Sizes::mixed, 1.5},
+                                                       {Sizes::large, 0.4},
+                                                       {Sizes::empty, 0.6},
+                                                       {Sizes::hinted, pools_.hints.any() ? 3.0 : 0}})
+    sizes_.add(kind, weight);
+  for (const rewrite::Choice& choice : rule.choices)
+    for (auto& ways = ways_.emplace_back(); const Operand& way : choice.ways)
+      ways.add(static_cast<uint32_t>(&way - choice.ways.data()), 1);
+  read_text();
+  read_regions();
+}
+
+/// What the text of the rule mentions is drawn more often.
+void RuleSampler::read_text() {
   const auto mention = [&](const AttributeValue& value) {
     if (const auto* dtype = std::get_if<DType>(&value)) {
-      if (comparable(*dtype)) dtypes_.insert(dtypes_.end(), 6, *dtype);
+      if (comparable(*dtype)) dtypes_.add(*dtype, 6);
+      if (comparable(*dtype)) pools_.dtypes.insert(pools_.dtypes.end(), 3, *dtype);
     } else if (const auto* text = std::get_if<std::string>(&value)) {
-      strings_.push_back(*text);
+      pools_.strings.push_back(*text);
     } else if (const auto* number = std::get_if<double>(&value)) {
-      numbers_.push_back({*number, std::nullopt});
+      pools_.numbers.push_back({*number, std::nullopt});
     } else if (const auto* integer = std::get_if<int64_t>(&value)) {
-      numbers_.push_back({static_cast<double>(*integer), *integer});
-      if (*integer >= 0 && *integer <= 8) ranks_.insert(ranks_.end(), 3, *integer);
-      if (*integer >= 1 && *integer <= 16) sizes_.push_back(*integer);
+      pools_.numbers.push_back({static_cast<double>(*integer), *integer});
+      if (*integer >= 1 && *integer <= 16) pools_.sizes.push_back(*integer);
     }
   };
-  ranks_.insert(ranks_.end(), hints_.ranks.begin(), hints_.ranks.end());
-  for (const auto& condition : rule.conditions)
-    walk(condition.expression, [&](const Expression& e) {
+  for (const int64_t rank : pools_.hints.ranks) ranks_.add(static_cast<size_t>(rank), 1.5);
+  for (const auto& condition : rule_.conditions)
+    for_each_part(condition.expression, [&](const Expression& e) {
       if (e.kind <= Expression::Kind::list) mention(e.literal);
       if (e.kind == Expression::Kind::constant_of || e.kind == Expression::Kind::value_of ||
           e.kind == Expression::Kind::predicate)
         constants_ = 0.5;
     });
-  for (const auto* terms : {&rule.terms, &rule.yields})
+  for (const auto* terms : {&rule_.terms, &rule_.yields})
     for (const OpTerm& term : *terms)
-      for (const auto& attribute : term.attributes)
-        if (const auto* text = std::get_if<std::string>(&attribute.literal); text && !attribute.capture)
-          strings_.push_back(*text);
-  read_regions();
+      for (const auto& attribute : term.attributes) {
+        if (attribute.capture) continue;
+        if (const auto* text = std::get_if<std::string>(&attribute.literal)) pools_.strings.push_back(*text);
+        // A permutation, or one number a dim.
+        if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.literal);
+            list && list->size() > 1)
+          ranks_.add(list->size(), 3);
+      }
 }
 
 /// What regions are over are ranks and sizes that their samples need.
@@ -467,18 +552,24 @@ void RuleSampler::read_regions() {
   }
   for (const rewrite::Region& region : rule_.regions) {
     if (!region.over) continue;
-    ranks_.assign(1, static_cast<int64_t>(region.over->size()));
+    ranks_.only(region.over->size());
     for (const rewrite::RegionDim& dim : *region.over) {
-      if (dim.kind == rewrite::RegionDim::Kind::size && dim.size <= 64) sizes_.push_back(dim.size);
+      if (dim.kind == rewrite::RegionDim::Kind::size && dim.size <= 64) pools_.sizes.push_back(dim.size);
     }
   }
 }
 
-std::optional<Graph> RuleSampler::draw() {
-  const bool empty = drawn_++ % 6 == 5;
-  return Draft(rule_, registry_,
-               {dtypes_, sizes_, ranks_, numbers_, strings_, pointwise_, hints_, constants_, empty}, random_)
-      .run();
+std::optional<Sample> RuleSampler::draw() {
+  Plan plan{dtypes_.next(random_), ranks_.next(random_), sizes_.next(random_), {}};
+  for (auto& ways : ways_) plan.ways.push_back(ways.next(random_));
+  return Draft(rule_, registry_, {pools_, pointwise_, constants_, conditions_}, plan, random_).run();
+}
+
+void RuleSampler::matched() {
+  dtypes_.worked();
+  ranks_.worked();
+  sizes_.worked();
+  for (auto& ways : ways_) ways.worked();
 }
 
 }  // namespace ferrite::core::trust

@@ -25,6 +25,7 @@ struct SizeHints {
   std::vector<int64_t> elements;             ///< numbers of them
   std::vector<std::vector<int64_t>> shapes;  ///< whole ones
   std::vector<int64_t> ranks;
+  bool any() const { return !sizes.empty() || !elements.empty() || !shapes.empty(); }
 };
 
 SizeHints size_hints(const rewrite::Rule& rule);

@@ -48,6 +48,7 @@ double random_float(DType dtype, Contents contents, Random& random) {
   switch (contents) {
     case Contents::normal: return random.normal();
     case Contents::positive: return 2 * random.real() + 0x1p-20;
+    case Contents::small: return random.normal() / 1000;
     case Contents::whole: return static_cast<double>(random.below(9)) - 4;
     case Contents::wide: return wide_float(dtype, random);
     case Contents::special: return random.pick(special);
@@ -60,7 +61,8 @@ int64_t random_integer(DType dtype, Contents contents, Random& random) {
   const std::array special = {scalar::lowest_int(dtype), scalar::highest_int(dtype), int64_t{0}, int64_t{1},
                               int64_t{2}};
   switch (contents) {
-    case Contents::normal: return static_cast<int64_t>(random.below(2));
+    case Contents::normal:
+    case Contents::small: return static_cast<int64_t>(random.below(2));
     case Contents::positive: return static_cast<int64_t>(random.below(4));
     case Contents::whole:
     case Contents::halves:
@@ -112,7 +114,7 @@ double Random::normal() {
 }
 
 std::string_view name_of(Contents contents) {
-  constexpr std::array<std::string_view, 6> names = {"normal", "positive", "whole",
+  constexpr std::array<std::string_view, 7> names = {"normal", "positive", "small", "whole",
                                                      "wide",   "special",  "halves"};
   return names[static_cast<size_t>(contents)];
 }

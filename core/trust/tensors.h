@@ -34,12 +34,13 @@ class Random {
   uint64_t state_;
 };
 
-/// What the elements are. Integers are 0 or 1 in `normal`, 0 to 3 in `positive`, -4 to 4 (from 0 where unsigned) in
+/// What the elements are. Integers are 0 or 1 in `normal` and `small`, 0 to 3 in `positive`, -4 to 4 (from 0 where unsigned) in
 /// `whole` and `halves`, -100 to 100 (likewise) in `wide`, and the least, the greatest and small ones in `special`; bool is false or
 /// true.
 enum class Contents : uint8_t {
   normal,    ///< N(0, 1)
   positive,  ///< uniform in (0, 2)
+  small,     ///< N(0, 1) / 1000: where what is added for safety shows
   whole,     ///< -4 to 4
   wide,      ///< N(0, 1) beside what is so large or small that its exponential or square leaves the dtype
   special,   ///< NaN, infinities, zeros of both signs and a few ordinary numbers

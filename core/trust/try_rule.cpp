@@ -15,6 +15,7 @@ namespace {
 // Of a sample's loops. Most rules say all on small ones; those whose conditions ask for more get a few.
 constexpr int64_t few_points = 200'000, most_points = 2'000'000;
 constexpr size_t most_large_samples = 4;
+constexpr size_t samples_without_news = 8, free_draws = 60;
 
 using graph::Graph;
 
@@ -36,14 +37,15 @@ class Trial {
         sampler_(rule_, registry.ops(), options.seed) {}
 
   Verdict run() {
-    for (size_t draw = 0; draw < options_.draws && verdict_.samples < options_.samples; ++draw) {
-      auto graph = sampler_.draw();
-      if (!graph) continue;
+    for (size_t draw = 0; draw < options_.draws && wants_more(); ++draw) {
+      const auto sample = sampler_.draw();
+      if (!sample) continue;
       ++drawn_;
-      if (try_on(*graph) || verdict_.broken) return std::move(verdict_);
+      if (try_on(*sample) || verdict_.broken) return std::move(verdict_);
     }
     if (verdict_.samples > 0) {
       verdict_.kind = Verdict::Kind::passed;
+      look_for_gaps();
     } else if (verdict_.reason.empty()) {
       verdict_.reason = drawn_ == 0 ? "no sample met the operands that its ops and conditions want"
                                     : fmt::format("it matched none of {}", counted(drawn_, "sample"));
@@ -56,8 +58,36 @@ class Trial {
     return apply_times(alone_, graph, registry_, options_.plugin, 1);
   }
 
+  /// After enough samples, as long as one of the last few was like none before.
+  bool wants_more() const {
+    if (verdict_.samples < options_.samples) return true;
+    return verdict_.samples < options_.most_samples && verdict_.samples - last_new_ < samples_without_news;
+  }
+
+  /// What the rule's ops take, beside what the samples were like.
+  void look_for_gaps() {
+    RuleSampler free(rule_, registry_.ops(), options_.seed, false);
+    Coverage offered;
+    for (size_t draw = 0; draw < free_draws; ++draw)
+      if (const auto sample = free.draw()) {
+        free.matched();
+        offered.add(sample->seen);
+      }
+    verdict_.thin = verdict_.covered.thin(rule_, offered);
+    verdict_.unreached = verdict_.covered.lacks(offered);
+  }
+
+  void note(const Sample& sample) {
+    ++verdict_.samples;
+    sampler_.matched();
+    const size_t known = verdict_.covered.distinct();
+    verdict_.covered.add(sample.seen);
+    if (verdict_.covered.distinct() > known) last_new_ = verdict_.samples;
+  }
+
   /// Whether the verdict is found.
-  bool try_on(const Graph& graph) {
+  bool try_on(const Sample& sample) {
+    const Graph& graph = sample.graph;
     Graph edited(graph);
     const auto count = apply(edited);
     if (!count) {
@@ -75,7 +105,7 @@ class Trial {
     if (!after) return unusable(after.error());
     auto found = compare(*before, *after, every_contents, options_.seed + drawn_);
     if (!found) return unusable(found.error());
-    ++verdict_.samples;
+    note(sample);
     if (!*found) return false;
     verdict_.kind = Verdict::Kind::wrong;
     verdict_.reason = (*found)->text();
@@ -116,7 +146,7 @@ class Trial {
   const plugin::Registry& registry_;
   const TryOptions options_;
   RuleSampler sampler_;
-  size_t drawn_ = 0, large_samples_ = 0;
+  size_t drawn_ = 0, large_samples_ = 0, last_new_ = 0;
   Verdict verdict_;
 };
 

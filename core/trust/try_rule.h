@@ -5,18 +5,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/graph/graph.h"
 #include "core/plugin/registry.h"
 #include "core/rewrite/apply.h"
+#include "core/trust/coverage.h"
 
 namespace ferrite::core::trust {
 
 struct TryOptions {
   std::string plugin = "the rules' plugin";  ///< whose predicates are called, where one of them fails
   uint64_t seed = 1;
-  size_t samples = 24;  ///< graphs on which the rule is to apply
-  size_t draws = 240;   ///< graphs that are drawn for that at most
+  size_t samples = 24;       ///< graphs on which the rule is to apply
+  size_t most_samples = 48;  ///< the same, while further ones show what none did before
+  size_t draws = 320;        ///< graphs that are drawn for that at most
 };
 
 struct Verdict {
@@ -30,6 +33,9 @@ struct Verdict {
   bool broken = false;  ///< the plugin's process failed, which ended the trial: another time it may go well
   std::string reason;   ///< wrong: the difference; untested: why
   std::optional<graph::Graph> counterexample;
+  Coverage covered;               ///< by these samples
+  std::vector<std::string> thin;  ///< passed: why that is little evidence; empty where it is not
+  std::string unreached;  ///< passed: what samples without regard for the conditions have, and these do not
 };
 
 /// Applies rule `index` of the set once to each of several sampled graphs (sample.h), whatever its pass's mode, and

@@ -44,6 +44,7 @@ OpDef gather_op() {
       .doc("Slices of x along the axis at the indices, whose dims take the axis' place.")
       .operands("x", "indices")
       .attr(attr("axis", 0))
+      .axis()
       .infer([](const Instance& op) {
         auto x = typed(op, 0, any_class), indices = typed(op, 1, FE_PRIM_INT);
         auto axis = static_cast<size_t>(axis_of(op, x.rank()));
@@ -76,6 +77,7 @@ OpDef gather_elements_op() {
       .doc("Result element i is that of x at i, with the coordinate along the axis taken from the indices.")
       .operands("x", "indices")
       .attr(attr("axis", 0))
+      .axis()
       .infer([](const Instance& op) {
         auto x = typed(op, 0, any_class), indices = typed(op, 1, FE_PRIM_INT);
         need_rank(op, 1, indices.rank(), x.rank(), x.rank());
@@ -180,6 +182,7 @@ OpDef scatter_elements_op() {
           "combined with what lies there. Without one, duplicate indices leave the last of their updates.")
       .operands("x", "indices", "updates")
       .attr(attr("axis", 0))
+      .axis()
       .attr(attr("reduction", "none"), "none | add | mul | max | min")
       .infer([](const Instance& op) {
         auto x = typed(op, 0, any_class), indices = typed(op, 1, FE_PRIM_INT), updates = op.operand(2);
@@ -221,6 +224,7 @@ OpDef scatter_into_constant_op() {
           "elsewhere. Indices and updates have size 1 there; see scatter_elements.")
       .operands("indices", "updates", "fill")
       .attr(attr("axis", 0))
+      .axis()
       .required(attr("size", 1))
       .infer([](const Instance& op) {
         auto indices = typed(op, 0, FE_PRIM_INT), updates = typed(op, 1, any_class);
@@ -302,10 +306,10 @@ OpDef one_hot_op() {
   return op_def("one_hot")
       .doc(
           "values[1] where the coordinate along the new axis of size `depth` is the index, else values[0]. "
-          "An index out of "
-          "range has no such place.")
+          "Negative indices count from the end; one out of range has no such place.")
       .operands("indices", "values")
       .attr(attr("axis", -1))
+      .axis_of_result()
       .required(attr("depth", 1))
       .infer([](const Instance& op) {
         auto indices = typed(op, 0, FE_PRIM_INT), values = typed(op, 1, any_class);
@@ -324,14 +328,16 @@ OpDef one_hot_op() {
         l.map(0, [&](const Indices& i) {
           Indices at = i;
           at.erase(at.begin() + axis);
-          Val wanted = cast(l.load(0, at), i64);
-          wanted = where(wanted < 0.0, wanted + depth, wanted);
+          Val index = l.load(0, at), place = l.value(i[static_cast<size_t>(axis)]);
+          Val wanted = cast(index, index.dtype() == u64 ? u64 : i64);
+          if (is_signed(index.dtype())) wanted = where(wanted < 0.0, wanted + depth, wanted);
           Val off = l.load(1, {l.constant_index(0)}), on_ = l.load(1, {l.constant_index(1)});
-          return where(wanted == l.value(i[static_cast<size_t>(axis)]), on_, off);
+          return where(wanted == cast(place, wanted.dtype()), on_, off);
         });
       })
       .samples({sample("%i: i64[3], %v: f32[2]", "one_hot(%i, %v) {depth = 4}"),
-                sample("%i: i32[2,3], %v: i32[2]", "one_hot(%i, %v) {axis = 1, depth = 3}")});
+                sample("%i: i32[2,3], %v: i32[2]", "one_hot(%i, %v) {axis = 1, depth = 3}"),
+                sample("%i: u64[3], %v: f32[2]", "one_hot(%i, %v) {depth = 4}")});
 }
 
 }  // namespace

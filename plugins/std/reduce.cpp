@@ -63,11 +63,11 @@ void lower_reduction(Lowering& l, uint32_t kind) {
   l.end();
 }
 
-/// The sum divided by the number of elements; integers are summed as i64 and truncate.
+/// The sum divided by the number of elements; integers are summed in 64 bits and truncate.
 void lower_mean(Lowering& l) {
   auto x = l.op.operand(0);
   auto nest = begin_reduction(l);
-  DType wide = is_float(x.dtype) ? compute_type(x.dtype) : i64;
+  DType wide = is_float(x.dtype) ? compute_type(x.dtype) : x.dtype == u64 ? u64 : i64;
   Val sum = l.reduce(FE_REDUCE_SUM, cast(l.load(0, nest.operand), wide));
   int64_t count = 1;
   auto reduced = reduced_dims(l.op, x.rank());
@@ -101,6 +101,7 @@ OpDef reduction_def(const std::string& name, const char* doc, int classes) {
       .doc(doc)
       .operands("x")
       .required(attr("axes", Dims{}), "the axes to reduce; none of them twice")
+      .axis()
       .attr(attr("keepdims", true), "keep reduced dims with size 1")
       .infer([classes](const Instance& op) { return std::vector{reduced_type(op, classes)}; })
       .samples({text("[3,4,5]", "{axes = [1]}"), text("[3,4,5]", "{axes = [0, 2], keepdims = false}"),
@@ -116,6 +117,7 @@ OpDef arg_reduction(const std::string& name, const char* doc, uint32_t kind) {
       .doc(doc)
       .operands("x")
       .attr(attr("axis", 0))
+      .axis()
       .attr(attr("keepdims", true))
       .attr(attr("select_last", false), "of equal elements take the last, not the first")
       .infer([](const Instance& op) {
@@ -162,6 +164,7 @@ OpDef cumsum_op() {
           "the end.")
       .operands("x")
       .attr(attr("axis", 0))
+      .axis()
       .attr(attr("exclusive", false))
       .attr(attr("reverse", false))
       .infer([](const Instance& op) {

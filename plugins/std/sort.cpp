@@ -303,6 +303,7 @@ OpDef sort_op() {
       .operands("x")
       .results(2)
       .attr(attr("axis", -1))
+      .axis()
       .attr(attr("descending", false))
       .attr(attr("stable", true), "whether equal elements have to keep their order, which they do either way")
       .infer([](const Instance& op) {
@@ -327,6 +328,7 @@ OpDef topk_op() {
       .results(2)
       .required(attr("k", 1))
       .attr(attr("axis", -1))
+      .axis()
       .attr(attr("largest", true))
       .attr(attr("sorted", true), "whether they have to be in order, which they are either way")
       .infer([](const Instance& op) {

@@ -154,6 +154,7 @@ OpDef split_op() {
       .doc("Parts of x along the axis; one result for each of `sizes`.")
       .operands("x")
       .attr(attr("axis", 0))
+      .axis()
       .required(attr("sizes", Dims{}))
       .results(0)
       .flags(FE_OP_VIEW | FE_OP_DECOMPOSE_EARLY)

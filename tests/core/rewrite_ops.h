@@ -88,6 +88,10 @@ class Ops {
     add("scale", {"x"},
         {of_kind("by", FE_ATTR_FLOAT), of_kind("axis", FE_ATTR_INT), of_kind("mode", FE_ATTR_STRING)},
         infer_same);
+    add("turn", {"x"},
+        {axis(of_kind("axis", FE_ATTR_INT)), axis(of_kind("axes", FE_ATTR_INTS)),
+         of_kind("sizes", FE_ATTR_INTS)},
+        infer_same);
     add("clamp", {"x", "low?", "high?"}, {}, infer_same);
     add("choose", {"condition", "a", "b"}, {}, infer_second);
     add("halves", {"x"}, {}, infer_twice, 0, 2);
@@ -106,6 +110,10 @@ class Ops {
     def.value.name = abi::string(std::string_view(name));
     def.value.kind = kind;
     def.required = required;
+    return def;
+  }
+  static fe_attr_def axis(fe_attr_def def) {
+    def.flags = FE_ATTRIBUTE_AXIS;
     return def;
   }
   void add(const char* name, std::vector<std::string> operands, std::vector<fe_attr_def> attrs,

@@ -130,7 +130,13 @@ class AttrView {
   }
   bool boolean(std::string_view name) const { return get(name, FE_ATTR_BOOL).i != 0; }
   double number(std::string_view name) const { return get(name, FE_ATTR_FLOAT).f; }
+  double number(std::string_view name, double otherwise) const {
+    return has(name) ? number(name) : otherwise;
+  }
   std::string_view string(std::string_view name) const { return from_abi(get(name, FE_ATTR_STRING).s); }
+  std::string_view string(std::string_view name, std::string_view otherwise) const {
+    return has(name) ? string(name) : otherwise;
+  }
   DType dtype(std::string_view name) const { return static_cast<DType>(get(name, FE_ATTR_DTYPE).i); }
   std::span<const int64_t> integers(std::string_view name) const {
     const auto& list = get(name, FE_ATTR_INTS).list;
@@ -260,6 +266,24 @@ class Value {
     std::vector<T> result(v.data_bytes / sizeof(T));
     std::memcpy(result.data(), v.data, result.size() * sizeof(T));
     return result;
+  }
+  /// The number that every element of the constant is. None where the value is no constant, its elements differ or it has
+  /// none, and where they are neither integers nor floats of 8 bits or more.
+  std::optional<double> number() const {
+    auto v = view();
+    const auto dtype = static_cast<DType>(v.type.dtype);
+    if (!v.data || bits_of(dtype) < 8 || !(is_computable_float(dtype) || is_integer(dtype)))
+      return std::nullopt;
+    const size_t size = static_cast<size_t>(bits_of(dtype)) / 8;
+    const auto* bytes = static_cast<const std::byte*>(v.data);
+    if (v.data_bytes < size || std::memcmp(bytes, bytes + size, v.data_bytes - size) != 0)
+      return std::nullopt;
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes, size);
+    if (is_computable_float(dtype)) return float_value(dtype, bits);
+    if (class_of(dtype) != FE_CLASS_INT) return static_cast<double>(bits);
+    const int shift = 64 - bits_of(dtype);
+    return static_cast<double>(static_cast<int64_t>(bits << shift) >> shift);
   }
 
  private:

@@ -29,10 +29,13 @@ inline InferFunction same_as(size_t k) {
 }
 /// NumPy broadcasting of two dim lists; throws when they do not fit.
 inline Dims broadcast_dims(std::string_view op, const Dims& a, const Dims& b) {
+  const auto shape = [](const Dims& dims) { return to_string(TensorType{DType::none, dims}).substr(1); };
   Dims result(std::max(a.size(), b.size()));
   for (size_t k = 0; k < result.size(); ++k) {
     int64_t x = k < a.size() ? a[a.size() - 1 - k] : 1, y = k < b.size() ? b[b.size() - 1 - k] : 1;
-    if (x != y && x != 1 && y != 1) fail("FE-G60", op, ": dims ", x, " and ", y, " do not broadcast");
+    if (x != y && x != 1 && y != 1)
+      fail("FE-G60", op, ": the shapes ", shape(a), " and ", shape(b), " do not broadcast: ", x, " and ", y,
+           " differ, and neither is 1");
     result[result.size() - 1 - k] = x == 1 ? y : x;
   }
   return result;
@@ -76,12 +79,22 @@ class OpDef {
   }
   /// An attribute with its default.
   OpDef& attr(Attr value, std::string text = {}) {
-    attrs_.push_back({std::move(value), false, std::move(text)});
+    attrs_.push_back({std::move(value), false, std::move(text), 0});
     return *this;
   }
   /// An attribute that must be given; `kind` shows its type by an example value.
   OpDef& required(Attr kind, std::string text = {}) {
-    attrs_.push_back({std::move(kind), true, std::move(text)});
+    attrs_.push_back({std::move(kind), true, std::move(text), 0});
+    return *this;
+  }
+  /// The attribute given last names a dim of operand 0, or is a set of such; negative numbers count from the end.
+  OpDef& axis() {
+    attrs_.back().flags |= FE_ATTRIBUTE_AXIS;
+    return *this;
+  }
+  /// The same of a dim of result 0.
+  OpDef& axis_of_result() {
+    attrs_.back().flags |= FE_ATTRIBUTE_AXIS_OF_RESULT;
     return *this;
   }
   OpDef& results(uint32_t count) {
@@ -123,6 +136,7 @@ class OpDef {
     Attr value;
     bool required;
     std::string doc;
+    uint32_t flags = 0;
   };
   std::string name_, doc_;
   std::vector<Operand> operands_;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Rules in C++: a builder that writes the rule language's text, so that there is one matcher for both forms.
 //   rule("acme.mul_add").match(op("add")(op("mul")(x, y).used_once(), z)).where(predicate).yield(op("acme.fma")(x, y, z))
+//   rule("acme.root").match(op("sqrt")(x) | op("pow")(x, 0.5)).yield(op("acme.root")(x))
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,15 +15,29 @@
 
 namespace ferrite::inline v0 {
 
-/// The captures of a match, for predicates.
+/// What a match captures, for predicates.
 class Match {
  public:
   Match(Graph& graph, const fe_match_args& args) : root(&graph, args.root), graph_(&graph), args_(&args) {}
+  /// The value of that name; none where it is one of an alternative that was not taken. Errors: FE-R20 no such name.
   Value operator[](std::string_view name) const {
-    for (size_t k = 0; k < args_->names.count; ++k)
-      if (from_abi(element<fe_string>(args_->names, k)) == name)
-        return {graph_, element<fe_value>(args_->values, k)};
+    bool known = false;
+    for (size_t k = 0; k < args_->names.count; ++k) {
+      if (from_abi(element<fe_string>(args_->names, k)) != name) continue;
+      known = true;
+      // Two alternatives may have the name; one of them is there.
+      if (fe_value value = element<fe_value>(args_->values, k)) return {graph_, value};
+    }
+    if (known) return {};
     fail("FE-R20", "the rule captures no value '", name, "'");
+  }
+  /// The captured attributes: match.attrs().integer("axis") of {axis = $axis}. Axes count from the first dim on. Those of
+  /// alternatives that were not taken are not there.
+  AttrView attrs() const { return args_->size < sizeof(fe_match_args) ? AttrView() : AttrView(args_->attrs); }
+  /// The number that every element of the constant of that name is, as value(%name) in a condition; none where it is no such.
+  std::optional<double> number(std::string_view name) const {
+    const Value value = (*this)[name];
+    return value ? value.number() : std::nullopt;
   }
   const Node root;
 
@@ -41,29 +57,47 @@ class Term {
     std::string attrs;
     std::string through;
     bool once = false;
-    std::string region = {};  // of a region's application: the line that declares it
+    std::string region = {};      // of a region's application: the line that declares it
+    std::vector<Term> ways = {};  // alternatives
   };
   explicit Term(State state) : state_(std::make_shared<State>(std::move(state))) {}
   Term(double number) : Term(State{{}, number_text(number), {}, {}, {}, false}) {}
-  /// Matches only when the result has one user.
+  /// Matches only when the result has one user. This and the next two hold for each of several alternatives.
   Term& used_once() {
-    state_->once = true;
+    for_each_op([](State& op) { op.once = true; });
     return *this;
   }
   /// Looks through these ops between this node and its users: through("cast, reshape").
-  Term& through(std::string ops) {
-    state_->through = std::move(ops);
+  Term& through(const std::string& ops) {
+    for_each_op([&](State& op) { op.through = ops; });
     return *this;
   }
-  /// {axis = -1} compares, {axis = $a} captures, in a replacement gives; written as in the text form.
-  Term& attrs(std::string text) {
-    state_->attrs = std::move(text);
+  /// {axis = -1} compares, {axis = $a} captures, in a replacement gives, and so does {epsilon = value(%c)}; written as in the
+  /// text form.
+  Term& attrs(const std::string& text) {
+    for_each_op([&](State& op) { op.attrs = text; });
     return *this;
+  }
+  /// Either of two, tried in order; a | b | c is one of three. In a pattern only.
+  friend Term operator|(const Term& a, const Term& b) {
+    State state;
+    for (const Term& term : {a, b}) {
+      if (term.state().ways.empty())
+        state.ways.push_back(term);
+      else
+        state.ways.insert(state.ways.end(), term.state().ways.begin(), term.state().ways.end());
+    }
+    return Term(std::move(state));
   }
   const State& state() const { return *state_; }
   const void* identity() const { return state_.get(); }
 
  private:
+  template <class Edit>
+  void for_each_op(const Edit& edit) {
+    if (!state_->op.empty()) edit(*state_);
+    for (Term& way : state_->ways) way.for_each_op(edit);
+  }
   static std::string number_text(double number) {
     char buffer[40];
     std::snprintf(buffer, sizeof buffer, "%.17g", number);
@@ -170,13 +204,19 @@ class Rule {
     /// Writes the term's lines, operands first, and gives its value's name: `root_name` where one is given.
     std::string print(const Term& term, std::string& out, const std::string& root_name = {}) {
       const auto& state = term.state();
-      if (state.op.empty()) return state.text;
+      if (state.op.empty() && state.ways.empty()) return state.text;
       if (auto found = names.find(term.identity()); found != names.end()) return found->second;
       std::string operands;
       for (const auto& operand : state.operands)
         operands += (operands.empty() ? "" : ", ") + print(operand, out);
+      std::string ways;
+      for (const auto& way : state.ways) ways += (ways.empty() ? "" : " | ") + print(way, out);
       std::string name = root_name.empty() ? prefix + std::to_string(names.size()) : root_name;
       names.emplace(term.identity(), name);
+      if (!ways.empty()) {
+        out += "    " + name + " = " + ways + "\n";
+        return name;
+      }
       if (declares && !state.region.empty()) out += "    " + state.region + "\n";
       out += "    " + name + " = " + state.op + "(" + operands + ")";
       if (!state.attrs.empty()) out += " " + state.attrs;

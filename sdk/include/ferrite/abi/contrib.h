@@ -35,9 +35,13 @@ typedef struct fe_attr_def {
   uint64_t size;
   fe_attr value;  // name, kind and, unless required, the default
   uint32_t required;
-  uint32_t reserved;
+  uint32_t flags;  // FE_ATTRIBUTE_*
   fe_string doc;
 } fe_attr_def;
+// An integer that names a dim, or a list of integers that names a set of dims: from 0 on, or from -1 on downwards from the last
+// one. Rules take both spellings and any order of a set for the same.
+#define FE_ATTRIBUTE_AXIS 1u            // a dim of operand 0
+#define FE_ATTRIBUTE_AXIS_OF_RESULT 2u  // a dim of result 0
 
 typedef struct fe_infer_args {
   uint64_t size;
@@ -117,8 +121,10 @@ typedef struct fe_match_args {
   uint64_t size;
   const fe_graph_api* graph;
   fe_array names;   // of fe_string: captured values
-  fe_array values;  // of fe_value
+  fe_array values;  // of fe_value, 0 where the alternatives that matched do not have it
   fe_node root;
+  fe_array
+      attrs;  // of fe_attr: captured attributes, without those that the alternatives that matched do not have
 } fe_match_args;
 typedef struct fe_predicate_out {
   uint64_t size;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/trust/coverage.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "core/rewrite/condition.h"
+#include "ferrite/counted.hpp"
+
+namespace ferrite::core::trust {
+namespace {
+
+using rewrite::Expression;
+using rewrite::Operand;
+using Kind = Expression::Kind;
+using What = Seen::What;
+
+constexpr size_t most_named = 6;  // values under one heading of a text
+
+/// What conditions ask about, and so may keep at one value.
+struct Restricted {
+  bool everything = false, dtypes = false, all_ranks = false;
+  std::set<uint32_t> ranks;  // of captures
+
+  explicit Restricted(const rewrite::Rule& rule) {
+    for (const auto& region : rule.regions) all_ranks = all_ranks || region.over.has_value();
+    std::vector<std::set<uint32_t>> alike;  // captures whose shapes one condition compares
+    for (const auto& condition : rule.conditions) {
+      std::set<uint32_t> shapes;
+      bool whole = false;
+      rewrite::for_each_part(condition.expression, [&](const Expression& e) {
+        const bool capture = e.value.kind == Operand::Kind::capture;
+        everything = everything || e.kind == Kind::predicate;
+        dtypes = dtypes || e.kind == Kind::dtype_of;
+        whole = whole || e.kind == Kind::list;
+        if (e.kind == Kind::rank_of) {
+          ranks.insert(e.value.index);
+          all_ranks = all_ranks || !capture;
+        }
+        if (e.kind == Kind::shape_of && capture) shapes.insert(e.value.index);
+        if (e.kind == Kind::elements_of && capture) ranks.insert(e.value.index);
+      });
+      if (whole) ranks.insert(shapes.begin(), shapes.end());
+      alike.push_back(std::move(shapes));
+    }
+    for (size_t pass = 0; pass < alike.size(); ++pass)
+      for (const auto& set : alike)
+        if (std::ranges::any_of(set, [&](uint32_t k) { return ranks.contains(k); }))
+          ranks.insert(set.begin(), set.end());
+  }
+  bool holds(What what, uint32_t of) const {
+    if (everything) return true;
+    if (what == What::rank) return all_ranks || ranks.contains(of);
+    return what == What::dtype && dtypes;
+  }
+};
+
+std::string listed(const auto& values, const auto& text_of) {
+  std::string text;
+  size_t count = 0;
+  for (const auto& value : values) {
+    if (count++ == most_named) return fmt::format("{} and {} more", text, values.size() - most_named);
+    text += (text.empty() ? "" : ", ") + text_of(value);
+  }
+  return text;
+}
+
+}  // namespace
+
+void Coverage::add(const std::vector<Seen>& sample) {
+  ++samples_;
+  for (const Seen& seen : sample) {
+    Entry& entry = entries_[{seen.what, seen.of}];
+    entry.heading = seen.heading;
+    ++entry.values[seen.value];
+  }
+}
+
+size_t Coverage::distinct() const {
+  size_t count = 0;
+  for (const auto& [key, entry] : entries_) count += entry.values.size();
+  return count;
+}
+
+std::string Coverage::text() const {
+  std::string text;
+  for (const auto& [key, entry] : entries_)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", entry.heading,
+                        listed(entry.values, [](const auto& value) {
+                          return fmt::format("{} ({})", value.first, value.second);
+                        }));
+  return text;
+}
+
+std::string Coverage::lacks(const Coverage& offered) const {
+  std::string text;
+  for (const auto& [key, entry] : offered.entries_) {
+    const auto found = entries_.find(key);
+    std::vector<std::string> missing;
+    for (const auto& [value, count] : entry.values)
+      if (found == entries_.end() || !found->second.values.contains(value)) missing.push_back(value);
+    if (!missing.empty())
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", entry.heading,
+                          listed(missing, [](const std::string& value) { return value; }));
+  }
+  return text;
+}
+
+std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverage& offered) const {
+  std::vector<std::string> reasons;
+  if (samples_ < least_samples) reasons.push_back("it was tried on " + counted(samples_, "graph") + " only");
+  const Restricted restricted(rule);
+  for (const auto& [key, entry] : offered.entries_) {
+    const auto [what, of] = key;
+    const auto found = entries_.find(key);
+    if (what == What::alternative) {
+      for (const auto& [value, count] : entry.values)
+        if (found == entries_.end() || !found->second.values.contains(value))
+          reasons.push_back(fmt::format("no graph had {} as {}", value, entry.heading));
+      continue;
+    }
+    if (what != What::rank && what != What::dtype && what != What::attribute) continue;
+    if (found == entries_.end() || found->second.values.size() != 1 || entry.values.size() < 2 ||
+        restricted.holds(what, of))
+      continue;
+    reasons.push_back(
+        fmt::format("{} was {} in all graphs", entry.heading, found->second.values.begin()->first));
+  }
+  return reasons;
+}
+
+}  // namespace ferrite::core::trust

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the samples of a rule were like, and what of the rule they leave open.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/rewrite/rule.h"
+
+namespace ferrite::core::trust {
+
+/// One thing that a sample shows.
+struct Seen {
+  enum class What : uint8_t {
+    rank,         ///< of capture `of`
+    dtype,        ///< likewise
+    sizes,        ///< likewise: equal ones, ones, …
+    operand,      ///< likewise: whether it is an input, a constant, broadcast
+    attribute,    ///< `of` counts the attributes of the terms that the match leaves open
+    asked,        ///< likewise of those that a condition asks about
+    alternative,  ///< of choice `of`
+    use,          ///< whether the result of term `of` is read elsewhere too
+  };
+  What what = What::rank;
+  uint32_t of = 0;
+  std::string heading, value;  ///< "rank of %x", "2"
+};
+
+class Coverage {
+ public:
+  void add(const std::vector<Seen>& sample);
+  size_t samples() const { return samples_; }
+  /// How many different values were seen under all headings.
+  size_t distinct() const;
+
+  /// "rank of %x: 1 (5), 2 (9); …", of all headings.
+  std::string text() const;
+  /// What `offered` has and this has not, likewise and without numbers; empty where there is none.
+  std::string lacks(const Coverage& offered) const;
+  /// Why the samples are thin evidence; empty where they are not. There are fewer than `least_samples`; or one of several
+  /// alternatives was in none; or a rank, dtype or attribute that no condition asks about was the same in all, though
+  /// `offered`, seen in samples drawn without regard for conditions, has others.
+  std::vector<std::string> thin(const rewrite::Rule& rule, const Coverage& offered) const;
+
+  static constexpr size_t least_samples = 8;
+
+ private:
+  struct Entry {
+    std::string heading;
+    std::map<std::string, size_t> values;
+  };
+  std::map<std::pair<Seen::What, uint32_t>, Entry> entries_;
+  size_t samples_ = 0;
+};
+
+}  // namespace ferrite::core::trust
