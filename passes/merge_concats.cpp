@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Concatenations of concatenations, and of many parts of one value.
 #include <algorithm>
+#include <set>
 
 #include "passes.h"
 
@@ -37,8 +38,9 @@ Node inner_concat(Value x, size_t axis) {
   return is_inner ? node : Node();
 }
 
-/// What is put together in the end, in order: operands of concatenations within are taken for these.
-std::vector<Value> leaves_of(Node concat, size_t axis) {
+/// What is put together in the end, in order: operands of concatenations within are taken for these, which go into `inner`, users
+/// before what they read.
+std::vector<Value> leaves_of(Node concat, size_t axis, std::vector<Node>& inner) {
   std::vector<Value> leaves, stack;
   const auto push = [&](Node node) {
     for (size_t k = node.operand_count(); k-- > 0;) stack.push_back(node.operand(k));
@@ -47,10 +49,12 @@ std::vector<Value> leaves_of(Node concat, size_t axis) {
   while (!stack.empty()) {
     const Value x = stack.back();
     stack.pop_back();
-    if (Node inner = inner_concat(x, axis))
-      push(inner);
-    else
+    if (Node found = inner_concat(x, axis)) {
+      inner.push_back(found);
+      push(found);
+    } else {
       leaves.push_back(x);
+    }
   }
   return leaves;
 }
@@ -124,18 +128,20 @@ Value pick(Graph& graph, const std::vector<Part>& parts, size_t axis) {
 
 bool merge_concats(Graph& graph) {
   bool changed = false;
-  // The last ones first: they take in those that they read, each of which is gone when its turn comes.
+  // The last ones first: they take in those that they read, which are gone when their turn comes.
+  std::set<fe_node> gone;
   auto nodes = graph.nodes();
   std::ranges::reverse(nodes);
   for (Node node : nodes) {
-    if (node.op() != "concat") continue;
+    if (gone.contains(node.handle()) || node.op() != "concat") continue;
     const Value whole = node.result();
     const auto view = whole.view();
     if (view.use_count == 0 && !view.is_output) continue;
     const auto type = whole.type();
     if (!is_static(type.dims)) continue;
     const size_t axis = axis_of(node);
-    const auto leaves = leaves_of(node, axis);
+    std::vector<Node> inner;
+    const auto leaves = leaves_of(node, axis, inner);
     const auto parts = parts_of(leaves, axis);
     const bool picked = is_picked(parts, type);
     if (!picked && parts.size() == node.operand_count()) continue;
@@ -152,6 +158,10 @@ bool merge_concats(Graph& graph) {
     }
     graph.replace_uses(whole, result);
     graph.erase(node);
+    for (Node each : inner) {
+      gone.insert(each.handle());
+      graph.erase(each);
+    }
     changed = true;
   }
   return changed;

@@ -54,13 +54,17 @@ std::vector<BufferId> passed_between(const Schedule& schedule) {
   return result;
 }
 
-/// `held`: storages, of which so many bytes live at a time.
+/// `held`: storages, of which so many bytes live at a time. An input, which the caller has already, counts for itself.
 Result<void> check(const LoopProgram& program, const std::vector<BufferId>& held, int64_t at_a_time,
                    int64_t limit) {
   const auto bytes = [&](BufferId b) { return program.buffers[b].bytes(); };
   BufferId largest = none;
-  for (const BufferId b : held)
+  const auto take = [&](BufferId b) {
     if (largest == none || bytes(b) > bytes(largest)) largest = b;
+  };
+  std::ranges::for_each(held, take);
+  for (const BufferId b : program.inputs)
+    if (bytes(b) > limit) take(b);
   if (largest == none || std::max(at_a_time, bytes(largest)) <= limit) return {};
   const auto& buffer = program.buffers[largest];
   return error(
@@ -85,12 +89,8 @@ Result<void> check_held(const Schedule& schedule, const HeldMemory& memory) {
   for (BufferId b = 0; b < program.buffers.size(); ++b) {
     const auto& buffer = program.buffers[b];
     if (buffer.base != none) continue;
-    if (buffer.role == Role::input) {
-      held.push_back(b);  // the caller has it already: it counts for itself
-    } else if (kept[b] && buffer.role != Role::constant) {
-      held.push_back(b);
-      at_a_time = add(at_a_time, buffer.bytes());
-    } else if (memory.between && made_at_load.contains(b)) {
+    const bool is_result = kept[b] && buffer.role != Role::input && buffer.role != Role::constant;
+    if (is_result || (memory.between && made_at_load.contains(b))) {
       held.push_back(b);
       at_a_time = add(at_a_time, buffer.bytes());
     }
@@ -108,9 +108,9 @@ Result<void> check_held(const LoopProgram& program, int64_t limit) {
   std::vector<BufferId> held;
   for (BufferId b = 0; b < program.buffers.size(); ++b) {
     const auto& buffer = program.buffers[b];
-    if (buffer.base != none || buffer.role == Role::constant) continue;
+    if (buffer.base != none || buffer.role == Role::constant || buffer.role == Role::input) continue;
     held.push_back(b);
-    if (buffer.role != Role::input) at_a_time = add(at_a_time, buffer.bytes());
+    at_a_time = add(at_a_time, buffer.bytes());
   }
   return check(program, held, at_a_time, limit);
 }

@@ -56,7 +56,7 @@ TEST(Inline, StopsBeforeAnIndexIsTooLarge) {
   text += fmt::format("outputs @{}\n", count);
   for (int k = 1; k <= count; ++k)
     text += fmt::format(
-        "map (i0 < 10) {{\n  %0 = load @{}[max(max(i0 - 5, 5 - i0), 0)] : f32\n  store @{}[i0] = %0\n}}\n",
+        "map (i0 < 10) {{\n  %0 = load @{}[max(max(5 - i0, i0 - 3), 0)] : f32\n  store @{}[i0] = %0\n}}\n",
         k - 1, k);
   auto program = loop::test::parsed(text);
   Ledger ledger;

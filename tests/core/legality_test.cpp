@@ -25,7 +25,7 @@ map (i0 < 16) {
   %1 = sqrt %0
   store @2[i0] = %1
 }
-reduce (r0 < 16) {
+reduce (reduce r0 < 16) {
   %0 = load @2[r0] : f32
   reduction 0 = max %0 : f32
   %1 = reduced 0 : f32
