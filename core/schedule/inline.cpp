@@ -54,8 +54,12 @@ class Inliner {
   }
 
   void run() {
-    // Consumers first: when a producer is looked at, what reads it has its final form.
-    for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;) consider(s);
+    // Consumers first: when a producer is looked at, what reads it has its final form. Before that, what is made and read at load:
+    // whether the last step of it is better stored is seen once it has the steps before it.
+    for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;)
+      if (stays_at_load(s)) consider(s);
+    for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;)
+      if (!dropped_[s]) consider(s);
     std::vector<ProgramStatement> kept;
     for (uint32_t s = 0; s < dropped_.size(); ++s)
       if (!dropped_[s]) kept.push_back(std::move(program_.statements[s]));
@@ -63,6 +67,15 @@ class Inliner {
   }
 
  private:
+  /// Whether it runs at load, and so do all that read what it stores.
+  bool stays_at_load(uint32_t s) const {
+    return at_load_.statements[s] &&
+           std::ranges::all_of(program_.statements[s].stores, [&](const Store& store) {
+             return std::ranges::all_of(readers_[program_.storage(store.buffer)],
+                                        [&](uint32_t r) { return at_load_.statements[r]; });
+           });
+  }
+
   void consider(uint32_t s) {
     auto& producer = program_.statements[s];
     if (producer.kind == FE_STATEMENT_CALL || producer.stores.empty()) return;

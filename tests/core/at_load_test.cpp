@@ -67,10 +67,11 @@ TEST(AtLoad, ContentsThatARunReadsBeforeTheyChangeAreARuns) {
   constexpr auto text = R"(ferrite loops 0
 buffer @0 : f32[4] constant 0 "w" weight "w" 16
 buffer @1 : f32[4] temporary
-buffer @2 : f32[4] input 0
-buffer @3 : f32[4] output 0
-buffer @4 : f32[4] output 1
-outputs @3, @4
+buffer @1.1
+buffer @3 : f32[4] input 0
+buffer @4 : f32[4] output 0
+buffer @5 : f32[4] output 1
+outputs @4, @5
 map (i0 < 4) {{
   %0 = load @0[i0] : f32
   store @1[i0] = %0
@@ -83,14 +84,14 @@ map (i0 < 4) {{
 }}
 map (i0 < 4) {{
   %0 = load @1.1[i0] : f32
-  store @4[i0] = %0
+  store @5[i0] = %0
 }}
 {})";
   constexpr auto read = R"(map (i0 < 4) {{
   %0 = load @{}[i0] : f32
-  %1 = load @2[i0] : f32
+  %1 = load @3[i0] : f32
   %2 = add %0, %1
-  store @3[i0] = %2
+  store @4[i0] = %2
 }}
 )";
   const auto before = loop::test::parsed(fmt::format(text, fmt::format(read, "1"), ""));

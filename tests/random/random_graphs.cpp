@@ -129,7 +129,8 @@ core::Result<Results> evaluate(const core::Session& session, const GeneratedGrap
 }
 
 /// What is wrong with a plan of memory, whatever the numbers of the target are; empty where nothing is.
-std::string excess_of(const core::observe::Observation& seen, bool has_red_zones) {
+std::string excess_of(const core::observe::Observation& seen, const GeneratedGraph& graph,
+                      bool has_red_zones) {
   if (!seen.op_by_op_bytes) return {};
   int64_t most_live = 0, buffers = 0, workers = 1;
   for (const auto& one : seen.memory) {
@@ -140,8 +141,15 @@ std::string excess_of(const core::observe::Observation& seen, bool has_red_zones
       if (other.workers == 0 && other.first <= one.first && one.first <= other.last) live += other.bytes;
     most_live = std::max(most_live, live);
   }
-  // Without workspaces there is no more than op by op, but for what buffers are aligned to and 1 KiB.
-  const int64_t most = *seen.op_by_op_bytes + 64 * buffers + 1024;
+  // Without workspaces there is no more than op by op, but for what buffers are aligned to, 1 KiB, and a 64th of what is read for parts
+  // of reductions.
+  int64_t read = *seen.op_by_op_bytes;
+  for (const auto& input : graph.inputs) {
+    int64_t elements = 1;
+    for (const int64_t dim : input.dims) elements *= dim;
+    read += 4 * elements;
+  }
+  const int64_t most = *seen.op_by_op_bytes + 64 * buffers + 1024 + read / 64;
   if (most_live > most) return fmt::format("{} bytes live, {} op by op", most_live, *seen.op_by_op_bytes);
   const auto limit =
       core::schedule::MemoryLimit{seen.op_by_op_bytes, workers}.bytes(static_cast<size_t>(buffers));
@@ -387,7 +395,7 @@ Fault check(const core::Session& session, const Here& here, const GeneratedGraph
     compiled->observation = nullptr;
     if (!actual) return fault(actual.error().message());
     if (without == Features() && !options.policy && !options.pad)
-      if (auto excess = excess_of(seen, compiled->red_zones); !excess.empty()) return fault(excess);
+      if (auto excess = excess_of(seen, graph, compiled->red_zones); !excess.empty()) return fault(excess);
     for (size_t k = 0; k < expected->ports.size(); ++k) {
       const auto& port = expected->ports[k];
       auto text = difference("output " + port.name, port.dtype, port.dims, actual->tensors[k],
