@@ -130,6 +130,12 @@ void DeviceOptions::add_to(CLI::App& command) {
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{4096}));
   command
+      .add_option(
+          "--memory-limit", memory_limit,
+          "Bytes that results, and what lives between kernels, may take at a time; 0: what the machine has")
+      ->type_name("BYTES")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 56));
+  command
       .add_option("--cache", cache,
                   "Where compiled kernels are kept: on, in the user's cache folder; off; or a folder (also "
                   "FERRITE_CACHE)")
@@ -186,6 +192,7 @@ core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline
   if (device.empty()) options.device_where = pipeline.device_where;
   options.device_chosen = !device.empty() || pipeline.device_chosen;
   options.threads = threads ? *threads : pipeline.threads.value_or(0);
+  options.memory_limit = memory_limit ? *memory_limit : pipeline.memory_limit.value_or(0);
   options.jobs = compile_jobs;
   options.without = pipeline.without;
   options.without.add(without);

@@ -75,11 +75,12 @@ void report(const core::trust::PassCheck* check);
 /// How programs are compiled and run.
 struct DeviceOptions {
   std::string device;
-  std::optional<int64_t> threads;    ///< 0: as many as this process may use processors
-  int64_t compile_jobs = 0;          ///< 0: as many as there are threads
-  core::schedule::Features without;  ///< by --without and --no-fuse
-  std::string cache;                 ///< "on", "off" or a folder; empty: as the manifest says
-  std::string tune;                  ///< "off", "cached" or seconds; empty: as the manifest says
+  std::optional<int64_t> threads;       ///< 0: as many as this process may use processors
+  int64_t compile_jobs = 0;             ///< 0: as many as there are threads
+  std::optional<int64_t> memory_limit;  ///< bytes; 0: what the machine has
+  core::schedule::Features without;     ///< by --without and --no-fuse
+  std::string cache;                    ///< "on", "off" or a folder; empty: as the manifest says
+  std::string tune;                     ///< "off", "cached" or seconds; empty: as the manifest says
   std::string decisions, lock_decisions;
 
   void add_to(CLI::App& command);

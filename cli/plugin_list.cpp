@@ -35,6 +35,11 @@ std::string contributions_text(const plugin::Registry& registry, const plugin::L
   add(count(registry.passes()), "pass or rule", "passes and rules");
   add(count(registry.rule_sets()), "rule set", "rule sets");
   add(count(registry.importers()), "importer", "importers");
+  add(count(registry.import_handlers()), "import handler", "import handlers");
+  const auto& aliases = registry.aliases();
+  add(static_cast<size_t>(
+          std::ranges::count_if(aliases, [&](const auto& item) { return item.second.plugin == &loaded; })),
+      "alias", "aliases");
   add(count(registry.providers()), "provider", "providers");
   add(count(registry.runtimes()), "runtime", "runtimes");
   add(count(registry.fusion_policies()), "fusion policy", "fusion policies");
@@ -63,6 +68,12 @@ void print_contributions(const plugin::Registry& registry, const plugin::LoadedP
   for (const auto& importer : registry.importers())
     if (importer.plugin == &loaded) names.emplace_back(core::abi::view(importer.table->extensions));
   print("imports");
+  for (const auto& handler : registry.import_handlers())
+    if (handler.plugin == &loaded) names.emplace_back(core::abi::view(handler.table->source));
+  print("import handlers");
+  for (const auto& [source, entry] : registry.aliases())
+    if (entry.plugin == &loaded) names.push_back(fmt::format("{} = {}", source, entry.alias.op));
+  print("aliases");
   const auto advice = [&](const auto& list, std::string_view kind) {
     for (const auto& entry : list)
       if (entry.plugin == &loaded) names.emplace_back(core::abi::view(entry.table->id));

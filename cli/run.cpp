@@ -91,7 +91,11 @@ Result<void> run(const Options& options) {
     fmt::print("output {} '{}' {}: {}\n", k, opened.model->outputs()[k].name,
                type_text(tensor.dtype, tensor.dims), summary(tensor));
   }
-  fmt::print("{}, run in {:.2f} ms on {}\n", stats_text(runner.program().compilation.stats), run_ms,
+  const auto& stats = runner.program().compilation.stats;
+  const auto prepared = stats.kernels_at_load > 0
+                            ? fmt::format(", prepared constants in {:.1f} ms", stats.init_ms)
+                            : std::string();
+  fmt::print("{}{}, run in {:.2f} ms on {}\n", stats_text(stats), prepared, run_ms,
              counted(runner.threads(), "thread"));
   return {};
 }

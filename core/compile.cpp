@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include "core/graph/print.h"
@@ -20,9 +21,11 @@
 #include "core/plugin/manifest.h"
 #include "core/run/build.h"
 #include "core/run/pool.h"
+#include "core/schedule/at_load.h"
 #include "core/schedule/cut_loops.h"
 #include "core/schedule/depth_last.h"
 #include "core/schedule/group_kernel.h"
+#include "core/schedule/held_memory.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/memory.h"
 #include "core/schedule/padding.h"
@@ -31,6 +34,7 @@
 #include "core/schedule/scatter_at_once.h"
 #include "core/schedule/split.h"
 #include "core/support/elapsed.h"
+#include "core/support/host_memory.h"
 #include "core/text/lexer.h"
 #include "core/tune/tune.h"
 
@@ -193,6 +197,14 @@ schedule::RowPadding row_padding(const run::Devices& devices) {
   return {};
 }
 
+/// What results, and what lives between kernels, may take. Another machine's memory is not known here, nor is a device's own.
+schedule::HeldMemory held_memory(const CompileOptions& options, const run::Devices& devices) {
+  if (options.memory_limit > 0) return {options.memory_limit};
+  const bool here = options.load && options.targets.empty();
+  return {here ? host_memory_bytes() : std::numeric_limits<int64_t>::max(),
+          std::ranges::all_of(devices, [](const auto& device) { return device->host_memory; })};
+}
+
 Error enters_nothing(std::string_view what) {
   return error(FE_EINVALID, "FE-C04",
                "{} enters no stage; give what an earlier stage prints, --to fuse or before", what);
@@ -339,6 +351,7 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   }
   if (c.program) c.stats.statements = c.program->statements.size();
   if (options.device == run::interpreter_name) {
+    if (options.to.empty()) FE_CHECK(schedule::check_held(*c.program, held_memory(options, {}).limit));
     watch.end();
     c.stats.compile_ms = milliseconds_since(start) - c.stats.init_ms;
     return c;
@@ -364,6 +377,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   if (enters("inline")) {
     // What a kernel for each statement would need bounds the memory plan.
     op_by_op = schedule::op_by_op_bytes(*c.program);
+    // Results that are constants are made once, at load.
+    schedule::keep_constant_results(*c.program, target);
     if (does(Feature::inline_producers)) {
       const auto inline_all = [&] {
         schedule::inline_producers(*c.program, target, ledger, place::homes(*c.program, devices, refusals));
@@ -422,14 +437,15 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     // Groups are final: maps move into the statement whose loops they share.
     schedule::drop_unread(*c.schedule);
     // Reductions over rows go where rows are at hand; one with few results is divided, so that all workers have a part of it.
-    if (does(Feature::fuse) && does(Feature::mixed_orders)) schedule::mix_orders(*c.schedule, target, ledger);
+    if (does(Feature::fuse) && does(Feature::mixed_orders))
+      schedule::mix_orders(*c.schedule, target, memory, ledger);
     if (does(Feature::fuse) && does(Feature::split)) {
       schedule::split_reductions(*c.schedule, target, ledger);
       schedule::split_scans(*c.schedule, target, ledger);
-      schedule::scatter_at_once(*c.schedule, target, ledger);
+      schedule::scatter_at_once(*c.schedule, target, memory, ledger);
     }
     // Rows of large buffers lie as far apart as the target wants.
-    if (does(Feature::padding)) schedule::pad_rows(*c.schedule, row_padding(devices), ledger);
+    if (does(Feature::padding)) schedule::pad_rows(*c.schedule, row_padding(devices), memory, ledger);
     // Kernels run in an order in which less has to live at a time.
     if (does(Feature::memory_order)) schedule::order_for_memory(*c.schedule);
     if (place::has_libraries(devices)) {
@@ -441,6 +457,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   }
   if (ends_before("emit")) return c;
 
+  // What nobody could hold is refused before anything is run, be it to measure it.
+  if (c.schedule) FE_CHECK(schedule::check_held(*c.schedule, held_memory(options, devices)));
   // A kernel alone stands for a schedule without groups.
   schedule::Schedule no_groups;
   auto& groups = c.schedule ? *c.schedule : no_groups;

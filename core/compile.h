@@ -43,6 +43,9 @@ struct CompileOptions {
   bool red_zones = false;                     ///< run::BuildOptions::red_zones
   bool recompile = false;                     ///< of a package: its graph, as if it were a model
   int64_t threads = 0;                        ///< workers; 0 = the machine's
+  /// Bytes of results, and of what lives between kernels, at a time: what takes more is refused (FE-S30). 0: what this process can have
+  /// (host_memory_bytes()), for what runs here and lies in the host's memory.
+  int64_t memory_limit = 0;
   int64_t jobs = 0;                      ///< kernels that compile at a time; 0 = as many as there are workers
   schedule::Features without;            ///< features of the scheduler that are switched off
   std::vector<std::string> only_passes;  ///< not empty: run these passes only

@@ -15,6 +15,7 @@
 #include "core/package/package.h"
 #include "core/place/region.h"
 #include "core/plugin/host.h"
+#include "core/plugin/import_ops.h"
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
 #include "core/support/elapsed.h"
@@ -44,6 +45,7 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
     log::warn("plugins", fmt::format("{} skipped: {}", request.id, loaded.error().message()));
   }
   FE_CHECK(observe::check_sinks(session->registry_->metric_sinks()));
+  FE_CHECK(session->registry_->settle_aliases());
   FE_CHECK(session->registry_->compile_rules());
   FE_CHECK(plugin::apply_pass_settings(pipeline, session->registry_->passes()));
   FE_CHECK(trust::trust_rules(*session->registry_, pipeline.trust.value_or(plugin::Trust::on),
@@ -243,6 +245,8 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
   args.model = state_->model;
   args.graph = api.api();
   args.input_types = abi::array(types);
+  plugin::ImportOps plugins(session_.registry(), api);
+  args.plugins = plugins.api();
   auto out = abi::sized<fe_none>();
   int32_t status = plugin::invoke(*state_->importer, state_->importer->build, call, &args, &out);
   if (status != FE_OK) return at(path_, call.error(status, "FE-I04", "the model could not be imported"));

@@ -19,6 +19,9 @@ bool merge_common(Graph& graph);
 bool drop_dead(Graph& graph);
 /// Turns chains of views into one, and views that change nothing into their operand.
 bool compose_views(Graph& graph);
+/// Turns concatenations of concatenations into one, parts that follow each other in one value into one part, and
+/// many short parts of one value into a gather.
+bool merge_concats(Graph& graph);
 /// Turns a convolution and the batch_norm that follows into a convolution with other weights. Channels that would overflow
 /// or underflow there stay apart, as those of fold_channel_affine do.
 bool fold_batch_norm(Graph& graph);
@@ -30,7 +33,9 @@ bool fold_channel_affine(Graph& graph);
 bool scatter_into_constant(Graph& graph);
 
 RuleSet simplify();
+RuleSet recognise_activations();
 RuleSet recognise_gelu();
 RuleSet recognise_layer_norm();
+RuleSet recognise_rms_norm();
 
 }  // namespace ferrite::passes

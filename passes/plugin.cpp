@@ -9,8 +9,10 @@ namespace passes = ferrite::passes;
 using ferrite::pass;
 
 void add_passes(ferrite::PluginBuilder& builder, const ferrite::PluginContext&) {
-  builder.add(passes::recognise_layer_norm());
+  builder.add(passes::recognise_activations());
   builder.add(passes::recognise_gelu());
+  builder.add(passes::recognise_layer_norm());
+  builder.add(passes::recognise_rms_norm());
 
   // Shape arithmetic becomes constant before anything is matched against constants.
   builder.add(pass("pre_grad", "passes.fold_constants_early", passes::fold_constants));
@@ -19,6 +21,9 @@ void add_passes(ferrite::PluginBuilder& builder, const ferrite::PluginContext&) 
       pass("post_grad", "passes.fold_constants", passes::fold_constants).run_before("passes.simplify"));
   builder.add(passes::simplify());
   builder.add(pass("post_grad", "passes.compose_views", passes::compose_views).run_after("passes.simplify"));
+  builder.add(pass("post_grad", "passes.merge_concats", passes::merge_concats)
+                  .run_after("passes.compose_views")
+                  .run_before("passes.cse"));
   // A bias or scale that was written apart goes in first, so that a batch norm behind it finds the
   // convolution.
   builder.add(pass("post_grad", "passes.fold_channel_affine", passes::fold_channel_affine)
@@ -34,8 +39,10 @@ void add_passes(ferrite::PluginBuilder& builder, const ferrite::PluginContext&) 
   builder.add(pass("pre_lower", "passes.fold_constants_late", passes::fold_constants));
   builder.add(pass("pre_lower", "passes.compose_views_late", passes::compose_views)
                   .run_after("passes.fold_constants_late"));
+  builder.add(pass("pre_lower", "passes.merge_concats_late", passes::merge_concats)
+                  .run_after("passes.compose_views_late"));
   builder.add(
-      pass("pre_lower", "passes.cse_late", passes::merge_common).run_after("passes.compose_views_late"));
+      pass("pre_lower", "passes.cse_late", passes::merge_common).run_after("passes.merge_concats_late"));
   builder.add(pass("pre_lower", "passes.dead_code_late", passes::drop_dead).run_after("passes.cse_late"));
 }
 

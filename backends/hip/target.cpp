@@ -75,7 +75,9 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   emitter::Target target;
   target.triple = "amdgcn-amd-amdhsa";
   target.cpu = device.architecture;
-  target.features = architecture.features;
+  // Vectors of global memory begin at any element: AMD's kernel driver sets SH_MEM_CONFIG.alignment_mode so. Neither the notes of a code
+  // object nor the descriptor of a kernel have a field for it.
+  target.features = std::string(architecture.features) + ",+unaligned-access-mode";
   target.vector_bytes = 16;
   target.vector_registers = 256;
   target.fused_multiply_add = target.rounding = target.half_conversion = true;

@@ -8,6 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
+
+#include "ferrite/abi/error_words.h"
 
 namespace ferrite::emitter {
 
@@ -16,6 +20,36 @@ namespace {
 /// Indices of less are computed in 32 bits: far from their end, as the lanes of a tail and the threads behind the last point
 /// reach past an extent.
 constexpr int64_t small_index = int64_t{1} << 30;
+
+/// Puts an index into the error words, unless one is there. `outside`: whether it is out of range; of vectors, in which lanes.
+void report_index(KernelContext& context, llvm::Value* outside, llvm::Value* given, DType dtype,
+                  const loop::BodyOp& op) {
+  auto& builder = context.builder;
+  auto& llvm_context = context.module.getContext();
+  const auto& grid = context.target.grid;
+  const auto scope = grid ? llvm_context.getOrInsertSyncScopeID(grid->grid_scope)
+                          : llvm::SyncScope::ID(llvm::SyncScope::System);
+  constexpr auto order = llvm::AtomicOrdering::Monotonic;
+  auto* word =
+      builder.getInt32Ty();  // the lower half of the first one: all devices exchange words of 32 bits
+  auto* claim =
+      builder.CreateAtomicCmpXchg(context.error, llvm::ConstantInt::get(word, 0),
+                                  llvm::ConstantInt::get(word, 1), llvm::Align(4), order, order, scope);
+  context.when(builder.CreateExtractValue(claim, 1), "index.report", [&] {
+    auto* type = given->getType()->getWithNewType(builder.getInt64Ty());
+    auto* number = is_signed(dtype) ? builder.CreateSExt(given, type) : builder.CreateZExt(given, type);
+    if (outside->getType()->isVectorTy()) {
+      auto* least = llvm::ConstantInt::getSigned(type, std::numeric_limits<int64_t>::min());
+      number = builder.CreateIntMaxReduce(builder.CreateSelect(outside, number, least), true);
+    }
+    const int64_t flags = FE_BAD_INDEX_TOLD | (op.flags == FE_INDIRECT_WRAP ? FE_BAD_INDEX_WRAPS : 0u) |
+                          (!is_signed(dtype) ? FE_BAD_INDEX_UNSIGNED : 0u);
+    llvm::Value* words[] = {number, context.i64(static_cast<int64_t>(op.bits)), context.i64(flags)};
+    for (uint64_t k = 0; k < std::size(words); ++k)
+      builder.CreateStore(words[k],
+                          builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), context.error, k + 1));
+  });
+}
 
 }  // namespace
 
@@ -101,7 +135,11 @@ bool stores_elements(index::Pool& pool, const loop::Statement& statement, const 
 }
 
 BodyEmitter::BodyEmitter(KernelContext& context, const loop::Statement& statement)
-    : context_(context), builder_(context.builder), statement_(statement), pool_(context.kernel.pool) {
+    : context_(context),
+      builder_(context.builder),
+      statement_(statement),
+      pool_(context.kernel.pool),
+      moved_(loop::moved_values(statement)) {
   const auto& ops = statement.ops;
   auto bound_by = [&](const std::vector<index::Expr>& index) {
     std::vector<loop::OpId> result;
@@ -137,6 +175,8 @@ BodyEmitter::BodyEmitter(KernelContext& context, const loop::Statement& statemen
 void BodyEmitter::start(const Point& point) {
   point_ = point;
   values_.assign(statement_.ops.size(), nullptr);
+  stored_.assign(statement_.ops.size(), nullptr);
+  shuffled_.assign(statement_.ops.size(), false);
   std::fill(reduced_.begin(), reduced_.end(), nullptr);
   std::fill(carried_.begin(), carried_.end(), nullptr);
   indirect_.clear();
@@ -148,33 +188,98 @@ void BodyEmitter::bind_carried(size_t number, llvm::Value* value) { carried_[num
 
 llvm::Value* BodyEmitter::spread(llvm::Value* value) { return context_.splat(value, point_.lanes); }
 
+llvm::Type* BodyEmitter::carried_type(size_t number, unsigned lanes) {
+  const DType dtype = statement_.carries[number].dtype;
+  if (!moved_.carries[number]) return context_.value_type(dtype, lanes);
+  auto* type = context_.storage_type(dtype);
+  return lanes == 1 ? type : llvm::FixedVectorType::get(type, lanes);
+}
+
+llvm::Constant* BodyEmitter::first_carried(size_t number) {
+  const auto& carry = statement_.carries[number];
+  return moved_.carries[number] ? stored_constant(carry.dtype, carry.init_bits)
+                                : constant(carry.dtype, carry.init_bits);
+}
+
+llvm::Value* BodyEmitter::next_carried(size_t number) {
+  const auto next = statement_.carries[number].next;
+  return moved_.carries[number] ? stored_lanes_of(next) : lanes_of(next);
+}
+
+bool BodyEmitter::is_moved(loop::OpId op) const {
+  const DType dtype = statement_.ops[op].dtype;
+  return moved_.part[op] && compute_type(dtype) != dtype;
+}
+
+bool BodyEmitter::is_widened(loop::OpId id) const {
+  if (!is_moved(id)) return false;
+  const auto& op = statement_.ops[id];
+  if (op.code == FE_OP_LOAD) return moved_.whole[id];
+  return op.code == FE_OP_CARRIED || (op.is_prim() && op.prim() == Prim::bitcast_);
+}
+
+void BodyEmitter::bind_stored(loop::OpId load, llvm::Value* stored) {
+  if (is_moved(load)) stored_[load] = stored;
+  values_[load] = widen(stored, statement_.ops[load].dtype);
+}
+
 llvm::Value* BodyEmitter::value(loop::OpId root) {
-  if (values_[root]) return values_[root];
+  if (!values_[root]) emit_with_operands(root, false);
+  return values_[root];
+}
+
+llvm::Value* BodyEmitter::stored(loop::OpId root) {
+  if (!is_moved(root)) return narrow(value(root), statement_.ops[root].dtype);
+  if (!stored_[root]) emit_with_operands(root, true);
+  return stored_[root];
+}
+
+void BodyEmitter::emit_with_operands(loop::OpId root, bool as_stored) {
   // Operands have smaller numbers: mark what is needed downwards, emit upwards. No recursion, bodies may be long.
-  std::vector<bool> needed(root + 1);
-  needed[root] = true;
+  std::vector<bool> needed(root + 1), needed_stored(root + 1);
+  (as_stored ? needed_stored : needed)[root] = true;
   auto need = [&](loop::OpId id) {
     if (id != loop::none && !values_[id]) needed[id] = true;
   };
+  auto need_stored = [&](loop::OpId id) {
+    if (id == loop::none) return;
+    if (!is_moved(id)) return need(id);
+    if (!stored_[id]) needed_stored[id] = true;
+  };
   for (loop::OpId k = root + 1; k-- > 0;) {
-    if (!needed[k]) continue;
+    if (!needed[k] && !needed_stored[k]) continue;
     const auto& op = statement_.ops[k];
     for (auto id : bindings_[k]) need(id);
+    if (needed[k] && is_widened(k)) need_stored(k);
+    if (needed_stored[k]) {
+      const bool chooses = op.code == FE_OP_LOAD || (op.is_prim() && op.prim() == Prim::where_);
+      chooses ? need(op.a) : need_stored(op.a);
+      need_stored(op.b), need_stored(op.c);
+    }
+    if (!needed[k] || is_widened(k)) continue;
     if (const auto argument = erf_plus_one(op); argument != loop::none) {
       need(argument);
       continue;
     }
-    need(op.a), need(op.b), need(op.c);
+    const bool takes_bits = op.is_prim() && op.prim() == Prim::bitcast_;
+    takes_bits ? need_stored(op.a) : need(op.a);
+    need(op.b), need(op.c);
   }
-  for (loop::OpId k = 0; k <= root; ++k)
+  for (loop::OpId k = 0; k <= root; ++k) {
+    if (needed_stored[k]) stored_[k] = emit_stored(k);
     if (needed[k]) emit(k);
-  return values_[root];
+  }
 }
 
 void BodyEmitter::emit(loop::OpId id) {
   const auto& op = statement_.ops[id];
+  if (is_widened(id)) {
+    auto* stored_form = stored(id);
+    values_[id] = widen_loaded(stored_form, op.dtype, shuffled_[id]);
+    return;
+  }
   switch (op.code) {
-    case FE_OP_LOAD: values_[id] = emit_load(op, id); return;
+    case FE_OP_LOAD: values_[id] = emit_load(op, id, false); return;
     case FE_OP_CONSTANT: values_[id] = constant(op.dtype, op.bits); return;
     case FE_OP_INDEX: values_[id] = emit_index_op(op); return;
     case FE_OP_INDIRECT: emit_indirect(op, id); return;
@@ -182,6 +287,39 @@ void BodyEmitter::emit(loop::OpId id) {
     case FE_OP_CARRIED: values_[id] = carried_[op.bits]; return;
     default: values_[id] = emit_prim(op); return;
   }
+}
+
+llvm::Value* BodyEmitter::emit_stored(loop::OpId id) {
+  const auto& op = statement_.ops[id];
+  switch (op.code) {
+    case FE_OP_LOAD: return emit_load(op, id, true);
+    case FE_OP_CONSTANT: return stored_constant(op.dtype, op.bits);
+    case FE_OP_CARRIED: return carried_[op.bits];
+    default: break;
+  }
+  if (op.prim() == Prim::where_) return choose_stored(value(op.a), stored(op.b), stored(op.c));
+  if (op.prim() == Prim::cast_) return stored(op.a);
+  auto* bits = bits_for_bitcast(op.a);
+  return builder_.CreateBitCast(bits, bits->getType()->getWithNewType(context_.storage_type(op.dtype)));
+}
+
+llvm::Value* BodyEmitter::choose_stored(llvm::Value* condition, llvm::Value* yes, llvm::Value* no) {
+  const auto is_vector = [](llvm::Value* value) { return value->getType()->isVectorTy(); };
+  if (is_vector(condition) || is_vector(yes) || is_vector(no))
+    condition = spread(condition), yes = spread(yes), no = spread(no);
+  auto* type = yes->getType();
+  auto* bits = type->getWithNewType(builder_.getIntNTy(type->getScalarSizeInBits()));
+  yes = builder_.CreateBitCast(yes, bits);
+  no = builder_.CreateBitCast(no, bits);
+  auto* chosen = builder_.CreateSelect(condition, yes, no);
+  return builder_.CreateBitCast(chosen, type);
+}
+
+llvm::Constant* BodyEmitter::stored_constant(DType dtype, uint64_t bits) {
+  const llvm::APInt word(static_cast<unsigned>(bits_of(dtype)), bits);
+  auto* type = context_.storage_type(dtype);
+  if (type->isIntegerTy()) return llvm::ConstantInt::get(type, word);
+  return llvm::ConstantFP::get(type, llvm::APFloat(type->getFltSemantics(), word));
 }
 
 llvm::Constant* BodyEmitter::constant(DType dtype, uint64_t bits) {
@@ -214,31 +352,22 @@ void BodyEmitter::emit_indirect(const loop::BodyOp& op, loop::OpId id) {
   auto* position = is_signed(dtype) ? builder_.CreateSExt(given, type) : builder_.CreateZExt(given, type);
   auto* zero = llvm::Constant::getNullValue(type);
   auto* extent = llvm::ConstantInt::getSigned(type, static_cast<int64_t>(op.bits));
-  auto* last = llvm::ConstantInt::getSigned(type, static_cast<int64_t>(op.bits) - 1);
-  if (op.flags == FE_INDIRECT_WRAP)
+  auto* last = llvm::ConstantInt::getSigned(type, std::max<int64_t>(static_cast<int64_t>(op.bits) - 1, 0));
+  // A u64 of 2^63 and more is no negative number, and beyond every extent.
+  if (op.flags == FE_INDIRECT_WRAP && is_signed(dtype))
     position = builder_.CreateSelect(builder_.CreateICmpSLT(position, zero),
                                      builder_.CreateAdd(position, extent), position);
   if (op.flags == FE_INDIRECT_WRAP || op.flags == FE_INDIRECT_CHECK) {
     llvm::Value* outside = builder_.CreateICmpUGE(position, extent);
-    if (outside->getType()->isVectorTy()) {
-      if (point_.mask) outside = builder_.CreateAnd(outside, point_.mask);
-      outside = builder_.CreateOrReduce(outside);
-    }
-    int64_t code = static_cast<int64_t>(id) + 1;
-    context_.when(outside, "index.error", [&] {
-      auto* words = context_.error;
-      auto put = [&](int64_t word, int64_t number) {
-        auto* at =
-            builder_.CreateConstInBoundsGEP1_64(builder_.getInt64Ty(), words, static_cast<uint64_t>(word));
-        builder_.CreateStore(context_.i64(number), at)->setAtomic(llvm::AtomicOrdering::Monotonic);
-      };
-      put(0, 1);
-      put(1, code);
-    });
+    if (outside->getType()->isVectorTy() && point_.mask) outside = builder_.CreateAnd(outside, point_.mask);
+    auto* any = outside->getType()->isVectorTy() ? builder_.CreateOrReduce(outside) : outside;
+    context_.when(any, "index.error", [&] { report_index(context_, outside, given, dtype, op); });
   }
   if (op.flags != FE_INDIRECT_ASSUME)
-    position = builder_.CreateBinaryIntrinsic(
-        llvm::Intrinsic::smax, zero, builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, position, last));
+    position = is_signed(dtype) ? builder_.CreateBinaryIntrinsic(
+                                      llvm::Intrinsic::smax, zero,
+                                      builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, position, last))
+                                : builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, position, last);
   indirect_.emplace_back(op.symbol, position);
   values_[id] = position;
 }

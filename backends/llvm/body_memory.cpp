@@ -18,9 +18,9 @@ namespace {
 
 constexpr unsigned word_bytes = 4;  // that machines with grids compare and exchange, at least
 
-/// Whether each element has a neighbour in its word that is the buffer's, too: adding to a pair makes another NaN of one there.
-bool has_pairs(const loop::Buffer& buffer) {
-  return buffer.kind != FE_BUFFER_LOCAL && buffer.alignment >= word_bytes && buffer.extent() % 2 == 0;
+/// Whether all that lies in the words of its elements is the buffer's: a word that reached past its end would be another's, too.
+bool has_whole_words(const loop::Buffer& buffer) {
+  return buffer.kind != FE_BUFFER_LOCAL && buffer.alignment >= word_bytes && buffer.bytes() % word_bytes == 0;
 }
 
 llvm::SmallVector<int, 64> reversed(unsigned lanes) {
@@ -47,11 +47,12 @@ std::optional<unsigned> single_lane(llvm::Value* mask) {
 bool stores_at_once(const GridMachine& machine, const loop::Kernel& kernel,
                     const loop::Statement& statement) {
   const auto is_atomic = [&](const loop::Store& store) {
-    if (store.mode == FE_STORE_MAX || store.mode == FE_STORE_MIN) return true;
-    if (store.mode != FE_STORE_ADD) return false;
-    // Where each update is an exchange that changes something, thousands of threads at one place keep each other from it.
     const auto& buffer = kernel.buffers[store.buffer];
-    return bits_of(buffer.dtype) >= 32 || (machine.pair_sum_of(buffer.dtype) && has_pairs(buffer));
+    const bool extremum = store.mode == FE_STORE_MAX || store.mode == FE_STORE_MIN;
+    if (!extremum && store.mode != FE_STORE_ADD) return false;
+    if (KernelContext::storage_bytes(buffer.dtype) >= word_bytes) return true;
+    // Where each update is an exchange that changes something, thousands of threads at one place keep each other from it.
+    return (extremum || machine.pair_sum_of(buffer.dtype)) && has_whole_words(buffer);
   };
   return statement.kind == FE_STATEMENT_SCATTER && std::ranges::all_of(statement.stores, is_atomic);
 }
@@ -62,6 +63,15 @@ llvm::Value* BodyEmitter::widen(llvm::Value* stored, DType dtype) {
   if (dtype == f16) return context_.widen_half(stored);
   if (is_f8(dtype)) return context_.widen_f8(stored, dtype);
   return stored;
+}
+
+llvm::Value* BodyEmitter::widen_loaded(llvm::Value* loaded, DType dtype, bool shuffled) {
+  auto* value = widen(loaded, dtype);
+  // Of halves that are collected one by one and then shuffled, the x86 code generator of LLVM 22 loses elements where it combines the
+  // conversion with the shuffles.
+  if (dtype == f16 && shuffled && !context_.target.grid)
+    value = builder_.CreateArithmeticFence(value, value->getType());
+  return value;
 }
 
 llvm::Value* BodyEmitter::narrow(llvm::Value* value, DType dtype) {
@@ -89,37 +99,42 @@ llvm::Value* BodyEmitter::element_mask(llvm::Value* mask) {
   return point_.mask ? builder_.CreateAnd(point_.mask, mask) : mask;
 }
 
-llvm::Value* BodyEmitter::emit_load(const loop::BodyOp& op, loop::OpId id) {
+llvm::Value* BodyEmitter::emit_load(const loop::BodyOp& op, loop::OpId id, bool as_stored) {
   const auto& buffer = context_.kernel.buffers[op.buffer];
   auto* mask = op.a == loop::none ? nullptr : value(op.a);
-  auto* other = op.b == loop::none ? nullptr : value(op.b);
+  auto* other = op.b == loop::none ? nullptr : as_stored ? stored(op.b) : value(op.b);
+  const auto taken = [&](llvm::Value* loaded) {
+    return as_stored ? loaded : widen_loaded(loaded, op.dtype, shuffled_[id]);
+  };
+  const auto choose = [&](llvm::Value* condition, llvm::Value* yes, llvm::Value* no) {
+    return as_stored ? choose_stored(condition, yes, no) : builder_.CreateSelect(condition, yes, no);
+  };
   if (auto* known = llvm::dyn_cast_or_null<llvm::ConstantInt>(mask)) {
     if (known->isZero()) return other;
     mask = nullptr;
   }
-  if (buffer.elements() == 0)
-    return other ? other : llvm::Constant::getNullValue(context_.value_type(op.dtype));
+  if (buffer.elements() == 0) {
+    auto* type = as_stored ? context_.storage_type(op.dtype) : context_.value_type(op.dtype);
+    return other ? other : llvm::Constant::getNullValue(type);
+  }
   auto place = address(load_address_[id]);
   if (place.step == 0 || point_.lanes == 1) {
     llvm::Value* condition = mask;
     if (mask && mask->getType()->isVectorTy()) condition = builder_.CreateOrReduce(element_mask(mask));
-    auto* loaded = widen(load_scalar(op.buffer, place.base, condition), op.dtype);
+    auto* loaded = taken(load_scalar(op.buffer, place.base, condition));
     if (!mask || !other) return loaded;
-    if (mask->getType()->isVectorTy()) return builder_.CreateSelect(mask, spread(loaded), spread(other));
+    if (mask->getType()->isVectorTy()) return choose(mask, spread(loaded), spread(other));
     if (other->getType()->isVectorTy()) loaded = spread(loaded);
-    return builder_.CreateSelect(mask, loaded, other);
+    return choose(mask, loaded, other);
   }
   auto* condition = mask && !mask->getType()->isVectorTy() ? mask : nullptr;
-  auto* loaded =
-      widen(load_lanes(op.buffer, place, condition, element_mask(condition ? nullptr : mask)), op.dtype);
-  // Of halves that are collected one by one and then shuffled, the x86 code generator of LLVM 22 loses elements where it combines the
-  // conversion with the shuffles.
-  if (op.dtype == f16 && place.step != 1 && !context_.target.grid)
-    loaded = builder_.CreateArithmeticFence(loaded, loaded->getType());
-  return mask && other ? builder_.CreateSelect(spread(mask), loaded, spread(other)) : loaded;
+  shuffled_[id] = place.step != 1;
+  auto* loaded = taken(load_lanes(op.buffer, place, condition, element_mask(condition ? nullptr : mask)));
+  return mask && other ? choose(spread(mask), loaded, spread(other)) : loaded;
 }
 
 llvm::Value* BodyEmitter::stored_lanes_of(loop::OpId id) {
+  if (is_moved(id)) return spread(stored(id));
   const auto& op = statement_.ops[id];
   const bool plain = op.code == FE_OP_LOAD && op.a == loop::none && !values_[id];
   if (!plain || context_.kernel.buffers[op.buffer].elements() == 0) return narrow(lanes_of(id), op.dtype);
@@ -393,8 +408,7 @@ void BodyEmitter::add_to_pair(const GridMachine::PairSum& sum, loop::BufferId bu
   atomic(llvm::AtomicRMWInst::FAdd, place, builder_.CreateBitCast(word, pair), word_bytes);
 }
 
-/// What has less than 32 bits is replaced with the whole word of memory that it lies in: at a multiple of four bytes, wherever the buffer
-/// begins. Such a word never lies in two pages, so that it is there where the element is, and may reach past the end of the buffer: other
+/// What has less than 32 bits is replaced with the whole word of memory that it lies in, which is the buffer's (stores_at_once): its other
 /// bytes are written back as they were read, and where somebody changed them meanwhile nothing is replaced. What would stay as it is
 /// is not exchanged: of many updates of one place few are the largest so far.
 void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
@@ -449,26 +463,32 @@ void BodyEmitter::store(const std::vector<size_t>& numbers) {
   struct Ready {
     size_t number;
     Address place;
-    llvm::Value *value, *mask;
+    llvm::Value* given;  // the stored form where `moved`
+    bool moved;
+    llvm::Value* mask;
   };
   std::vector<Ready> ready;
   for (size_t number : numbers) {
     const auto& store = statement_.stores[number];
     if (context_.kernel.buffers[store.buffer].elements() == 0) continue;
     for (auto id : store_bindings_[number]) value(id);
-    auto* given = value(store.value);
+    const bool moved = store.mode == FE_STORE_SET && is_moved(store.value);
+    auto* given = moved ? stored(store.value) : value(store.value);
     auto* mask = store.mask == loop::none ? nullptr : value(store.mask);
     if (auto* known = llvm::dyn_cast_or_null<llvm::ConstantInt>(mask)) {
       if (known->isZero()) continue;
       mask = nullptr;
     }
-    ready.push_back({number, address(store_address_[number]), given, mask});
+    ready.push_back({number, address(store_address_[number]), given, moved, mask});
   }
   const auto& grid = context_.target.grid;
   const bool at_once = grid && stores_at_once(*grid, context_.kernel, statement_);
-  for (auto& [number, place, given, mask] : ready) {
+  for (auto& [number, place, given, moved, mask] : ready) {
     const auto& store = statement_.stores[number];
     DType dtype = context_.kernel.buffers[store.buffer].dtype;
+    const auto to_store = [&, is_stored = moved](llvm::Value* result) {
+      return is_stored ? result : narrow(result, dtype);
+    };
     if (point_.lanes == 1) {
       auto write = [&, &place = place, &given = given] {
         if (at_once) return store_at_once(store, place.base, given);
@@ -477,8 +497,7 @@ void BodyEmitter::store(const std::vector<size_t>& numbers) {
           result =
               combine(store.mode, widen(load_scalar(store.buffer, place.base, nullptr), dtype), given, dtype);
         llvm::Align align(KernelContext::storage_bytes(dtype));
-        auto* done =
-            builder_.CreateAlignedStore(narrow(result, dtype), pointer(store.buffer, place.base), align);
+        auto* done = builder_.CreateAlignedStore(to_store(result), pointer(store.buffer, place.base), align);
         context_.mark(done, store.buffer);
       };
       if (mask) {
@@ -493,7 +512,7 @@ void BodyEmitter::store(const std::vector<size_t>& numbers) {
     if (store.mode != FE_STORE_SET)
       result =
           combine(store.mode, widen(load_lanes(store.buffer, place, nullptr, active), dtype), result, dtype);
-    store_lanes(store.buffer, place, narrow(result, dtype), active, !streams_.empty() && streams_[number]);
+    store_lanes(store.buffer, place, to_store(result), active, !streams_.empty() && streams_[number]);
   }
 }
 

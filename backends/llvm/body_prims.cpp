@@ -44,6 +44,12 @@ llvm::Value* BodyEmitter::emit_prim(const loop::BodyOp& op) {
     if (auto* narrow = compare_indices(op)) return narrow;
   if (const auto argument = erf_plus_one(op); argument != loop::none)
     return context_.math.one_plus_erf(value(argument));
+  if (op.prim() == Prim::bitcast_) {
+    auto* bits = bits_for_bitcast(op.a);
+    auto* result =
+        builder_.CreateBitCast(bits, bits->getType()->getWithNewType(context_.storage_type(op.dtype)));
+    return widen(result, op.dtype);
+  }
   std::vector<llvm::Value*> operands;
   bool vector = false;
   for (auto id : {op.a, op.b, op.c}) {
@@ -54,18 +60,24 @@ llvm::Value* BodyEmitter::emit_prim(const loop::BodyOp& op) {
   if (vector)
     for (auto& operand : operands) operand = spread(operand);
   if (op.prim() == Prim::cast_) return cast(operands[0], statement_.ops[op.a].dtype, op.dtype);
-  if (op.prim() == Prim::bitcast_) {
-    DType from = statement_.ops[op.a].dtype;
-    auto* bits = bits_of_narrow_nan(narrow(operands[0], from), operands[0], from);
-    auto* stored =
-        builder_.CreateBitCast(bits, bits->getType()->getWithNewType(context_.storage_type(op.dtype)));
-    return widen(stored, op.dtype);
-  }
   DType dtype = statement_.ops[op.prim() == Prim::where_ ? op.b : op.a].dtype;
   auto* result = op.prim() == Prim::exp_ && maximum_taken_off(pool_, context_.kernel, statement_, op.a)
                      ? context_.math.exp_of_negative(operands[0])
                      : prim(op.prim(), dtype, operands);
   return context_.kernel.numerics == 1 && is_float(op.dtype) ? round_to(result, op.dtype) : result;
+}
+
+/// What a bitcast takes: the bits of what was only moved, and of what was computed those that ferrite::float_bits has.
+llvm::Value* BodyEmitter::bits_for_bitcast(loop::OpId id) {
+  const auto& op = statement_.ops[id];
+  if (!is_moved(id)) {
+    auto* computed = value(id);
+    return bits_of_narrow_nan(narrow(computed, op.dtype), computed, op.dtype);
+  }
+  if (moved_.whole[id] || op.code == FE_OP_LOAD) return stored(id);
+  if (op.prim() == Prim::cast_) return bits_for_bitcast(op.a);
+  auto *yes = bits_for_bitcast(op.b), *no = bits_for_bitcast(op.c);
+  return choose_stored(value(op.a), yes, no);
 }
 
 /// Of f16 and bf16, whose conversions some machines do with a NaN of their own: the bits of a NaN as ferrite::float_bits has them.

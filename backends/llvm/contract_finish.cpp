@@ -186,7 +186,7 @@ void ContractFinish::emit_vector(const ContractPlace& place, llvm::Value* sums, 
   body_.start(point);
   body_.bind_reduced(0, sums);
   for (const auto& forward : plan_.forwards)
-    body_.bind(forward.load, body_.round_to(body_.lanes_of(forward.source), forward.dtype));
+    body_.bind_stored(forward.load, body_.stored_lanes_of(forward.source));
   std::vector<size_t> stores(statement_.stores.size());
   std::iota(stores.begin(), stores.end(), size_t{0});
   body_.store(stores);

@@ -90,7 +90,6 @@ struct ContractPlan {
   /// Loads that get the value of an earlier operation, rounded as memory of `dtype` would round it.
   struct Forward {
     loop::OpId load, source;
-    DType dtype;
   };
   std::vector<Forward> forwards;
 

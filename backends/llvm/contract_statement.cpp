@@ -70,7 +70,7 @@ std::optional<MergedStatement> merge_statements(loop::Kernel& kernel) {
                                   source->index == op.index;
           if (!same_place) return std::nullopt;
           const auto load = static_cast<loop::OpId>(all.ops.size());
-          merged.forwards.push_back({load, source->value, kernel.buffers[op.buffer].dtype});
+          merged.forwards.push_back({load, source->value});
         } else if (kernel.buffers[op.buffer].kind == FE_BUFFER_LOCAL) {
           return std::nullopt;
         }

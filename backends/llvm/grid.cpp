@@ -207,10 +207,12 @@ class GridEmitter {
     if (statement.kind != FE_STATEMENT_MAP || statement.has(VarKind::serial) || !statement.reductions.empty())
       return std::nullopt;
     auto plan = plan_statement(context_.target, context_.kernel, statement, 0);
-    if (!plan.vector_is_parallel() || plan.lanes == 1 || plan.inside) return std::nullopt;
+    if (!plan.vector_is_parallel() || plan.inside) return std::nullopt;
     const auto& var = plan.statement.vars[*plan.vector];
-    if (var.extent % plan.lanes != 0 && !begin_at_vectors(plan.statement, var.symbol, plan.lanes))
-      return std::nullopt;
+    while (plan.lanes > 1 && var.extent % plan.lanes != 0 &&
+           !begin_at_vectors(plan.statement, var.symbol, plan.lanes))
+      plan.lanes /= 2;
+    if (plan.lanes == 1) return std::nullopt;
     return plan;
   }
   /// Whether all that the statement touches is the same along the variable, or begins where vectors do: rows with a rest, which are padded.

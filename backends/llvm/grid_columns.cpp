@@ -207,14 +207,12 @@ class ColumnsEmitter {
       points.push_back(row(builder_.CreateNSWAdd(first, context_.i64(k * plan_.down)), mask));
       body_.start(points.back());
       for (loop::OpId id = 0; id < statement_.ops.size(); ++id)
-        read[static_cast<size_t>(k)].push_back(!is_load(id)        ? nullptr
-                                               : is_of_columns(id) ? body_.stored_lanes_of(id)
-                                                                   : body_.value(id));
+        read[static_cast<size_t>(k)].push_back(is_load(id) ? body_.stored(id) : nullptr);
     }
     for (size_t k = 0; k < points.size(); ++k) {
       body_.start(points[k]);
       for (loop::OpId id = 0; id < statement_.ops.size(); ++id)
-        if (read[k][id]) is_of_columns(id) ? body_.bind_stored(id, read[k][id]) : body_.bind(id, read[k][id]);
+        if (read[k][id]) body_.bind_stored(id, read[k][id]);
       for (auto& state : states_) state.take(mask);
       body_.store(body_.element_stores());
     }
@@ -224,11 +222,6 @@ class ColumnsEmitter {
   bool is_load(loop::OpId id) const {
     return statement_.ops[id].code == FE_OP_LOAD && !placement_.finish[id];
   }
-  /// Whether a load reads other elements in each column.
-  bool is_of_columns(loop::OpId id) const {
-    return context_.kernel.pool.depends_on(body_.load_address(id), statement_.vars[plan_.column].symbol);
-  }
-
   /// Of the values of a state, an element for each thread.
   struct Exchange {
     llvm::Type *type, *index_type;  ///< of the second none but of states with an index

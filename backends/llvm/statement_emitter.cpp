@@ -257,10 +257,9 @@ void StatementEmitter::reduce_along_vector(const Point& point) {
 void StatementEmitter::serial(const Point& point) {
   auto& builder = context_.builder;
   std::vector<llvm::AllocaInst*> slots;
-  for (const auto& carry : statement_.carries) {
-    slots.push_back(context_.slot(context_.value_type(carry.dtype, point.lanes), "carried"));
-    builder.CreateStore(context_.splat(body_.constant(carry.dtype, carry.init_bits), point.lanes),
-                        slots.back());
+  for (size_t k = 0; k < statement_.carries.size(); ++k) {
+    slots.push_back(context_.slot(body_.carried_type(k, point.lanes), "carried"));
+    builder.CreateStore(context_.splat(body_.first_carried(k), point.lanes), slots.back());
   }
   std::vector<size_t> stores(statement_.stores.size());
   for (size_t k = 0; k < stores.size(); ++k) stores[k] = k;
@@ -278,7 +277,7 @@ void StatementEmitter::serial(const Point& point) {
     for (size_t k = 0; k < slots.size(); ++k)
       body_.bind_carried(k, builder.CreateLoad(slots[k]->getAllocatedType(), slots[k]));
     std::vector<llvm::Value*> next;
-    for (const auto& carry : statement_.carries) next.push_back(body_.lanes_of(carry.next));
+    for (size_t k = 0; k < slots.size(); ++k) next.push_back(body_.next_carried(k));
     body_.store(stores);
     for (size_t k = 0; k < slots.size(); ++k) builder.CreateStore(next[k], slots[k]);
   };

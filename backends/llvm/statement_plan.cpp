@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ferrite/emitter/body_emitter.h"
+#include "ferrite/moved_values.hpp"
 #include "ferrite/stores_apart.hpp"
 
 namespace ferrite::emitter {
@@ -90,29 +91,42 @@ bool merge(loop::Kernel& kernel, loop::Statement& statement, size_t first) {
   return true;
 }
 
-/// Bytes of the widest type that the data flows through; values that only make indices and masks do not count.
+/// Bytes of the widest type that the data flows through; values that only make indices and masks do not count. What is only moved goes
+/// through as it is stored.
 unsigned widest(const loop::Kernel& kernel, const loop::Statement& statement) {
   unsigned bytes = 1;
-  std::vector<bool> data(statement.ops.size());
+  const auto moved = loop::moved_values(statement);
+  std::vector<bool> computed(statement.ops.size()), stored(statement.ops.size());
+  const auto take = [&](DType dtype) { bytes = std::max(bytes, static_cast<unsigned>(bits_of(dtype)) / 8); };
   auto mark = [&](loop::OpId id) {
-    if (id != loop::none) data[id] = true;
+    if (id != loop::none) computed[id] = true;
+  };
+  auto mark_stored = [&](loop::OpId id) {
+    if (id != loop::none) (moved.part[id] ? stored : computed)[id] = true;
   };
   for (const auto& store : statement.stores) {
-    mark(store.value);
-    bytes =
-        std::max(bytes, static_cast<unsigned>(bits_of(compute_type(kernel.buffers[store.buffer].dtype))) / 8);
+    const DType dtype = kernel.buffers[store.buffer].dtype;
+    const bool moves = store.mode == FE_STORE_SET && moved.part[store.value];
+    take(moves ? dtype : compute_type(dtype));
+    moves ? mark_stored(store.value) : mark(store.value);
   }
   for (const auto& reduction : statement.reductions) mark(reduction.element);
-  for (const auto& carry : statement.carries) mark(carry.next);
+  for (size_t k = 0; k < statement.carries.size(); ++k)
+    moved.carries[k] ? mark_stored(statement.carries[k].next) : mark(statement.carries[k].next);
   for (size_t k = statement.ops.size(); k-- > 0;) {
     const auto& op = statement.ops[k];
-    if (!data[k] || op.code == FE_OP_INDEX || op.code == FE_OP_INDIRECT) continue;
-    if (op.code != FE_OP_CONSTANT)
-      bytes = std::max(bytes, static_cast<unsigned>(bits_of(compute_type(op.dtype))) / 8);
+    if ((!computed[k] && !stored[k]) || op.code == FE_OP_INDEX || op.code == FE_OP_INDIRECT) continue;
+    if (op.code != FE_OP_CONSTANT) take(computed[k] ? compute_type(op.dtype) : op.dtype);
+    const bool choice = op.code == FE_OP_LOAD || (op.is_prim() && op.prim() == Prim::where_);
+    if (stored[k]) {
+      if (!choice) mark_stored(op.a);
+      mark_stored(op.b), mark_stored(op.c);
+    }
+    if (!computed[k]) continue;
     if (op.code == FE_OP_LOAD) {
       mark(op.b);
     } else if (op.is_prim()) {
-      bool choice = op.prim() == Prim::where_, comparison = info_of(op.prim()).gives_bool;
+      const bool comparison = info_of(op.prim()).gives_bool;
       if (!choice && !comparison) mark(op.a);
       if (!comparison) mark(op.b), mark(op.c);
       if (comparison && op.a != loop::none && statement.ops[op.a].code == FE_OP_LOAD) mark(op.a);

@@ -6,6 +6,7 @@
 
 #include "core/graph/parse.h"
 #include "core/plugin/descriptor.h"
+#include "core/plugin/import_ops.h"
 #include "core/run/build.h"
 #include "core/support/abi.h"
 #include "ferrite/counted.hpp"
@@ -80,6 +81,19 @@ std::vector<const fe_lowering*> Subject::lowerings() const {
   return result;
 }
 
+bool Subject::reads_ops_of(const fe_importer& importer) const {
+  const auto format = abi::string(abi::read(&importer).format);
+  if (format.empty()) return false;
+  const auto of_format = [&](std::string_view source) { return source.starts_with(format + ":"); };
+  return std::ranges::any_of(registry().import_handlers(),
+                             [&](const auto& entry) {
+                               return entry.plugin == plugin_ && of_format(abi::view(entry.table->source));
+                             }) ||
+         std::ranges::any_of(registry().aliases(), [&](const auto& entry) {
+           return entry.second.plugin == plugin_ && of_format(entry.first);
+         });
+}
+
 std::vector<std::string> Subject::contributions() const {
   std::vector<std::string> result;
   for (const auto* op : ops()) result.push_back(fmt::format("op {}", op->name));
@@ -97,6 +111,12 @@ std::vector<std::string> Subject::contributions() const {
   add(registry().providers(), "provider");
   add(registry().runtimes(), "runtime");
   add(registry().importers(), "importer");
+  for (const auto& entry : registry().import_handlers())
+    if (entry.plugin == plugin_)
+      result.push_back(fmt::format("import-handler {} in versions {}", abi::view(entry.table->source),
+                                   plugin::versions_text(entry.table->first, entry.table->last)));
+  for (const auto& [source, entry] : registry().aliases())
+    if (entry.plugin == plugin_) result.push_back(fmt::format("alias {} of {}", source, entry.alias.op));
   add(registry().fusion_policies(), "fusion-policy");
   add(registry().cost_models(), "cost-model");
   add(registry().metric_sinks(), "metric-sink");

@@ -213,6 +213,7 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
     session->options.device_where = pipeline.device_where;
     session->options.device_chosen = pipeline.device_chosen;
     session->options.threads = pipeline.threads.value_or(0);
+    session->options.memory_limit = pipeline.memory_limit.value_or(0);
     session->options.without = pipeline.without;
     session->options.cache = cache::kernel_folder(pipeline.cache);
     tune::read_mode(pipeline.tune.value_or("cached"), session->options.tune);

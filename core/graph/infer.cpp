@@ -208,7 +208,8 @@ Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op
     auto& to = *static_cast<Collected*>(host);
     constexpr size_t max_results = 4096;
     if (!given || to.types.size() == max_results) {
-      to.fault = error(FE_EINTERNAL, "FE-G16", "{}", given ? "more than 4096 results" : "a null type");
+      to.fault = given ? error(FE_EINVALID, "FE-G90", "more than {} results", max_results)
+                       : error(FE_EINTERNAL, "FE-G16", "a null type");
       return FE_EINVALID;
     }
     auto type = read_type(*given);
@@ -230,13 +231,14 @@ Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op
   abi::Call call;
   const int32_t status =
       callback::call({op.plugin, "shape rule of op", op.name}, op.def.infer, op.def.self, call, &args, &out);
-  FE_CHECK(
-      call.check(status, "FE-G16", fmt::format("the shape rule of '{}' failed without saying why", op.name)));
+  // Why a type was refused is known here; the plugin only knows that it was.
   if (collected.fault) {
     collected.fault->text = fmt::format("the shape rule of '{}' (plugin '{}') gave {}", op.name, op.plugin,
                                         collected.fault->text);
     return std::move(*collected.fault);
   }
+  FE_CHECK(
+      call.check(status, "FE-G16", fmt::format("the shape rule of '{}' failed without saying why", op.name)));
   if (op.def.results != 0 && collected.types.size() != op.def.results) {
     return error(FE_EINTERNAL, "FE-G16", "the shape rule of '{}' (plugin '{}') gave {} instead of {}",
                  op.name, op.plugin, counted(collected.types.size(), "result"), op.def.results);
@@ -247,6 +249,9 @@ Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op
 namespace {
 
 Error with_place(Error fault, std::string_view op, std::string_view origin) {
+  // The place names the op; a shape rule whose text begins with its name need not do so again.
+  if (const auto prefix = fmt::format("{}: ", op); fault.text.starts_with(prefix))
+    fault.text.erase(0, prefix.size());
   return at(
       origin.empty() ? fmt::format("op '{}'", op) : fmt::format("op '{}' from {}", op, text::quote(origin)),
       std::move(fault));

@@ -25,6 +25,7 @@
 #include "core/run/pack.h"
 #include "core/support/abi.h"
 #include "core/support/sanitizer.h"
+#include "core/support/warning.h"
 
 namespace ferrite::core::isolate {
 namespace {
@@ -114,6 +115,7 @@ class Server {
   Result<void> hello(Decoder& from, Encoder& to) {
     const auto memory = from.get<uint64_t>();
     FE_CHECK(log::enable(from.text()));
+    log::show_warnings();
     FE_TRY(const auto request, read_request(from));
     limit(RLIMIT_CORE, 0);
     if (!sanitized) limit(RLIMIT_AS, memory);
@@ -144,6 +146,7 @@ class Server {
         case FE_CONTRIBUTION_LOWERING: return refused("a lowering");
         case FE_CONTRIBUTION_RUNTIME: return refused("a runtime");
         case FE_CONTRIBUTION_IMPORTER: return refused("an importer");
+        case FE_CONTRIBUTION_IMPORT_HANDLER: return refused("an import handler");
         case FE_CONTRIBUTION_FUSION_POLICY: return refused("a fusion policy");
         case FE_CONTRIBUTION_COST_MODEL: return refused("a cost model");
         case FE_CONTRIBUTION_METRIC_SINK: return refused("a metric sink");

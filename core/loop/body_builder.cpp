@@ -97,6 +97,10 @@ std::optional<OpId> BodyBuilder::fold_prim(const BodyOp& op) {
       if (strict ? a->lo >= b->hi : a->lo > b->hi) return constant(DType::bool_, 0);
     }
   }
+  if (prim == Prim::bitcast_ || (prim == Prim::cast_ && from == op.dtype)) {
+    const auto* value = as_constant(op.a);
+    return value ? std::optional(constant(op.dtype, value->bits)) : std::nullopt;
+  }
   // Exact operations of constants.
   if (is_float(op.dtype) && prim != Prim::cast_) return std::nullopt;
   if (is_float(from) && prim != Prim::cast_) return std::nullopt;
@@ -190,6 +194,28 @@ std::vector<uint32_t> keep(std::vector<T>& list, const std::vector<bool>& marks)
 }
 
 }  // namespace
+
+ProgramStatement copy_statement(LoopProgram& program, BufferId from, BufferId to) {
+  const auto& buffer = program.buffers[from];
+  ProgramStatement statement;
+  statement.kind = FE_STATEMENT_MAP;
+  BodyOp load;
+  load.code = FE_OP_LOAD;
+  load.dtype = buffer.dtype;
+  load.buffer = from;
+  for (const int64_t dim : buffer.dims) {
+    if (dim == 1) {
+      load.index.push_back(program.pool.constant(0));
+      continue;
+    }
+    const Var var{program.pool.new_symbol({0, std::max<int64_t>(dim, 1) - 1}), dim, VarKind::parallel};
+    load.index.push_back(program.pool.symbol(var.symbol));
+    statement.vars.push_back(var);
+  }
+  statement.stores.push_back({to, load.index, 0, none, FE_STORE_SET});
+  statement.ops.push_back(std::move(load));
+  return statement;
+}
 
 void remove_dead(const index::Pool& pool, Statement& s) {
   const Liveness live(pool, s);

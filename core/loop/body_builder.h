@@ -36,6 +36,9 @@ class BodyBuilder {
   std::map<std::vector<uint64_t>, OpId> known_;
 };
 
+/// A map that copies all elements of a buffer into another one of its type; without origins.
+ProgramStatement copy_statement(LoopProgram& program, BufferId from, BufferId to);
+
 /// Drops operations, reductions and carries that no store needs, and renumbers.
 void remove_dead(const index::Pool& pool, Statement& statement);
 

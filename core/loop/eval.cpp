@@ -9,6 +9,7 @@
 
 #include "core/loop/eval_body.h"
 #include "core/loop/eval_prim.h"
+#include "core/loop/indexed.h"
 #include "core/loop/scalar.h"
 #include "core/loop/verify.h"
 #include "core/support/callback.h"
@@ -214,13 +215,18 @@ class Runner {
     const Access& access = body_.accesses[in.access];
     const std::byte* base = memory_[list_.storage[access.buffer]].data();
     Register& to = registers_[in.to];
-    if (access.proved && in.a == none && access.dtype == DType::f32_) {  // most loads: no test a lane
-      const int64_t* offsets = registers_[access.offset].i;
+    const bool every_lane = access.proved && in.a == none;  // most loads: no test a lane
+    const int64_t* offsets = every_lane ? registers_[access.offset].i : nullptr;
+    if (every_lane && in.dtype == DType::f32_) {
       for (size_t l = 0; l < n; ++l) to.f[l] = read<float>(base, offsets[l]);
       return;
     }
     with_width(access.dtype, [&](auto width) {
       using T = decltype(width);
+      if (every_lane && is_float(access.dtype) && !is_float(in.dtype)) {
+        for (size_t l = 0; l < n; ++l) to.i[l] = static_cast<int64_t>(read<T>(base, offsets[l]));
+        return;
+      }
       for (size_t l = 0; l < n; ++l) {
         if (in.a != none && registers_[in.a].i[l] == 0) {
           to.i[l] = registers_[in.b].i[l];  // moves the bits of a double as well
@@ -229,10 +235,10 @@ class Runner {
         const auto offset = offset_of(access, l);
         if (!offset) return;
         const T bits = read<T>(base, *offset);
-        if (is_float(access.dtype))
-          to.f[l] = scalar::float_value(access.dtype, bits);
+        if (is_float(in.dtype))
+          to.f[l] = scalar::float_value(in.dtype, bits);
         else
-          to.i[l] = scalar::int_value(access.dtype, bits);
+          to.i[l] = scalar::int_value(in.dtype, bits);
       }
     });
   }
@@ -247,11 +253,13 @@ class Runner {
       else if (in.mode == FE_INDIRECT_WRAP && value < 0 && !beyond)
         value += extent;
       if (value < 0 || value >= extent) {
-        if (beyond)
-          fail("index {} is out of range [0, {})", static_cast<uint64_t>(value), extent);
-        else
-          fail("index {} is out of range [{}, {})", registers_[in.a].i[l],
-               in.mode == FE_INDIRECT_WRAP ? -extent : 0, extent);
+        std::vector<std::string> dims;
+        for (const auto& [buffer, dim] : dims_indexed_by(list_, number_, in.op))
+          dims.push_back(describe_dim(dim, list_.buffers[buffer]->name, *list_.buffers[buffer]));
+        fail("{}{}{}",
+             describe_bad_index(static_cast<uint64_t>(registers_[in.a].i[l]), extent,
+                                in.mode == FE_INDIRECT_WRAP, !is_signed(in.from)),
+             dims.empty() ? "" : ": ", fmt::join(dims, ", or "));
         return;
       }
       registers_[in.to].i[l] = value;
@@ -288,8 +296,9 @@ class Runner {
           if (store.mask != none && registers_[store.mask].i[l] == 0) continue;
           const auto offset = offset_of(access, l);
           if (!offset) return;
-          const uint64_t bits = is_float(access.dtype) ? scalar::float_bits(access.dtype, value.f[l])
-                                                       : scalar::int_bits(access.dtype, value.i[l]);
+          const uint64_t bits = store.bits               ? static_cast<uint64_t>(value.i[l])
+                                : is_float(access.dtype) ? scalar::float_bits(access.dtype, value.f[l])
+                                                         : scalar::int_bits(access.dtype, value.i[l]);
           const uint64_t old_bits = store.mode == FE_STORE_SET ? 0 : read<T>(base, *offset);
           write<T>(base, *offset, static_cast<T>(combine_bits(store.mode, access.dtype, old_bits, bits)));
         }
@@ -320,17 +329,9 @@ class Runner {
       if (reduction.kind == FE_REDUCE_MIN) identity = scalar::highest_int(dtype);
       std::fill_n(state.value.i, lane_count, identity);
     }
-    for (size_t k = 0; k < s_.carries.size(); ++k) {
-      const auto& carry = s_.carries[k];
-      for (uint32_t to : body_.carried[k]) {
-        for (size_t l = 0; l < lane_count; ++l) {
-          if (is_float(carry.dtype))
-            registers_[to].f[l] = scalar::float_value(carry.dtype, carry.init_bits);
-          else
-            registers_[to].i[l] = scalar::int_value(carry.dtype, carry.init_bits);
-        }
-      }
-    }
+    for (size_t k = 0; k < s_.carries.size(); ++k)
+      for (uint32_t to : body_.carried[k])
+        std::fill_n(registers_[to].i, lane_count, static_cast<int64_t>(body_.initial[k]));
   }
 
   /// Adds n elements to the states: each to its lane's, or `fold` all of them to the first one.

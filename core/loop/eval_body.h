@@ -13,7 +13,8 @@ namespace ferrite::core::loop::eval {
 
 inline constexpr size_t lane_count = 128;
 
-/// A value a lane: int64_t for integers, bool and indices, double for floats.
+/// A value a lane: int64_t for integers, bool and indices, double for floats. A float that is only moved is an int64_t as well, its
+/// bits: a double does not hold every NaN of the smaller types.
 union Register {
   int64_t i[lane_count];
   double f[lane_count];
@@ -45,6 +46,7 @@ struct Instruction {
   uint32_t first = 0, count = 0;  ///< sum: terms
   uint32_t access = 0;
   uint32_t mode = 0;
+  OpId op = none;  ///< indirect: the statement's operation
   int64_t constant = 0;
 };
 
@@ -61,6 +63,7 @@ struct Access {
 
 struct CompiledStore {
   uint32_t access = 0, value = 0, mask = none, mode = 0;
+  bool bits = false;  ///< the value is the bits of a float
 };
 
 struct CompiledBody {
@@ -75,6 +78,7 @@ struct CompiledBody {
   std::vector<uint32_t> elements, indices;     ///< per reduction: registers of the element and its index
   std::vector<std::vector<uint32_t>> reduced;  ///< per reduction: registers that take its result
   std::vector<std::vector<uint32_t>> carried;  ///< per carry: registers that hold it
+  std::vector<uint64_t> initial;               ///< per carry: what a lane of them holds at first
   std::vector<uint32_t> next;                  ///< per carry
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/loop/index_size.h"
 #include "core/loop/record_checks.h"
 #include "core/loop/trivial_loops.h"
 #include "core/support/abi.h"
@@ -230,6 +231,7 @@ std::optional<std::string> Recorder::find_fault(const Statement& statement) {
   };
   set(true);
   auto fault = ferrite::loop::find_fault(program_.pool, touched_, statement);
+  if (!fault) fault = find_deep_index(program_.pool, statement);
   set(false);
   return fault;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/loop/index_size.h"
+
 namespace ferrite::core::loop {
 namespace {
 
@@ -121,6 +123,8 @@ Result<void> verify(const StatementList& list) {
       return at(buffer_name(list, id), malformed(*fault));
   for (size_t k = 0; k < list.statements.size(); ++k) {
     if (auto fault = ferrite::loop::find_fault(list.pool, list.buffers, *list.statements[k]))
+      return at(describe_place(list, k), malformed(*fault));
+    if (auto fault = find_deep_index(list.pool, *list.statements[k]))
       return at(describe_place(list, k), malformed(*fault));
     const auto* call = call_of(list, k);
     if (!call) continue;

@@ -122,26 +122,8 @@ class Lowerer {
   }
 
   void copy(loop::BufferId from, loop::BufferId to) {
-    const auto& buffer = program_.buffers[from];
-    loop::ProgramStatement statement;
-    statement.kind = FE_STATEMENT_MAP;
+    auto statement = loop::copy_statement(program_, from, to);
     statement.origins = {{0, "mutation", program_.buffers[program_.storage(to)].name}};
-    loop::BodyOp load;
-    load.code = FE_OP_LOAD;
-    load.dtype = buffer.dtype;
-    load.buffer = from;
-    for (int64_t dim : buffer.dims) {
-      if (dim == 1) {
-        load.index.push_back(program_.pool.constant(0));
-        continue;
-      }
-      const loop::Var var{program_.pool.new_symbol({0, std::max<int64_t>(dim, 1) - 1}), dim,
-                          loop::VarKind::parallel};
-      load.index.push_back(program_.pool.symbol(var.symbol));
-      statement.vars.push_back(var);
-    }
-    statement.stores.push_back({to, load.index, 0, loop::none, FE_STORE_SET});
-    statement.ops.push_back(std::move(load));
     program_.statements.push_back(std::move(statement));
   }
 

@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 
 using Bytes = std::span<const std::byte>;
 constexpr std::array<char, 8> magic = {'F', 'E', 'P', 'K', 'G', '\r', '\n', '\x1a'};
-constexpr uint32_t layout_version = 1;
+constexpr uint32_t layout_version = 2;
 /// Of all compressed sections together: more than any program has, and no more memory than a machine spares.
 constexpr uint64_t most_decompressed = uint64_t{512} << 20;
 constexpr int level = 9;

@@ -111,11 +111,13 @@ class Reader {
 
   Result<void> memory() {
     auto& executable = *result_.executable;
-    executable.arena_bytes = from_.list<int64_t>();
-    if (from_.ok() && executable.arena_bytes.size() != result_.needs.size())
-      return impossible("its program has another number of arenas than of devices");
-    if (!std::ranges::all_of(executable.arena_bytes, possible))
-      return impossible("its program has an arena that no machine has");
+    for (auto* arenas : {&executable.arena_bytes, &executable.init_arena_bytes}) {
+      *arenas = from_.list<int64_t>();
+      if (from_.ok() && arenas->size() != result_.needs.size())
+        return impossible("its program has another number of arenas than of devices");
+      if (!std::ranges::all_of(*arenas, possible))
+        return impossible("its program has an arena that no machine has");
+    }
     for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) {
       const auto device = from_.get<uint32_t>();
       const auto bytes = from_.get<int64_t>();
@@ -150,6 +152,12 @@ class Reader {
       kernel.registers = from_.get<int64_t>();
       kernel.spills = from_.get<int64_t>();
       kernel.checks_indices = from_.get<uint8_t>() != 0;
+      for (uint64_t dims = from_.count(); dims > 0 && from_.ok(); --dims) {
+        auto& dim = kernel.checked_dims.emplace_back();
+        dim.argument = from_.get<uint32_t>();
+        dim.size = from_.get<int64_t>();
+        dim.text = from_.text();
+      }
       part.offset = from_.get<uint64_t>();
       part.bytes = from_.get<uint64_t>();
       if (!from_.ok()) break;
@@ -215,9 +223,10 @@ class Reader {
       case Place::Kind::persistent:
         return in(executable.persistent(), [](const auto& block) { return block.bytes; }) &&
                executable.persistent()[place.number].device == place.device;
-      case Place::Kind::arena:
-        return place.device < executable.arena_bytes.size() &&
-               place.offset + place.bytes <= executable.arena_bytes[place.device];
+      case Place::Kind::arena: {
+        const auto& arenas = in_run ? executable.arena_bytes : executable.init_arena_bytes;
+        return place.device < arenas.size() && place.offset + place.bytes <= arenas[place.device];
+      }
     }
     return false;
   }
@@ -254,9 +263,11 @@ Result<std::vector<std::byte>> write_program(const Executable& executable, std::
   }
   put(to, executable.inputs);
   put(to, executable.outputs);
-  auto arenas = executable.arena_bytes;
-  arenas.resize(executable.devices.size());
-  to.put(arenas);
+  for (const auto* bytes : {&executable.arena_bytes, &executable.init_arena_bytes}) {
+    auto arenas = *bytes;
+    arenas.resize(executable.devices.size());
+    to.put(arenas);
+  }
   to.put(uint64_t{executable.persistent().size()});
   for (const auto& block : executable.persistent()) {
     to.put(block.device);
@@ -282,6 +293,12 @@ Result<std::vector<std::byte>> write_program(const Executable& executable, std::
     to.put(kernel.registers);
     to.put(kernel.spills);
     to.put(kernel.checks_indices);
+    to.put(uint64_t{kernel.checked_dims.size()});
+    for (const auto& dim : kernel.checked_dims) {
+      to.put(dim.argument);
+      to.put(dim.size);
+      to.put(std::string_view(dim.text));
+    }
     to.put(uint64_t{code.size()});
     to.put(uint64_t{blob.size()});
     code.insert(code.end(), blob.begin(), blob.end());

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "core/plugin/import_ops.h"
 #include "core/plugin/toml_reader.h"
 #include "core/support/split.h"
 #include "core/support/suggest.h"
@@ -114,6 +115,23 @@ Result<std::vector<DescribedPass>> read_passes(const TomlTable& table) {
     pass.where = places[k];
   }
   return passes;
+}
+
+/// "onnx:com.acme::FusedRope", or with " = acme.rope" after it.
+Result<Alias> read_alias(std::string_view text, std::string where) {
+  Alias alias;
+  alias.where = std::move(where);
+  const auto equals = text.find('=');
+  alias.source = trimmed(text.substr(0, equals));
+  if (equals != std::string_view::npos) alias.op = trimmed(text.substr(equals + 1));
+  if (!valid_source(alias.source) || (equals != std::string_view::npos && !valid_id(alias.op)))
+    return at(
+        alias.where,
+        error(FE_EINVALID, "FE-M03",
+              "'{}' is no alias; write the format, ':' and the model's op, as in {}, and where the plugin "
+              "defines several ops '=' and the one meant",
+              text, source_example));
+  return alias;
 }
 
 }  // namespace
@@ -230,11 +248,17 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
                 rules[k], real.string()));
     result.rules.push_back(*inside);
   }
-  if (result.library.empty() && result.rules.empty())
-    return at(path + ":1:1", error(FE_EINVALID, "FE-M03",
-                                   "the descriptor names neither a library nor rules; write one of them"));
-
   std::vector<std::string> places;
+  const auto aliases = table.strings("aliases", &places);
+  for (size_t k = 0; k < aliases.size(); ++k) {
+    FE_TRY(result.aliases.emplace_back(), read_alias(aliases[k], places[k]));
+  }
+  if (result.library.empty() && result.rules.empty() && result.aliases.empty())
+    return at(path + ":1:1",
+              error(FE_EINVALID, "FE-M03",
+                    "the descriptor names no library, no rules and no aliases; write one of them"));
+
+  places.clear();
   const auto platforms = table.strings("platform", &places);
   if (table.has("platform") && platforms.empty())
     return at(table.place("platform"),

@@ -44,6 +44,7 @@ struct TargetPattern {
 ///     requires = ["ferrite.std >= 0.1.0"]
 ///     provides = ["fusion"]        # what 'requires' of others may name
 ///     targets = ["npu:v*"]         # what it compiles for
+///     aliases = ["onnx:acme::Rope"] # ops of models that an op of the plugin stands for; "... = acme.rope" says which
 ///     passes = ["acme.drop"]       # what manifests may name in 'after' and 'before' while the plugin is not enabled
 ///     [config]                     # the settings that the plugin takes
 ///     limit = "integer"            # or number, boolean, string, integers, numbers, strings
@@ -64,6 +65,7 @@ struct Descriptor {
   std::vector<std::string> provides;
   std::vector<TargetPattern> targets;
   std::vector<DescribedPass> passes;
+  std::vector<Alias> aliases;
   Declarations config;
 
   /// FE-M01..: syntax, unknown keys, types, newer schema, bad version, a path that leaves the folder, another ABI or platform.

@@ -231,7 +231,7 @@ Result<std::optional<Descriptor>> Finder::find_descriptor(const EnabledPlugin& e
   return std::optional<Descriptor>();
 }
 
-/// What a descriptor says of the files and passes of its plugin.
+/// What a descriptor says of the files, passes and aliases of its plugin.
 Result<void> Finder::take_descriptor(Descriptor descriptor, PluginRequest& request) {
   std::error_code failed;
   if (request.library.empty()) {
@@ -256,6 +256,7 @@ Result<void> Finder::take_descriptor(Descriptor descriptor, PluginRequest& reque
   request.version = descriptor.version_text;
   request.version_place = descriptor.places["version"];
   request.passes = descriptor.passes;
+  request.aliases = descriptor.aliases;
   request.provides = descriptor.provides;
   for (const auto& need : descriptor.requirements) request.needs.push_back(need.id);
   descriptors_.emplace(request.id, std::move(descriptor));

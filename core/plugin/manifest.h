@@ -21,6 +21,7 @@ struct PassOverride {
   PassLimits limits;
   std::optional<Expectation> expect;
   std::string where;
+  bool may_be_gone = false;  ///< a plugin was disabled after this was said, whose it may be
 };
 
 /// What [rule."name"] says.
@@ -28,6 +29,7 @@ struct RuleOverride {
   std::string name;
   std::optional<Expectation> expect;
   std::string where;
+  bool may_be_gone = false;  ///< as of a pass
 };
 
 /// What becomes of rules of other plugins than the built-in ones: applied untried; tried when they are first loaded, and
@@ -51,10 +53,12 @@ struct Pipeline {
   bool device_chosen = false;             ///< by another manifest than the default one
   std::vector<std::string> device_kinds;  ///< that built-in plugins provide which are not disabled
   std::optional<int64_t> threads;         ///< [pipeline] threads
-  schedule::Features without;             ///< [pipeline] without; `fuse` by [pipeline] fuse too
-  std::optional<Trust> trust;             ///< none: on
-  std::optional<std::string> tune;        ///< [pipeline] tune: "off", "cached" or seconds; none: cached
-  std::optional<std::string> cache;       ///< [pipeline] cache: "on", "off" or a folder; none: on
+  std::optional<int64_t>
+      memory_limit;                  ///< [pipeline] memory_limit, in bytes; none or 0: what the machine has
+  schedule::Features without;        ///< [pipeline] without; `fuse` by [pipeline] fuse too
+  std::optional<Trust> trust;        ///< none: on
+  std::optional<std::string> tune;   ///< [pipeline] tune: "off", "cached" or seconds; none: cached
+  std::optional<std::string> cache;  ///< [pipeline] cache: "on", "off" or a folder; none: on
 };
 
 /// What names a pipeline on a command line or in the embedding API.

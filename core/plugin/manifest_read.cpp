@@ -157,6 +157,11 @@ Result<void> Reader::read_enabled(const TomlTable& part) {
                       disable[k], did_you_mean(disable[k], ids)));
     }
     content_.disabled[disable[k]] = places[k];
+    content_.settings.erase(disable[k]);  // what was said so far is of no plugin any more
+  }
+  if (!disable.empty()) {
+    for (auto& pass : content_.pipeline.passes) pass.may_be_gone = true;
+    for (auto& rule : content_.pipeline.rules) rule.may_be_gone = true;
   }
   std::erase_if(all, [&](const EnabledPlugin& plugin) { return disabled.contains(plugin.id); });
   places.clear();
@@ -269,6 +274,7 @@ Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::st
     pipeline.device_where = settings->place("device");
   }
   if (auto threads = settings->integer("threads")) pipeline.threads = threads;
+  if (auto limit = settings->integer("memory_limit")) pipeline.memory_limit = limit;
   if (auto cache = settings->string("cache")) {
     if (cache->empty())
       return at(

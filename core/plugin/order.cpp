@@ -15,9 +15,9 @@ std::vector<const PassEntry*> members_of(const std::vector<PassEntry>& passes, s
   return members;
 }
 
-/// Where `pass` says that it is ordered by `other`: a place in a manifest or descriptor, else its plugin.
-std::string place_of(const PassEntry& pass, const std::string& other) {
-  if (auto place = pass.places.find(other); place != pass.places.end()) return place->second;
+/// Where `pass` says that it is "after" or "before" `other`: a place in a manifest or descriptor, else its plugin.
+std::string place_of(const PassEntry& pass, const std::string& word, const std::string& other) {
+  if (auto place = pass.places.find({word, other}); place != pass.places.end()) return place->second;
   return pass.plugin->library.empty() ? pass.plugin->id : pass.plugin->library;
 }
 
@@ -46,10 +46,10 @@ Error cycle_error(const std::vector<const PassEntry*>& members, const std::vecto
   for (const auto* edge : cycle) {
     const auto &from = *edge->first, &to = *edge->second;
     text += fmt::format("{}{} -> {} ({})", text.empty() ? "" : ", ", from.name, to.name, edge->reason);
-    if (auto place = to.places.find(from.name); place != to.places.end()) where = place->second;
-    if (auto place = from.places.find(to.name); place != from.places.end()) where = place->second;
+    if (auto place = to.places.find({"after", from.name}); place != to.places.end()) where = place->second;
+    if (auto place = from.places.find({"before", to.name}); place != from.places.end()) where = place->second;
   }
-  if (where.empty()) where = place_of(*pass, "");
+  if (where.empty()) where = place_of(*pass, "", "");
   return at(std::move(where),
             error(FE_EINVALID, "FE-M10", "the passes of {} are in a cycle: {}; drop one 'after' or 'before'",
                   phase, text));
@@ -64,8 +64,8 @@ std::vector<OrderEdge> order_edges(const std::vector<PassEntry>& passes, std::st
   std::vector<OrderEdge> edges;
   // A name that is not there constrains nothing: that plugin or pass may be disabled.
   for (const auto* pass : members) {
-    const auto reason = [&](std::string_view word, const std::string& name) {
-      return fmt::format("'{}' says {} = \"{}\", {}", pass->name, word, name, place_of(*pass, name));
+    const auto reason = [&](const std::string& word, const std::string& name) {
+      return fmt::format("'{}' says {} = \"{}\", {}", pass->name, word, name, place_of(*pass, word, name));
     };
     for (const auto& name : pass->after)
       if (auto found = by_name.find(name); found != by_name.end())

@@ -24,11 +24,12 @@ void put(PassLimits& limits, const PassLimits& over) {
   if (over.timeout) limits.timeout = over.timeout;
 }
 
-/// Puts names into `after` or `before` of a pass, with where each was said.
-void put(PassEntry& pass, Names& list, const Names& names, const Names& places) {
+/// Puts names into the list `word` of a pass, "after" or "before", with where each was said.
+void put(PassEntry& pass, const std::string& word, const Names& names, const Names& places) {
+  auto& list = word == "after" ? pass.after : pass.before;
   for (size_t k = 0; k < names.size(); ++k) {
     list.push_back(names[k]);
-    pass.places[names[k]] = places[k];
+    pass.places[{word, names[k]}] = places[k];
   }
 }
 
@@ -70,8 +71,14 @@ class Settings {
   }
 
  private:
+  /// `may_be_gone`: it was said before a plugin was disabled, whose it may be; then nothing is expected of it either.
   Result<void> unknown(std::string_view kind, const std::string& name, const std::string& where,
-                       const Names& known, const std::optional<Expectation>& expect = {}) const {
+                       const Names& known, bool may_be_gone,
+                       const std::optional<Expectation>& expect = {}) const {
+    if (may_be_gone) {
+      log::print("plugins", "{}: there is no {} '{}'; a plugin is disabled", where, kind, name);
+      return {};
+    }
     if (some_skipped_ && expect && !expect->holds(0))
       return at(expect->where,
                 error(FE_EINVALID, "FE-M20",
@@ -104,7 +111,7 @@ class Settings {
                                      std::tuple{"before", &described.before, &pass.before}}) {
         if (!*said) continue;
         if (!pass.pass)
-          put(pass, *list, **said, Names((*said)->size(), described.places.find(key)->second));
+          put(pass, key, **said, Names((*said)->size(), described.places.find(key)->second));
         else if (list_text(**said) != list_text(*list))
           return disagreement(described, key, list_text(**said), list_text(*list), request);
       }
@@ -147,19 +154,19 @@ class Settings {
 
   Result<void> override_pass(const PassOverride& change) {
     if (!contains(names_, change.name))
-      return unknown("pass", change.name, change.where, names_, change.expect);
+      return unknown("pass", change.name, change.where, names_, change.may_be_gone, change.expect);
     for (const auto& [list, places] :
          {std::pair(&change.after, &change.after_places), std::pair(&change.before, &change.before_places)})
       for (size_t k = 0; k < list->size(); ++k)
         if (contains(names_, (*list)[k]))
           FE_CHECK(check_phase(change.name, (*list)[k], (*places)[k]));
         else if (!contains(pipeline_.idle_passes, (*list)[k]))
-          FE_CHECK(unknown("pass", (*list)[k], (*places)[k], names_));
+          FE_CHECK(unknown("pass", (*list)[k], (*places)[k], names_, change.may_be_gone));
     for (auto& pass : passes_) {
       if (pass.name != change.name) continue;
       if (change.enabled) pass.enabled = *change.enabled;
-      put(pass, pass.after, change.after, change.after_places);
-      put(pass, pass.before, change.before, change.before_places);
+      put(pass, "after", change.after, change.after_places);
+      put(pass, "before", change.before, change.before_places);
       put(pass.limits, change.limits);
       if (change.expect) pass.expect = change.expect;
     }
@@ -168,7 +175,7 @@ class Settings {
 
   Result<void> override_rule(const RuleOverride& change) {
     if (!contains(rules_, change.name))
-      return unknown("rule", change.name, change.where, rules_, change.expect);
+      return unknown("rule", change.name, change.where, rules_, change.may_be_gone, change.expect);
     for (auto& pass : passes_)
       if (change.expect && contains(pass.rules, change.name))
         pass.rule_expectations.insert_or_assign(change.name, *change.expect);

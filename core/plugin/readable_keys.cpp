@@ -181,6 +181,15 @@ constexpr Key pipeline_keys[] = {
      .doc = "worker threads; 0: as many as this process may use processors",
      .least = 0,
      .most = 4096},
+    {.name = "memory_limit",
+     .type = KeyType::integer,
+     .absent = "0",
+     .example = "8589934592",
+     .doc = "bytes that results, and what lives between kernels, may take at a time; a program that takes "
+            "more is "
+            "refused (`FE-S30`). 0: what this process can have, of memory and swap or of its control group",
+     .least = 0,
+     .most = int64_t{1} << 56},
     {.name = "cache",
      .type = KeyType::string,
      .absent = "\"on\"",
@@ -348,7 +357,7 @@ constexpr Key descriptor_top_keys[] = {
      .type = KeyType::string,
      .absent = "none",
      .example = "\"acme_fuse.so\"",
-     .doc = "the shared library; without one the plugin is its rules"},
+     .doc = "the shared library; without one the plugin is its rules and aliases"},
     {.name = "abi",
      .type = KeyType::string,
      .absent = "required with `library`",
@@ -389,6 +398,14 @@ constexpr Key descriptor_top_keys[] = {
      .doc = "what the plugin compiles for: a kind of device, `:`, and a name of targets, which may end in "
             "`*`. A built-in "
             "plugin is enabled where `--target` names one of these"},
+    {.name = "aliases",
+     .type = KeyType::strings,
+     .absent = "none",
+     .example = "[\"onnx:com.acme::FusedRope\"]",
+     .doc =
+         "ops of models that an op stands for: the format, `:`, and the op as such models name it. Where the "
+         "plugin defines several ops, or an op of another plugin is meant, `=` and its name follow: "
+         "`\"onnx:com.acme::FusedRope = acme.rope\"`"},
     {.name = "passes",
      .type = KeyType::strings_or_tables,
      .absent = "none",

@@ -8,6 +8,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/print.h"
 #include "core/isolate/plugin.h"
+#include "core/plugin/import_ops.h"
 #include "core/plugin/library.h"
 #include "core/plugin/phases.h"
 #include "core/support/abi.h"
@@ -191,11 +192,22 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
   for (const auto& contribution : contributions) plugin->kinds.push_back(contribution.kind);
   plugins_.push_back(std::move(plugin));
   const LoadedPlugin& loaded = *plugins_.back();
-  for (const auto& contribution : contributions) {
-    auto added = add(loaded, contribution);
-    if (added) continue;
+  const auto add_all = [&]() -> Result<void> {
+    for (const auto& contribution : contributions) {
+      if (auto added = add(loaded, contribution); !added) return at(loaded.id, std::move(added.error()));
+    }
+    for (const auto& alias : request.aliases) {
+      const auto [entry, added] = aliases_.emplace(alias.source, AliasEntry{alias, &loaded});
+      if (!added)
+        return at(alias.where, error(FE_EINVALID, "FE-P08",
+                                     "'{}' is an alias of plugin '{}' already, at {}; drop one of the two",
+                                     alias.source, entry->second.plugin->id, entry->second.alias.where));
+    }
+    return {};
+  };
+  if (auto added = add_all(); !added) {
     // All or nothing: what came before goes again, so that the program can go on without the plugin.
-    auto fault = at(loaded.id, std::move(added.error()));
+    auto fault = std::move(added.error());
     auto is_its = [&](const auto& item) { return item.plugin == &loaded; };
     std::erase_if(lowerings_, is_its);
     std::erase_if(decompositions_, is_its);
@@ -204,6 +216,8 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     std::erase_if(providers_, is_its);
     std::erase_if(runtimes_, is_its);
     std::erase_if(importers_, is_its);
+    std::erase_if(import_handlers_, is_its);
+    std::erase_if(aliases_, [&](const auto& item) { return is_its(item.second); });
     std::erase_if(fusion_policies_, is_its);
     std::erase_if(cost_models_, is_its);
     std::erase_if(metric_sinks_, is_its);
@@ -223,7 +237,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     rule_sets_.push_back({text, path, pass, {}, &loaded});
   }
   log::print("plugins", "{} {} from {} ({}): {}", loaded.id, loaded.version,
-             loaded.library.empty() ? "rule files" : loaded.library, loaded.why,
+             loaded.library.empty() ? "its descriptor" : loaded.library, loaded.why,
              counted(contributions.size(), "contribution"));
   return &loaded;
 }
@@ -316,7 +330,8 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       return {};
     }
     case FE_CONTRIBUTION_IMPORTER: {
-      FE_TRY(const auto* table, table_of<fe_importer>(contribution, "importer"));
+      FE_TRY(const auto* table,
+             table_of<fe_importer>(contribution, "importer", offsetof(fe_importer, format)));
       if (!table->model_open || !table->signature || !table->build)
         return null_slot("importer", "model_open, signature or build");
       FE_CHECK(name_of(table->id, "importer's id"));
@@ -324,6 +339,10 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       callback::own(table, plugin.id);
       importers_.push_back({table, &plugin});
       return {};
+    }
+    case FE_CONTRIBUTION_IMPORT_HANDLER: {
+      FE_TRY(const auto* table, table_of<fe_import_handler>(contribution, "import handler"));
+      return add_import_handler(plugin, *table);
     }
     case FE_CONTRIBUTION_FUSION_POLICY: {
       FE_TRY(const auto* table, table_of<fe_fusion_policy>(contribution, "fusion policy"));
@@ -345,6 +364,60 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       return error(FE_EUNSUPPORTED, "FE-P07",
                    "it contributes something of kind {}, which this host does not know", contribution.kind);
   }
+}
+
+Result<void> Registry::add_import_handler(const LoadedPlugin& plugin, const fe_import_handler& table) {
+  if (!table.import_node) return null_slot("import handler", "import_node");
+  FE_TRY(const auto source, name_of(table.source, "import handler's source op"));
+  if (!valid_source(source))
+    return error(
+        FE_EINVALID, "FE-P07",
+        "its import handler is for '{}', which is no source op; write the format, ':' and the op, as "
+        "in {}",
+        source, source_example);
+  if (table.first > table.last)
+    return error(FE_EINVALID, "FE-P07", "its import handler of '{}' is for versions {} to {}, which are none",
+                 source, table.first, table.last);
+  for (const auto& other : import_handlers_)
+    if (abi::view(other.table->source) == source && other.table->first <= table.last &&
+        table.first <= other.table->last)
+      return error(FE_EINVALID, "FE-P08",
+                   "its import handler reads '{}' in versions {}, and one of plugin '{}' in versions {}; "
+                   "enable only one of the two",
+                   source, versions_text(table.first, table.last), other.plugin->id,
+                   versions_text(other.table->first, other.table->last));
+  callback::own(&table, plugin.id);
+  import_handlers_.push_back({&table, &plugin});
+  return {};
+}
+
+Result<void> Registry::settle_aliases() {
+  const auto all = ops_.all();
+  for (auto& [source, entry] : aliases_) {
+    auto& alias = entry.alias;
+    if (alias.op.empty()) {
+      std::vector<std::string_view> own;
+      for (const auto* op : all)
+        if (op->plugin == entry.plugin->id) own.push_back(op->name);
+      if (own.size() != 1)
+        return at(alias.where,
+                  error(FE_EINVALID, "FE-P95",
+                        "the alias '{}' does not say which op it stands for, and plugin '{}' defines {}; "
+                        "write \"{} = OP\"",
+                        source, entry.plugin->id,
+                        own.empty() ? "none" : fmt::format("{}", fmt::join(own, ", ")), source));
+      alias.op = own[0];
+    }
+    if (ops_.find(alias.op)) continue;
+    std::vector<std::string_view> names;
+    for (const auto* op : all) names.push_back(op->name);
+    return at(alias.where,
+              error(FE_EINVALID, "FE-P95",
+                    "the alias '{}' stands for op '{}', which no enabled plugin defines; enable the "
+                    "plugin that does, or correct the name{}",
+                    source, alias.op, did_you_mean(alias.op, names)));
+  }
+  return {};
 }
 
 Result<void> Registry::compile_rules() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What is loaded and what it contributes: plugins by id, ops, lowerings, rule sets, passes, providers, runtimes, importers,
-// fusion policies, cost models, metric sinks.
+// import handlers, fusion policies, cost models, metric sinks.
 #pragma once
 
 #include <chrono>
@@ -62,6 +62,13 @@ struct DescribedPass {
   PassLimits limits;
 };
 
+/// An op of models that a descriptor says to be one that a plugin defines.
+struct Alias {
+  std::string source;  ///< "onnx:com.acme::FusedRope"
+  std::string op;      ///< the op's name; empty: the only one that the plugin defines
+  std::string where;   ///< file:line:col
+};
+
 /// What the manifest says of one plugin.
 struct PluginRequest {
   std::string id;
@@ -82,6 +89,7 @@ struct PluginRequest {
   std::map<std::string, std::string, std::less<>> config_docs;  ///< what its descriptor says of settings
   std::vector<std::pair<std::string, std::string>> rule_files;  ///< path, text
   std::vector<DescribedPass> passes;
+  std::vector<Alias> aliases;
   std::optional<Error> fault;  ///< why its files cannot be had; what load() then gives
 };
 
@@ -103,6 +111,12 @@ struct Contributed {
   const LoadedPlugin* plugin;
 };
 
+/// An alias of a plugin that is loaded; once settled, `op` names an op that is defined.
+struct AliasEntry {
+  Alias alias;
+  const LoadedPlugin* plugin = nullptr;
+};
+
 /// A pass or the rules of one set at one phase, before ordering.
 struct PassEntry {
   std::string name, phase;
@@ -111,8 +125,8 @@ struct PassEntry {
   const fe_pass* pass = nullptr;  ///< null for rules
   size_t rule_set = 0;            ///< index into Registry::rule_sets()
   bool enabled = true;
-  std::map<std::string, std::string>
-      places;  ///< where a manifest or descriptor added a name to after or before
+  /// Where a manifest or descriptor added a name to "after" or "before", by that word and the name.
+  std::map<std::pair<std::string, std::string>, std::string> places;
   PassLimits limits;
   std::optional<Expectation> expect;
   std::vector<std::string> rules;                                     ///< of a rule set: those for this phase
@@ -159,6 +173,13 @@ class Registry {
   const std::vector<Contributed<fe_provider>>& providers() const { return providers_; }
   const std::vector<Contributed<fe_runtime>>& runtimes() const { return runtimes_; }
   const std::vector<Contributed<fe_importer>>& importers() const { return importers_; }
+  /// No two of them read one version of a source op.
+  const std::vector<Contributed<fe_import_handler>>& import_handlers() const { return import_handlers_; }
+  /// By source op, each once.
+  const std::map<std::string, AliasEntry, std::less<>>& aliases() const { return aliases_; }
+  /// Finds the op of each alias. FE-P95 where it is not defined, or the plugin has none or several to choose from. Call after the
+  /// last load().
+  Result<void> settle_aliases();
   /// Kinds of devices that there are plugins for, loaded or not.
   const std::vector<std::string>& device_kinds() const { return device_kinds_; }
   void set_device_kinds(std::vector<std::string> kinds) { device_kinds_ = std::move(kinds); }
@@ -169,6 +190,7 @@ class Registry {
 
  private:
   Result<void> add(const LoadedPlugin& plugin, const fe_contribution& contribution);
+  Result<void> add_import_handler(const LoadedPlugin& plugin, const fe_import_handler& table);
 
   const fe_host& host_;
   std::vector<std::unique_ptr<LoadedPlugin>> plugins_;
@@ -182,6 +204,8 @@ class Registry {
   std::vector<Contributed<fe_provider>> providers_;
   std::vector<Contributed<fe_runtime>> runtimes_;
   std::vector<Contributed<fe_importer>> importers_;
+  std::vector<Contributed<fe_import_handler>> import_handlers_;
+  std::map<std::string, AliasEntry, std::less<>> aliases_;
   std::vector<std::string> device_kinds_;
   std::vector<Contributed<fe_fusion_policy>> fusion_policies_;
   std::vector<Contributed<fe_cost_model>> cost_models_;

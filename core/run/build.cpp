@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 
+#include "core/loop/indexed.h"
 #include "core/loop/keywords.h"
 #include "core/loop/print.h"
 #include "core/observe/observation.h"
@@ -16,12 +17,33 @@
 namespace ferrite::core::run {
 namespace {
 
+bool is_checked(const loop::BodyOp& op) {
+  return op.code == FE_OP_INDIRECT && (op.flags == FE_INDIRECT_CHECK || op.flags == FE_INDIRECT_WRAP);
+}
 bool checks_indices(const loop::Kernel& kernel) {
   return std::ranges::any_of(kernel.statements, [](const auto& statement) {
-    return std::ranges::any_of(statement.ops, [](const auto& op) {
-      return op.code == FE_OP_INDIRECT && (op.flags == FE_INDIRECT_CHECK || op.flags == FE_INDIRECT_WRAP);
-    });
+    return std::ranges::any_of(statement.ops, is_checked);
   });
+}
+
+/// The dims that these address, of buffers that are arguments.
+std::vector<CheckedDim> checked_dims(const loop::Kernel& kernel) {
+  const auto list = loop::list_of(kernel);
+  std::vector<uint32_t> arguments;
+  uint32_t count = 0;
+  for (const auto& buffer : kernel.buffers)
+    arguments.push_back(buffer.kind == FE_BUFFER_LOCAL ? FE_NONE32 : count++);
+  std::vector<CheckedDim> result;
+  for (size_t s = 0; s < kernel.statements.size(); ++s)
+    for (loop::OpId op = 0; op < kernel.statements[s].ops.size(); ++op) {
+      if (!is_checked(kernel.statements[s].ops[op])) continue;
+      for (const auto& [buffer, dim] : loop::dims_indexed_by(list, s, op)) {
+        if (arguments[buffer] == FE_NONE32) continue;
+        result.push_back({arguments[buffer], kernel.buffers[buffer].dims[dim],
+                          loop::describe_dim(dim, {}, kernel.buffers[buffer])});
+      }
+    }
+  return result;
 }
 
 }  // namespace
@@ -184,6 +206,7 @@ void Builder::Steps::take(size_t u, Code code) {
   kernel.grain = made.grain;
   kernel.workspace_bytes = made.workspace_bytes;
   kernel.checks_indices = checks_indices(units_[u].group.kernel);
+  kernel.checked_dims = checked_dims(units_[u].group.kernel);
   kernel.registers = made.registers;
   kernel.spills = made.spills;
   kernel.shared_bytes = made.shared_bytes;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+#include <utility>
+
 #include "core/run/build_steps.h"
 #include "core/support/abi.h"
 
@@ -7,6 +10,7 @@ namespace ferrite::core::run {
 Result<std::shared_ptr<Executable>> Builder::Steps::link() {
   link_launches();
   describe_ports();
+  executable_->plan_init();
   if (!options_.load) {
     executable_->code = std::move(blobs_);
     return std::move(executable_);
@@ -45,30 +49,11 @@ void Builder::Steps::record_recording() {
 
 void Builder::Steps::link_launches() {
   Mirrors mirrors(*executable_, arenas_);
+  find_makers();
   for (size_t g = 0; g < groups_.size(); ++g) {
-    const auto& state = groups_[g];
-    auto& steps = state.init ? executable_->init : executable_->steps;
-    Launch launch;
-    launch.provenance = state.provenance;
-    if (state.call) {
-      if (const auto* call = region_call(g))
-        link_region(g, *call, launch, mirrors);
-      else
-        link_call(g, launch, mirrors);
-      steps.push_back(std::move(launch));
-      continue;
-    }
-    const auto& unit = units_[state.unit];
-    launch.kernel = static_cast<uint32_t>(state.unit);
-    set_workspace(launch, g);
-    for (size_t k = 0, b = 0; k < state.arguments.size(); ++k, ++b) {
-      while (unit.group.kernel.buffers[b].kind == FE_BUFFER_LOCAL) ++b;
-      const bool written = unit.group.kernel.buffers[b].kind == FE_BUFFER_OUTPUT;
-      const auto packed = packed_place(state, k, unit.device, mirrors);
-      launch.arguments.push_back(packed ? *packed
-                                        : reach(mirrors, unit.device, state.arguments[k], written, steps));
-    }
-    steps.push_back(std::move(launch));
+    if (groups_[g].init) continue;
+    link_constants(g, mirrors);
+    link_group(g, mirrors);
   }
   for (BufferId b : brought_home()) mirrors.bring_home(b, place_of(b), executable_->steps);
   executable_->estimate = estimate();
@@ -82,6 +67,64 @@ void Builder::Steps::link_launches() {
                  static_cast<double>(transfers.size())});
   if (devices_.size() > 1)
     record_placement(schedule_, placed_groups(), mirrors.transfers(), devices_, ledger_);
+}
+
+void Builder::Steps::find_makers() {
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (BufferId b : groups_[g].arguments)
+      if (groups_[g].init && constants_.count(b)) makers_[b].push_back(g);
+  const auto writes = [&](size_t g, BufferId b) {
+    return std::ranges::any_of(schedule_.groups[g].statements, [&](uint32_t s) {
+      return std::ranges::any_of(program_.statements[s].stores,
+                                 [&](const auto& store) { return program_.storage(store.buffer) == b; });
+    });
+  };
+  for (auto& [b, groups] : makers_)
+    while (!groups.empty() && !writes(groups.back(), b)) groups.pop_back();
+}
+
+void Builder::Steps::link_constants(size_t g, Mirrors& mirrors) {
+  std::set<size_t> wanted;
+  std::vector<size_t> pending = {g};
+  while (!pending.empty()) {
+    const size_t reader = pending.back();
+    pending.pop_back();
+    for (BufferId b : groups_[reader].arguments) {
+      const auto found = makers_.find(b);
+      if (found == makers_.end()) continue;
+      for (size_t maker : found->second)
+        if (wanted.insert(maker).second) pending.push_back(maker);
+      makers_.erase(found);
+    }
+  }
+  for (size_t maker : wanted)
+    if (!std::exchange(groups_[maker].linked, true)) link_group(maker, mirrors);
+}
+
+void Builder::Steps::link_group(size_t g, Mirrors& mirrors) {
+  const auto& state = groups_[g];
+  auto& steps = state.init ? executable_->init : executable_->steps;
+  Launch launch;
+  launch.provenance = state.provenance;
+  if (state.call) {
+    if (const auto* call = region_call(g))
+      link_region(g, *call, launch, mirrors);
+    else
+      link_call(g, launch, mirrors);
+    steps.push_back(std::move(launch));
+    return;
+  }
+  const auto& unit = units_[state.unit];
+  launch.kernel = static_cast<uint32_t>(state.unit);
+  set_workspace(launch, g);
+  for (size_t k = 0, b = 0; k < state.arguments.size(); ++k, ++b) {
+    while (unit.group.kernel.buffers[b].kind == FE_BUFFER_LOCAL) ++b;
+    const bool written = unit.group.kernel.buffers[b].kind == FE_BUFFER_OUTPUT;
+    const auto packed = packed_place(state, k, unit.device, mirrors);
+    launch.arguments.push_back(packed ? *packed
+                                      : reach(mirrors, unit.device, state.arguments[k], written, steps));
+  }
+  steps.push_back(std::move(launch));
 }
 
 std::vector<PlacedGroup> Builder::Steps::placed_groups() const {

@@ -59,6 +59,7 @@ class Builder::Steps {
  private:
   struct GroupState {
     bool init = false;
+    bool linked = false;  // of init: its launch is listed
     bool call = false;
     std::string provenance;           // model nodes, each once
     std::vector<BufferId> arguments;  // storages
@@ -119,6 +120,11 @@ class Builder::Steps {
   // ---- build_link.cpp: the launches
 
   void link_launches();
+  void find_makers();
+  void link_group(size_t g, Mirrors& mirrors);
+  /// Lists the launches of init that make what the group reads, and that are not listed yet, in their order. Each is listed when the
+  /// first kernel needs it, so that few of their results have to live at a time.
+  void link_constants(size_t g, Mirrors& mirrors);
   void link_region(size_t g, const loop::CallInfo& call, Launch& launch, Mirrors& mirrors);
   void link_call(size_t g, Launch& launch, Mirrors& mirrors);
   /// The call of a region that a group is; null where it is none.
@@ -151,6 +157,8 @@ class Builder::Steps {
   std::vector<GroupState> groups_;
   std::set<BufferId> constants_;  ///< what init groups write
   std::map<BufferId, uint32_t> persistent_of_;
+  std::map<BufferId, std::vector<size_t>>
+      makers_;  ///< init groups that touch it, to its last writer; until they are linked
   Units units_;
   Codes codes_;
   std::optional<size_t> alone_;  // the unit of a kernel of no group

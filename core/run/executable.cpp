@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/plugin/serial.h"
+#include "core/schedule/plan.h"
 #include "core/support/abi.h"
 #include "core/support/elapsed.h"
 #include "ferrite/counted.hpp"
@@ -56,6 +57,57 @@ std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
 uint32_t Executable::add_persistent(uint32_t device, int64_t bytes) {
   persistent_.push_back({device, bytes, nullptr});
   return static_cast<uint32_t>(persistent_.size() - 1);
+}
+
+void Executable::plan_init() {
+  constexpr size_t nowhere = SIZE_MAX;
+  const auto each_place = [](std::vector<Launch>& launches, auto&& look) {
+    for (size_t number = 0; number < launches.size(); ++number)
+      for (auto& place : launches[number].arguments)
+        if (place.kind == Place::Kind::persistent) look(place, number);
+  };
+  // Blocks that runs read stay; they are numbered anew.
+  std::vector<size_t> kept(persistent_.size(), nowhere);
+  each_place(steps, [&](const Place& place, size_t) { kept[place.number] = 0; });
+  for (const auto& place : output_places)
+    if (place.kind == Place::Kind::persistent) kept[place.number] = 0;
+  std::vector<Persistent> blocks;
+  for (size_t k = 0; k < kept.size(); ++k) {
+    if (kept[k] == nowhere) continue;
+    kept[k] = blocks.size();
+    blocks.push_back(persistent_[k]);
+  }
+  // The others live from the first launch of init that touches them to the last one.
+  std::vector<std::vector<schedule::Lifetime>> lifetimes(devices.size());
+  std::vector<size_t> life_of(persistent_.size(), nowhere);
+  each_place(init, [&](const Place& place, size_t number) {
+    if (kept[place.number] != nowhere) return;
+    auto& lives = lifetimes[place.device];
+    if (life_of[place.number] == nowhere) {
+      life_of[place.number] = lives.size();
+      lives.push_back({persistent_[place.number].bytes, number, number});
+    }
+    lives[life_of[place.number]].last = number;
+  });
+  std::vector<schedule::MemoryPlan> plans;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    plans.push_back(schedule::plan_memory(lifetimes[d], static_cast<int64_t>(devices[d]->alignment)));
+    init_arena_bytes.push_back(plans[d].bytes);
+  }
+  const auto move = [&](Place& place, size_t) {
+    if (kept[place.number] != nowhere) {
+      place.number = static_cast<uint32_t>(kept[place.number]);
+      return;
+    }
+    place.offset = plans[place.device].offsets[life_of[place.number]];
+    place.kind = Place::Kind::arena;
+    place.number = 0;
+  };
+  each_place(init, move);
+  each_place(steps, move);
+  for (auto& place : output_places)
+    if (place.kind == Place::Kind::persistent) move(place, 0);
+  persistent_ = std::move(blocks);
 }
 
 Executable::~Executable() {
@@ -242,6 +294,7 @@ Result<void> Executable::check_launches() const {
 
 Result<void> Executable::prepare() {
   arena_bytes.resize(devices.size());
+  init_arena_bytes.resize(devices.size());
   FE_CHECK(check_launches());
   const auto loaded = std::chrono::steady_clock::now();
   // Kernels may assume a buffer's alignment; a weight in a mapped file can lie anywhere.
@@ -260,11 +313,11 @@ Result<void> Executable::prepare() {
     FE_TRY(block.data, alloc(block.device, std::max<int64_t>(block.bytes, 1)));
   }
   {
-    Context context(*this, init, nullptr);
+    Context context(*this, init, init_arena_bytes, nullptr);
     FE_CHECK(context.opened_);
     FE_CHECK(launch_all(init, {}, context));
   }
-  // Copies that only init read are not needed again.
+  // Constants that only init read are not needed again.
   std::vector<bool> used(constants.size());
   for (const auto& step : steps)
     for (const auto& place : step.arguments)
@@ -272,8 +325,9 @@ Result<void> Executable::prepare() {
   for (const auto& place : output_places)
     if (place.kind == Place::Kind::constant) used[place.number] = true;
   for (size_t k = 0; k < constants.size(); ++k)
-    if (!used[k] && !aligned_constants_[k].empty()) {
+    if (!used[k]) {
       std::vector<std::byte>().swap(aligned_constants_[k]);
+      constants[k].owned.reset();
       constants[k].data = nullptr;
     }
   if (record_runs) recording_ = plan_recording();

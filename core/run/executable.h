@@ -47,6 +47,13 @@ struct Launch {
   std::vector<std::vector<int64_t>> call_dims;
 };
 
+/// A dim that an index from data addresses, of a kernel's argument.
+struct CheckedDim {
+  uint32_t argument = 0;
+  int64_t size = 0;
+  std::string text;  ///< "dim 0 of f32[5,4]"
+};
+
 struct CompiledKernel {
   std::string entry;       ///< its hash
   std::string provenance;  ///< model nodes
@@ -60,6 +67,7 @@ struct CompiledKernel {
   bool recordable = true;
   /// It may find one out of range, which it says in the words of errors. So it is of all that is not made of loops.
   bool checks_indices = true;
+  std::vector<CheckedDim> checked_dims;      ///< what indices from data address; of a library's kernel none
   std::vector<fe_argument_needs> arguments;  ///< what its code reaches, once loaded; empty: it does not say
 };
 
@@ -114,6 +122,8 @@ class Executable {
   std::vector<std::string> code;  ///< by kernel, where it is to be loaded elsewhere
   /// Of the memory of the devices that it serves; null: their runtimes.
   std::shared_ptr<Allocator> allocator;
+  /// By device: of what only the launches of init touch, freed behind them.
+  std::vector<int64_t> init_arena_bytes;
 
   /// Memory that lasts as long as this, in a device.
   struct Persistent {
@@ -124,6 +134,8 @@ class Executable {
   std::span<const Persistent> persistent() const { return persistent_; }
   /// Memory that lasts as long as this, before load(). The number.
   uint32_t add_persistent(uint32_t device, int64_t bytes);
+  /// Once all launches are listed: memory that no run reads becomes a part of the arena of init, as long as launches there need it.
+  void plan_init();
   uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
   /// Memories: the host's, and each device's own, by its number.
   static constexpr uint32_t host = UINT32_MAX;
@@ -158,7 +170,7 @@ class Executable {
     /// `native_stream`, where not null: of the first device's driver, the caller's, given the work instead of a stream of its own; it is
     /// kept as long as this.
     explicit Context(const Executable& executable, void* native_stream = nullptr)
-        : Context(executable, executable.steps, native_stream) {}
+        : Context(executable, executable.steps, executable.arena_bytes, native_stream) {}
     ~Context();
     Context(const Context&) = delete;
 
@@ -202,9 +214,12 @@ class Executable {
       /// What was given to the device before launch `end` was waited for.
       void done(size_t end);
     };
-    /// For these launches of the program.
-    Context(const Executable& executable, std::span<const Launch> launches, void* native_stream);
+    /// For these launches of the program, with arenas of so many bytes by device.
+    Context(const Executable& executable, std::span<const Launch> launches,
+            std::span<const int64_t> arena_bytes, void* native_stream);
     Result<void> open(uint32_t device, std::span<const Launch> launches, void* native_stream);
+    /// Where workspaces begin that do not lie in the arena of the device.
+    int64_t behind_arena(uint32_t device) const;
 
     const Executable& executable_;
     Result<void> opened_;
@@ -212,6 +227,7 @@ class Executable {
     Recorded recorded_;
     std::optional<std::vector<LaunchTime>> times_;
     bool early_ = false;
+    const std::span<const int64_t> arena_bytes_;  ///< by device
   };
 
   /// `inputs` and `outputs`: contiguous elements in the memory of ports_device(), in the order of the ports. All is done when it returns, unless
@@ -243,8 +259,10 @@ class Executable {
                              Context& context, void* stream, void* native_stream) const;
   /// Moves the words of errors of a device, from or to its memory.
   Result<void> move_words(std::span<const Launch> launches, uint32_t direction, Context& context) const;
-  /// FE-X10 where a launch says that an index was out of range, in its two words.
+  /// FE-X10 where a launch says that an index was out of range, in its error words.
   Result<void> check_words(std::span<const Launch> launches, const void* words) const;
+  /// What the error words of a launch say.
+  Error bad_index(const Launch& launch, std::span<const int64_t> words) const;
   /// Waits for all work that was given to the devices before launch `end`.
   Result<void> wait(std::span<const Launch> launches, size_t end, Context& context) const;
   /// Waits for what a run that failed has given to the devices, which is of the caller's memory; what fails of it is not told.
@@ -263,8 +281,6 @@ class Executable {
   Result<bool> replay(Context& context, const Buffers& buffers) const;
   Result<void> record(Context& context, const Buffers& buffers) const;
   Result<void> record_steps(Context& context, const Buffers& buffers, void* stream) const;
-  /// Where workspaces begin that do not lie in the arena of the device.
-  int64_t behind_arena(uint32_t device) const;
   void* address(const Place& place, const Buffers& buffers, const Context& context) const;
   /// Whether the host, or the code of the device, reaches what lies there.
   bool host_reaches(const Place& place) const;

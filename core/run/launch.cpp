@@ -6,10 +6,12 @@
 #include <functional>
 #include <utility>
 
+#include "core/loop/indexed.h"
 #include "core/plugin/serial.h"
 #include "core/run/executable.h"
 #include "core/support/abi.h"
 #include "core/support/log.h"
+#include "ferrite/abi/error_words.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::run {
@@ -17,11 +19,7 @@ namespace ferrite::core::run {
 namespace {
 
 /// What a launch says of the indices that it checked.
-using ErrorWords = std::array<int64_t, 2>;
-
-Error bad_index(const std::string& provenance) {
-  return at(provenance, error(FE_EINVALID, "FE-X10", "an index that the inputs give is out of range"));
-}
+using ErrorWords = std::array<int64_t, FE_ERROR_WORDS>;
 
 using Bytes = std::span<const std::byte>;
 
@@ -57,9 +55,9 @@ bool is_kernel(const Launch& launch) { return launch.copy == no_copy && !launch.
 
 }  // namespace
 
-int64_t Executable::behind_arena(uint32_t device) const {
-  const auto alignment = static_cast<int64_t>(devices[device]->alignment);
-  return (arena_bytes[device] + alignment - 1) / alignment * alignment;
+int64_t Executable::Context::behind_arena(uint32_t device) const {
+  const auto alignment = static_cast<int64_t>(executable_.devices[device]->alignment);
+  return (arena_bytes_[device] + alignment - 1) / alignment * alignment;
 }
 
 std::optional<uint32_t> Executable::device_of(const Launch& launch) const {
@@ -73,8 +71,8 @@ bool Executable::may_fail(const Launch& launch) const {
 }
 
 Executable::Context::Context(const Executable& executable, std::span<const Launch> launches,
-                             void* native_stream)
-    : executable_(executable), work_(executable.devices.size()) {
+                             std::span<const int64_t> arena_bytes, void* native_stream)
+    : executable_(executable), work_(executable.devices.size()), arena_bytes_(arena_bytes) {
   for (uint32_t d = 0; d < work_.size() && opened_; ++d)
     opened_ = open(d, launches, d == 0 ? native_stream : nullptr);
 }
@@ -83,7 +81,7 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
   auto& work = work_[d];
   const auto& device = *executable_.devices[d];
   bool fails = false, has_peers = false;
-  work.bytes = executable_.arena_bytes[d];
+  work.bytes = arena_bytes_[d];
   for (const auto& launch : launches) {
     const bool is_done_here = executable_.device_of(launch) == d;
     const bool is_of_peers =
@@ -94,8 +92,7 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
     fails = fails || executable_.may_fail(launch);
     const auto& kernel = executable_.kernels[launch.kernel];
     if (launch.workspace >= 0 || kernel.workspace_bytes == 0) continue;
-    work.bytes = std::max(work.bytes,
-                          executable_.behind_arena(d) + kernel.workspace_bytes * executable_.workers_of(d));
+    work.bytes = std::max(work.bytes, behind_arena(d) + kernel.workspace_bytes * executable_.workers_of(d));
   }
   if (!device.host_memory && (work.used || native_stream)) {
     FE_TRY(work.stream, device.open_stream(native_stream));
@@ -321,9 +318,32 @@ Result<void> Executable::move_words(std::span<const Launch> launches, uint32_t d
   return {};
 }
 
+Error Executable::bad_index(const Launch& launch, std::span<const int64_t> words) const {
+  const auto size = words[2], flags = words[3];
+  if (!(flags & FE_BAD_INDEX_TOLD))
+    return at(launch.provenance, error(FE_EINVALID, "FE-X10", "an index is out of range"));
+  // The code does not say which of the kernel's dims it is; several may have the size.
+  std::vector<std::string> dims;
+  for (const auto& checked : kernels[launch.kernel].checked_dims) {
+    if (checked.size != size || checked.argument >= launch.arguments.size()) continue;
+    const auto& place = launch.arguments[checked.argument];
+    const auto* port = place.kind == Place::Kind::input    ? &inputs[place.number]
+                       : place.kind == Place::Kind::output ? &outputs[place.number]
+                                                           : nullptr;
+    auto text = port ? fmt::format("{} '{}'", checked.text, port->name) : checked.text;
+    if (std::ranges::find(dims, text) == dims.end()) dims.push_back(std::move(text));
+  }
+  return at(launch.provenance, error(FE_EINVALID, "FE-X10", "{}{}{}",
+                                     loop::describe_bad_index(static_cast<uint64_t>(words[1]), size,
+                                                              (flags & FE_BAD_INDEX_WRAPS) != 0,
+                                                              (flags & FE_BAD_INDEX_UNSIGNED) != 0),
+                                     dims.empty() ? "" : ": ", fmt::join(dims, ", or ")));
+}
+
 Result<void> Executable::check_words(std::span<const Launch> launches, const void* words) const {
   for (size_t k = 0; k < launches.size(); ++k)
-    if (static_cast<const ErrorWords*>(words)[k][0] != 0) return bad_index(launches[k].provenance);
+    if (const auto& said = static_cast<const ErrorWords*>(words)[k]; said[0] != 0)
+      return bad_index(launches[k], said);
   return {};
 }
 
@@ -415,7 +435,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
   args.grain = kernel.grain;
   if (kernel.workspace_bytes > 0)
     args.workspace =
-        static_cast<char*>(work.arena) + (launch.workspace < 0 ? behind_arena(d) : launch.workspace);
+        static_cast<char*>(work.arena) + (launch.workspace < 0 ? context.behind_arena(d) : launch.workspace);
   args.workspace_bytes = kernel.workspace_bytes;
   args.workers = workers_of(d);
   args.stream = stream;
@@ -435,7 +455,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
     if (failed.code == "FE-D06") return of_pending(std::move(failed), launches, number + 1, d, context);
     return at(kernel.provenance, std::move(failed));
   }
-  if (error_words[0] != 0) return bad_index(kernel.provenance);
+  if (error_words[0] != 0) return bad_index(launch, error_words);
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/run/executable.h"
 #include "core/support/warning.h"
+#include "ferrite/abi/error_words.h"
 
 namespace ferrite::core::run {
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int64_t staging_alignment = 256;
 constexpr int64_t most_staged = int64_t{64} << 20;  // the driver's own way with larger copies is no slower
-constexpr int64_t word_bytes = 16;                  // a launch's words of errors
+constexpr int64_t word_bytes = FE_ERROR_WORDS * int64_t{8};  // a launch's words of errors
 
 int64_t take(RecordingPlan& plan, int64_t bytes) {
   const int64_t offset = plan.bytes;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <ranges>
 
+#include "core/loop/index_size.h"
+
 namespace ferrite::core::schedule {
 namespace {
 
@@ -22,6 +24,23 @@ void follow_symbols(index::Pool& pool, Statement& statement, const std::vector<O
   for (auto& store : statement.stores)
     for (auto& expr : store.index) expr = pool.substitute(expr, bound);
 }
+
+/// The producer's variables where it makes what is loaded.
+Substitution place_of(const LoopProgram& program, const ProgramStatement& producer, const BodyOp& load) {
+  const auto& store = producer.stores[0];
+  Substitution at;
+  size_t next = 0;
+  for (size_t d = 0; d < store.index.size() && next < producer.vars.size(); ++d)
+    if (program.pool.as_symbol(store.index[d]) == producer.vars[next].symbol)
+      at.emplace_back(producer.vars[next++].symbol, load.index[d]);
+  return at;
+}
+
+// An index that splicing makes: a quarter of the levels that kernels take, since a contraction composes it once more with that of an
+// operand, and addresses and packings add theirs; and about what a line of text shows.
+constexpr uint32_t most_levels = most_index_levels / 4, most_parts = 512;
+
+bool is_small(const IndexSize& size) { return size.levels <= most_levels && size.parts <= most_parts; }
 
 }  // namespace
 
@@ -113,6 +132,40 @@ bool picks_in_size_one(const LoopProgram& program, const BodyOp& load) {
   return false;
 }
 
+bool index_grows_too_large(LoopProgram& program, const ProgramStatement& reader,
+                           const ProgramStatement& producer) {
+  const BufferId storage = program.storage(producer.stores[0].buffer);
+  const auto grows = [&](const BodyOp& load) {
+    const auto at = place_of(program, producer, load);
+    IndexSize outer;
+    for (const auto& [symbol, expr] : at) {
+      const auto size = size_of(program.pool, expr);
+      outer = {std::max(outer.levels, size.levels), std::max(outer.parts, size.parts)};
+    }
+    const auto too_large = [&](index::Expr expr) {
+      const auto inner = size_of(program.pool, expr);
+      // Most are small whatever the simplifier does with them.
+      if (uint64_t{inner.parts} * outer.parts <= most_parts && is_small({inner.levels + outer.levels, 1}))
+        return false;
+      return !is_small(size_of(program.pool, program.pool.substitute(expr, at)));
+    };
+    return std::ranges::any_of(producer.ops,
+                               [&](const BodyOp& op) { return std::ranges::any_of(op.index, too_large); });
+  };
+  return std::ranges::any_of(reader.ops, [&](const BodyOp& op) {
+    return op.code == FE_OP_LOAD && program.storage(op.buffer) == storage && grows(op);
+  });
+}
+
+int64_t loaded_bytes(const LoopProgram& program, const Statement& map) {
+  const int64_t points = map.points(VarKind::parallel);
+  int64_t bytes = 0;
+  for (const auto& op : map.ops)
+    if (op.code == FE_OP_LOAD)
+      bytes += std::min(program.buffers[op.buffer].elements(), points) * bits_of(op.dtype) / 8;
+  return bytes;
+}
+
 void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramStatement& producer) {
   const auto& store = producer.stores[0];
   const auto& value = producer.ops[store.value];
@@ -120,11 +173,7 @@ void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramSt
   BodyWriter body(program.pool);
   auto numbers = body.splice(reader.ops, {}, none, [&](const BodyOp& load) -> std::optional<OpId> {
     if (program.storage(load.buffer) != storage) return std::nullopt;
-    Substitution at;
-    size_t next = 0;
-    for (size_t d = 0; d < store.index.size() && next < producer.vars.size(); ++d)
-      if (program.pool.as_symbol(store.index[d]) == producer.vars[next].symbol)
-        at.emplace_back(producer.vars[next++].symbol, load.index[d]);
+    const auto at = place_of(program, producer, load);
     if (value.code == FE_OP_LOAD && value.a == none && load.a != none && is_unchecked(producer)) {
       BodyOp view = value;
       for (auto& expr : view.index) expr = program.pool.substitute(expr, at);

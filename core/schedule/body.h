@@ -44,6 +44,13 @@ bool stores_identity(const LoopProgram& program, const Statement& statement);
 /// the value that is loaded comes from elsewhere.
 bool picks_in_size_one(const LoopProgram& program, const BodyOp& load);
 
+/// Whether splice_into() would make an index that is larger than kernels should have: then what the producer makes is better stored.
+bool index_grows_too_large(LoopProgram& program, const ProgramStatement& reader,
+                           const ProgramStatement& producer);
+
+/// What a map reads if it runs once.
+int64_t loaded_bytes(const LoopProgram& program, const Statement& map);
+
 /// Computes what `producer`, which stores_identity(), makes wherever `reader` loads it. Operations that nobody needs then go.
 void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramStatement& producer);
 

@@ -9,8 +9,10 @@
 
 #include "core/schedule/advisor.h"
 #include "core/schedule/alignment.h"
+#include "core/schedule/at_load.h"
 #include "core/schedule/fusion_costs.h"
 #include "core/schedule/groups.h"
+#include "core/schedule/legality.h"
 #include "core/schedule/mismatch.h"
 #include "core/schedule/prologue.h"
 #include "core/schedule/row_products.h"
@@ -22,22 +24,13 @@
 namespace ferrite::core::schedule {
 namespace {
 
+/// Parts of one buffer that are kernels of their own, each for itself; where there are more, small ones are put together.
+constexpr size_t most_part_kernels = 8;
+/// A part that one worker does is small where this many take no longer than what a launch costs.
+constexpr int64_t parts_of_launch = 8;
+
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
 using Edge = FusionPair;
-
-/// By statement: whether it reads constants only, or what such statements make.
-std::vector<bool> constant_statements(const LoopProgram& program, const Dependencies& deps) {
-  std::vector<bool> result;
-  for (uint32_t s = 0; s < program.statements.size(); ++s)
-    result.push_back(
-        program.statements[s].kind != FE_STATEMENT_CALL &&
-        std::ranges::all_of(deps.reads[s], [&](BufferId b) {
-          return program.buffers[b].role == Role::constant ||
-                 (!deps.writers[b].empty() &&
-                  std::ranges::all_of(deps.writers[b], [&](uint32_t w) { return w < s && result[w]; }));
-        }));
-  return result;
-}
 
 /// Storages that the caller has: results and inputs, in which what the model makes of them may be stored.
 std::set<BufferId> storages_of_caller(const LoopProgram& program) {
@@ -58,10 +51,10 @@ class Fuser {
         advisor_(advisor),
         deps_(Dependencies::of(program)),
         callers_(storages_of_caller(program)),
-        constant_(constant_statements(program, deps_)),
+        constant_(at_load(program).statements),
         row_products_(program, deps_, constant_, limits),
         softmax_rows_(program, deps_, constant_, callers_, limits),
-        costs_(program, deps_, callers_, constant_, limits, advisor),
+        costs_(program, deps_, callers_, limits, advisor),
         groups_(program, deps_) {}
 
   std::vector<Group> run() {
@@ -85,6 +78,8 @@ class Fuser {
       for (const auto& edge : operands_) attempt_prologue(edge);
       prologues_done_ = true;
       for (const auto& edge : std::exchange(beside_, {})) attempt(edge);
+      for (BufferId b = 0; b < deps_.writers.size(); ++b)
+        if (deps_.writers[b].size() > most_part_kernels) join_parts(b);
     }
     return groups_.ordered();
   }
@@ -186,6 +181,44 @@ class Fuser {
       rest.erase(next);
     }
     return true;
+  }
+
+  /// Puts those that store small parts of the buffer, as a concatenation does, into few kernels, in which they run one after the
+  /// other: it takes longer to compile and to start a kernel for each than to run it.
+  void join_parts(BufferId b) {
+    uint32_t into = none;  // a statement of the group that takes parts in
+    for (const uint32_t writer : deps_.writers[b]) {
+      if (!is_small_part(writer)) {
+        into = none;
+      } else if (into == none || !join_part(into, writer, b)) {
+        into = writer;
+      }
+    }
+  }
+  bool join_part(uint32_t into, uint32_t writer, BufferId b) {
+    const uint32_t first = groups_.of(into), second = groups_.of(writer);
+    const Edge edge{into, writer, b, false, program_.buffers[b].bytes()};
+    std::string text;
+    if (groups_[first].statements.size() == limits_.most_statements ||
+        operations_of(groups_[first]) + operations_of(groups_[second]) > limits_.most_operations ||
+        constant_[into] != constant_[writer] ||
+        !kept_apart(edge, groups_[first], groups_[second], text).empty() ||
+        groups_.path_around(first, second) ||
+        !advised(edge, {groups_[first], groups_[second], 0, true}, text).empty())
+      return false;
+    record(edge, {}, text.empty() ? "small parts of one buffer, one after the other" : text);
+    groups_.join(first, second, 0);
+    return true;
+  }
+  /// Whether the statement is a kernel of its own that stores a part of a buffer that it does not read, and is done soon by one worker.
+  bool is_small_part(uint32_t s) const {
+    const auto& group = groups_[groups_.of(s)];
+    const auto& statement = program_.statements[s];
+    return group.statements.size() == 1 && statement.kind == FE_STATEMENT_MAP &&
+           statement.stores.size() == 1 &&
+           std::ranges::find(deps_.reads[s], program_.storage(statement.stores[0].buffer)) ==
+               deps_.reads[s].end() &&
+           costs_.work(group) <= limits_.target.launch_points() / parts_of_launch;
   }
 
   void record(const Edge& edge, const std::string& category, const std::string& text) {
@@ -394,6 +427,10 @@ class Fuser {
     const auto& first = groups_[a];
     const auto& second = groups_[b];
     if (const auto kept = kept_apart(edge, first, second, text); !kept.empty()) return std::string(kept);
+    if (constant_[first.statements[0]] != constant_[second.statements[0]]) {
+      text = "one of them runs once, at load";
+      return std::string(category::cost);
+    }
     if (first.statements.size() + second.statements.size() > limits_.most_statements) {
       text = fmt::format("more than {} statements", limits_.most_statements);
       return std::string(category::size_limit);
@@ -405,8 +442,7 @@ class Fuser {
     bool contract = false;
     for (uint32_t s : members(first, second)) {
       const auto& statement = program_.statements[s];
-      if (statement.kind == FE_STATEMENT_CALL || statement.kind == FE_STATEMENT_SCATTER ||
-          statement.kind == FE_STATEMENT_SERIAL) {
+      if (is_kernel_alone(statement)) {
         text = "a scatter, a serial loop or an opaque call is a kernel of its own";
         return std::string(category::no_dependency);
       }
@@ -432,7 +468,7 @@ class Fuser {
         return std::string(category::contraction);
       }
     }
-    // Where neither has a loop there is one iteration, and they are in it. Maps may run inside of a whole reduction.
+    // Without shared loops there is one iteration, which one worker does: only where that is soon done.
     if (shared == 0 && (first.shared > 0 || second.shared > 0) && !inside_whole_reduction(first, second)) {
       text = "the loops around the shared buffer differ";
       return difference(edge, first, second, text);
@@ -444,8 +480,7 @@ class Fuser {
         return difference(edge, first, second, text);
       }
       for (uint32_t s : members(first, second))
-        if (s != first.statements[0] && (program_.statements[s].kind != FE_STATEMENT_MAP ||
-                                         program_.statements[s].vars.size() != shared)) {
+        if (s != first.statements[0] && !is_epilogue(program_.statements[s], shared)) {
           text = "an epilogue has the loops of its contraction";
           return std::string(category::element_count);
         }
@@ -481,8 +516,8 @@ class Fuser {
     return row_products_.ask(members(groups_[a], groups_[b]), shared_loops(groups_[a], groups_[b]));
   }
 
-  /// Whether all but one statement are maps with the loops of that one, a reduction of everything that is done soon or divided among
-  /// workers.
+  /// Whether the groups are maps and a reduction of everything with their loops, in which they run, and that is done soon or divided
+  /// among workers.
   bool inside_whole_reduction(const Group& first, const Group& second) const {
     const auto all = members(first, second);
     const auto& reduction = program_.statements[all.back()];
@@ -501,7 +536,7 @@ class Fuser {
   FusionAdvisor* const advisor_;  ///< null: there is none
   Dependencies deps_;
   const std::set<BufferId> callers_;  ///< storages
-  const std::vector<bool> constant_;  ///< by statement: reads constants only
+  const std::vector<bool> constant_;  ///< by statement: it runs at load
   const RowProducts row_products_;
   const SoftmaxRows softmax_rows_;
   const FusionCosts costs_;

@@ -71,7 +71,6 @@ std::optional<FusionAdvisor::Price> FusionCosts::price(const Group& group) const
 
 std::string FusionCosts::useless(const FusionPair& edge, const Group& first, const Group& second,
                                  uint32_t shared) const {
-  if (constant_[edge.first] != constant_[edge.second]) return "one of them runs once, at load";
   const auto all = members(first, second);
   if (!is_one_nest(all, shared)) {
     int64_t rows = 1;

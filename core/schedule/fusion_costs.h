@@ -18,16 +18,10 @@ std::vector<uint32_t> members(const Group& first, const Group& second);
 
 class FusionCosts {
  public:
-  /// All outlive it. `callers`: storages that the caller has. `constant`: statements that run once, at load. `advisor`: null where there
-  /// is none.
+  /// All outlive it. `callers`: storages that the caller has. `advisor`: null where there is none.
   FusionCosts(const LoopProgram& program, const Dependencies& deps, const std::set<BufferId>& callers,
-              const std::vector<bool>& constant, const FusionLimits& limits, FusionAdvisor* advisor)
-      : program_(program),
-        deps_(deps),
-        callers_(callers),
-        constant_(constant),
-        limits_(limits),
-        advisor_(advisor) {}
+              const FusionLimits& limits, FusionAdvisor* advisor)
+      : program_(program), deps_(deps), callers_(callers), limits_(limits), advisor_(advisor) {}
 
   /// Why two groups that can be one are better apart; empty where they are not.
   std::string dearer(const FusionPair& edge, const Group& first, const Group& second, uint32_t shared) const;
@@ -55,7 +49,6 @@ class FusionCosts {
   const LoopProgram& program_;
   const Dependencies& deps_;
   const std::set<BufferId>& callers_;
-  const std::vector<bool>& constant_;
   const FusionLimits& limits_;
   FusionAdvisor* const advisor_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 
+#include "core/schedule/at_load.h"
 #include "core/schedule/body.h"
 #include "core/schedule/schedule.h"
 
@@ -41,7 +42,9 @@ class Inliner {
       : program_(program),
         ledger_(ledger),
         homes_(homes),
+        target_(target),
         cheap_(static_cast<size_t>(target.operations_of_element())),
+        at_load_(at_load(program)),
         deps_(Dependencies::of(program)),
         dropped_(program.statements.size()) {
     for (const auto& readers : deps_.readers) readers_.emplace_back(readers.begin(), readers.end());
@@ -92,7 +95,7 @@ class Inliner {
     drop(s);
   }
 
-  bool worth_it(uint32_t s, BufferId storage) const {
+  bool worth_it(uint32_t s, BufferId storage) {
     const auto& producer = program_.statements[s];
     const auto& readers = readers_[storage];
     auto cost = cost_of(program_, producer);
@@ -108,6 +111,10 @@ class Inliner {
       const auto& reader = program_.statements[r];
       if (reader.kind == FE_STATEMENT_CALL) return false;
       if (!view && homes_.apart(s, r)) return false;
+      // What is made once is not made again in each run, unless that takes no longer than loading it.
+      if (!view && at_load_.statements[s] && !at_load_.statements[r] &&
+          !is_as_cheap_as_stored(program_, producer, target_))
+        return false;
       for (const auto& op : reader.ops) {
         if (op.code != FE_OP_LOAD || program_.storage(op.buffer) != storage) continue;
         if (op.a != none && !unmasked_view && cost.indirect > 0) return false;
@@ -117,21 +124,22 @@ class Inliner {
         if (program_.storage(st.buffer) == storage) return false;
       if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view)
         return false;
-      if (reader.ops.size() + producer.ops.size() > most_operations) return false;
+      const auto reads = static_cast<size_t>(std::ranges::count_if(reader.ops, [&](const BodyOp& op) {
+        return op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage;
+      }));
+      if (reader.ops.size() + reads * producer.ops.size() > most_operations) return false;
+      if (index_grows_too_large(program_, reader, producer)) return false;
       auto reader_cost = cost_of(program_, reader);
       if (!view && reader_cost.loads + cost.loads > most_loads) return false;
       if (view) continue;
       // How often the reader would compute each element.
-      int64_t reads = 0;
       int64_t reader_points = 1;
       for (const auto& var : reader.vars) reader_points *= std::max<int64_t>(1, var.extent);
-      for (const auto& op : reader.ops)
-        if (op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage) ++reads;
-      bool recomputed = reader_points * reads > points;
+      const int64_t computed = reader_points * static_cast<int64_t>(reads);
+      bool recomputed = computed > points;
       if (recomputed && (cost.expensive > 0 || cost.prims > cheap_ || cost.loads > 1 || cost.indirect > 0))
         return false;
-      if (recomputed && reader_points * reads > most_times * points && cost.loads > 0 && cost.prims > 0)
-        return false;
+      if (recomputed && computed > most_times * points && cost.loads > 0 && cost.prims > 0) return false;
     }
     if (view) return true;
     if (picks_few(producer, points)) return false;
@@ -216,8 +224,10 @@ class Inliner {
   LoopProgram& program_;
   Ledger& ledger_;
   const Homes& homes_;
+  const TargetNumbers& target_;
   const size_t cheap_;  ///< operations that are computed again rather than that an element is moved
-  Dependencies deps_;   ///< but for the readers
+  const AtLoad at_load_;
+  Dependencies deps_;  ///< but for the readers
   std::vector<std::set<uint32_t>>
       readers_;  ///< by storage; many statements may read one, and leave it one by one
   std::vector<bool> dropped_;

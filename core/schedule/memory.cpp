@@ -284,6 +284,11 @@ int64_t MemoryLimit::bytes(size_t buffers) const {
   return *op_by_op + each_worker * workers + each_buffer * static_cast<int64_t>(buffers) + all;
 }
 
+int64_t MemoryLimit::room(int64_t live) const {
+  if (!op_by_op) return std::numeric_limits<int64_t>::max();
+  return std::max<int64_t>(MemoryLimit{op_by_op, 1}.bytes(0) - live, 0);
+}
+
 bool MemoryLimit::allows(int64_t workspace_bytes, int64_t live) const {
   return workspace_bytes <= std::max<int64_t>(bytes(0) - live, 0);
 }

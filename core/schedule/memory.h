@@ -28,6 +28,9 @@ struct MemoryLimit {
   /// and for each worker 1 MiB, about what a core has near itself, because what runs op by op brings operands together too.
   /// INT64_MAX where nothing is too much.
   int64_t bytes(size_t buffers) const;
+  /// What a step of the scheduler may add between kernels where so much lives, whatever it gains: as bytes(), of one worker, so that
+  /// results do not depend on how many there are.
+  int64_t room(int64_t live) const;
   /// Whether a kernel may have workspaces of so many bytes in all, where so many live while it runs.
   bool allows(int64_t workspace_bytes, int64_t live) const;
 };

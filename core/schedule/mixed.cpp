@@ -32,8 +32,12 @@ std::optional<size_t> dim_of(const LoopProgram& program, std::span<const index::
 /// One group along rows, and the reductions over the rows that may go into it.
 class Mixer {
  public:
-  Mixer(Schedule& schedule, const TargetNumbers& target)
-      : schedule_(schedule), target_(target), program_(schedule.program) {
+  Mixer(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory)
+      : schedule_(schedule),
+        target_(target),
+        memory_(memory),
+        program_(schedule.program),
+        live_(live_bytes(schedule)) {
     touched_.resize(schedule.groups.size());
     rows_.resize(schedule.groups.size());
     for (size_t g = 0; g < schedule.groups.size(); ++g) enter(g);
@@ -254,7 +258,10 @@ class Mixer {
                              static_cast<double>(std::max<int64_t>(touched, 1)));
     for (int64_t rows = std::min(count / (blocks_of_worker * target_.workers), near); rows >= least_rows;
          --rows)
-      if (count % rows == 0) return saved >= least_saved && 2 * parts * (count / rows) < saved ? rows : 0;
+      if (count % rows == 0) {
+        const int64_t bytes = parts * (count / rows);
+        return saved >= least_saved && 2 * bytes < saved && bytes <= memory_.room(live_[group_]) ? rows : 0;
+      }
     return 0;
   }
 
@@ -295,8 +302,10 @@ class Mixer {
 
   Schedule& schedule_;
   const TargetNumbers& target_;
+  const MemoryLimit& memory_;
   LoopProgram& program_;
   size_t group_ = 0;
+  const std::vector<int64_t> live_;                ///< by group, in bytes, before anything is mixed
   std::vector<std::set<BufferId>> touched_;        ///< by group: storages
   std::vector<std::set<size_t>> users_, writers_;  ///< by storage: groups
   /// By storage: groups that reduce over rows, after the number of these: of what many groups read only few are looked at.
@@ -308,7 +317,7 @@ class Mixer {
 
 }  // namespace
 
-void mix_orders(Schedule& schedule, const TargetNumbers& target, Ledger& ledger) {
+void mix_orders(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory, Ledger& ledger) {
   // What follows a reduction or stands beside it goes into it, where there is a group that may take it.
   std::vector<bool> apart;
   bool any = false;
@@ -325,7 +334,7 @@ void mix_orders(Schedule& schedule, const TargetNumbers& target, Ledger& ledger)
   }
   if (!any) return;
   merge_statements(schedule, apart);
-  Mixer mixer(schedule, target);
+  Mixer mixer(schedule, target, memory);
   bool mixed = false;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     if (!mixer.works_along_rows(g)) continue;

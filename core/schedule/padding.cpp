@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,8 +21,13 @@ struct Refusal {
 
 class RowPadder {
  public:
-  RowPadder(Schedule& schedule, const RowPadding& padding, Ledger& ledger)
-      : schedule_(schedule), program_(schedule.program), padding_(padding), ledger_(ledger) {
+  RowPadder(Schedule& schedule, const RowPadding& padding, const MemoryLimit& memory, Ledger& ledger)
+      : schedule_(schedule),
+        program_(schedule.program),
+        padding_(padding),
+        memory_(memory),
+        ledger_(ledger),
+        live_(live_bytes(schedule)) {
     find_users();
   }
 
@@ -38,6 +44,15 @@ class RowPadder {
         record(b, "not padded", refusal->category, fmt::format("{}: {}", old, refusal->text), 0);
         continue;
       }
+      auto padded = static_cast<const Buffer&>(buffer);
+      padded.strides = strides;
+      const int64_t more = padded.bytes() - old_bytes;
+      const auto life = std::span(live_).subspan(users_[b].first, users_[b].group - users_[b].first + 1);
+      if (more > memory_.room(*std::ranges::max_element(life))) {
+        record(b, "not padded", "memory", fmt::format("{}: no room for {} bytes more", old, more), 0);
+        continue;
+      }
+      for (int64_t& bytes : life) bytes += more;
       program_.buffers[b].strides = std::move(strides);
       record(b, "padded", {},
              fmt::format("{} -> [{}]: rows lie multiples of {} bytes apart", old,
@@ -51,8 +66,8 @@ class RowPadder {
  private:
   /// Who touches a storage.
   struct Users {
-    size_t count = 0;  ///< groups, at least while they are 0 or 1
-    size_t group = 0;  ///< the last one
+    size_t count = 0;             ///< groups, at least while they are 0 or 1
+    size_t first = 0, group = 0;  ///< the first one, the last one
     const ProgramStatement* writer = nullptr;
     bool opaque = false;  ///< an opaque kernel or a region
     bool viewed = false;  ///< addressed by more than sums of loop variables
@@ -70,6 +85,7 @@ class RowPadder {
         const auto& statement = program_.statements[s];
         const auto touch = [&](BufferId buffer, std::span<const index::Expr> index) {
           auto& users = users_[program_.storage(buffer)];
+          if (users.count == 0) users.first = g;
           if (users.count == 0 || users.group != g) ++users.count;
           users.group = g;
           for (index::Expr expr : index)
@@ -151,7 +167,9 @@ class RowPadder {
   Schedule& schedule_;
   LoopProgram& program_;
   const RowPadding& padding_;
+  const MemoryLimit& memory_;
   Ledger& ledger_;
+  std::vector<int64_t> live_;    ///< by group, in bytes
   std::vector<Users> users_;     ///< by storage
   std::vector<bool> is_output_;  ///< by storage
   std::set<BufferId> is_constant_;
@@ -159,8 +177,8 @@ class RowPadder {
 
 }  // namespace
 
-void pad_rows(Schedule& schedule, const RowPadding& padding, Ledger& ledger) {
-  if (padding.is_wanted()) RowPadder(schedule, padding, ledger).run();
+void pad_rows(Schedule& schedule, const RowPadding& padding, const MemoryLimit& memory, Ledger& ledger) {
+  if (padding.is_wanted()) RowPadder(schedule, padding, memory, ledger).run();
 }
 
 }  // namespace ferrite::core::schedule

@@ -2,6 +2,7 @@
 // How far the rows of large buffers lie apart.
 #pragma once
 
+#include "core/schedule/memory.h"
 #include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {
@@ -20,7 +21,7 @@ struct RowPadding {
 /// constants, what is stored channels last, what opaque kernels touch and what is addressed by more than sums of loop variables
 /// keep their strides. What lies between rows is neither written nor read. Each large buffer whose rows do not lie so, and each
 /// small one that lives between kernels, is a record of kind "layout", with the category of why it was left alone. Without a
-/// wish nothing is done. What is padded already stays as it is.
-void pad_rows(Schedule& schedule, const RowPadding& padding, Ledger& ledger);
+/// wish nothing is done. What is padded already stays as it is, and so does what would take the memory plan above its limit.
+void pad_rows(Schedule& schedule, const RowPadding& padding, const MemoryLimit& memory, Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

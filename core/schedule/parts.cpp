@@ -93,53 +93,25 @@ void expose_epilogues(Schedule& schedule) {
   number_by_group(schedule);
 }
 
+namespace {
+
+uint32_t loops_in_common(const LoopProgram& program, std::span<const uint32_t> statements) {
+  auto shared = static_cast<uint32_t>(program.statements[statements[0]].parallel_count());
+  for (size_t k = 1; k < statements.size(); ++k)
+    for (size_t j = 0; j < k; ++j) shared = common_loops(program, statements[j], statements[k], shared);
+  return shared;
+}
+
+}  // namespace
+
 void split_group(Schedule& schedule, size_t number, size_t head) {
   Group rest = schedule.groups[number];
   rest.statements.erase(rest.statements.begin(), rest.statements.begin() + static_cast<ptrdiff_t>(head));
   schedule.groups[number].statements.resize(head);
+  // A reduction of everything held the loops of both together.
+  for (auto* group : {&schedule.groups[number], &rest})
+    if (group->shared == 0) group->shared = loops_in_common(schedule.program, group->statements);
   schedule.groups.insert(schedule.groups.begin() + static_cast<ptrdiff_t>(number) + 1, std::move(rest));
-}
-
-std::vector<bool> init_groups(const Schedule& schedule) {
-  const auto& program = schedule.program;
-  std::vector<size_t> writers(program.buffers.size());
-  for (const auto& group : schedule.groups)
-    for (uint32_t s : group.statements) {
-      const auto& statement = program.statements[s];
-      for (const auto& store : statement.stores) ++writers[program.storage(store.buffer)];
-      for (BufferId b : statement.call.writes) ++writers[program.storage(b)];
-    }
-  std::vector<bool> persistent(program.buffers.size()), result;
-  std::vector<size_t> written(program.buffers.size());
-  for (BufferId b : program.outputs) writers[program.storage(b)] = SIZE_MAX;
-  for (BufferId b : program.inputs) writers[b] = SIZE_MAX;
-  for (const auto& group : schedule.groups) {
-    bool constant = true;
-    std::vector<BufferId> stored;
-    for (uint32_t s : group.statements) {
-      const auto& statement = program.statements[s];
-      constant = constant && statement.kind != FE_STATEMENT_CALL;
-      for (const auto& store : statement.stores) {
-        stored.push_back(program.storage(store.buffer));
-        ++written[stored.back()];
-        constant = constant && store.mode == FE_STORE_SET;
-      }
-    }
-    for (uint32_t s : group.statements)
-      for (const auto& op : program.statements[s].ops)
-        if (op.code == FE_OP_LOAD) {
-          const BufferId b = program.storage(op.buffer);
-          constant =
-              constant && (program.buffers[b].role == Role::constant || persistent[b] || written[b] != 0);
-        }
-    for (BufferId b : stored) constant = constant && writers[b] == written[b];
-    for (BufferId b : stored) {
-      if (constant) persistent[b] = true;
-      written[b] = 0;
-    }
-    result.push_back(constant);
-  }
-  return result;
 }
 
 std::set<BufferId> init_buffers(const Schedule& schedule, const std::vector<bool>& init) {

@@ -41,16 +41,6 @@ int64_t products_of(const LoopProgram& program, const Statement& contract, const
   return count;
 }
 
-/// What the map reads if it runs once.
-int64_t read_bytes(const LoopProgram& program, const Statement& map) {
-  const int64_t points = map.points(VarKind::parallel);
-  int64_t bytes = 0;
-  for (const auto& op : map.ops)
-    if (op.code == FE_OP_LOAD)
-      bytes += std::min(program.buffers[op.buffer].elements(), points) * bits_of(op.dtype) / 8;
-  return bytes;
-}
-
 void add_once(std::vector<uint32_t>& list, uint32_t item) {
   if (std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
@@ -91,7 +81,7 @@ bool makes_operand(const LoopProgram& program, const Dependencies& deps, uint32_
          deps.writers[storage].size() == 1 && stores_identity(program, producer);
 }
 
-Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, const TargetNumbers& target,
+Refusal prologue_refusal(LoopProgram& program, const Dependencies& deps, const TargetNumbers& target,
                          uint32_t map, uint32_t contract, BufferId storage, bool at_load) {
   const auto& producer = program.statements[map];
   const auto& reader = program.statements[contract];
@@ -104,6 +94,8 @@ Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, c
     return {category::no_dependency, "the operand is picked by computed indices"};
   if (producer.ops.size() + reader.ops.size() > most_operations)
     return {category::size_limit, fmt::format("more than {} operations", most_operations)};
+  if (index_grows_too_large(program, reader, producer))
+    return {category::size_limit, "the indices of both together are too large"};
 
   const int64_t products = products_of(program, reader, reader.ops[only_load(program, reader, storage)]);
   if (target.products != Products::any && products > products_of_block)
@@ -115,7 +107,7 @@ Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, c
   if (expensive != producer.ops.end() && products > 1)
     return {category::cost,
             fmt::format("tasks may have to compute {} again", info_of(expensive->prim()).name)};
-  const int64_t reads = read_bytes(program, producer), stored = program.buffers[storage].bytes();
+  const int64_t reads = loaded_bytes(program, producer), stored = program.buffers[storage].bytes();
   if (at_load && (products > few_products || reads * much_narrower > stored))
     return {category::cost, "the operand is made once, at load"};
   if (!at_load && packings * reads >= reads + 2 * stored)

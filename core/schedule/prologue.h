@@ -29,7 +29,7 @@ bool makes_operand(const LoopProgram& program, const Dependencies& deps, uint32_
 /// it. Code generators keep, or pack, what they compute of an operand, so that each element is computed about once for a task.
 /// Where products are in tiles of blocks, each of which computes its part again, that is once for few products of an element alone.
 /// `at_load`: the map runs once, when the program is loaded. makes_operand() holds.
-Refusal prologue_refusal(const LoopProgram& program, const Dependencies& deps, const TargetNumbers& target,
+Refusal prologue_refusal(LoopProgram& program, const Dependencies& deps, const TargetNumbers& target,
                          uint32_t map, uint32_t contract, BufferId storage, bool at_load);
 
 /// Turn this: %0 = load @a[i, k]; store @t[i, k] = f(%0)   then   contract of %0, %1: %0 = load @t[i, r]; %1 = load @b[r, j]

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/schedule/at_load.h"
 #include "core/schedule/body.h"
 
 namespace ferrite::core::schedule {
@@ -352,14 +353,11 @@ class BaseCopy {
   const BufferId from_, to_;
 };
 
-/// By storage: constants, and what is made of nothing else, which is made once when the program is loaded.
-std::vector<bool> constants_of(const LoopProgram& program, const Dependencies& deps) {
-  std::vector<bool> constant(program.buffers.size());
-  for (BufferId b = 0; b < constant.size(); ++b) constant[b] = program.buffers[b].role == Role::constant;
-  for (uint32_t s = 0; s < program.statements.size(); ++s)
-    for (BufferId b : deps.writes[s])
-      constant[b] = program.buffers[b].role == Role::temporary && (constant[b] || deps.writers[b][0] == s) &&
-                    std::ranges::all_of(deps.reads[s], [&](BufferId read) { return constant[read]; });
+/// By storage: constants, and what is made of them when the program is loaded.
+std::vector<bool> constants_of(const LoopProgram& program) {
+  auto constant = at_load(program).storages;
+  for (BufferId b = 0; b < constant.size(); ++b)
+    constant[b] = constant[b] || program.buffers[b].role == Role::constant;
   return constant;
 }
 
@@ -374,7 +372,7 @@ void drop(LoopProgram& program, const std::vector<bool>& dropped) {
 void change_in_place(LoopProgram& program, Ledger& ledger) {
   auto deps = Dependencies::of(program);
   // No merge makes a constant of a buffer that is none, and what was copied is none.
-  const auto constant = constants_of(program, deps);
+  const auto constant = constants_of(program);
   Uses uses(program, std::move(deps));
   std::vector<bool> dropped(program.statements.size());
   for (uint32_t s = 0; s < program.statements.size(); ++s) {

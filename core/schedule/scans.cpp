@@ -2,6 +2,7 @@
 // Running sums of few rows become three kernels, of which the long ones have many parts.
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,6 +65,13 @@ int64_t parts_that_pay(const Statement& statement, const TargetNumbers& target) 
   const int64_t divided =
       work * (2 + stored) / std::min(rows * parts, target.workers) + 2 * parts + 2 * launch;
   return divided < whole ? parts : 1;
+}
+
+/// What is stored for each part: its total, and what it starts from.
+int64_t bytes_of_part(const Statement& whole, std::span<const RunningState> states) {
+  int64_t bytes = 0;
+  for (size_t k = 0; k < states.size(); ++k) bytes += 2 * bits_of(whole.carries[k].dtype) / 8;
+  return bytes * std::max<int64_t>(1, whole.points(VarKind::parallel));
 }
 
 class ScanSplitter {
@@ -234,7 +242,9 @@ void split_scans(Schedule& schedule, const TargetNumbers& target, Ledger& ledger
   for (const auto& group : schedule.groups) {
     const auto& whole = program.statements[group.statements[0]];
     auto states = group.statements.size() == 1 ? states_of(program, whole) : std::vector<RunningState>();
-    const auto cut = states.empty() ? Cut() : cut_of(whole, parts_that_pay(whole, target));
+    const auto cut = states.empty()
+                         ? Cut()
+                         : cut_within(whole, parts_that_pay(whole, target), bytes_of_part(whole, states));
     if (cut.parts < 2) {
       groups.push_back(group);
       continue;

@@ -39,6 +39,7 @@ struct Numbering {
     for (const int64_t dim : dims) count *= dim;
     return count;
   }
+  int64_t bytes() const { return places() * bits_of(dtype()) / 8; }
 };
 
 /// By variable of a scatter, the dim of which it takes each coordinate; else none. Points that differ in it meet nowhere, and an element
@@ -232,11 +233,14 @@ class AtOnce {
 
 }  // namespace
 
-void scatter_at_once(Schedule& schedule, const TargetNumbers& target, Ledger& ledger) {
+void scatter_at_once(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
+                     Ledger& ledger) {
   if (target.ordered_ns == 0) return;
   auto& program = schedule.program;
   std::vector<Group> groups;
-  for (const auto& group : schedule.groups) {
+  std::optional<std::vector<int64_t>> live;
+  for (size_t g = 0; g < schedule.groups.size(); ++g) {
+    const auto& group = schedule.groups[g];
     const auto& whole = program.statements[group.statements[0]];
     auto numbering = numbering_of(program, whole);
     if (!numbering || !pays(program, whole, *numbering, target)) {
@@ -244,6 +248,18 @@ void scatter_at_once(Schedule& schedule, const TargetNumbers& target, Ledger& le
       continue;
     }
     const auto points = whole.points(VarKind::parallel);
+    if (!live) live = live_bytes(schedule);
+    if (const int64_t bytes = numbering->bytes(); bytes > memory.room((*live)[g])) {
+      ledger.add({"parts",
+                  origin_names(whole),
+                  {},
+                  "not divided",
+                  "memory",
+                  fmt::format("numbers of its places would take {} bytes", bytes),
+                  static_cast<double>(points)});
+      groups.push_back(group);
+      continue;
+    }
     ledger.add({"parts",
                 origin_names(whole),
                 {},

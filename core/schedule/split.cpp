@@ -124,8 +124,14 @@ std::optional<Division> division_of(const LoopProgram& program, const Group& gro
     return std::nullopt;
   }
   const auto walk = walk_of(program, whole, target);
-  const auto cut = cut_of(whole, wanted_parts(walk, target));
-  if (cut.parts < 2) return std::nullopt;
+  const int64_t wanted = wanted_parts(walk, target);
+  const auto cut = cut_within(whole, wanted, bytes_of_part(whole));
+  if (cut.parts < 2) {
+    if (wanted > 1)
+      refuse(ledger, whole, "memory",
+             fmt::format("{} parts would pay, and each would give {} bytes", wanted, bytes_of_part(whole)));
+    return std::nullopt;
+  }
   auto stores = element_stores(program, whole);
   if (stores.empty()) {
     refuse(ledger, whole, "what follows",

@@ -2,6 +2,7 @@
 // Dividing what one worker would do alone: reductions with few results, those over rows beside others along them, and running sums.
 #pragma once
 
+#include "core/schedule/memory.h"
 #include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {
@@ -17,8 +18,9 @@ void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& l
 
 /// Puts reductions over rows into the group before them that works along these and has at hand what they read: in each block of rows
 /// a part of them, and a group behind that combines the parts. What only they read of it then lives inside a block. Layer norm's
-/// backward is such: TorchInductor's "mix order reduction" (pull request 165370). A record of kind "parts", outcome "mixed", each.
-void mix_orders(Schedule& schedule, const TargetNumbers& target, Ledger& ledger);
+/// backward is such: TorchInductor's "mix order reduction" (pull request 165370). The parts take at most MemoryLimit::room(). A record of
+/// kind "parts", outcome "mixed", each.
+void mix_orders(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory, Ledger& ledger);
 
 /// Turns serial loops of few rows, whose state is a running sum, product, minimum or maximum, into one that gives the total of each of
 /// many parts of a row, one over these totals, and one of all parts at once, each of which starts from the totals before it: "reduce,

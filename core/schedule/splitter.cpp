@@ -87,6 +87,31 @@ Cut cut_of(const Statement& statement, int64_t wanted) {
   return cut;
 }
 
+int64_t bytes_of_part(const Statement& whole) {
+  int64_t bytes = 0;
+  for (const auto& reduction : whole.reductions) {
+    const DType dtype = picks_index(reduction) ? value_type(whole, reduction) : reduction.accumulator;
+    bytes += bits_of(dtype) / 8 + (picks_index(reduction) ? bits_of(DType::i64_) / 8 : 0);
+  }
+  return bytes * std::max<int64_t>(1, whole.points(VarKind::parallel));
+}
+
+int64_t most_bytes_of_parts(const Statement& whole) {
+  constexpr int64_t least = 1 << 10, most = 1 << 20, share = 64;
+  int64_t points = 1;
+  for (const auto& var : whole.vars) points *= std::max<int64_t>(1, var.extent);
+  return std::clamp(points * bits_of(DType::f32_) / 8 / share, least, most);
+}
+
+Cut cut_within(const Statement& statement, int64_t wanted, int64_t part_bytes) {
+  const int64_t most = most_bytes_of_parts(statement);
+  for (wanted = std::min(wanted, most / part_bytes); wanted > 1; wanted = wanted * 3 / 4) {
+    const auto cut = cut_of(statement, wanted);
+    if ((cut.parts + (cut.rest > 0 ? 1 : 0)) * part_bytes <= most) return cut;
+  }
+  return {};
+}
+
 bool reads_only_constants(const LoopProgram& program, const Statement& statement) {
   return std::ranges::none_of(statement.ops, [&](const BodyOp& op) {
     return op.code == FE_OP_LOAD && program.buffers[program.storage(op.buffer)].role != Role::constant;

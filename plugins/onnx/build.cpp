@@ -6,52 +6,76 @@
 #include <unordered_map>
 
 #include "context.h"
-#include "registry.h"
-#include "schemas.h"
+#include "readers.h"
+#include "survey.h"
 
 namespace ferrite::from_onnx {
 namespace {
 
-using Opsets = std::map<std::string, int64_t>;
+using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+/// A call of a function within calls of others.
+struct Call {
+  const Function* function;
+  const Call* outer;
+};
+
+/// Where nodes stand: in the graph of the model, or in a function that is called.
+struct Scope {
+  const Opsets& opsets;
+  const Bindings& bindings;  ///< what attributes refer to
+  const Call* call;          ///< null in the model's own graph
+  std::string within;  ///< what the places of nodes end with: " in function custom.Twice, called by node …"
+  std::string prefix;  ///< of the names of nodes
+};
 
 class Builder : public Subgraphs {
  public:
-  Builder(Graph& graph, const ModelFile& file, const Opsets& opsets, Builder* outer)
-      : graph_(graph), file_(file), opsets_(opsets), outer_(outer) {}
+  Builder(Graph& graph, const Source& source, ReaderTable& readers, Scope scope, Builder* outer)
+      : graph_(graph),
+        source_(source),
+        readers_(readers),
+        scope_(std::move(scope)),
+        outer_(outer),
+        declared_(source.file.path, source.warn) {}
 
+  /// An absent value is one that a call leaves out.
   void define(const std::string& name, Value value) {
     if (!values_.emplace(name, value).second)
-      fail("FE-I25", "'", name, "' is defined twice; the model is damaged, export it again");
+      fail("FE-I25", "'", name, "' is defined twice", scope_.within,
+           "; the model is damaged, export it again");
   }
 
   std::vector<Value> run(const onnx::GraphProto& proto, std::span<const RawRange> raw) {
     if (proto.sparse_initializer_size() > 0)
-      throw Failure(FE_EUNSUPPORTED, "FE-I24", "sparse initializers are not supported");
+      throw Failure(FE_EUNSUPPORTED, "FE-I24",
+                    "sparse initializers are not supported; export them as ordinary ones" + scope_.within);
     for (int k = 0; k < proto.initializer_size(); ++k)
       initializers_.emplace(
           proto.initializer(k).name(),
           Initializer{&proto.initializer(k),
                       static_cast<size_t>(k) < raw.size() ? &raw[static_cast<size_t>(k)] : nullptr});
-    for (const auto* infos : {&proto.value_info(), &proto.output()})
-      for (const auto& info : *infos)
-        if (int32_t type = info.type().tensor_type().elem_type(); type != onnx::TensorProto::UNDEFINED)
-          declared_[info.name()] = type;
-    for (int k : order(proto)) import(proto.node(k), k);
+    declared_.add(proto);
+    refuse_unsupported(proto.node(), scope_.opsets, readers_);
+    for (int k : order(proto.node())) import(proto.node(k), k);
     std::vector<Value> outputs;
-    for (const auto& output : proto.output()) {
-      Value value = find(output.name());
-      if (!value)
-        fail("FE-I25", "no node makes the output '", output.name(),
-             "'; the model is damaged, export it again");
-      check_declared(output.name(), value);
-      outputs.push_back(value);
-    }
+    for (const auto& output : proto.output()) outputs.push_back(output_of(output.name()));
+    declared_.finish();
     return outputs;
   }
 
-  std::vector<Value> inline_graph(const onnx::GraphProto& proto) override {
-    Builder inner(graph_, file_, opsets_, this);
-    return inner.run(proto, {});
+  std::vector<Value> run(const onnx::FunctionProto& proto, size_t outputs) {
+    for (int k : order(proto.node())) import(proto.node(k), k);
+    std::vector<Value> results;
+    for (size_t k = 0; k < outputs; ++k) results.push_back(output_of(proto.output(static_cast<int>(k))));
+    return results;
+  }
+
+  std::vector<Value> inline_graph(const onnx::AttributeProto& attribute, std::string_view place) override {
+    Scope inside = scope_;
+    inside.within = " in '" + attribute.name() + "' of " + std::string(place);
+    Builder inner(graph_, source_, readers_, std::move(inside), this);
+    return inner.run(attribute.g(), {});
   }
 
  private:
@@ -61,22 +85,22 @@ class Builder : public Subgraphs {
   };
 
   /// The nodes so that each comes after those that it reads; as the model has them where that holds.
-  std::vector<int> order(const onnx::GraphProto& proto) const {
+  std::vector<int> order(const Nodes& nodes) const {
     std::unordered_map<std::string_view, int> maker;
-    for (int k = 0; k < proto.node_size(); ++k)
-      for (const auto& name : proto.node(k).output())
+    for (int k = 0; k < nodes.size(); ++k)
+      for (const auto& name : nodes[k].output())
         if (!name.empty()) maker.emplace(name, k);
-    std::vector<std::vector<int>> readers(static_cast<size_t>(proto.node_size()));
+    std::vector<std::vector<int>> readers(static_cast<size_t>(nodes.size()));
     std::vector<int> missing(readers.size());
-    for (int k = 0; k < proto.node_size(); ++k)
-      for_each_read(proto.node(k), [&](const std::string& name) {
+    for (int k = 0; k < nodes.size(); ++k)
+      for_each_read(nodes[k], [&](const std::string& name) {
         auto found = maker.find(name);
         if (found == maker.end()) return;
         readers[static_cast<size_t>(found->second)].push_back(k);
         ++missing[static_cast<size_t>(k)];
       });
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-    for (int k = 0; k < proto.node_size(); ++k)
+    for (int k = 0; k < nodes.size(); ++k)
       if (missing[static_cast<size_t>(k)] == 0) ready.push(k);
     std::vector<int> result;
     while (!ready.empty()) {
@@ -87,7 +111,9 @@ class Builder : public Subgraphs {
         if (--missing[static_cast<size_t>(reader)] == 0) ready.push(reader);
     }
     if (result.size() != readers.size())
-      fail("FE-I25", "the nodes of the graph form a cycle; the model is damaged, export it again");
+      fail("FE-I25", "nodes form a cycle, node ",
+           std::ranges::find_if(missing, [](int count) { return count > 0; }) - missing.begin(),
+           " among them", scope_.within, "; the model is damaged, export it again");
     return result;
   }
   /// The names that a node reads, those of its subgraphs included.
@@ -104,65 +130,103 @@ class Builder : public Subgraphs {
     for (const auto& output : proto.output()) body(output.name());
   }
 
-  Value find(const std::string& name) {
+  /// Nothing where no one defines the name.
+  std::optional<Value> find(const std::string& name) {
     if (auto found = values_.find(name); found != values_.end()) return found->second;
     if (auto found = initializers_.find(name); found != initializers_.end()) {
-      Value value = constant_of(graph_, file_, *found->second.tensor, found->second.raw);
+      Value value = constant_of(graph_, source_.file, *found->second.tensor, found->second.raw);
       values_.emplace(name, value);
       return value;
     }
-    return outer_ ? outer_->find(name) : Value();
+    return outer_ ? outer_->find(name) : std::nullopt;
   }
 
-  /// What the model says of a value's dtype must be what its node makes.
-  void check_declared(const std::string& name, const Value& value) const {
-    auto found = declared_.find(name);
-    if (found == declared_.end()) return;
-    const std::string where = "value '" + name + "'";
-    DType declared = dtype_of(found->second, where);
-    if (declared != value.dtype())
-      fail("FE-I27", where, " is declared as ", name_of(declared), ", and the graph makes ",
-           name_of(value.dtype()), "; the model is damaged, export it again");
+  Value output_of(const std::string& name) {
+    const auto value = find(name);
+    if (!value || !*value)
+      fail("FE-I25", "no node makes the output '", name, "'", scope_.within,
+           "; the model is damaged, export it again");
+    declared_.check(name, *value, "the graph");
+    return *value;
   }
 
-  void import(const onnx::NodeProto& node, int index) {
-    const std::string domain = node.domain() == "ai.onnx" ? std::string() : node.domain();
-    auto opset = opsets_.find(domain);
-    const std::string op = (domain.empty() ? "" : domain + ".") + node.op_type();
-    const std::string name = node.name().empty() ? node.op_type() + "_" + std::to_string(index) : node.name();
-    const int64_t version = opset == opsets_.end() ? 1 : opset->second;
-    std::string where = "node '" + name + "' (" + op + ", opset " + std::to_string(version) + ")";
-    const OpEntry* entry = find_op(domain, node.op_type());
-    if (!entry)
-      throw Failure(FE_EUNSUPPORTED, "FE-I20",
-                    where + ": the op is not supported; `ferrite ops` lists those that are");
-    if (version < entry->first || version > entry->last)
-      throw Failure(
-          FE_EUNSUPPORTED, "FE-I21",
-          detail::concatenate(where, ": the op is supported in opsets ", entry->first, " to ", entry->last,
-                              ", not in ", version, "; convert or export the model with one of these"));
-    if (const auto* signature = signature_of(domain, node.op_type(), version))
-      check_node(node, *signature, where);
+  void import(const onnx::NodeProto& given, int index) {
+    const NodeOp op = op_of(given, scope_.opsets);
+    const std::string where = place_of(given, index, op) + scope_.within;
+    onnx::NodeProto storage;
+    const auto& node = bound_node(given, scope_.bindings, storage, where);
     std::vector<Value> operands;
     for (const auto& input : node.input()) {
-      operands.push_back(input.empty() ? Value() : find(input));
-      if (!input.empty() && !operands.back())
+      const auto operand = input.empty() ? Value() : find(input);
+      if (!operand)
         fail("FE-I25", where, ": nothing defines its input '", input,
              "'; the model is damaged, export it again");
+      operands.push_back(*operand);
     }
+    const std::string name =
+        scope_.prefix + (node.name().empty() ? node.op_type() + "_" + std::to_string(index) : node.name());
     graph_.set_origin(name);
-    Context context(graph_, file_, node, *entry, version, std::move(operands), *this, std::move(where));
-    call(context);
-    for (size_t k = 0; k < context.results().size(); ++k) {
-      if (!context.wants(k)) continue;
-      if (!context.results()[k]) context.unsupported("output ", k, " is not supported");
-      check_declared(node.output(static_cast<int>(k)), context.results()[k]);
-      define(node.output(static_cast<int>(k)), context.results()[k]);
+    const auto results = results_of(node, op, std::move(operands), name, where);
+    for (size_t k = 0; k < results.size(); ++k) {
+      const auto& output = node.output(static_cast<int>(k));
+      if (output.empty()) continue;
+      declared_.check(output, results[k], where);
+      define(output, results[k]);
     }
+  }
+
+  /// What the node computes, by the first of its readers that does not decline.
+  std::vector<Value> results_of(const onnx::NodeProto& node, const NodeOp& op, std::vector<Value> operands,
+                                const std::string& name, const std::string& where) {
+    const Readers who = readers_.find(op);
+    std::optional<Failure> declined;
+    if (who.plugin && who.plugin->kind != FE_READER_NONE) try {
+        return import_by_plugin(graph_, source_.file, readers_.plugins(), node, op, operands, name, where);
+      } catch (const Failure& failure) {
+        if (failure.code() != "FE-I41") throw;
+        declined = failure;
+      }
+    if (who.function) {
+      if (declined) refuse_unsupported(who.function->proto->node(), who.function->opsets, readers_);
+      return call(*who.function, node, operands, name, where);
+    }
+    // The survey let the node pass, so a plugin reads it, and has declined.
+    if (!reads(who.entry, op.version)) throw declined.value();
+    Context context(graph_, source_.file, node, *who.entry, op.version, std::move(operands), *this, where);
+    if (context.signature) check_node(node, *context.signature, where);
+    run_handler(context);
+    for (size_t k = 0; k < context.results().size(); ++k)
+      if (context.wants(k) && !context.results()[k])
+        context.unsupported(context.result_text(k),
+                            " is not supported; export the model so that nothing needs it");
+    return context.results();
+  }
+
+  /// What the function computes from the operands.
+  std::vector<Value> call(const Function& function, const onnx::NodeProto& node,
+                          const std::vector<Value>& operands, const std::string& name,
+                          const std::string& where) {
+    const Call call{&function, scope_.call};
+    for (const Call* outer = scope_.call; outer; outer = outer->outer)
+      if (outer->function == &function) {
+        std::string chain = function.text;
+        for (const Call* step = scope_.call; step != outer->outer; step = step->outer)
+          chain = step->function->text + " -> " + chain;
+        fail("FE-I40", where, ": the function calls itself: ", chain, "; export the model without recursion");
+      }
+    const Bindings bindings = function.bind(node, where);
+    Scope inside{function.opsets, bindings, &call, " in function " + function.text + ", called by " + where,
+                 name + "/"};
+    Builder inner(graph_, source_, readers_, std::move(inside), nullptr);
+    for (int k = 0; k < function.proto->input_size(); ++k) {
+      const auto operand = static_cast<size_t>(k);
+      inner.define(function.proto->input(k), operand < operands.size() ? operands[operand] : Value());
+    }
+    return inner.run(*function.proto, static_cast<size_t>(node.output_size()));
   }
 
   /// Runs the handler; what the host refuses gets the place, and a dtype that its operator lacks is unsupported.
-  static void call(Context& context) {
+  static void run_handler(Context& context) {
     try {
       context.entry.handler(context);
     } catch (const Failure& failure) {
@@ -173,22 +237,24 @@ class Builder : public Subgraphs {
   }
 
   Graph& graph_;
-  const ModelFile& file_;
-  const Opsets& opsets_;
-  Builder* outer_;
+  const Source& source_;
+  ReaderTable& readers_;
+  const Scope scope_;
+  Builder* const outer_;
+  DeclaredTypes declared_;
   std::unordered_map<std::string, Value> values_;
   std::unordered_map<std::string, Initializer> initializers_;
-  std::unordered_map<std::string, int32_t> declared_;  // ONNX element types
 };
 
 }  // namespace
 
-std::vector<Value> build_graph(Graph& graph, const ModelFile& file, const onnx::GraphProto& proto,
-                               std::span<const RawRange> raw, const std::map<std::string, int64_t>& opsets,
+std::vector<Value> build_graph(Graph& graph, const Source& source,
                                std::span<const std::pair<std::string, Value>> inputs) {
-  Builder builder(graph, file, opsets, nullptr);
+  ReaderTable readers(source.functions, source.plugins);
+  const Bindings none;
+  Builder builder(graph, source, readers, {source.opsets, none, nullptr, {}, {}}, nullptr);
   for (const auto& [name, value] : inputs) builder.define(name, value);
-  return builder.run(proto, raw);
+  return builder.run(source.graph, source.raw);
 }
 
 }  // namespace ferrite::from_onnx

@@ -2,11 +2,35 @@
 #include "context.h"
 
 #include <algorithm>
+#include <set>
 
 namespace ferrite::from_onnx {
+namespace {
+
+/// The names of the model's inputs that a value is computed from, each in quotes.
+std::string inputs_behind(const Value& value) {
+  std::set<fe_value> seen;
+  std::set<std::string> names;
+  std::vector<Value> open{value};
+  while (!open.empty()) {
+    const Value next = open.back();
+    open.pop_back();
+    if (!next || !seen.insert(next.handle()).second) continue;
+    const auto view = next.view();
+    if (view.is_input) names.insert("'" + std::string(from_abi(view.name)) + "'");
+    if (view.producer == 0) continue;
+    const Node producer = next.producer();
+    for (size_t k = 0; k < producer.operand_count(); ++k) open.push_back(producer.operand(k));
+  }
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return (names.size() == 1 ? "the model's input " : "the model's inputs ") + text;
+}
+
+}  // namespace
 
 Value Context::operand(size_t k) const {
-  if (!has(k)) bad("input ", k, " is missing");
+  if (!has(k)) bad(input_text(signature, k), " is missing");
   return operands_[k];
 }
 
@@ -19,8 +43,6 @@ const onnx::AttributeProto* Context::find(std::string_view name) const {
 const onnx::AttributeProto& Context::attribute(std::string_view name, int type) const {
   const auto* found = find(name);
   if (!found) bad("attribute '", name, "' is missing");
-  if (!found->ref_attr_name().empty())
-    unsupported("attribute '", name, "' refers to one of a model-defined function");
   if (found->type() != type) bad("attribute '", name, "' has another type than the op defines");
   return *found;
 }
@@ -55,27 +77,32 @@ std::optional<Value> Context::known(const Value& value) const {
 }
 
 Value Context::constant(size_t k) const {
-  if (auto value = known(k)) return *value;
+  const Value value = operand(k);
+  if (auto constant = known(value)) return *constant;
+  std::string source = inputs_behind(value);
   throw Failure(FE_EUNSUPPORTED, "FE-I22",
                 detail::concatenate(
-                    where_, ": value-dependent shape: input ", k, " of ", node.op_type(), " '", node.name(),
-                    "' is computed from model inputs; export the model with that value as a constant"));
+                    where_, ": ", input_text(signature, k), " '", node.input(static_cast<int>(k)),
+                    "' must be known when the model is imported, and is ",
+                    value.view().is_input ? "" : "computed from ", source,
+                    "; where it is the same in every run, export it as a constant; where it depends on data, "
+                    "so do shapes, which is not supported: compute this part outside of the model"));
 }
 Dims Context::constant_integers(size_t k) const {
   DType dtype = operand(k).dtype();
   if (!is_integer(dtype) && dtype != boolean)
-    bad("input ", k, " must hold integers and holds ", name_of(dtype));
+    bad(input_text(signature, k), " must hold integers and holds ", name_of(dtype));
   return integers_of(constant(k));
 }
 int64_t Context::constant_integer(size_t k) const {
   auto values = constant_integers(k);
-  if (values.size() != 1) bad("input ", k, " must hold one number and holds ", values.size());
+  if (values.size() != 1) bad(input_text(signature, k), " must hold one number and holds ", values.size());
   return values[0];
 }
 std::vector<double> Context::constant_numbers(size_t k) const { return numbers_of(constant(k)); }
 double Context::constant_number(size_t k) const {
   auto values = constant_numbers(k);
-  if (values.size() != 1) bad("input ", k, " must hold one number and holds ", values.size());
+  if (values.size() != 1) bad(input_text(signature, k), " must hold one number and holds ", values.size());
   return values[0];
 }
 
@@ -92,9 +119,12 @@ Dims Context::axes(Dims values, size_t rank) const {
   return values;
 }
 
-void Context::only_results(size_t first) const {
+std::string Context::result_text(size_t k) const {
+  return output_text(signature, k) + " '" + node.output(static_cast<int>(k)) + "'";
+}
+void Context::only_results(size_t first, std::string_view cure) const {
   for (size_t k = first; k < results_.size(); ++k)
-    if (wants(k)) unsupported("output ", k, " is not supported");
+    if (wants(k)) unsupported(result_text(k), " is not supported; ", cure);
 }
 
 }  // namespace ferrite::from_onnx

@@ -10,6 +10,7 @@
 
 #include "ferrite/graph.hpp"
 #include "registry.h"
+#include "schemas.h"
 #include "tensors.h"
 
 namespace ferrite::from_onnx {
@@ -18,8 +19,8 @@ namespace ferrite::from_onnx {
 class Subgraphs {
  public:
   virtual ~Subgraphs() = default;
-  /// Adds the nodes of a subgraph without inputs and gives its outputs.
-  virtual std::vector<Value> inline_graph(const onnx::GraphProto& graph) = 0;
+  /// Adds the nodes of a subgraph without inputs, the attribute of a node, and gives its outputs; `place` is the node's.
+  virtual std::vector<Value> inline_graph(const onnx::AttributeProto& attribute, std::string_view place) = 0;
 };
 
 class Context {
@@ -31,6 +32,7 @@ class Context {
         node(node),
         entry(entry),
         opset(opset),
+        signature(signature_of(entry.domain, entry.name, opset)),
         subgraphs(subgraphs),
         operands_(std::move(operands)),
         results_(static_cast<size_t>(node.output_size())),
@@ -40,7 +42,8 @@ class Context {
   const ModelFile& file;
   const onnx::NodeProto& node;
   const OpEntry& entry;
-  const int64_t opset;  ///< the operator set that the model names for the op's domain
+  const int64_t opset;               ///< the operator set that the model names for the op's domain
+  const Signature* const signature;  ///< null where ONNX has no such op in that opset
   Subgraphs& subgraphs;
 
   // Operands. An absent one has an empty name or lies past the last.
@@ -84,15 +87,17 @@ class Context {
     if (k < results_.size()) results_[k] = value;
   }
   const std::vector<Value>& results() const { return results_; }
-  /// Refuses a result from `first` on that the handler does not make.
-  void only_results(size_t first) const;
+  /// Refuses a result from `first` on that the handler does not make. `cure` says how a model does without.
+  void only_results(size_t first, std::string_view cure) const;
+  /// "output 1 (Indices) 'pool_indices'": as the op and the model call it.
+  std::string result_text(size_t k) const;
 
   template <class... Parts>
   Value make(std::string_view op, std::initializer_list<Value> operands, Parts&&... attrs) {
     return graph.make(op, std::vector<Value>(operands), std::vector<Attr>{std::forward<Parts>(attrs)...});
   }
 
-  /// "model.onnx: node 'conv1' (Conv, opset 13)"
+  /// "node 'conv1' (Conv, opset 13)"
   const std::string& where() const { return where_; }
   template <class... Parts>
   [[noreturn]] void bad(const Parts&... parts) const {

@@ -21,9 +21,9 @@ LETTERS = "?fistgFISTGxXpP"
 HEADER = """\
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The operators of ONNX {version}, up to operator set {opset}; made by make_schemas.py.
-// ONNX_OP(domain, name, since, fewest inputs, most inputs, fewest outputs, most outputs, attributes): the signature from the
-// operator set `since` on, until the next line of that name; -1: any number. An attribute is name:type, with '!' where it is
-// required; the types are {letters} in the order of AttributeProto.
+// ONNX_OP(domain, name, since, fewest inputs, most inputs, fewest outputs, most outputs, attributes, inputs, outputs): the signature
+// from the operator set `since` on, until the next line of that name; -1: any number. An attribute is name:type, with '!' where it
+// is required; the types are {letters} in the order of AttributeProto. Inputs and outputs are names.
 // ONNX_OP_REMOVED(domain, name, since): the operator sets from `since` on lack it.
 """
 
@@ -54,7 +54,8 @@ def lines():
                 last = None
                 continue
             counts = [count(n) for n in (schema.min_input, schema.max_input, schema.min_output, schema.max_output)]
-            signature = ", ".join(map(str, counts)) + f', "{attributes_of(schema)}"'
+            names = [" ".join(formal.name.rstrip(".") for formal in formals) for formals in (schema.inputs, schema.outputs)]
+            signature = ", ".join(map(str, counts)) + f', "{attributes_of(schema)}", "{names[0]}", "{names[1]}"'
             if signature != last:
                 yield f"ONNX_OP({place}, {signature})"
             last = signature

@@ -23,16 +23,12 @@ constexpr int nesting_limit = 64;  // of messages: subgraphs within subgraphs ta
 
 }  // namespace
 
-OnnxModel::OnnxModel(std::string_view path, Bytes bytes)
-    : file_{std::filesystem::absolute(std::filesystem::path(path)).lexically_normal().string(), bytes} {
+OnnxModel::OnnxModel(std::string_view path, Bytes bytes, Warn warn)
+    : file_{std::filesystem::absolute(std::filesystem::path(path)).lexically_normal().string(), bytes},
+      warn_(std::move(warn)) {
   parse(bytes);
   read_opsets();
-  if (proto_.functions_size() > 0 && !proto_.functions(0).name().empty())
-    for (const auto& node : proto_.graph().node())
-      for (const auto& function : proto_.functions())
-        if (node.op_type() == function.name() && node.domain() == function.domain())
-          unsupported("FE-I26", "node '" + node.name() + "' calls the function " + function.name() +
-                                    ", which the model itself defines; inline such functions when exporting");
+  functions_.emplace(proto_, opsets_);
   std::set<std::string_view> constants;
   for (const auto& tensor : proto_.graph().initializer()) constants.insert(tensor.name());
   for (const auto& info : proto_.graph().input())
@@ -67,7 +63,7 @@ void OnnxModel::parse(Bytes bytes) {
 
 void OnnxModel::read_opsets() {
   for (const auto& opset : proto_.opset_import())
-    opsets_[opset.domain() == "ai.onnx" ? std::string() : opset.domain()] = opset.version();
+    opsets_.insert_or_assign(std::string(domain_of(opset.domain())), opset.version());
   if (opsets_.empty() && proto_.ir_version() >= 3)
     fail("FE-I14", "the model names no operator set (opset_import is empty); export it again");
   opsets_.try_emplace("", 1);
@@ -91,14 +87,15 @@ Port OnnxModel::port_of(const onnx::ValueInfoProto& info) const {
   return port;
 }
 
-void OnnxModel::build(Graph& graph, std::span<const TensorType> input_types) {
+void OnnxModel::build_with(Graph& graph, std::span<const TensorType> input_types, const PluginOps& plugins) {
   if (input_types.size() != inputs_.size())
     fail("FE-I14", "the model has ", counted(inputs_.size(), "input"), ", and the types of ",
          input_types.size(), " were given");
   std::vector<std::pair<std::string, Value>> inputs;
   for (size_t k = 0; k < inputs_.size(); ++k)
     inputs.emplace_back(inputs_[k].name, graph.input(inputs_[k].name, input_types[k]));
-  auto outputs = build_graph(graph, file_, proto_.graph(), raw_, opsets_, inputs);
+  auto outputs =
+      build_graph(graph, {file_, proto_.graph(), raw_, opsets_, *functions_, plugins, warn_}, inputs);
   for (size_t k = 0; k < outputs.size(); ++k) graph.output(outputs_[k].name, outputs[k]);
 }
 

@@ -2,13 +2,16 @@
 // An opened ONNX model.
 #pragma once
 
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "declared.h"
 #include "ferrite/provider.hpp"
+#include "functions.h"
 #include "proto.h"
 #include "tensors.h"
 #include "wire.h"
@@ -19,11 +22,14 @@ class OnnxModel : public Model {
  public:
   /// Errors: those of slim_model, FE-I12 and FE-I13 for a message that is no model, FE-I14 for one that is not whole,
   /// FE-I19 and FE-I24 for inputs or outputs that are no tensors of a supported type.
-  OnnxModel(std::string_view path, Bytes bytes);
+  OnnxModel(std::string_view path, Bytes bytes, Warn warn);
 
   std::vector<Port> inputs() override { return inputs_; }
   std::vector<Port> outputs() override { return outputs_; }
-  void build(Graph& graph, std::span<const TensorType> input_types) override;
+  void build(Graph& graph, std::span<const TensorType> input_types) override {
+    build_with(graph, input_types, PluginOps(nullptr));
+  }
+  void build_with(Graph& graph, std::span<const TensorType> input_types, const PluginOps& plugins) override;
 
  private:
   void parse(Bytes bytes);
@@ -31,20 +37,28 @@ class OnnxModel : public Model {
   Port port_of(const onnx::ValueInfoProto& info) const;
 
   ModelFile file_;
+  Warn warn_;
   onnx::ModelProto proto_;
-  std::vector<RawRange> raw_;              ///< of the initializers of the main graph
-  std::map<std::string, int64_t> opsets_;  ///< by domain, "" = ai.onnx
+  std::vector<RawRange> raw_;  ///< of the initializers of the main graph
+  Opsets opsets_;
+  std::optional<Functions> functions_;
   std::vector<Port> inputs_, outputs_;
 };
 
 class OnnxImporter : public Importer {
  public:
+  /// `warn` takes the warnings of building graphs; where there is none, they are lost.
+  explicit OnnxImporter(Warn warn = {}) : warn_(std::move(warn)) {}
   std::string id() const override { return "ferrite.onnx"; }
   std::string extensions() const override { return ".onnx"; }
+  std::string format() const override { return "onnx"; }
   std::unique_ptr<Model> open(std::string_view path, Bytes bytes) override {
-    return std::make_unique<OnnxModel>(path, bytes);
+    return std::make_unique<OnnxModel>(path, bytes, warn_);
   }
   std::string coverage() override;
+
+ private:
+  Warn warn_;
 };
 
 }  // namespace ferrite::from_onnx

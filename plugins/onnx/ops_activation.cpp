@@ -32,12 +32,17 @@ void gelu(Context& c) {
     c.bad("attribute 'approximate' is '", approximate, "' and may be none or tanh");
   c.give(c.make("gelu", {c.operand(0)}, attr("approximate", approximate)));
 }
-void swish(Context& c) {
-  Value x = c.operand(0);
+Value swish_of(Context& c, Value x) {
   double alpha = c.number("alpha", 1.0);
-  if (alpha == 1.0) return c.give(c.make("silu", {x}));
+  if (alpha == 1.0) return c.make("silu", {x});
   Value gate = c.make("sigmoid", {c.make("mul", {x, number_like(c, x, alpha)})});
-  c.give(c.make("mul", {x, gate}));
+  return c.make("mul", {x, gate});
+}
+void swish(Context& c) { c.give(swish_of(c, c.operand(0))); }
+void swiglu(Context& c) {
+  if (c.type(0) != c.type(1))
+    c.bad("the gate ", to_string(c.type(0)), " and the value ", to_string(c.type(1)), " differ");
+  c.give(c.make("mul", {swish_of(c, c.operand(0)), c.operand(1)}));
 }
 
 constexpr OpEntry entries[] = {
@@ -57,6 +62,7 @@ constexpr OpEntry entries[] = {
     {"Shrink", 9, newest, shrink},
     {"Gelu", 20, newest, gelu},
     {"Swish", 24, newest, swish},
+    {"SwiGLU", 28, newest, swiglu},
 };
 
 }  // namespace

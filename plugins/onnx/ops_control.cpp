@@ -8,14 +8,14 @@ namespace {
 void if_op(Context& c) {
   auto condition = c.known(0);
   if (!condition || condition->type().elements() != 1)
-    throw Failure(
-        FE_EUNSUPPORTED, "FE-I26",
-        c.where() +
-            ": the condition is computed from model inputs, and only branches on constants are supported; "
-            "export the model without the branch");
+    throw Failure(FE_EUNSUPPORTED, "FE-I26",
+                  c.where() +
+                      ": the condition is computed from the model's inputs, and only a branch that constants "
+                      "and shapes "
+                      "decide is supported; export the model for one of the branches");
   bool holds = numbers_of(*condition)[0] != 0;
   auto outputs = c.subgraphs.inline_graph(
-      c.attribute(holds ? "then_branch" : "else_branch", onnx::AttributeProto::GRAPH).g());
+      c.attribute(holds ? "then_branch" : "else_branch", onnx::AttributeProto::GRAPH), c.where());
   for (size_t k = 0; k < outputs.size(); ++k) c.give(k, outputs[k]);
 }
 

@@ -20,8 +20,6 @@ void constant(Context& c) {
   if (c.node.attribute_size() != 1)
     c.bad("a constant has one attribute and this one ", c.node.attribute_size());
   const auto& a = c.node.attribute(0);
-  if (!a.ref_attr_name().empty())
-    c.unsupported("attributes that refer to those of a function are not supported");
   if (a.name() == "value")
     return c.give(constant_of(c.graph, c.file, c.attribute("value", Attribute::TENSOR).t(), nullptr));
   if (a.name() == "value_float") {
@@ -76,7 +74,7 @@ Value range_from(Context& c, DType dtype) {
   for (size_t k = 0; k < 3; ++k) {
     if (c.operand(k).dtype() != dtype) c.bad("start, limit and delta differ in dtype");
     auto values = c.constant(k).elements<T>();
-    if (values.size() != 1) c.bad("input ", k, " must hold one number");
+    if (values.size() != 1) c.bad(input_text(c.signature, k), " must hold one number");
     bounds[k] = values[0];
   }
   return range_of(c, dtype, bounds[0], bounds[1], bounds[2]);
@@ -109,7 +107,8 @@ void eye_like(Context& c) {
 }
 
 void one_hot(Context& c) {
-  Value indices = cast_to(c, c.operand(0), i64);
+  Value indices = c.operand(0);
+  if (!is_integer(indices.dtype())) indices = cast_to(c, indices, i64);
   auto depth = c.constant_numbers(1);
   if (depth.size() != 1 || !(depth[0] >= 0 && depth[0] < 0x1p40))
     c.bad("the depth must be one number that is not negative");
@@ -168,7 +167,7 @@ void random_like(Context& c) { random(c, c.type(0).dims, given_dtype(c, c.type(0
 constexpr OpEntry entries[] = {
     {"Constant", 1, newest, constant},
     {"ConstantOfShape", 9, newest, constant_of_shape},
-    {"Range", 11, 26, range},
+    {"Range", 11, newest, range},
     {"EyeLike", 9, newest, eye_like},
     {"OneHot", 9, newest, one_hot},
     {"NonZero", 9, newest, non_zero},

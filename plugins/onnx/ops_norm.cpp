@@ -33,7 +33,7 @@ void batch_norm(Context& c) {
     c.unsupported("statistics for each element (spatial = 0) are not supported");
   if (c.opset >= 14 && c.flag("training_mode", false))
     c.unsupported("training mode is not supported; export the model for inference");
-  c.only_results(1);
+  c.only_results(1, "it is computed in training; export the model for inference, without this output");
   c.give(c.make("batch_norm", {c.operand(0), c.operand(1), c.operand(2), c.operand(3), c.operand(4)},
                 attr("epsilon", c.number("epsilon", 1e-5))));
 }

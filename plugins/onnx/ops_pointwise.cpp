@@ -30,7 +30,8 @@ void mean(Context& c) {
 
 void mod(Context& c) {
   bool truncated = c.flag("fmod", false);
-  if (!truncated && is_float(c.operand(0).dtype())) c.bad("floats need the attribute fmod = 1");
+  if (!truncated && c.opset < 28 && is_float(c.operand(0).dtype()))
+    c.bad("floats need the attribute fmod = 1 before opset 28");
   c.give(c.make(truncated ? "remainder_trunc" : "mod", {c.operand(0), c.operand(1)}));
 }
 
@@ -59,7 +60,16 @@ void bit_shift(Context& c) {
   auto direction = c.text("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     c.bad("attribute 'direction' is '", direction, "' and may be LEFT or RIGHT");
-  c.give(c.make(direction == "LEFT" ? "shift_left" : "shift_right", {c.operand(0), c.operand(1)}));
+  Value x = c.operand(0), amount = c.operand(1);
+  if (direction == "LEFT") return c.give(c.make("shift_left", {x, amount}));
+  if (is_signed(x.dtype())) {
+    // Past the width only copies of the sign are left, for which the width less one is enough.
+    const double width = bits_of(x.dtype());
+    Value within = c.make("logical_and", {c.make("ge", {amount, number_like(c, amount, 0)}),
+                                          c.make("lt", {amount, number_like(c, amount, width)})});
+    amount = c.make("where", {within, amount, number_like(c, amount, width - 1)});
+  }
+  c.give(c.make("shift_right", {x, amount}));
 }
 
 void is_inf(Context& c) {

@@ -153,13 +153,14 @@ void depth_to_space(Context& c) {
 void space_to_depth(Context& c) {
   auto x = c.type(0);
   int64_t block = c.integer("blocksize");
-  if (c.text("mode", "DCR") != "DCR")
-    c.unsupported("attribute 'mode' is '", c.text("mode", ""), "' and DCR is supported");
+  auto mode = c.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") c.bad("attribute 'mode' is '", mode, "' and may be DCR or CRD");
   if (x.rank() != 4 || block < 1 || x.dims[2] % block != 0 || x.dims[3] % block != 0)
     c.bad(to_string(x), " does not split into blocks of ", block);
   int64_t n = x.dims[0], channels = x.dims[1], h = x.dims[2] / block, w = x.dims[3] / block;
   Value split = reshape_to(c, c.operand(0), {n, channels, h, block, w, block});
-  c.give(reshape_to(c, transpose_by(c, split, {0, 3, 5, 1, 2, 4}), {n, channels * block * block, h, w}));
+  Value moved = transpose_by(c, split, mode == "DCR" ? Dims{0, 3, 5, 1, 2, 4} : Dims{0, 1, 3, 5, 2, 4});
+  c.give(reshape_to(c, moved, {n, channels * block * block, h, w}));
 }
 
 constexpr OpEntry entries[] = {

@@ -141,9 +141,7 @@ std::vector<Attr> pool_attrs(const Window& w) {
 std::vector<Value> only_x(const Context& c) { return {c.operand(0)}; }
 
 void max_pool(Context& c) {
-  c.only_results(1);
-  if (c.integer("storage_order", 0) != 0 && c.wants(1))
-    c.unsupported("column-major indices are not supported");
+  c.only_results(1, "export the model so that it needs only the largest values, not where they are");
   c.give(c.graph.make("max_pool", only_x(c), pool_attrs(window_of(c, {}, true))));
 }
 void average_pool(Context& c) {

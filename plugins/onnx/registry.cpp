@@ -30,6 +30,16 @@ const OpEntry* find_op(std::string_view domain, std::string_view name) {
   return found == table().end() ? nullptr : found->second;
 }
 
+std::vector<std::string> supported_sources() {
+  std::vector<std::string> result;
+  for (const auto& [key, entry] : table()) {
+    auto& source = result.emplace_back("onnx:");
+    if (!key.first.empty()) source.append(key.first).append("::");
+    source.append(key.second);
+  }
+  return result;
+}
+
 std::string coverage_text() {
   struct Line {
     std::string versions;

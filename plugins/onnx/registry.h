@@ -23,7 +23,7 @@ struct OpEntry {
 };
 
 /// The newest operator set whose changes are known. An op that none of them changed is taken up to here.
-inline constexpr int newest = 27;
+inline constexpr int newest = 28;
 
 // One table a file.
 std::span<const OpEntry> pointwise_ops();
@@ -42,6 +42,8 @@ std::span<const OpEntry> loss_ops();
 
 /// Null where the op is not known at all.
 const OpEntry* find_op(std::string_view domain, std::string_view name);
+/// All of them as source ops: "onnx:Relu".
+std::vector<std::string> supported_sources();
 /// A line "<op>\t<versions>\t<state>" for each op of ONNX, sorted; the state is "supported" or "missing", and the versions of a
 /// missing one are those that have it: "20-" from 20 on.
 std::string coverage_text();

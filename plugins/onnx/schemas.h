@@ -18,7 +18,11 @@ struct Signature {
   bool removed;  ///< these operator sets lack it; the rest is empty
   int least_inputs, most_inputs, least_outputs, most_outputs;  ///< most: -1 for any number
   std::string_view attributes;                                 ///< "alpha:f axis:i!", as schemas.def says
+  std::string_view inputs, outputs;                            ///< "data indices"
 };
+/// "input 1 (indices)": what an op calls it, the last name for all that follow; without the name where the op is not known.
+std::string input_text(const Signature* signature, size_t k);
+std::string output_text(const Signature* signature, size_t k);
 
 /// Sorted by domain, name and version.
 std::span<const Signature> signatures();

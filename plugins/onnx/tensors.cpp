@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tensors.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <system_error>
@@ -10,6 +11,23 @@ namespace {
 
 // Element types that older headers of ONNX do not name.
 constexpr int32_t float8_e4m3fn = 17, float8_e4m3fnuz = 18, float8_e5m2 = 19, float8_e5m2fnuz = 20;
+
+/// The element types that are not supported, as ONNX calls them.
+struct NamedType {
+  int32_t number;
+  std::string_view name;
+};
+constexpr NamedType unsupported_types[] = {{8, "strings"},
+                                           {14, "complex numbers (COMPLEX64)"},
+                                           {15, "complex numbers (COMPLEX128)"},
+                                           {21, "UINT4"},
+                                           {22, "INT4"},
+                                           {23, "FLOAT4E2M1"},
+                                           {24, "FLOAT8E8M0"},
+                                           {25, "UINT2"},
+                                           {26, "INT2"},
+                                           {27, "FLOAT6E2M3"},
+                                           {28, "FLOAT6E3M2"}};
 
 namespace fs = std::filesystem;
 
@@ -175,7 +193,7 @@ std::vector<To> elements_as(const Value& constant) {
 
 }  // namespace
 
-DType dtype_of(int32_t onnx_type, std::string_view where) {
+std::optional<DType> known_dtype(int32_t onnx_type) {
   using Proto = onnx::TensorProto;
   switch (onnx_type) {
     case Proto::BOOL: return boolean;
@@ -195,16 +213,20 @@ DType dtype_of(int32_t onnx_type, std::string_view where) {
     case float8_e4m3fnuz: return f8e4m3fnuz;
     case float8_e5m2: return f8e5m2;
     case float8_e5m2fnuz: return f8e5m2fnuz;
-    case Proto::UNDEFINED: fail("FE-I18", where, ": the element type is not given");
-    default: break;
+    default: return std::nullopt;
   }
-  const char* name = onnx_type == Proto::STRING                                        ? "strings"
-                     : onnx_type == Proto::COMPLEX64 || onnx_type == Proto::COMPLEX128 ? "complex numbers"
-                                                                                       : "this element type";
+}
+
+DType dtype_of(int32_t onnx_type, std::string_view where) {
+  if (onnx_type == onnx::TensorProto::UNDEFINED) fail("FE-I18", where, ": the element type is not given");
+  if (const auto dtype = known_dtype(onnx_type)) return *dtype;
+  const auto found = std::ranges::find(unsupported_types, onnx_type, &NamedType::number);
+  const std::string name =
+      found == std::end(unsupported_types) ? "of an unknown type" : std::string(found->name);
   throw Failure(FE_EUNSUPPORTED, "FE-I19",
-                detail::concatenate(
-                    where, ": ", name, " (ONNX type ", onnx_type,
-                    ") are not supported; bool, integers of 8 to 64 bits, f8, f16, bf16, f32 and f64 are"));
+                detail::concatenate(where, ": the elements are ", name, " (ONNX type ", onnx_type,
+                                    "), which is not supported; convert to bool, integers of 8 to 64 bits, "
+                                    "f8, f16, bf16, f32 or f64"));
 }
 
 TensorType type_of(const onnx::TensorProto& tensor, std::string_view where) {

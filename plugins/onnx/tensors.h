@@ -2,6 +2,7 @@
 // TensorProto -> constants of a graph.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "ferrite/graph.hpp"
@@ -17,8 +18,11 @@ struct ModelFile {
   Bytes bytes;
 };
 
-/// The element type of an ONNX type number. FE-I19 (unsupported) for strings, complex numbers and types below 8 bits; `where`
-/// begins the message.
+/// The largest number of an element type in ONNX.
+inline constexpr int32_t last_element_type = 28;
+/// The element type of an ONNX type number; nothing where it is not supported.
+std::optional<DType> known_dtype(int32_t onnx_type);
+/// The same. FE-I19 (unsupported) for strings, complex numbers and types below 8 bits, which it names; `where` begins the message.
 DType dtype_of(int32_t onnx_type, std::string_view where);
 /// The dtype and dims of a tensor. FE-I18 for dims below 0 or of too many elements.
 TensorType type_of(const onnx::TensorProto& tensor, std::string_view where);

@@ -8,7 +8,7 @@
 #
 # ferrite_add_test(NAME OUTPUT regex COMMAND word...)
 #   a test that runs the program `ferrite` with these words, in the folder that the build's plugins lie in. It passes where
-#   what is printed matches the regular expression and holds no error.
+#   what is printed matches the regular expression and holds no error. Caches and measured numbers are the build tree's own.
 if(CMAKE_SIZEOF_VOID_P)
   include(GNUInstallDirs)
 elseif(NOT DEFINED CMAKE_INSTALL_LIBDIR)
@@ -33,8 +33,8 @@ function(ferrite_add_plugin name)
     install(FILES ${arg_DESCRIPTOR} ${arg_RULES} DESTINATION ${destination})
   endif()
   if(NOT arg_SOURCES)
-    if(NOT arg_RULES)
-      message(FATAL_ERROR "ferrite_add_plugin(${name}): there are neither SOURCES nor RULES")
+    if(NOT arg_RULES AND NOT arg_DESCRIPTOR)
+      message(FATAL_ERROR "ferrite_add_plugin(${name}): there are neither SOURCES nor RULES nor a DESCRIPTOR")
     endif()
     return()
   endif()
@@ -58,6 +58,8 @@ function(ferrite_add_plugin name)
   endif()
   if(arg_INSTALL)
     install(TARGETS ${name} LIBRARY DESTINATION ${destination})
+    # Of Ferrite's own build: installing looks whether all of these are built before it copies anything.
+    set_property(GLOBAL APPEND PROPERTY FERRITE_INSTALLED_TARGETS ${name})
   endif()
 endfunction()
 
@@ -71,6 +73,10 @@ function(ferrite_add_test name)
     set(directory ${FERRITE_PLUGIN_DIRECTORY})
   endif()
   add_test(NAME ${name} COMMAND ${Ferrite_PROGRAM} ${arg_COMMAND} WORKING_DIRECTORY ${directory})
+  # What the user has measured, cached or set changes no test.
   set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_OUTPUT}"
-    FAIL_REGULAR_EXPRESSION "ferrite: FE-" TIMEOUT 300)
+    FAIL_REGULAR_EXPRESSION "ferrite: FE-" TIMEOUT 300
+    ENVIRONMENT "XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache"
+    ENVIRONMENT_MODIFICATION "FERRITE_CACHE=unset:;FERRITE_LOG=unset:;FERRITE_METRICS=unset:;FERRITE_METRICS_DIR=unset:;\
+FERRITE_PLUGIN_PATH=unset:;FERRITE_WATCHDOG=unset:")
 endfunction()

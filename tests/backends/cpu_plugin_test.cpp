@@ -5,6 +5,7 @@
 #include "compiler.h"
 #include "core/kernel/flatten.h"
 #include "emitter_support.h"
+#include "ferrite/abi/error_words.h"
 #include "ferrite/plugin.hpp"
 #include "host_runtime.h"
 
@@ -152,7 +153,7 @@ TEST(CpuPlugin, CompilesOnThreadsAndRuns) {
     ASSERT_EQ(plugin.runtime->function(plugin.runtime->self, &plugin.call, &find, &function), FE_OK)
         << plugin.text;
     void* buffers[] = {x.data(), out.data()};
-    int64_t error[2] = {};
+    int64_t error[FE_ERROR_WORDS] = {};
     auto launch = sized<fe_launch_args>();
     launch.function = function.function;
     launch.buffers = buffers;

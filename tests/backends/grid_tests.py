@@ -32,7 +32,7 @@ graph @g(%x: f32[8,64]) -> (%r "r") {
 """
 # A kernel of each kind: by vectors, by points, by blocks with a reduction of several states, serial, scatters with and without order.
 KINDS = """ferrite graph 0
-graph @g(%x: f32[32,1000], %h: f16[32,1000], %b: bf16[7,33], %i: i64[4,1000], %u: f32[4,1000], %w: bf16[2,33], %j: i64[2,33], %n: i64[5])
+graph @g(%x: f32[32,1000], %h: f16[32,1000], %b: bf16[8,33], %i: i64[4,1000], %u: f32[4,1000], %w: bf16[2,33], %j: i64[2,33], %n: i64[5])
     -> (%soft "soft", %arg "arg", %total "total", %sum "sum", %most "most", %last "last", %columns "columns", %shifted "shifted", %p "p") {
   %soft = softmax(%x) {axis = 1}
   %arg = argmax(%h) {axis = 1, keepdims = false}

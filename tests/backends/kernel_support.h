@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/loop/eval.h"
+#include "ferrite/abi/error_words.h"
 #include "ferrite/error.hpp"
 #include "guarded.h"
 #include "kernel_builder.h"
@@ -117,7 +118,7 @@ inline void check_one(const loop::Kernel& kernel, const Options& options, const 
     auto result = core::loop::evaluate(kernel, spans);
     ASSERT_TRUE(result) << result.error().message();
   }
-  int64_t error[2] = {0, 0};
+  int64_t error[FE_ERROR_WORDS] = {};
   compiled.run(arguments.data(), error, low);
   ASSERT_EQ(error[0], options.expected_error);
   if (options.expected_error != 0) return;

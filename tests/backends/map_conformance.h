@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "ferrite/moved_values.hpp"
 #include "kernel_support.h"
 
 namespace ferrite::kernel_test {
@@ -71,6 +72,57 @@ TEST(Map, Primitives) {
       check(b, options);
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+/// Bits of floats of which many are NaNs, signalling ones and such with payloads among them.
+inline void fill_with_bits(const loop::Buffer& buffer, char* data) {
+  std::mt19937_64 random(3);
+  const uint64_t infinity = float_bits(buffer.dtype, std::numeric_limits<double>::infinity());
+  const auto width = static_cast<size_t>(bits_of(buffer.dtype)) / 8;
+  for (int64_t k = 0; k < buffer.extent(); ++k) {
+    const uint64_t bits = k % 2 == 0 ? random() : random() | infinity;
+    std::memcpy(data + static_cast<size_t>(k) * width, &bits, width);
+  }
+}
+
+/// What is only moved keeps its bits, which a bitcast shows: in either order, by masked loads, through a choice, from point to point.
+TEST(Map, MovedValuesKeepTheirBits) {
+  for (const auto dtype : {f64, f32, f16, bf16, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz}) {
+    SCOPED_TRACE(name_of(dtype));
+    const DType bits = loop::bits_type(dtype);
+    const int64_t n = 83;
+    Builder b;
+    const auto c = b.input(boolean, {n}), x = b.input(dtype, {n}), y = b.input(dtype, {n}),
+               mixed = b.output(bits, {n}), straight = b.output(dtype, {n}), backwards = b.output(bits, {n});
+    const auto i = b.begin(FE_STATEMENT_MAP, {n});
+    const auto reversed = b.add(b.mul(i[0], -1), n - 1);
+    const auto mask = b.load(c, {i[0]});
+    const auto own = b.load(x, {i[0]}), other = b.load(y, {reversed});
+    const auto as_bits = [&](OpId value) { return b.prim(Prim::bitcast_, value, none, none, bits); };
+    const auto round_trip = b.prim(Prim::bitcast_, as_bits(own), none, none, dtype);
+    b.store(straight, {i[0]}, own);
+    b.store(mixed, {i[0]}, as_bits(b.prim(Prim::where_, mask, round_trip, other)));
+    b.store(backwards, {reversed}, as_bits(b.load(y, {i[0]}, mask, b.constant(dtype, -0.5))));
+    Options options;
+    options.set = [&](loop::BufferId buffer, char* data) {
+      if (buffer == x || buffer == y) fill_with_bits(b.kernel.buffers[buffer], data);
+    };
+    check(b, options);
+    if (HasFatalFailure()) return;
+    Builder serial;
+    const auto flags = serial.input(boolean, {9, 31}), from = serial.input(dtype, {9, 31}),
+               last = serial.output(bits, {9, 31});
+    const auto v = serial.begin(FE_STATEMENT_SERIAL, {9}, {}, {31});
+    const auto carried = serial.carry(dtype, 1.0);
+    const auto next = serial.prim(Prim::where_, serial.load(flags, v), serial.load(from, v), carried);
+    serial.statement().carries[0].next = next;
+    serial.store(last, v, serial.prim(Prim::bitcast_, next, none, none, bits));
+    options.set = [&](loop::BufferId buffer, char* data) {
+      if (buffer == from) fill_with_bits(serial.kernel.buffers[buffer], data);
+    };
+    check(serial, options);
+    if (HasFatalFailure()) return;
   }
 }
 

@@ -254,6 +254,19 @@ TEST_F(EmbedTest, RefusesOutputs) {
   EXPECT_EQ(made[0], nullptr);
 }
 
+TEST_F(EmbedTest, RefusesResultsThatNobodyCanHold) {
+  std::ofstream(file("padded.fe")) << "ferrite graph 0\n"
+                                      "graph @padded(%x: f32[2,3]) -> (%0 \"padded\") {\n"
+                                      "  %0 = pad(%x) {low = [0, 3250000000000], high = [0, 0]}\n"
+                                      "}\n";
+  ferrite_model* model = nullptr;
+  ASSERT_EQ(ferrite_model_load(session_, file("padded.fe").c_str(), &model), FERRITE_OK);
+  const std::array<const DLTensor*, 1> inputs = {&x_.tensor};
+  const std::array<DLTensor*, 1> outputs = {&sum_.tensor};
+  refused(ferrite_run(model, inputs.data(), 1, outputs.data(), 1), FERRITE_ENOMEM, "FE-S30", "");
+  ferrite_model_free(model);
+}
+
 TEST_F(EmbedTest, RefusesReportsBeforeARun) {
   ferrite_stats stats{};
   stats.size = sizeof stats;

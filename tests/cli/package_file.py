@@ -35,7 +35,7 @@ BARE = 'schema = 0\nextends = "none"\nenable = ["ferrite.cpu"]\n[pipeline]\ndevi
 DESCRIPTION, PROGRAM, CODE, GRAPH, WEIGHTS = range(1, 6)
 STORED, ZSTD = range(2)
 HEADER, ENTRY = struct.Struct("<8sIIQ64s"), struct.Struct("<IIIIQQQ64s")
-MAGIC, VERSION = b"FEPKG\r\n\x1a", 1
+MAGIC, VERSION = b"FEPKG\r\n\x1a", 2
 
 zstd = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
 zstd.ZSTD_decompress.restype = ctypes.c_size_t
@@ -133,12 +133,14 @@ class Fields:
         for _ in range(2):
             self.list(self.text, lambda: self.number("type", "<H"), lambda: self.list(lambda: self.number("dim")),
                       lambda: self.number("changed", "<B"))  # fmt: skip
-        self.list(lambda: self.number("arena"))
+        for _ in range(2):  # of a run, and at load
+            self.list(lambda: self.number("arena"))
         self.list(lambda: self.number("persistent device", "<I"), lambda: self.number("persistent bytes"))
         self.list(lambda: self.number("constant offset"), lambda: self.number("constant size"))
         names, places = ("tasks", "grain", "workspace", "registers", "spills"), ("code offset", "code size")
         self.list(*[self.text] * 4, lambda: self.number("device", "<I"), *[lambda name=name: self.number(name) for name in names],
-                  lambda: self.number("checks", "<B"), *[lambda name=name: self.number(name) for name in places])  # fmt: skip
+                  lambda: self.number("checks", "<B"), lambda: self.list(lambda: self.number("checked argument", "<I"),
+                  lambda: self.number("checked size"), self.text), *[lambda name=name: self.number(name) for name in places])  # fmt: skip
         for _ in range(2):
             whose = [lambda name=name: self.number(name, "<I") for name in ("launched kernel", "copy device", "copy")]
             self.list(*whose, self.text, self.places)

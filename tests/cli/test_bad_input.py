@@ -241,6 +241,14 @@ class Inputs(BadInputTest):
         self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
         self.assertRegex(done.stderr, r"^ferrite: FE-X21 .*Pick")
 
+    def test_too_many_results(self):
+        count = 4097  # one more than a node may have
+        names = ", ".join(f"%r{k}" for k in range(count))
+        sizes = ", ".join(["0"] * count)
+        (self.folder / "split.fe").write_text("ferrite graph 0\ngraph @g(%x: f32[0]) -> (%r0 \"r\") {\n"
+                                              f"  {names} = split(%x) {{sizes = [{sizes}]}}\n}}\n")  # fmt: skip
+        self.refused(BAD_INPUT, "FE-G90", "", "op 'split': the shape rule of 'split' (plugin 'ferrite.std') gave more than 4096 results", "run", "split.fe")
+
     def test_index_of_a_scatter_upon_a_constant(self):
         for model in ("scatter.fe", "sum_of_scatter.fe", "cross_entropy.fe"):
             for number, status in ((-5, 0), (4, 0), (5, BAD_INPUT), (-6, BAD_INPUT)):

@@ -20,7 +20,7 @@ from package_file import (  # noqa: E402
 from program import BAD_INPUT, DEVICE, OK, UNSUPPORTED, Settings, main  # noqa: E402
 
 NEEDS = ("tasks", "grain", "workspace")  # that the code says too
-REMARKS = ("registers", "spills")  # that nothing reads but a report
+REMARKS = ("registers", "spills", "checked argument", "checked size")  # that nothing reads but reports and messages
 
 
 class HostileFileTest(PackageCase):

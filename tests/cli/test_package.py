@@ -17,12 +17,21 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from package_file import CODE, DESCRIPTION, GRAPH, PROGRAM, STORED, WEIGHTS, ZSTD, PackageCase, read, written  # noqa: E402
+from package_file import CODE, DESCRIPTION, GRAPH, PROGRAM, STORED, WEIGHTS, ZSTD, Fields, PackageCase, read, written  # noqa: E402
 from program import BUILD, OK, PLUGINS, UNSUPPORTED, USAGE, Settings, main  # noqa: E402
 
 RUNNING_SUM = """ferrite graph 0
 graph @c(%x: f32[4,8]) -> (%y "y") {
   %y = test.running_sum(%x)
+}
+"""
+# A product with two matrices side by side, which are made at load.
+JOINED = """ferrite graph 0
+graph @joined(%x: f32[16,256]) -> (%y "y") {
+  %a = iota() {dtype = f32, shape = [256,256], axis = 0}
+  %b = iota() {dtype = f32, shape = [256,256], axis = 1}
+  %w = concat(%a, %b) {axis = 1}
+  %y = matmul(%x, %w)
 }
 """
 AARCH64 = "triple=aarch64-linux-gnu cpu=cortex-a72"
@@ -44,6 +53,25 @@ class PackageTest(PackageCase):
         log = self.call("run", "layers.fepkg", "--log", "plugins,kernels").stderr
         self.assertRegex(log, r"the package was made with ferrite\.std 0\.1\.0, SHA-256 [0-9a-f]{64}\n")
         self.assertNotIn("cache", log)
+
+    def test_what_only_init_needs_is_not_kept(self):
+        (self.folder / "joined.fe").write_text(JOINED)
+        done = self.call("compile", "joined.fe", "-o", "joined.fepkg")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        (program,) = (section for section in read(self.folder / "joined.fepkg") if section.kind == PROGRAM)
+        fields = Fields(program.unpacked()).found
+        of_run, at_load = (field.value for field in fields if field.name == "arena")
+        kept = [field.value for field in fields if field.name == "persistent bytes"]
+        # The matrix as it is packed stays, both together do not.
+        self.assertEqual((of_run, at_load), (0, 2 * 256 * 256 * 4))
+        self.assertEqual(len(kept), 1)
+        x = np.random.default_rng(5).integers(-4, 5, size=(16, 256)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        places = np.indices((256, 256)).astype(np.float32)
+        for model in ("joined.fe", "joined.fepkg"):
+            done = self.call("run", model, "-i", "x=x.npy", "-o", "out")
+            self.assertEqual(done.returncode, OK, done.stderr)
+            np.testing.assert_array_equal(np.load(self.folder / "out/output_0.npy"), x @ np.concatenate(places, axis=1))
 
     def test_a_package_as_a_model(self):
         self.compiled()

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/loop/index_size.h"
 #include "core/schedule/schedule.h"
 #include "tests/core/loop_support.h"
 
@@ -44,6 +45,31 @@ TEST(Inline, StopsAtNinetySixOperations) {
   ASSERT_EQ(whole.statements.size(), 1u);
   EXPECT_EQ(whole.statements[0].ops.size(), 95u);
   EXPECT_EQ(inlined(95, false).statements.size(), 2u);
+}
+
+TEST(Inline, StopsBeforeAnIndexIsTooLarge) {
+  // Each map mirrors what it reads, and has its variable twice in the index: composed, the 40th would have 2^40 of them.
+  constexpr int count = 40;
+  std::string text = "ferrite loops 0\nbuffer @0 : f32[10] input 0\n";
+  for (int k = 1; k <= count; ++k)
+    text += fmt::format("buffer @{} : f32[10] {}\n", k, k == count ? "output 0" : "temporary");
+  text += fmt::format("outputs @{}\n", count);
+  for (int k = 1; k <= count; ++k)
+    text += fmt::format(
+        "map (i0 < 10) {{\n  %0 = load @{}[max(max(i0 - 5, 5 - i0), 0)] : f32\n  store @{}[i0] = %0\n}}\n",
+        k - 1, k);
+  auto program = loop::test::parsed(text);
+  Ledger ledger;
+  inline_producers(program, {}, ledger);
+  EXPECT_GT(program.statements.size(), 1u);
+  EXPECT_LT(program.statements.size(), count / 2u);
+  for (const auto& statement : program.statements)
+    for (const auto& op : statement.ops)
+      for (const auto expr : op.index) {
+        const auto size = loop::size_of(program.pool, expr);
+        EXPECT_LE(size.levels, 64u);
+        EXPECT_LE(size.parts, 512u);
+      }
 }
 
 }  // namespace

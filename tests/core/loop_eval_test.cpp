@@ -581,6 +581,50 @@ TEST(Eval, SerialLoopCarriesItsState) {
   EXPECT_EQ(r.run<float>(x), expected);
 }
 
+/// Beside a loop over integers: a choice, a masked load and what a serial loop carries, of NaNs whose bits a double does not hold.
+template <class Bits>
+void check_moved(DType dtype, DType bits) {
+  constexpr size_t rows = 7, steps = 5;
+  Recording r;
+  r.buffer(Role::input, bits, {rows, steps});
+  r.buffer(Role::output, bits, {rows, steps});
+  r.buffer(Role::output, dtype, {rows, steps});
+  r.bind();
+  const auto i = r.begin({rows}, {}, {steps});
+  const auto carried = r.carry(dtype, 1);
+  const auto even =
+      r.prim(Prim::eq_, r.prim(Prim::rem_, r.value(i[1]), r.constant(i64, 2)), r.constant(i64, 0));
+  const auto taken = r.prim(Prim::bitcast_, r.load(1, i), 0, 0, dtype);
+  const auto next = r.prim(Prim::where_, even, taken, carried);
+  r.set_carry(carried, next);
+  r.store(2, i, r.prim(Prim::bitcast_, next, 0, 0, bits));
+  r.store(3, i, next);
+  EXPECT_EQ(r.end(), FE_OK) << r.text;
+  r.finish();
+  std::mt19937_64 random(1);
+  const auto infinity = static_cast<Bits>(float_bits(dtype, std::numeric_limits<double>::infinity()));
+  std::vector<Bits> x(rows * steps), expected(x.size()), found(x.size()), stored(x.size());
+  for (size_t k = 0; k < x.size(); ++k) {
+    x[k] = static_cast<Bits>(random()) | infinity;
+    expected[k] = k % steps % 2 == 0 ? x[k] : expected[k - 1];
+  }
+  const ConstMemory inputs[] = {std::as_bytes(std::span(x))};
+  const Memory outputs[] = {std::as_writable_bytes(std::span(found)),
+                            std::as_writable_bytes(std::span(stored))};
+  const auto done = evaluate(r.program, inputs, outputs);
+  ASSERT_TRUE(done) << done.error().message();
+  EXPECT_EQ(found, expected) << name_of(dtype);
+  EXPECT_EQ(stored, expected) << name_of(dtype);
+}
+
+TEST(Eval, MovedValuesKeepTheirBits) {
+  check_moved<uint64_t>(f64, u64);
+  check_moved<uint32_t>(f32, u32);
+  check_moved<uint16_t>(f16, u16);
+  check_moved<uint16_t>(bf16, u16);
+  for (const DType dtype : {f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz}) check_moved<uint8_t>(dtype, u8);
+}
+
 TEST(Eval, CallsRunAndReport) {
   for (bool fails : {false, true}) {
     Recording r;

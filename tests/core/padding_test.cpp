@@ -49,7 +49,7 @@ Strides padded(const std::string& type, const RowPadding& padding = wish,
                const std::string& attributes = "temporary") {
   auto schedule = parsed(between(type, attributes));
   Ledger ledger;
-  pad_rows(schedule, padding, ledger);
+  pad_rows(schedule, padding, MemoryLimit(), ledger);
   EXPECT_TRUE(loop::verify(schedule.program));
   return schedule.program.buffers.size() > 1 ? schedule.program.buffers[1].strides : Strides();
 }
@@ -165,7 +165,7 @@ constexpr RowPadding all{.alignment = 128, .most_percent = 10000, .least_bytes =
 TEST(Padding, EachRowThatLiesElsewhereIsARecordWithItsReason) {
   auto schedule = parsed(std::string(many));
   Ledger ledger;
-  pad_rows(schedule, all, ledger);
+  pad_rows(schedule, all, MemoryLimit(), ledger);
   EXPECT_TRUE(loop::verify(schedule.program));
   const auto& buffers = schedule.program.buffers;
   EXPECT_EQ(buffers[1].strides, (Strides{64, 1}));
@@ -190,7 +190,7 @@ TEST(Padding, EachRowThatLiesElsewhereIsARecordWithItsReason) {
       "[0]\n");
   const auto once = print(schedule);
   Ledger again;
-  pad_rows(schedule, all, again);
+  pad_rows(schedule, all, MemoryLimit(), again);
   EXPECT_EQ(print(schedule), once);
 }
 
@@ -211,7 +211,7 @@ group 1 shared 0 {
 }
 )");
   Ledger ledger;
-  pad_rows(schedule, all, ledger);
+  pad_rows(schedule, all, MemoryLimit(), ledger);
   EXPECT_EQ(schedule.program.buffers[1].strides, (Strides{40, 1}));
   const auto records = ledger.records();
   ASSERT_EQ(records.size(), 3u);
@@ -238,7 +238,7 @@ group 1 shared 0 {
 }
 )");
   Ledger ledger;
-  pad_rows(schedule, all, ledger);
+  pad_rows(schedule, all, MemoryLimit(), ledger);
   const auto records = ledger.records();
   ASSERT_EQ(records.size(), 3u);
   EXPECT_EQ(records[0].category, "constant");
@@ -268,7 +268,7 @@ TEST(Padding, WhatLiesBetweenRowsIsNotRead) {
   auto schedule = parsed(std::string(many));
   const auto expected = run(schedule);
   Ledger ledger;
-  pad_rows(schedule, all, ledger);
+  pad_rows(schedule, all, MemoryLimit(), ledger);
   EXPECT_EQ(run(schedule), expected);
   float first = 0;
   std::memcpy(&first, expected[0].data(), sizeof first);

@@ -169,6 +169,36 @@ fuse = true
   EXPECT_EQ(fault("[profile.x]\nextends = \"none\""), "FE-M02 5:1");
 }
 
+TEST_F(Manifest, DisablesWhatTheRestConfigures) {
+  const std::string text = R"(enable = ["acme.fuse"]
+[plugin."acme.fuse"]
+on_error = "skip"
+config = { limit = 1 }
+[pass."acme.drop"]
+enabled = false
+[profile.plain]
+disable = ["acme.fuse"]
+)";
+  EXPECT_EQ(fault(text), "no error");
+  auto plain = read(text, {"", {}, "plain"});
+  ASSERT_TRUE(plain) << plain.error().message();
+  EXPECT_TRUE(plain->plugins.empty());
+  ASSERT_EQ(plain->passes.size(), 1u);
+  EXPECT_TRUE(plain->passes[0].may_be_gone);
+  // What is said of it there, or later, is a mistake.
+  EXPECT_EQ(fault(text + "[profile.plain.plugin.\"acme.fuse\"]\non_error = \"skip\"\n", {"", {}, "plain"}),
+            "FE-M05 12:1");
+  // Enabled again it is as new.
+  write("base.toml", "schema = 0\nextends = \"none\"\n" + text.substr(0, text.find("[pass")));
+  write("less.toml", "schema = 0\nextends = \"base.toml\"\ndisable = [\"acme.fuse\"]\n");
+  write("again.toml",
+        "schema = 0\nextends = \"less.toml\"\nsearch = [\"plugins\"]\nenable = [\"acme.fuse\"]\n");
+  auto again = read_pipeline({(folder_ / "again.toml").string(), {}});
+  ASSERT_TRUE(again) << again.error().message();
+  ASSERT_EQ(again->plugins.size(), 1u);
+  EXPECT_EQ(again->plugins[0].on_error, OnError::fail);
+}
+
 TEST_F(Manifest, IsLeftOutInSafeMode) {
   write("broken.toml", "schema = 0\nenable = [\"acme.gone\"]\n");
   const std::string broken = (folder_ / "broken.toml").string();

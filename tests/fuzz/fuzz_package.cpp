@@ -24,12 +24,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!std::ranges::equal(kinds, read->needs, {}, {}, &run::Target::kind)) std::abort();
   for (const auto& part : read->parts)
     if (part.offset + part.bytes > code_bytes) std::abort();
-  for (const auto* launches : {&executable.init, &executable.steps})
-    for (const auto& launch : *launches)
+  const auto check = [](const auto& launches, const auto& arena_bytes) {
+    for (const auto& launch : launches)
       for (const auto& place : launch.arguments)
         if (place.kind == run::Place::Kind::arena &&
-            place.offset + place.bytes > executable.arena_bytes.at(place.device))
+            place.offset + place.bytes > arena_bytes.at(place.device))
           std::abort();
+  };
+  check(executable.init, executable.init_arena_bytes);
+  check(executable.steps, executable.arena_bytes);
   for (const auto& constant : executable.constants)
     if (constant.data < weights.data() || constant.data + constant.bytes > weights.data() + weights.size())
       std::abort();

@@ -5,6 +5,7 @@ wrong names, kinds and folders are refused. Usage: test_new.py --prefix DIRECTOR
 """
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -68,7 +69,61 @@ def project(kind: str, ferrite: Path, scratch: Path, prefix: Path) -> str:
                 raise SystemExit(f"plugin new {kind}: {file} has something of the template left")
     build(folder, scratch / f"build-{kind}", prefix, build_type="None")
     passed = run_tests(scratch / f"build-{kind}")
+    if kind in RESULTS:
+        words = ["--device", "acme_my_backend"] if kind == "backend" else []
+        said = call(ferrite, "run", folder / "sample.fe", "--plugin", scratch / f"build-{kind}", *words, folder=scratch)
+        if not re.search(RESULTS[kind], said):
+            raise SystemExit(f"plugin new {kind}: the sample gives {said}, not {RESULTS[kind]}")
     return f"{kind}: made, built, {passed} tests passed in {clock.lap():.1f} s"
+
+
+# What `ferrite run sample.fe` says of the project as it is made.
+RESULTS = {
+    "op": r"min 0, mean 1\.009",
+    "pass": r"min 0\.1585.*, mean 1\.119",
+    "rules": r"min -0\.278",  # silu's least value is -0.27846, and the sample is large enough to come near it
+    "provider": r"min 0, mean 0\.4688",
+    "backend": r"mean 0\.02, max 0\.99993",  # each row of a softmax over 50 columns has the mean 1 / 50
+}
+OWN_PASS = """#include <ferrite/plugin.hpp>
+
+using namespace ferrite;
+
+static bool halve(Graph& graph) {
+  bool changed = false;
+  for (Node node : graph.nodes()) {
+    if (node.op() != "add" || node.operand(0) != node.operand(1)) continue;
+    graph.set_insertion(node);
+    graph.replace_uses(node.result(), graph.make("mul", {node.operand(0), graph.scalar(node.result().dtype(), 2)}));
+    graph.erase(node);
+    changed = true;
+  }
+  return changed;
+}
+
+FERRITE_PLUGIN("acme.my_pass", "0.1.0", pass("pre_grad", "acme.my_pass.twice", halve))
+"""
+OWN_RULE = """rule acme.my_rules.twice at pre_grad {
+  match { %r = add(%x, %x) }
+  yield { %r = mul(%x, 2) }
+}
+"""
+OWN_SAMPLE = """ferrite graph 0
+graph @twice(%x: f32[7]) -> (%y "y") {
+  %y = add(%x, %x)
+}
+"""
+
+
+def own_project(kind: str, scratch: Path, prefix: Path) -> str:
+    """The tests of a project whose sample is replaced by the user's own pass or rule, and nothing else."""
+    clock = Clock()
+    folder = scratch / f"acme.my_{kind}"
+    (folder / "sample.fe").write_text(OWN_SAMPLE)
+    source, text = {"pass": ("plugin.cpp", OWN_PASS), "rules": ("rules.fe", OWN_RULE)}[kind]
+    (folder / source).write_text(text)
+    build(folder, scratch / f"build-{kind}", prefix, build_type="None")
+    return f"{kind} of one's own: {run_tests(scratch / f'build-{kind}')} tests passed in {clock.lap():.1f} s"
 
 
 WEIGHTED = """ferrite graph 0
@@ -141,6 +196,8 @@ def main() -> int:
         with ThreadPoolExecutor(2) as pool:
             for line in pool.map(lambda kind: project(kind, ferrite, scratch, prefix), kinds):
                 print(line)
+        for kind in sorted({"pass", "rules"} & set(kinds)):
+            print(own_project(kind, scratch, prefix))
         if {"backend", "provider"} <= set(kinds):
             failures += beside_the_cpu(ferrite, scratch)
     for failure in failures:

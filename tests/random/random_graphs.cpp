@@ -16,11 +16,14 @@
 #include <fstream>
 #include <numeric>
 #include <optional>
+#include <regex>
 
 #include "cli/npy.h"
 #include "core/graph/parse.h"
+#include "core/observe/observation.h"
 #include "core/run/device.h"
 #include "core/run/numbers.h"
+#include "core/schedule/memory.h"
 #include "core/session.h"
 #include "core/support/abi.h"
 #include "graph_generator.h"
@@ -47,6 +50,7 @@ struct Options {
   std::optional<int64_t> policy;  ///< seed of the policy that decides at random what is fused
   Features without;               ///< not empty: graphs are compiled without these only
   bool pad = false;               ///< rows of everything between kernels are padded, however small it is
+  bool stages = false;            ///< the text of each stage is read and gone on from; nothing is run
   bool print = false;
 };
 
@@ -124,6 +128,28 @@ core::Result<Results> evaluate(const core::Session& session, const GeneratedGrap
   return results;
 }
 
+/// What is wrong with a plan of memory, whatever the numbers of the target are; empty where nothing is.
+std::string excess_of(const core::observe::Observation& seen, bool has_red_zones) {
+  if (!seen.op_by_op_bytes) return {};
+  int64_t most_live = 0, buffers = 0, workers = 1;
+  for (const auto& one : seen.memory) {
+    buffers += one.workers == 0 ? 1 : 0;
+    workers = std::max(workers, one.workers);
+    int64_t live = 0;
+    for (const auto& other : seen.memory)
+      if (other.workers == 0 && other.first <= one.first && one.first <= other.last) live += other.bytes;
+    most_live = std::max(most_live, live);
+  }
+  // Without workspaces there is no more than op by op, but for what buffers are aligned to and 1 KiB.
+  const int64_t most = *seen.op_by_op_bytes + 64 * buffers + 1024;
+  if (most_live > most) return fmt::format("{} bytes live, {} op by op", most_live, *seen.op_by_op_bytes);
+  const auto limit =
+      core::schedule::MemoryLimit{seen.op_by_op_bytes, workers}.bytes(static_cast<size_t>(buffers));
+  if (!has_red_zones && seen.arena_bytes > limit)
+    return fmt::format("{} bytes planned, at most {} are to be", seen.arena_bytes, limit);
+  return {};
+}
+
 std::vector<Bytes> inputs_of(const GeneratedGraph& graph, uint64_t seed) {
   std::vector<Bytes> inputs;
   for (size_t k = 0; k < graph.inputs.size(); ++k)
@@ -171,6 +197,12 @@ fe_target_numbers numbers_for(uint64_t seed) {
   numbers.launch_ns = random.pick(nanoseconds);
   numbers.join_ns = random.pick(nanoseconds);
   numbers.workers = random.pick(workers);
+  if (!random.chance(0.5)) return numbers;
+  static const std::vector<int64_t> rates = {1'000'000, 1'000'000'000, 1'000'000'000'000},
+                                    times = {1, 14, 4096};
+  numbers.bandwidth = random.pick(rates);
+  numbers.operations = random.pick(rates);
+  numbers.uncoalesced = random.pick(times);
   return numbers;
 }
 
@@ -269,9 +301,71 @@ Fault compare_schedules(const core::Session& session, const Here& here, const Ge
   return {};
 }
 
+/// A text without the numbers of nodes, which are those of the graph that was read.
+std::string without_node_numbers(const std::string& text) {
+  static const std::regex number(" %[0-9]+(?=[,)])");
+  std::string result;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const auto line = text.substr(begin, end - begin);
+    result += line.find(" from ") == std::string::npos ? line : std::regex_replace(line, number, "");
+    result += '\n';
+    begin = end + 1;
+  }
+  return result;
+}
+
+/// Goes on from the text of each stage to the schedule, and from the schedule's text to the kernels, as the whole way has them.
+Fault check_stages(const core::Session& session, const GeneratedGraph& graph, core::CompileOptions compiled) {
+  const auto text_to = [&](std::string_view stage) -> core::Result<std::string> {
+    compiled.from.clear();
+    compiled.to = stage;
+    core::Ledger ledger;
+    FE_TRY(const auto compilation, compile(session, graph, compiled, ledger));
+    return compilation.text();
+  };
+  const auto text_from = [&](const std::string& text, std::string_view from,
+                             std::string_view to) -> core::Result<std::string> {
+    core::graph::ParseOptions parse;
+    parse.registry = &session.registry().ops();
+    FE_TRY(auto source, core::parse_source(text, parse));
+    compiled.from = from;
+    compiled.to = to;
+    core::Ledger ledger;
+    FE_TRY(const auto compilation, core::compile(std::move(source), session.registry(), compiled, ledger));
+    return compilation.text();
+  };
+  const auto stages = core::stages();
+  for (size_t k = 0; stages[k] != "emit"; ++k) {
+    const auto end = stages[k] == "post_fusion" ? "emit" : "post_fusion";
+    const auto fault = [&](const std::string& text) {
+      return Fault{
+          fmt::format("the text of '{}', from '{}' to '{}': {}", stages[k], stages[k + 1], end, text), {}};
+    };
+    const auto expected = text_to(end), text = text_to(stages[k]);
+    if (!expected || !text) return fault((expected ? text : expected).error().message());
+    const auto actual = text_from(*text, stages[k + 1], end);
+    if (!actual) return fault(actual.error().message());
+    const auto x = without_node_numbers(*actual), y = without_node_numbers(*expected);
+    if (x == y) continue;
+    const auto first = static_cast<size_t>(std::ranges::mismatch(x, y).in1 - x.begin());
+    const auto line = [&](const std::string& all) {
+      const size_t begin = first == 0 ? 0 : all.rfind('\n', first - 1) + 1;
+      return all.substr(begin, all.find('\n', first) - begin);
+    };
+    return fault(fmt::format("gives\n  {}\nwhere the whole way gives\n  {}", line(x), line(y)));
+  }
+  return {};
+}
+
 /// Writes the letter of each variant to `progress`, and what compare_schedules() does.
 Fault check(const core::Session& session, const Here& here, const GeneratedGraph& graph, uint64_t seed,
             int progress, const Options& options) {
+  if (options.stages) {
+    auto compiled = options_for(here, seed, options);
+    if (!compiled) return {compiled.error().message(), {}};
+    return check_stages(session, graph, *std::move(compiled));
+  }
   const auto inputs = inputs_of(graph, seed);
   core::CompileOptions reference;
   reference.device = "interpreter";
@@ -284,11 +378,16 @@ Fault check(const core::Session& session, const Here& here, const GeneratedGraph
   for (const auto& without : variants(seed, options)) {
     if (!tell(progress, letter++)) return {"the parent is gone", without};
     compiled->without = without;
+    core::observe::Observation seen;
+    compiled->observation = &seen;
     const auto fault = [&](const std::string& text) {
       return Fault{fmt::format("{}: {}", name_of(without, options), text), without};
     };
     auto actual = evaluate(session, graph, inputs, *compiled);
+    compiled->observation = nullptr;
     if (!actual) return fault(actual.error().message());
+    if (without == Features() && !options.policy && !options.pad)
+      if (auto excess = excess_of(seen, compiled->red_zones); !excess.empty()) return fault(excess);
     for (size_t k = 0; k < expected->ports.size(); ++k) {
       const auto& port = expected->ports[k];
       auto text = difference("output " + port.name, port.dtype, port.dims, actual->tensors[k],
@@ -314,7 +413,9 @@ void report(const GeneratedGraph& graph, uint64_t seed, const Fault& fault, cons
              options.device, options.plugin.empty() ? "" : " --plugin " + options.plugin,
              options.policy ? fmt::format(" --policy {}", *options.policy) : "",
              fault.without == Features() ? "" : " --without " + fault.without.text(),
-             options.pad ? " --pad" : "");
+             options.pad      ? " --pad"
+             : options.stages ? " --stages"
+                              : "");
   std::fflush(stdout);
   if (options.dump.empty()) return;
   std::error_code failed;
@@ -510,6 +611,8 @@ int main(int argc, char** argv) {
                                                      std::end(ferrite::core::schedule::feature_names))))
       ->allow_extra_args(false);
   app.add_flag("--pad", options.pad, "Pad the rows of all that lies between kernels");
+  app.add_flag("--stages", options.stages,
+               "Go on from the text of each stage, which is to end as the whole way does; run nothing");
   app.add_option("--dump-failing", options.dump,
                  "Write graphs that fail, and their inputs, into this folder");
   app.add_option("--json", options.json, "Write the counts into this file");

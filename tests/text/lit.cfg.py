@@ -24,6 +24,8 @@ config.substitutions += [
     ("%every_stage", f"{parameter['python']} {config.test_source_root}/every_stage.py {parameter['ferrite']}"),
     # The command line is wrong: its message, and exit status 2.
     ("%misused", f"{config.test_source_root}/refused.sh --status 2 {parameter['ferrite']}"),
+    # The machine cannot hold it: its message, and exit status 5.
+    ("%unheld", f"{config.test_source_root}/refused.sh --status 5 {parameter['ferrite']}"),
     # A result is wrong: the message, and exit status 1.
     ("%wrong", f"{config.test_source_root}/refused.sh --status 1 {parameter['ferrite']}"),
     # The folder of the tests' plugins, which the build puts beside the program's own.

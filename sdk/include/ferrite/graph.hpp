@@ -130,7 +130,13 @@ class AttrView {
   }
   bool boolean(std::string_view name) const { return get(name, FE_ATTR_BOOL).i != 0; }
   double number(std::string_view name) const { return get(name, FE_ATTR_FLOAT).f; }
+  double number(std::string_view name, double otherwise) const {
+    return has(name) ? number(name) : otherwise;
+  }
   std::string_view string(std::string_view name) const { return from_abi(get(name, FE_ATTR_STRING).s); }
+  std::string_view string(std::string_view name, std::string_view otherwise) const {
+    return has(name) ? string(name) : otherwise;
+  }
   DType dtype(std::string_view name) const { return static_cast<DType>(get(name, FE_ATTR_DTYPE).i); }
   std::span<const int64_t> integers(std::string_view name) const {
     const auto& list = get(name, FE_ATTR_INTS).list;

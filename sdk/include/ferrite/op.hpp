@@ -29,10 +29,13 @@ inline InferFunction same_as(size_t k) {
 }
 /// NumPy broadcasting of two dim lists; throws when they do not fit.
 inline Dims broadcast_dims(std::string_view op, const Dims& a, const Dims& b) {
+  const auto shape = [](const Dims& dims) { return to_string(TensorType{DType::none, dims}).substr(1); };
   Dims result(std::max(a.size(), b.size()));
   for (size_t k = 0; k < result.size(); ++k) {
     int64_t x = k < a.size() ? a[a.size() - 1 - k] : 1, y = k < b.size() ? b[b.size() - 1 - k] : 1;
-    if (x != y && x != 1 && y != 1) fail("FE-G60", op, ": dims ", x, " and ", y, " do not broadcast");
+    if (x != y && x != 1 && y != 1)
+      fail("FE-G60", op, ": the shapes ", shape(a), " and ", shape(b), " do not broadcast: ", x, " and ", y,
+           " differ, and neither is 1");
     result[result.size() - 1 - k] = x == 1 ? y : x;
   }
   return result;

@@ -25,6 +25,7 @@ class PluginBuilder {
   void add(std::unique_ptr<Provider> provider);
   void add(std::unique_ptr<Runtime> runtime);
   void add(std::unique_ptr<Importer> importer);
+  void add(ImportHandlerDef def);
   void add(std::unique_ptr<FusionPolicy> policy);
   void add(std::unique_ptr<CostModel> model);
   void add(std::unique_ptr<MetricSink> sink);
@@ -79,8 +80,12 @@ class PluginBuilder {
   };
   struct ImporterTable {
     std::unique_ptr<Importer> importer;
-    std::string id, extensions;
+    std::string id, extensions, format;
     fe_importer table{};
+  };
+  struct ImportHandlerTable {
+    ImportHandlerDef def;
+    fe_import_handler table{};
   };
   struct PolicyTable {
     std::unique_ptr<FusionPolicy> policy;
@@ -131,6 +136,7 @@ class PluginBuilder {
   std::deque<ProviderTable> providers_;
   std::deque<RuntimeTable> runtimes_;
   std::deque<ImporterTable> importers_;
+  std::deque<ImportHandlerTable> import_handlers_;
   std::deque<PolicyTable> policies_;
   std::deque<CostTable> costs_;
   std::deque<SinkTable> sinks_;

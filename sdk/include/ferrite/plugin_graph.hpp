@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The tables of what works on graphs: ops, their lowerings and decompositions, passes, rules, importers.
+// The tables of what works on graphs: ops, their lowerings and decompositions, passes, rules, importers, import handlers.
 #pragma once
 
 #include <memory>
@@ -140,17 +140,44 @@ inline void PluginBuilder::add(RuleSet set) {
   contributions_.push_back({FE_CONTRIBUTION_RULES, 0, &entry.table});
 }
 
+inline void PluginBuilder::add(ImportHandlerDef def) {
+  auto& entry = import_handlers_.emplace_back(ImportHandlerTable{std::move(def), {}});
+  auto& table = entry.table;
+  table = sized<fe_import_handler>();
+  table.rev = 1;
+  table.self = &entry;
+  table.source = to_abi(entry.def.source);
+  table.first = entry.def.first;
+  table.last = entry.def.last;
+  table.import_node = [](void* self, fe_call* call, const fe_import_args* args,
+                         fe_import_out* out) -> int32_t {
+    return detail::guarded(call, [&] {
+      Graph graph(args->graph);
+      graph.set_origin(std::string(from_abi(args->node->name)));
+      const auto node = at_own_size(args->node);
+      const auto results = static_cast<ImportHandlerTable*>(self)->def.import(graph, ImportNode(graph, node));
+      if (results.size() > out->capacity)
+        fail("FE-I42", "an import handler gave ", results.size(), " results for a node that has ",
+             out->capacity);
+      for (size_t k = 0; k < results.size(); ++k) out->results[k] = results[k].handle();
+    });
+  };
+  contributions_.push_back({FE_CONTRIBUTION_IMPORT_HANDLER, 0, &table});
+}
+
 inline void PluginBuilder::add(std::unique_ptr<Importer> importer) {
-  auto& entry = importers_.emplace_back(ImporterTable{std::move(importer), {}, {}, {}});
+  auto& entry = importers_.emplace_back(ImporterTable{std::move(importer), {}, {}, {}, {}});
   entry.id = entry.importer->id();
   entry.extensions = entry.importer->extensions();
+  entry.format = entry.importer->format();
   auto& table = entry.table;
   table = sized<fe_importer>();
-  table.rev = 1;
+  table.rev = 2;
   table.thread_model = FE_THREADS_SERIALISED;
   table.self = entry.importer.get();
   table.id = to_abi(entry.id);
   table.extensions = to_abi(entry.extensions);
+  table.format = to_abi(entry.format);
   table.model_open = [](void* self, fe_call* call, const fe_model_open_args* args,
                         fe_model_open_out* out) -> int32_t {
     return detail::guarded(call, [&] {
@@ -193,7 +220,8 @@ inline void PluginBuilder::add(std::unique_ptr<Importer> importer) {
       std::vector<TensorType> types;
       for (size_t k = 0; k < args->input_types.count; ++k)
         types.push_back(TensorType::from(element<fe_tensor_type>(args->input_types, k)));
-      static_cast<OpenModel*>(args->model)->model->build(graph, types);
+      const PluginOps plugins(at_own_size(args).plugins);
+      static_cast<OpenModel*>(args->model)->model->build_with(graph, types, plugins);
     });
   };
   table.coverage = [](void* self, fe_call* call, const fe_none*, fe_sink* sink) -> int32_t {

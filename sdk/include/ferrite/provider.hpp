@@ -9,6 +9,7 @@
 
 #include "ferrite/abi/plugin.h"
 #include "ferrite/graph.hpp"
+#include "ferrite/import.hpp"
 
 namespace ferrite::inline v0 {
 
@@ -249,12 +250,18 @@ class Model {
   virtual std::vector<Port> outputs() = 0;
   /// Adds inputs (in signature order, of the given types), nodes and outputs to an empty graph.
   virtual void build(Graph& graph, std::span<const TensorType> input_types) = 0;
+  /// The same, where the format's ops may be read by other plugins; what the host calls.
+  virtual void build_with(Graph& graph, std::span<const TensorType> input_types, const PluginOps&) {
+    build(graph, input_types);
+  }
 };
 class Importer {
  public:
   virtual ~Importer() = default;
   virtual std::string id() const = 0;
   virtual std::string extensions() const = 0;
+  /// What source ops of its models begin with, "onnx" in "onnx:com.acme::FusedRope"; empty where no other plugin reads ops of them.
+  virtual std::string format() const { return {}; }
   /// `bytes` stay mapped until the model is closed; names beside it are resolved against the folder of `path`.
   virtual std::unique_ptr<Model> open(std::string_view path, Bytes bytes) = 0;
   /// Lines "<source op>\t<versions>\t<supported | reason>".

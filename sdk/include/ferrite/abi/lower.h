@@ -39,7 +39,7 @@ typedef struct fe_var {
 // What an out-of-range indirect index does.
 #define FE_INDIRECT_WRAP 0u  // negative values count from the end; then as check
 #define FE_INDIRECT_CLAMP 1u
-#define FE_INDIRECT_CHECK 2u  // sets the error word {kernel, node}
+#define FE_INDIRECT_CHECK 2u  // sets the words of error_words.h
 #define FE_INDIRECT_ASSUME 3u
 
 #define FE_REDUCE_SUM 1u

@@ -51,17 +51,18 @@ typedef struct fe_host {
   int32_t (*workers)(void* self, fe_call*, const fe_none*, fe_workers_out*);
 } fe_host;
 
-#define FE_CONTRIBUTION_OP 1u             // fe_op_def
-#define FE_CONTRIBUTION_LOWERING 2u       // fe_lowering
-#define FE_CONTRIBUTION_RULES 3u          // fe_rule_set
-#define FE_CONTRIBUTION_PASS 4u           // fe_pass
-#define FE_CONTRIBUTION_PROVIDER 5u       // fe_provider
-#define FE_CONTRIBUTION_RUNTIME 6u        // fe_runtime
-#define FE_CONTRIBUTION_IMPORTER 7u       // fe_importer
-#define FE_CONTRIBUTION_DECOMPOSITION 8u  // fe_decomposition
-#define FE_CONTRIBUTION_FUSION_POLICY 9u  // fe_fusion_policy
-#define FE_CONTRIBUTION_COST_MODEL 10u    // fe_cost_model
-#define FE_CONTRIBUTION_METRIC_SINK 11u   // fe_metric_sink
+#define FE_CONTRIBUTION_OP 1u               // fe_op_def
+#define FE_CONTRIBUTION_LOWERING 2u         // fe_lowering
+#define FE_CONTRIBUTION_RULES 3u            // fe_rule_set
+#define FE_CONTRIBUTION_PASS 4u             // fe_pass
+#define FE_CONTRIBUTION_PROVIDER 5u         // fe_provider
+#define FE_CONTRIBUTION_RUNTIME 6u          // fe_runtime
+#define FE_CONTRIBUTION_IMPORTER 7u         // fe_importer
+#define FE_CONTRIBUTION_DECOMPOSITION 8u    // fe_decomposition
+#define FE_CONTRIBUTION_FUSION_POLICY 9u    // fe_fusion_policy
+#define FE_CONTRIBUTION_COST_MODEL 10u      // fe_cost_model
+#define FE_CONTRIBUTION_METRIC_SINK 11u     // fe_metric_sink
+#define FE_CONTRIBUTION_IMPORT_HANDLER 12u  // fe_import_handler
 
 typedef struct fe_contribution {
   uint32_t kind;

@@ -104,8 +104,8 @@ typedef struct fe_function_out {
   int64_t spills;
   int64_t shared_bytes;
 } fe_function_out;
-// buffers: one pointer for each non-local buffer of the kernel, in its order. error: two words {kernel, code} set by checked
-// indices, in memory that the device can write; null may stand for them where the kernel checks none. workspace: workers x
+// buffers: one pointer for each non-local buffer of the kernel, in its order. error: the words of error_words.h, all 0 before, in memory
+// that the device can write, set by checked indices; null may stand for them where the kernel checks none. workspace: workers x
 // workspace_bytes, aligned as allocations are.
 typedef struct fe_launch_args {
   uint64_t size;

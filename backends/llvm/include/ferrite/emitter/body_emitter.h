@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ferrite/emitter/kernel_context.h"
+#include "ferrite/moved_values.hpp"
 
 namespace ferrite::emitter {
 
@@ -61,8 +62,8 @@ bool stores_elements(index::Pool& pool, const loop::Statement& statement, const 
 /// rounded, since each store is an atomic operation: of a scatter.
 bool stores_at_once(const GridMachine& machine, const loop::Kernel& kernel, const loop::Statement& statement);
 
-/// Values are in `value_type` of their dtype: a scalar where all lanes agree, else a vector of `lanes`. Operations are
-/// emitted when first asked for and remembered until the next start(); so a point is emitted in blocks that its first
+/// Values are in `value_type` of their dtype: a scalar where all lanes agree, else a vector of `lanes`. Of the floats that are computed
+/// in a wider type, what is only moved (ferrite/moved_values.hpp) goes from memory to memory as it is stored. Operations are emitted when first asked for and remembered until the next start(); so a point is emitted in blocks that its first
 /// block dominates. Nothing outside the mask is read or written.
 class BodyEmitter {
  public:
@@ -73,22 +74,25 @@ class BodyEmitter {
   void start(const Point& point);
   const Point& point() const { return point_; }
 
-  /// Gives FE_OP_REDUCED (or FE_OP_CARRIED) number `number` its value, a scalar or a vector of `lanes`.
+  /// Gives FE_OP_REDUCED number `number` its value, a scalar or a vector of `lanes`.
   void bind_reduced(size_t number, llvm::Value* value);
+  /// The same for FE_OP_CARRIED, of the carry's type.
   void bind_carried(size_t number, llvm::Value* value);
-  /// Gives an operation its value instead of emitting it.
-  void bind(loop::OpId op, llvm::Value* value) { values_[op] = value; }
+  /// The type that a carry is kept in between points, what it is at first, and what it is at the next point: a vector of `lanes`.
+  llvm::Type* carried_type(size_t number, unsigned lanes);
+  llvm::Constant* first_carried(size_t number);
+  llvm::Value* next_carried(size_t number);
   /// Gives a load what memory holds of its lanes.
-  void bind_stored(loop::OpId load, llvm::Value* stored) {
-    values_[load] = widen(stored, statement_.ops[load].dtype);
-  }
+  void bind_stored(loop::OpId load, llvm::Value* stored);
 
   /// The value of an operation, emitting what it needs.
   llvm::Value* value(loop::OpId op);
   /// The same as a vector of `lanes` (a scalar when lanes is 1).
   llvm::Value* lanes_of(loop::OpId op) { return spread(value(op)); }
   llvm::Value* spread(llvm::Value* value);
-  /// The same as memory of its dtype would hold it.
+  /// What memory of its dtype would hold of an operation: its stored form where it has one, else its value, rounded.
+  llvm::Value* stored(loop::OpId op);
+  /// The same as a vector of `lanes`.
   llvm::Value* stored_lanes_of(loop::OpId op);
 
   /// An index expression: all lanes' value when it does not vary, else a vector of i64.
@@ -127,8 +131,20 @@ class BodyEmitter {
     bool whole = false;            // the base is a multiple of the lanes
   };
 
+  /// Whether an operation has a stored form, which goes to memory as it is: what was only moved of a float that is computed in a wider
+  /// type.
+  bool is_moved(loop::OpId op) const;
+  /// Whether the value is the stored form, widened.
+  bool is_widened(loop::OpId op) const;
+  /// Emits the value or the stored form, with what it needs.
+  void emit_with_operands(loop::OpId root, bool as_stored);
   void emit(loop::OpId op);
-  llvm::Value* emit_load(const loop::BodyOp& op, loop::OpId id);
+  llvm::Value* emit_stored(loop::OpId op);
+  llvm::Value* emit_load(const loop::BodyOp& op, loop::OpId id, bool as_stored);
+  llvm::Constant* stored_constant(DType dtype, uint64_t bits);
+  /// One of two stored forms, by integers: not every machine chooses between halves without a conversion.
+  llvm::Value* choose_stored(llvm::Value* condition, llvm::Value* yes, llvm::Value* no);
+  llvm::Value* bits_for_bitcast(loop::OpId op);
   llvm::Value* emit_prim(const loop::BodyOp& op);
   llvm::Value* compare_indices(const loop::BodyOp& op);
   std::optional<bool> decide(Prim comparison, index::Expr a, index::Expr b);
@@ -161,6 +177,8 @@ class BodyEmitter {
                    llvm::Value* given);
   void replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
   llvm::Value* widen(llvm::Value* stored, DType dtype);
+  /// `shuffled`: of what was read, lanes have changed places.
+  llvm::Value* widen_loaded(llvm::Value* loaded, DType dtype, bool shuffled);
   llvm::Value* narrow(llvm::Value* value, DType dtype);
   llvm::Value* combine(uint32_t mode, llvm::Value* old, llvm::Value* value, DType dtype);
 
@@ -180,7 +198,9 @@ class BodyEmitter {
   std::vector<size_t> finish_stores_, element_stores_;
   std::vector<bool> streams_;  // by store; empty: none
 
-  std::vector<llvm::Value*> values_;  // by operation
+  loop::MovedValues moved_;
+  std::vector<llvm::Value*> values_, stored_;  // by operation
+  std::vector<bool> shuffled_;                 // by operation: of a load, whose lanes do not lie as in memory
   std::vector<llvm::Value*> reduced_, carried_;
   std::vector<std::pair<index::Symbol, llvm::Value*>> indirect_;  // bound symbols: scalar or vector of i64
   std::vector<std::pair<index::Expr, llvm::Value*>> scalar_cache_;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Dims that indices from data address, for what is said of an index that is out of range.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/loop/program.h"
+
+namespace ferrite::core::loop {
+
+struct IndexedDim {
+  BufferId buffer = none;
+  size_t dim = 0;
+  friend bool operator==(const IndexedDim&, const IndexedDim&) = default;
+};
+
+/// The dims whose coordinates depend on what operation `op` of the statement, an FE_OP_INDIRECT, gives, and that have its size; in
+/// order of the accesses, each once. None where a view stands between the index and all that it addresses.
+std::vector<IndexedDim> dims_indexed_by(const StatementList& list, size_t statement, OpId op);
+
+/// "dim 0 of f32[5,4] 'x'"; `name` may be empty.
+std::string describe_dim(size_t dim, const std::string& name, const Buffer& buffer);
+
+/// "index 5 is out of range [-5, 5)": of a dim of size `extent`; negative ones count from the end where it `wraps`. `bits` are those of
+/// a u64 where its type `is_unsigned`, else of an i64.
+std::string describe_bad_index(uint64_t bits, int64_t extent, bool wraps, bool is_unsigned);
+
+}  // namespace ferrite::core::loop

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/support/host_memory.h"
+
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace ferrite::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+int64_t machine_bytes() {
+  struct sysinfo info{};
+  if (sysinfo(&info) != 0) return unlimited;
+  const auto units = static_cast<uint64_t>(info.totalram) + info.totalswap;
+  return static_cast<int64_t>(std::min<uint64_t>(units * info.mem_unit, unlimited));
+}
+
+/// The number in the file; without a number, as in "max", there is no limit.
+int64_t limit_in(const fs::path& path) {
+  int64_t bytes = 0;
+  std::ifstream file(path);
+  return file >> bytes ? bytes : unlimited;
+}
+
+/// The least limit of the process' control groups: each bounds those inside of it. A container may see its own group as the root.
+int64_t group_bytes() {
+  int64_t least = unlimited;
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const auto controllers = line.find(':'), path = line.find(':', controllers + 1);
+    if (controllers == std::string::npos || path == std::string::npos) continue;
+    const auto names = line.substr(controllers + 1, path - controllers - 1);
+    const bool unified = names.empty();
+    if (!unified && names != "memory") continue;
+    const fs::path root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    const char* file = unified ? "memory.max" : "memory.limit_in_bytes";
+    fs::path inside = fs::path(line.substr(path + 1)).relative_path();
+    for (; !inside.empty(); inside = inside.parent_path())
+      least = std::min(least, limit_in(root / inside / file));
+    least = std::min(least, limit_in(root / file));
+  }
+  return least;
+}
+
+}  // namespace
+
+int64_t host_memory_bytes() {
+  static const int64_t bytes = std::min(machine_bytes(), group_bytes());
+  return bytes;
+}
+
+}  // namespace ferrite::core

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a launch says of an index that is out of range: fe_launch_args::error.
+#ifndef FERRITE_ABI_ERROR_WORDS_H
+#define FERRITE_ABI_ERROR_WORDS_H
+
+// Words of 64 bits: {1, the index, the size of the dim, FE_BAD_INDEX_*}, of one of the indices where there are several. Code that sets the
+// first word alone says no more than that there is one.
+#define FE_ERROR_WORDS 4
+
+#define FE_BAD_INDEX_TOLD 1u      // the other words hold the index and the size
+#define FE_BAD_INDEX_WRAPS 2u     // negative indices count from the end
+#define FE_BAD_INDEX_UNSIGNED 4u  // the index is of an unsigned type
+
+#endif
