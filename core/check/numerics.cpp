@@ -31,7 +31,13 @@ Verdict check_rule(const rewrite::CompiledRules& rules, size_t index, const Subj
   options.seed = seed;
   const auto verdict = trust::try_rule(rules, index, subject.registry(), options);
   switch (verdict.kind) {
-    case trust::Verdict::Kind::passed: return Verdict::passed(counted(verdict.samples, "graph"));
+    case trust::Verdict::Kind::passed: {
+      std::string text = counted(verdict.samples, "graph");
+      if (!verdict.thin.empty()) text += fmt::format(", thin evidence: {}", fmt::join(verdict.thin, "; "));
+      text += "\n    covered: " + verdict.covered.text();
+      if (!verdict.unreached.empty()) text += "\n    not reached: " + verdict.unreached;
+      return Verdict::passed(std::move(text));
+    }
     case trust::Verdict::Kind::untested: return Verdict::skipped(verdict.reason);
     case trust::Verdict::Kind::wrong: break;
   }

@@ -12,7 +12,7 @@ using graph::Dim;
 
 namespace {
 
-constexpr int64_t large_size = 300;  // more than an integer of 8 bits counts, and no multiple of a vector
+constexpr int64_t large_size = 1000;  // more than an integer of 8 bits counts, and no multiple of a vector
 
 int64_t elements_of(const std::vector<Dim>& dims) {
   return graph::TensorType{f32, dims, {}, 0}.elements().value_or(most_elements + 1);
@@ -39,7 +39,7 @@ bool fits_sample(const std::vector<Dim>& dims) { return elements_of(dims) <= mos
 Drawer::Drawer(const Pools& pools, const Plan& plan, Random& random)
     : pools_(pools), plan_(plan), random_(random), base_(plan.rank, 1) {
   draw_sizes(base_);
-  if (pools_.hints.any() && (plan_.sizes == Plan::Sizes::hinted || random_.chance(0.6))) follow_hints(base_);
+  if (pools_.hints.any() && (plan_.sizes == Plan::Sizes::hinted || random_.chance(0.15))) follow_hints(base_);
   if (plan_.sizes == Plan::Sizes::empty && !base_.empty()) base_[random_.below(base_.size())] = 0;
 }
 
@@ -56,7 +56,7 @@ void Drawer::draw_sizes(std::vector<Dim>& dims) {
       for (auto& dim : dims) dim = random_.chance(0.5) ? 1 : random_.pick(pools_.sizes);
       return;
     case Plan::Sizes::large:
-      for (auto& dim : dims) dim = 1 + static_cast<int64_t>(random_.below(2));
+      for (auto& dim : dims) dim = 1 + static_cast<int64_t>(random_.chance(0.2));
       if (!dims.empty()) dims[random_.below(dims.size())] = large_size;
       return;
     default:

@@ -22,7 +22,7 @@ struct Plan {
     ones,     ///< 1 beside others
     mixed,    ///< as they come, those that the rule mentions among them
     hinted,   ///< what the conditions compare with (size_hints.h)
-    large,    ///< one of 300
+    large,    ///< one of 1000
     empty,    ///< one of 0
   };
   DType dtype = DType::none;

@@ -26,6 +26,7 @@ using rewrite::OpTerm;
 namespace {
 
 constexpr size_t tries_of_a_term = 60, most_of_a_region = 3;
+constexpr double rare_constants = 0.15;  // of all captures
 
 /// The captures whose number the yield asks for.
 std::vector<bool> captures_read_as_numbers(const rewrite::Rule& rule) {
@@ -57,8 +58,8 @@ class Draft final : public rewrite::Bindings {
   struct Source {
     const Pools& pools;
     const std::vector<const graph::OpInfo*>& pointwise;
-    double constants;  ///< how often a capture is one
-    bool conditions;   ///< whether they have to hold
+    const std::vector<double>& constants;  ///< how often each capture is one
+    bool conditions;                       ///< whether they have to hold
   };
 
   Draft(const rewrite::Rule& rule, const graph::OpRegistry& registry, const Source& source, const Plan& plan,
@@ -154,7 +155,8 @@ class Draft final : public rewrite::Bindings {
     for (size_t k = 0; k < term.operands.size(); ++k) {
       const Operand& operand = resolve(term.operands[k]);
       if (operand.kind != Operand::Kind::number) continue;
-      spec.operands[k] = splat(like->dtype, drawer_.number_dims(like->dims), operand.number);
+      const DType dtype = random_.chance(0.2) ? DType::bool_ : like->dtype;  // a choice is one
+      spec.operands[k] = splat(dtype, drawer_.number_dims(like->dims), operand.number);
       if (!spec.operands[k]) return false;
     }
     const auto first =
@@ -214,15 +216,15 @@ class Draft final : public rewrite::Bindings {
     const double kind = random_.real();
     if (kind < 0.15) return read;
     if (kind < 0.5) return splat(graph_.type(read).dtype, {}, random_.pick(source_.pools.numbers));
-    return draw_value(info.name);
+    return draw_value(info.name, rare_constants);
   }
 
   ValueId operand_value(const Operand& operand) {
-    if (operand.kind == Operand::Kind::any) return draw_value("other");
+    if (operand.kind == Operand::Kind::any) return draw_value("other", rare_constants);
     if (operand.kind == Operand::Kind::capture) {
       ValueId& bound = captures_[operand.index];
       if (!bound && numbers_[operand.index]) bound = splat(dtype_, {}, random_.pick(source_.pools.numbers));
-      if (!bound) bound = draw_value(rule_.captures[operand.index]);
+      if (!bound) bound = draw_value(rule_.captures[operand.index], source_.constants[operand.index]);
       return bound;
     }
     const ValueId made = value(operand);
@@ -248,12 +250,12 @@ class Draft final : public rewrite::Bindings {
     return sizes;
   }
 
-  ValueId draw_value(const std::string& name) {
+  ValueId draw_value(const std::string& name, double constant) {
     TensorType type;
     type.dtype = random_.chance(0.85) ? dtype_ : random_.pick(source_.pools.dtypes);
     type.dims = drawer_.dims(sizes_there());
     if (!fits_sample(type.dims)) return {};
-    if (!random_.chance(source_.constants)) {
+    if (!random_.chance(constant)) {
       auto input = graph_.add_input(free_name(name), type);
       return input ? *input : ValueId();
     }
@@ -471,6 +473,7 @@ RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& reg
                          bool conditions)
     : rule_(rule), registry_(registry), random_(seed), conditions_(conditions) {
   using Sizes = Plan::Sizes;
+  constants_.assign(rule.captures.size(), rare_constants);
   pools_.hints = size_hints(rule);
   pools_.sizes = {1, 2, 3, 4};
   for (const double number : {0.0, 1.0, 2.0, -1.0, 0.5}) pools_.numbers.push_back({number, std::nullopt});
@@ -498,7 +501,7 @@ RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& reg
                                                        {Sizes::equal, 1.5},
                                                        {Sizes::ones, 1},
                                                        {Sizes::mixed, 1.5},
-                                                       {Sizes::large, 0.4},
+                                                       {Sizes::large, 0.6},
                                                        {Sizes::empty, 0.6},
                                                        {Sizes::hinted, pools_.hints.any() ? 3.0 : 0}})
     sizes_.add(kind, weight);
@@ -528,9 +531,10 @@ void RuleSampler::read_text() {
   for (const auto& condition : rule_.conditions)
     for_each_part(condition.expression, [&](const Expression& e) {
       if (e.kind <= Expression::Kind::list) mention(e.literal);
-      if (e.kind == Expression::Kind::constant_of || e.kind == Expression::Kind::value_of ||
-          e.kind == Expression::Kind::predicate)
-        constants_ = 0.5;
+      const bool asks = e.kind == Expression::Kind::constant_of || e.kind == Expression::Kind::value_of;
+      if (asks && e.value.kind == Operand::Kind::capture) constants_[e.value.index] = 0.8;
+      if (e.kind == Expression::Kind::predicate)
+        for (auto& constant : constants_) constant = std::max(constant, 0.4);
     });
   for (const auto* terms : {&rule_.terms, &rule_.yields})
     for (const OpTerm& term : *terms)

@@ -98,7 +98,7 @@ class RuleSampler {
   std::vector<Turns<uint32_t>> ways_;  // as Rule::choices
   Pools pools_;
   std::vector<const graph::OpInfo*> pointwise_;  // by name
-  double constants_ = 0.15;                      // how often a capture is one
+  std::vector<double> constants_;                // as Rule::captures: how often each is one
 };
 
 }  // namespace ferrite::core::trust

@@ -2,18 +2,21 @@
 #include "core/trust/verdicts.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <sstream>
 
 #include "core/cache/folder.h"
+#include "core/graph/print.h"
 #include "core/rewrite/region.h"
 #include "core/support/digest.h"
 #include "core/support/hash.h"
 #include "core/support/warning.h"
 #include "core/trust/reproducer.h"
 #include "core/trust/try_rule.h"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::trust {
 namespace {
@@ -21,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using plugin::RuleSetEntry;
 
-constexpr int trial_version = 3;           // counts up where trying became stricter
+constexpr int trial_version = 4;           // counts up where trying became stricter
 constexpr uint64_t most_bytes = 16 << 20;  // of a verdict file
 
 /// A file as it is now, without reading it.
@@ -55,13 +58,16 @@ std::string key_of(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
   return sha256(text);
 }
 
-/// One rule's line of a verdict file: "passed NAME", or "untested NAME: REASON". A wrong rule has none: it is tried again, and
-/// so is a set of which the plugin's process failed.
+/// One rule's line of a verdict file: "passed NAME", "thin NAME: REASON" where it passed on thin evidence, or "untested NAME:
+/// REASON". A wrong rule has none: it is tried again, and so is a set of which the plugin's process failed.
 struct Kept {
-  bool tested = false;
+  enum class Kind : uint8_t { passed, thin, untested };
+  Kind kind = Kind::untested;
   std::string text;
   bool broken = false;
 };
+
+constexpr std::array<std::string_view, 3> words = {"passed", "thin", "untested"};  // as Kept::Kind
 
 /// None where the file does not say something of each of these rules, in their order.
 std::optional<std::vector<Kept>> read_kept(const fs::path& path, const std::vector<rewrite::Rule>& rules) {
@@ -72,12 +78,13 @@ std::optional<std::vector<Kept>> read_kept(const fs::path& path, const std::vect
   std::istringstream file(*contents);
   std::vector<Kept> kept;
   for (std::string line; std::getline(file, line);) {
-    const bool passed = line.starts_with("passed ");
-    if ((!passed && !line.starts_with("untested ")) || kept.size() == rules.size()) return std::nullopt;
-    line.erase(0, line.find(' ') + 1);
+    const auto word = std::ranges::find(words, line.substr(0, line.find(' ')));
+    if (word == words.end() || kept.size() == rules.size()) return std::nullopt;
+    const auto kind = static_cast<Kept::Kind>(word - words.begin());
+    line.erase(0, word->size() + 1);
     const auto& name = rules[kept.size()].name;
-    if (passed ? line != name : !line.starts_with(name + ": ")) return std::nullopt;
-    kept.push_back({passed, std::move(line), false});
+    if (kind == Kept::Kind::passed ? line != name : !line.starts_with(name + ": ")) return std::nullopt;
+    kept.push_back({kind, std::move(line), false});
   }
   return kept.size() == rules.size() ? std::optional(std::move(kept)) : std::nullopt;
 }
@@ -87,7 +94,7 @@ void write_kept(const std::string& folder, const std::string& name, const std::v
   for (const Kept& one : kept) {
     std::string line = one.text;
     std::replace(line.begin(), line.end(), '\n', ' ');
-    text += (one.tested ? "passed " : "untested ") + line + '\n';
+    text += fmt::format("{} {}\n", words[static_cast<size_t>(one.kind)], line);
   }
   if (const auto fault = cache::write_file(folder, name, text); !fault.empty())
     log::print("plugins", "verdicts on rules cannot be kept in {}: {}", folder, fault);
@@ -113,6 +120,8 @@ Error wrong(const RuleSetEntry& set, const rewrite::Rule& rule, const Verdict& v
   auto told = write_reproducer(*verdict.counterexample, {counterexample_folder(folder), options, rule.phase,
                                                          set.pass, rule.name, text});
   text += told ? *told : fmt::format(" ({})", told.error().message());
+  text += "\n" + graph::print(*verdict.counterexample);
+  while (text.ends_with('\n')) text.pop_back();
   return at(rule.where(rule.position), error(FE_EINVALID, "FE-R30", "{}", text));
 }
 
@@ -125,18 +134,27 @@ Result<std::vector<Kept>> try_all(const RuleSetEntry& set, const rewrite::Compil
   options.plugin = set.plugin->id;
   for (size_t k = 0; k < rules.rules.size(); ++k) {
     if (!kept.empty() && kept.back().broken) {  // the model needs the processes that the plugin may have yet
-      kept.push_back(
-          {false, fmt::format("{}: not tried behind {}", rules.rules[k].name, kept.back().text), true});
+      kept.push_back({Kept::Kind::untested,
+                      fmt::format("{}: not tried after {}", rules.rules[k].name, kept.back().text), true});
       continue;
     }
     const Verdict verdict = try_rule(rules, k, registry, options);
     if (verdict.kind == Verdict::Kind::wrong) return wrong(set, rules.rules[k], verdict, folder, loading);
-    const bool passed = verdict.kind == Verdict::Kind::passed;
-    kept.push_back(
-        {passed, passed ? rules.rules[k].name : rules.rules[k].name + ": " + verdict.reason, verdict.broken});
+    const auto& name = rules.rules[k].name;
+    if (verdict.kind == Verdict::Kind::passed)
+      log::print("plugins", "rule {} passed on {}: {}", name, counted(verdict.samples, "graph"),
+                 verdict.covered.text());
+    if (verdict.kind == Verdict::Kind::untested)
+      kept.push_back({Kept::Kind::untested, name + ": " + verdict.reason, verdict.broken});
+    else if (!verdict.thin.empty())
+      kept.push_back({Kept::Kind::thin, fmt::format("{}: {}", name, fmt::join(verdict.thin, "; ")), false});
+    else
+      kept.push_back({Kept::Kind::passed, name, false});
   }
   return kept;
 }
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// `given`, or empty with a line in the log where what it keeps may be somebody else's word.
 std::string trusted_folder(const std::string& given) {
@@ -173,7 +191,17 @@ Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const 
       }
       std::vector<std::string_view> untested;
       for (size_t r = 0; r < kept->size(); ++r) {
-        if ((*kept)[r].tested) continue;
+        if ((*kept)[r].kind == Kept::Kind::passed) continue;
+        if ((*kept)[r].kind == Kept::Kind::thin) {
+          log::warn("plugins",
+                    at(rules.rules[r].where(rules.rules[r].position),
+                       error(FE_EINVALID, "FE-R65",
+                             "the trial of a rule is thin evidence: rule {}; `ferrite plugin check` "
+                             "lists what it covered",
+                             (*kept)[r].text))
+                        .message());
+          continue;
+        }
         if (level == plugin::Trust::strict)
           return at(rules.rules[r].where(rules.rules[r].position),
                     error(FE_EINVALID, "FE-R36",
@@ -198,7 +226,8 @@ Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const 
     auto judged = judge();
     if (judged) continue;
     if (set.plugin->on_error != plugin::OnError::skip) return judged;
-    log::warn("plugins", fmt::format("rules of {} disabled: {}", set.plugin->id, judged.error().message()));
+    log::warn("plugins",
+              fmt::format("rules of {} disabled: {}", set.plugin->id, first_line(judged.error().message())));
     for (auto& pass : registry.passes())
       if (of_set(pass)) pass.enabled = false;
   }

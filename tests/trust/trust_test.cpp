@@ -9,46 +9,16 @@
 
 #include "core/graph/parse.h"
 #include "core/graph/print.h"
-#include "core/session.h"
 #include "core/trust/part.h"
 #include "core/trust/reduce.h"
-#include "core/trust/try_rule.h"
 #include "core/trust/verdicts.h"
+#include "tests/trust/trust_support.h"
 
 namespace ferrite::core::trust {
 namespace {
 
 namespace fs = std::filesystem;
 using Kind = Verdict::Kind;
-
-/// The standard ops and these rules, which nobody tried.
-std::unique_ptr<Session> open(const std::string& rules, plugin::OnError on_error = plugin::OnError::fail) {
-  plugin::Pipeline pipeline;
-  pipeline.trust = plugin::Trust::off;
-  auto& ops = pipeline.plugins.emplace_back();
-  ops.library = plugin::installed_files().plugin_folder + "/ferrite_std.so";
-  ops.why = "test";
-  if (!rules.empty()) {
-    auto& plugin = pipeline.plugins.emplace_back();
-    plugin.id = "acme";
-    plugin.why = "--plugin acme";
-    plugin.on_error = on_error;
-    plugin.rule_files.emplace_back("acme.rules", rules);
-  }
-  auto session = Session::open(pipeline);
-  EXPECT_TRUE(session) << session.error().message();
-  return session ? std::move(*session) : nullptr;
-}
-
-std::string rule(const std::string& match, const std::string& yield, const std::string& where = {}) {
-  return "rule acme.test at post_grad_pre {\n  match { " + match + " }\n" +
-         (where.empty() ? "" : "  where { " + where + " }\n") + "  yield { " + yield + " }\n}\n";
-}
-
-Verdict try_text(const std::string& text) {
-  const auto session = open(text);
-  return session ? try_rule(session->registry().compiled_rules(0), 0, session->registry()) : Verdict();
-}
 
 TEST(TryRule, RightRulesPass) {
   for (const auto& text :
@@ -367,6 +337,8 @@ TEST(BuiltIn, EveryRuleOfTheTreePasses) {
       EXPECT_TRUE(verdict.kind == Kind::passed)
           << rules.rules[k].name << ": " << verdict.reason << "\n"
           << (verdict.counterexample ? graph::print(*verdict.counterexample) : "");
+      EXPECT_TRUE(verdict.thin.empty())
+          << rules.rules[k].name << ": " << fmt::format("{}", fmt::join(verdict.thin, "; "));
       ++tried;
     }
   }

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Wrong rules of many kinds, each of which the trial must refuse, and right ones beside them, which must pass on evidence that is
+// not thin.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/graph/print.h"
+#include "tests/trust/trust_support.h"
+
+namespace ferrite::core::trust {
+namespace {
+
+using Kind = Verdict::Kind;
+
+struct Case {
+  const char *name, *match, *yield, *where;
+};
+
+// What each forgets, or gets wrong.
+constexpr Case wrong_rules[] = {
+    // The op normalises the last axis.
+    {"axis of an RMS norm",
+     "%p = pow(%x, 2) once  %m = reduce_mean(%p) {axes = $axes, keepdims = true} once  %a = add(%m, 1e-5) "
+     "once  "
+     "%s = sqrt(%a) once  %i = reciprocal(%s) once  %n = mul(%x, %i) once  %r = mul(%n, %w)",
+     "%r = rms_norm(%x, %w) {axis = -1, epsilon = 1e-5}", "elements(%w) == dim(%x, -1), rank(%w) == 1"},
+    {"axis of a softmax", "%e = exp(%x)  %s = reduce_sum(%e) {axes = $a, keepdims = true}  %r = div(%e, %s)",
+     "%r = softmax(%x) {axis = -1}", ""},
+    {"axis off by one", "%r = softmax(%x) {axis = 1}", "%r = softmax(%x) {axis = -1}", ""},
+    // Type-checks where all sizes are equal only.
+    {"dropped dims of a mean", "%m = reduce_mean(%x) {axes = [-1]}  %r = sub(%x, %m)",
+     "%n = reduce_mean(%x) {axes = [-1], keepdims = true}  %r = sub(%x, %n)", "rank(%x) >= 1"},
+    {"transposed factor of equal sizes", "%t = transpose(%x) {perm = [1, 0]}  %r = matmul(%t, %y)",
+     "%r = matmul(%x, %y)", ""},
+    {"factors exchanged", "%r = matmul(%x, %y)", "%r = matmul(%y, %x)", "shape(%x) == shape(%y)"},
+    {"operands of a difference", "%n = neg(%x)  %r = add(%n, %y)", "%r = sub(%x, %y)", ""},
+    {"alpha", "%m = gemm(%a, %b) once  %r = add(%m, %c)", "%r = gemm(%a, %b, %c)", "shape(%c) == shape(%r)"},
+    {"transposition flags", "%r = gemm(%a, %b) {alpha = 1.0}", "%r = matmul(%a, %b)", ""},
+    {"permutation right for rank 2 only", "%t = transpose(%x) {perm = $p}  %r = transpose(%t) {perm = $p}",
+     "%r = %x", ""},
+    {"broadcasting", "%s = add(%x, %y)  %r = reduce_sum(%s) {axes = [-1], keepdims = true}",
+     "%a = reduce_sum(%x) {axes = [-1], keepdims = true}  %b = reduce_sum(%y) {axes = [-1], keepdims = true} "
+     " "
+     "%r = add(%a, %b)",
+     "dtype(%x) == f64, rank(%x) >= 1, rank(%y) >= 1"},
+    {"narrow dtype between", "%c = cast(%x) {dtype = $d}  %r = cast(%c) {dtype = f32}", "%r = %x",
+     "dtype(%x) == f32"},
+    {"integers truncate", "%d = div(%x, 2)  %r = mul(%d, 2)", "%r = %x", "shape(%x) == shape(%r)"},
+    {"negative numbers", "%s = mul(%x, %x)  %r = sqrt(%s)", "%r = %x", ""},
+    {"epsilon outside of the root", "%a = add(%x, 1e-5)  %r = sqrt(%a)", "%s = sqrt(%x)  %r = add(%s, 1e-5)",
+     "dtype(%x) == f32, shape(%x) == shape(%r)"},
+    {"epsilon of a norm",
+     "%q = mul(%x, %x)  %m = reduce_mean(%q) {axes = [-1], keepdims = true}  %a = add(%m, 1e-5)  %s = "
+     "sqrt(%a)  "
+     "%r = div(%x, %s)",
+     "%q2 = mul(%x, %x)  %m2 = reduce_mean(%q2) {axes = [-1], keepdims = true}  %s2 = sqrt(%m2)  "
+     "%t = add(%s2, 1e-5)  %r = div(%x, %t)",
+     "dtype(%x) == f32, shape(%r) == shape(%x), rank(%x) >= 1"},
+    {"size 1 only", "%r = reduce_sum(%x) {axes = [0], keepdims = true}",
+     "%r = slice(%x) {starts = [0], sizes = [1], strides = [1]}", "rank(%x) == 1"},
+    {"large sizes", "%r = argmax(%x) {axis = -1, keepdims = true}",
+     "%i = argmax(%x) {axis = -1, keepdims = true}  %b = cast(%i) {dtype = u8}  %r = cast(%b) {dtype = i64}",
+     "dtype(%x) == f32, rank(%x) == 1"},
+    {"ties", "%r = round(%x)", "%h = add(%x, 0.5)  %r = floor(%h)", ""},
+    {"a choice of the op", "%r = gelu(%x)", "%r = gelu(%x) {approximate = \"none\"}", ""},
+    {"which of equal elements", "%n = neg(%x)  %r = argmax(%n) {axis = $a, keepdims = $k}",
+     "%r = argmin(%x) {axis = $a, keepdims = $k}", "dtype(%x) == f32"},
+    {"NaN", "%m = maximum(%x, 0)  %r = minimum(%m, 0)", "%r = sub(%x, %x)", "dtype(%x) == f32"},
+    {"a flag", "%r = cumsum(%x) {axis = $a, reverse = $v}",
+     "%r = cumsum(%x) {axis = $a, reverse = $v, exclusive = false}", ""},
+    {"one of several alternatives", "%q = mul(%x, %x) | pow(%x, 2) | abs(%x)  %r = add(%q, 1)",
+     "%t = mul(%x, %x)  %r = add(%t, 1)", "dtype(%x) == f32"},
+    {"an alternative's axis",
+     "%m = reduce_max(%x) {axes = $a, keepdims = true} | reduce_max(%x) {axes = [-1], keepdims = true}  "
+     "%r = sub(%x, %m)",
+     "%n = reduce_max(%x) {axes = [-1], keepdims = true}  %r = sub(%x, %n)", "rank(%x) >= 1"},
+};
+
+constexpr Case right_rules[] = {
+    {"axes", "%s = reduce_sum(%x) {axes = $a, keepdims = $k} once  %r = neg(%s)",
+     "%n = neg(%x)  %r = reduce_sum(%n) {axes = $a, keepdims = $k}", ""},
+    {"an RMS norm",
+     "%p = pow(%x, 2) once  %m = reduce_mean(%p) {axes = [-1], keepdims = true} once  %a = add(%m, 1e-5) "
+     "once  "
+     "%s = sqrt(%a) once  %i = reciprocal(%s) once  %n = mul(%x, %i) once  %r = mul(%n, %w)",
+     "%r = rms_norm(%x, %w) {axis = -1, epsilon = 1e-5}", "elements(%w) == dim(%x, -1), rank(%w) == 1"},
+    {"a quotient", "%s = sigmoid(%x) once  %r = mul(%x, %s)", "%r = silu(%x)", ""},
+    {"a difference", "%n = neg(%x)  %r = add(%y, %n)", "%r = sub(%y, %x)", ""},
+    {"a negated product", "%r = matmul(%x, %y)  %s = neg(%r)", "%n = neg(%x)  %s = matmul(%n, %y)", ""},
+    {"a product and a sum", "%m = matmul(%a, %b) once  %r = add(%m, %c)", "%r = gemm(%a, %b, %c)",
+     "rank(%a) == 2, rank(%b) == 2, shape(%m) == shape(%r), dtype(%a) == f32"},
+    {"transpositions", "%t = transpose(%x) {perm = [1, 0]}  %r = transpose(%t) {perm = [1, 0]}", "%r = %x",
+     ""},
+    {"casts that widen", "%c = cast(%x) {dtype = f64}  %r = cast(%c) {dtype = f32}",
+     "%r = cast(%x) {dtype = f32}", "dtype(%x) == f16 or dtype(%x) == bf16 or dtype(%x) == f32"},
+    {"a maximum", "%r = maximum(%x, 0)", "%r = relu(%x)", "shape(%x) == shape(%r)"},
+    {"the root of a square", "%s = mul(%x, %x)  %r = sqrt(%s)", "%r = abs(%x)", "dtype(%x) == f32"},
+    {"the index of the least", "%n = neg(%x)  %r = argmax(%n) {axis = $a, keepdims = $k, select_last = $l}",
+     "%r = argmin(%x) {axis = $a, keepdims = $k, select_last = $l}", "dtype(%x) == f32"},
+    {"a slice of a sum", "%s = add(%x, %y) once  %r = slice(%s) {starts = $a, sizes = $b, strides = $c}",
+     "%p = slice(%x) {starts = $a, sizes = $b, strides = $c}  %q = slice(%y) {starts = $a, sizes = $b, "
+     "strides = $c}  "
+     "%r = add(%p, %q)",
+     "shape(%x) == shape(%y)"},
+    {"a reshape", "%s = reshape(%x) {shape = $s} once  %r = relu(%s)",
+     "%p = relu(%x)  %r = reshape(%p) {shape = $s}", ""},
+    {"a choice", "%n = logical_not(%c)  %r = where(%n, %x, %y)", "%r = where(%c, %y, %x)", ""},
+    {"integers wrap", "%a = add(%x, %b) once  %r = sub(%a, %b)", "%r = %x",
+     "dtype(%x) == i32, shape(%x) == shape(%r)"},
+    {"concatenated copies",
+     "%c = concat(%x, %x) {axis = 0}  %r = reduce_sum(%c) {axes = [0], keepdims = true}",
+     "%s = reduce_sum(%x) {axes = [0], keepdims = true}  %r = add(%s, %s)", "rank(%x) >= 1"},
+    {"alternatives", "%q = mul(%x, %x) | pow(%x, 2)  %r = sqrt(%q) | pow(%q, 0.5)", "%r = abs(%x)",
+     "dtype(%x) == f32, shape(%q) == shape(%x), shape(%r) == shape(%q)"},
+};
+
+std::string told(const Verdict& verdict) {
+  return fmt::format("{}\n{}\ncovered: {}", verdict.reason, fmt::join(verdict.thin, "\n"),
+                     verdict.covered.text());
+}
+
+TEST(Trials, RefuseWrongRules) {
+  for (const Case& each : wrong_rules) {
+    const Verdict verdict = try_text(rule(each.match, each.yield, each.where));
+    EXPECT_EQ(verdict.kind, Kind::wrong) << each.name << ": " << told(verdict);
+    if (!verdict.counterexample) continue;
+    EXPECT_LE(verdict.counterexample->node_count(), 8u) << graph::print(*verdict.counterexample);
+  }
+}
+
+TEST(Trials, PassRightRulesOnEvidenceThatIsNotThin) {
+  for (const Case& each : right_rules) {
+    const Verdict verdict = try_text(rule(each.match, each.yield, each.where));
+    EXPECT_EQ(verdict.kind, Kind::passed)
+        << each.name << ": " << told(verdict)
+        << (verdict.counterexample ? graph::print(*verdict.counterexample) : "");
+    EXPECT_TRUE(verdict.thin.empty()) << each.name << ": " << told(verdict);
+    EXPECT_GE(verdict.samples, 20u) << each.name;
+  }
+}
+
+TEST(Trials, TheRulesOfTheExamplesPass) {
+  const auto root = std::filesystem::path(FERRITE_SOURCE);
+  for (const char* name :
+       {"sdk/examples/rule_text/softsign.fe", "sdk/examples/rule_region/cut_first.fe",
+        "docs/examples/add_pass/silu.rules", "docs/examples/from_nothing/hard_swish.rules"}) {
+    std::stringstream text;
+    text << std::ifstream(root / name).rdbuf();
+    const auto session = open(text.str());
+    ASSERT_TRUE(session) << name;
+    const auto& rules = session->registry().compiled_rules(0);
+    for (size_t k = 0; k < rules.rules.size(); ++k) {
+      const Verdict verdict = try_rule(rules, k, session->registry());
+      EXPECT_EQ(verdict.kind, Kind::passed) << name << ": " << told(verdict);
+      EXPECT_TRUE(verdict.thin.empty()) << name << ": " << told(verdict);
+    }
+  }
+}
+
+TEST(Trials, SayWhatTheyCovered) {
+  const Verdict verdict =
+      try_text(rule("%m = reduce_max(%x) {axes = $a, keepdims = true}  %r = sub(%x, %m)",
+                    "%n = reduce_max(%x) {axes = $a, keepdims = true}  %r = sub(%x, %n)"));
+  ASSERT_EQ(verdict.kind, Kind::passed) << told(verdict);
+  const std::string text = verdict.covered.text();
+  for (const char* part :
+       {"rank of %x: 0 (", "; dtype of %x: ", "f16 (", "; sizes of %x: ", "equal (", "unequal (",
+        "; axes of %m = reduce_max: ", "%x: constant of the result's sizes ("})
+    EXPECT_NE((", " + text).find(part), std::string::npos) << part << " in " << text;
+  for (const char* part : {" 2 (", " 3 (", " 4 ("}) EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(Trials, SayWhereEvidenceIsThin) {
+  const Verdict few = try_text(rule("%n = neg(%x)  %r = neg(%n)", "%r = %x",
+                                    "rank(%x) == 5, dim(%x, 0) == 2, dim(%x, 1) == 4, dim(%x, 2) == 3, "
+                                    "dim(%x, 3) == 5, dim(%x, 4) == 2, dtype(%x) == f64"));
+  ASSERT_EQ(few.kind, Kind::passed) << told(few);
+  ASSERT_FALSE(few.thin.empty()) << told(few);
+  EXPECT_NE(few.thin[0].find("only"), std::string::npos) << few.thin[0];
+  // The type of the result keeps the rule from applying where dims are dropped, which the text does not say.
+  const Verdict flag =
+      try_text(rule("%s = reduce_sum(%x) {axes = $a, keepdims = $k} once  %r = neg(%s)",
+                    "%n = neg(%x)  %r = reduce_sum(%n) {axes = $a, keepdims = true}", "rank(%x) == 2"));
+  ASSERT_EQ(flag.kind, Kind::passed) << told(flag);
+  EXPECT_NE(flag.unreached.find("keepdims"), std::string::npos) << flag.unreached;
+  // A condition keeps one of the alternatives out.
+  const Verdict way =
+      try_text(rule("%q = abs(%x) | reduce_sum(%x) {axes = [0], keepdims = true}  %r = neg(%q)",
+                    "%r = neg(%q)", "dim(%x, 0) == 3, shape(%q) == shape(%x)"));
+  ASSERT_EQ(way.kind, Kind::passed) << told(way);
+  EXPECT_NE(fmt::format("{}", fmt::join(way.thin, "; ")).find("alternative 2, reduce_sum as %q"),
+            std::string::npos)
+      << told(way);
+}
+
+}  // namespace
+}  // namespace ferrite::core::trust
