@@ -32,14 +32,14 @@ OnnxModel::OnnxModel(std::string_view path, Bytes bytes, Warn warn)
   std::set<std::string_view> constants;
   for (const auto& tensor : proto_.graph().initializer()) constants.insert(tensor.name());
   for (const auto& info : proto_.graph().input())
-    if (!constants.contains(info.name())) inputs_.push_back(port_of(info));
-  for (const auto& info : proto_.graph().output()) outputs_.push_back(port_of(info));
+    if (!constants.contains(info.name())) inputs_.push_back(port_of(info, "input"));
+  for (const auto& info : proto_.graph().output()) outputs_.push_back(port_of(info, "output"));
   if (outputs_.empty()) fail("FE-I14", "the model's graph has no outputs; export it again");
   std::set<std::string_view> names;
   for (const auto& port : inputs_) {
-    if (port.name.empty()) fail("FE-I14", "an input of the model has no name");
+    if (port.name.empty()) fail("FE-I14", "an input of the model has no name; export it again");
     if (!names.insert(port.name).second)
-      fail("FE-I14", "two inputs of the model are named '", port.name, "'");
+      fail("FE-I14", "two inputs of the model are named '", port.name, "'; export it again");
   }
 }
 
@@ -69,12 +69,15 @@ void OnnxModel::read_opsets() {
   opsets_.try_emplace("", 1);
 }
 
-Port OnnxModel::port_of(const onnx::ValueInfoProto& info) const {
-  const std::string where = std::string("'") + info.name() + "'";
+Port OnnxModel::port_of(const onnx::ValueInfoProto& info, const char* what) const {
+  const std::string where = std::string(what) + " '" + info.name() + "'";
   const auto& type = info.type();
   if (!type.has_tensor_type())
-    unsupported("FE-I24",
-                where + " is no tensor; sequences, maps, optional and sparse values are not supported");
+    unsupported(
+        "FE-I24",
+        where +
+            " is no tensor; sequences, maps, optional and sparse values are not supported, export the "
+            "model with tensors as inputs and outputs");
   Port port;
   port.name = info.name();
   port.dtype = dtype_of(type.tensor_type().elem_type(), where);

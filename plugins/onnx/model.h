@@ -34,7 +34,7 @@ class OnnxModel : public Model {
  private:
   void parse(Bytes bytes);
   void read_opsets();
-  Port port_of(const onnx::ValueInfoProto& info) const;
+  Port port_of(const onnx::ValueInfoProto& info, const char* what) const;  ///< "input" or "output"
 
   ModelFile file_;
   Warn warn_;

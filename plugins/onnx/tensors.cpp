@@ -118,7 +118,8 @@ fs::path resolve_external(const ModelFile& file, const std::string& location, co
     fail("FE-I15", where, ": external data cannot be read: ", path.string(), ": ", error.message(),
          "; put the file beside the model");
   if (!fs::is_regular_file(real, error))
-    fail("FE-I15", where, ": external data at ", path.string(), " are no file");
+    fail("FE-I15", where, ": external data at ", path.string(),
+         " are no file; put the file beside the model");
   fs::path folder = fs::canonical(fs::path(file.path).parent_path(), error);
   fs::path real_folder = fs::canonical(file.path, error).parent_path();
   if (!lies_in(real, folder) && (error || !lies_in(real, real_folder))) leaves();
@@ -243,7 +244,8 @@ Value constant_of(Graph& graph, const ModelFile& file, const onnx::TensorProto& 
   const std::string where = "tensor '" + tensor.name() + "'";
   TensorType type = type_of(tensor, where);
   if (tensor.has_segment())
-    throw Failure(FE_EUNSUPPORTED, "FE-I24", where + ": segments of tensors are not supported");
+    throw Failure(FE_EUNSUPPORTED, "FE-I24",
+                  where + ": segments of tensors are not supported; export the model again");
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
     return external_weight(graph, file, tensor, type, where);
   if (raw && raw->present) {

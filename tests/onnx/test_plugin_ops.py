@@ -177,16 +177,9 @@ class ByHandler(PluginOps):
 
     def test_not_in_a_process_of_its_own(self):
         manifest = self.folder / "pipeline.toml"
-        manifest.write_text(f'schema = 0\nsearch = ["{Settings.plugins}"]\nenable = ["test.readers"]\n'
-                            '[plugin."test.readers"]\nisolation = "process"\n')  # fmt: skip
-        done = self.call("ops", "--onnx", "--manifest", manifest)
+        manifest.write_text('schema = 0\n[plugin."test.readers"]\nisolation = "process"\n')
+        done = self.call("ops", "--onnx", "--manifest", manifest, *self.plugin())
         self.assertRefused(done, "FE-P30", "test.readers", UNSUPPORTED)
-
-    def test_the_checker_lists_them(self):
-        self.node("Times")
-        done = self.call("plugin", "check", Settings.plugins / "readers.so", "--sample", "model.onnx", "--level", "3")
-        self.assertIn(done.returncode, (OK,), done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"import handler onnx:com.test::Times.*model.onnx")
 
 
 class Descriptors(PluginOps):
@@ -278,6 +271,16 @@ class FusedRope(ModelTest):
         (y,) = self.results("--plugin", Settings.rope, x=self.x, cos=self.cos, sin=self.sin)
         wanted = 2 * (self.expected(False) - self.x) + self.x
         np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-6)
+
+    def test_the_checker_tries_them_on_models(self):
+        sample = ROOT / "docs/examples/fused_rope/rope.onnx"
+        done = self.call("plugin", "check", Settings.rope, "--sample", sample, "--level", "L2", "--level", "L3")
+        self.assertEqual(done.returncode, OK, done.stdout + done.stderr)
+        for pattern in (r"ops of models: fused_rope/rope\.onnx", r"importer ferrite\.onnx: refused host calls"):
+            self.assertRegex(done.stdout, pattern)
+        self.save([helper.make_node("Relu", ["x"], ["y"])], {"x": [2, 3]}, {"y": None})
+        done = self.call("plugin", "check", Settings.rope, "--sample", "model.onnx", "--level", "L3")
+        self.assertRegex(done.stdout, "no node of the model is read by the plugin")
 
     def test_one_kernel(self):
         """Scale, rotation and residual are one loop."""
