@@ -33,7 +33,9 @@ bool fold_channel_affine(Graph& graph);
 bool scatter_into_constant(Graph& graph);
 
 RuleSet simplify();
+RuleSet recognise_activations();
 RuleSet recognise_gelu();
 RuleSet recognise_layer_norm();
+RuleSet recognise_rms_norm();
 
 }  // namespace ferrite::passes

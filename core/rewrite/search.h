@@ -490,21 +490,26 @@ class Search final : public Bindings {
     return yields();
   }
 
-  /// The attributes that the yield computes. One that is not defined is no match, unless it reads an alternative that is not
-  /// taken: then the op's default stands for it.
+  /// The attributes that the yield computes. What reads an alternative that is not taken gives way to what stands after its
+  /// `else`, at last to the op's default; anything else that is not defined is no match.
   bool yields() {
     match_.computed.clear();
     for (const OpTerm& term : rule_.yields) {
       for (const AttributeTerm& wanted : term.attributes) {
         if (!wanted.computed) continue;
-        auto value = evaluate(graph_, matcher_.splats_, *wanted.computed, *this);
-        if (!value) error_ = std::move(value.error());
-        if (error_) return false;
         std::optional<AttributeValue>& given = match_.computed.emplace_back();
-        if (*value) given = converted(std::move(**value), wanted.kind);
-        if (!given && !(reads_unbound(*wanted.computed, *this) && !*value))
-          return miss(
-              [&](const MissWords& words) { return words.undefined(wanted, value_text(*wanted.computed)); });
+        for (const Expression* e = &*wanted.computed; e && !given;) {
+          const bool chain = e->kind == Expression::Kind::otherwise;
+          const Expression& part = chain ? e->children[0] : *e;
+          e = chain ? &e->children[1] : nullptr;
+          if (reads_unbound(part, *this)) continue;
+          auto value = evaluate(graph_, matcher_.splats_, part, *this);
+          if (!value) error_ = std::move(value.error());
+          if (error_) return false;
+          if (*value) given = converted(std::move(**value), wanted.kind);
+          if (!given)
+            return miss([&](const MissWords& words) { return words.undefined(wanted, value_text(part)); });
+        }
       }
     }
     return true;

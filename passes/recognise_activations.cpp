@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Turns the forms in which exporters write silu, hard swish and mish into one op each.
+#include "passes.h"
+
+namespace ferrite::passes {
+
+RuleSet recognise_activations() {
+  return rule_text("passes.recognise_activations", R"(
+rule passes.recognise_silu at post_grad_pre {
+  match {
+    %d = add(exp(neg(%x)), 1)
+    %r = mul(%x, sigmoid(%x) | reciprocal(%d) | div(1, %d)) | div(%x, %d)
+  }
+  yield { %r = silu(%x) }
+}
+rule passes.recognise_hardswish at post_grad_pre {
+  match {
+    %s = add(%x, 3)
+    %c = clamp(%s, 0, 6) | minimum(maximum(%s, 0) | relu(%s), 6) | maximum(minimum(%s, 6), 0) | clamp(relu(%s), none | 0, 6)
+    %g = hardsigmoid(%x) {alpha = $alpha, beta = 0.5}
+    %r = div(mul(%x, %c), 6) | mul(mul(%x, %c), %k) | mul(%x, div(%c, 6) | mul(%c, %k) | %g) | mul(div(%x, 6) | mul(%x, %k), %c)
+  }
+  // Exporters round a sixth to 6 or more digits.
+  where { $alpha * 6 > 0.99999, $alpha * 6 < 1.00001, value(%k) * 6 > 0.99999, value(%k) * 6 < 1.00001 }
+  yield { %r = hardswish(%x) }
+}
+rule passes.recognise_mish at post_grad_pre {
+  match {
+    %p = softplus(%x) | log(add(exp(%x), 1)) | log1p(exp(%x))
+    %r = mul(%x, tanh(%p))
+  }
+  yield { %r = mish(%x) }
+}
+)");
+}
+
+}  // namespace ferrite::passes

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Turns layer norm and RMS norm over the last dim, as exporters write them, into one op each. The epsilon is whatever the model
+// adds, rounded as it is there. Scale and bias go in one after the other, as not all norms have them.
+#include "passes.h"
+
+namespace ferrite::passes {
+
+// Where a norm is written with duplicates of x - mean, as TensorFlow does, two terms match one node each, or the same one.
+RuleSet recognise_layer_norm() {
+  return rule_text("passes.recognise_layer_norm", R"(
+rule passes.recognise_layer_norm at post_grad_pre {
+  match {
+    %mean = reduce_mean(%x) {axes = [rank(%x) - 1], keepdims = true}
+    %d = sub(%x, %mean)
+    %square = mul(%d, %d) | pow(%d, 2)
+    %variance = reduce_mean(%square) {axes = [rank(%x) - 1], keepdims = true}
+    %v = add(%variance, %epsilon)
+    %inverse = rsqrt(%v) | reciprocal(sqrt(%v)) | div(1, sqrt(%v)) | pow(%v, -0.5)
+    %centred = sub(%x, %mean)
+    // The last one is x * (scale * inverse) + (bias - mean * (scale * inverse)), as Keras writes it.
+    %factor = mul(%inverse, %scale)
+    %r = div(%centred, sqrt(%v) | pow(%v, 0.5)) | mul(%centred, %inverse) | add(mul(%x, %factor), sub(%bias, mul(%mean, %factor)))
+  }
+  where {
+    elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1)
+    elements(%bias) == dim(%x, -1), dim(%bias, -1) == dim(%x, -1)
+  }
+  yield { %r = layer_norm(%x, %scale, %bias) {axis = -1, epsilon = value(%epsilon)} }
+}
+rule passes.recognise_layer_norm.scale at post_grad_pre {
+  match {
+    %n = layer_norm(%x) {axis = rank(%x) - 1, epsilon = $epsilon} once
+    %r = mul(%n, %scale)
+  }
+  where { elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1) }
+  yield { %r = layer_norm(%x, %scale) {axis = -1, epsilon = $epsilon} }
+}
+rule passes.recognise_layer_norm.bias at post_grad_pre {
+  match {
+    %n = layer_norm(%x, %scale | none) {axis = rank(%x) - 1, epsilon = $epsilon} once
+    %r = add(%n, %bias)
+  }
+  where { elements(%bias) == dim(%x, -1), dim(%bias, -1) == dim(%x, -1) }
+  yield { %r = layer_norm(%x, %scale, %bias) {axis = -1, epsilon = $epsilon} }
+}
+)");
+}
+
+// A layer norm has all of an RMS norm in it: its pass runs first.
+RuleSet recognise_rms_norm() {
+  return rule_text("passes.recognise_rms_norm", R"(
+rule passes.recognise_rms_norm at post_grad_pre {
+  match {
+    %square = mul(%x, %x) | pow(%x, 2)
+    %mean = reduce_mean(%square) {axes = [rank(%x) - 1], keepdims = true}
+    %v = add(%mean, %epsilon)
+    %inverse = rsqrt(%v) | reciprocal(sqrt(%v)) | div(1, sqrt(%v)) | pow(%v, -0.5)
+    %r = div(%x, sqrt(%v) | pow(%v, 0.5)) | mul(%x, %inverse)
+  }
+  yield { %r = rms_norm(%x) {axis = -1, epsilon = value(%epsilon)} }
+}
+rule passes.recognise_rms_norm.scale at post_grad_pre {
+  match {
+    %n = rms_norm(%x) {axis = rank(%x) - 1, epsilon = $epsilon} once
+    %r = mul(%n, %scale)
+  }
+  where { elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1) }
+  yield { %r = rms_norm(%x, %scale) {axis = -1, epsilon = $epsilon} }
+}
+)");
+}
+
+}  // namespace ferrite::passes
