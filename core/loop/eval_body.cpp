@@ -228,7 +228,7 @@ class Compiler {
       }
       case FE_OP_INDIRECT:
         instruction.code = Code::indirect;
-        instruction.op = static_cast<OpId>(values_.size());
+        instruction.op = id;
         instruction.from = s_.ops[op.a].dtype;
         instruction.mode = op.flags;
         instruction.constant = static_cast<int64_t>(op.bits);

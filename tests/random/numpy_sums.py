@@ -117,8 +117,9 @@ def narrowed(x, dtype):
 def reduce_mean(attrs, x):
     count = math.prod(x.shape[axis] for axis in axes_of(attrs, x))
     if not x.is_float:
-        wide = reduced(attrs, OPS["cast"]({"dtype": "i64"}, x)[0], "sum")
-        mean = OPS["div"]({}, wide, source("i64", np.array(count)))[0]
+        wide = "u64" if x.dtype == "u64" else "i64"
+        total = reduced(attrs, OPS["cast"]({"dtype": wide}, x)[0], "sum")
+        mean = OPS["div"]({}, total, source(wide, np.array(count)))[0]
         return [OPS["cast"]({"dtype": x.dtype}, mean)[0]]
     wide = as_wide(x)
     return [narrowed(OPS["div"]({}, reduced(attrs, wide, "sum"), source(wide.dtype, np.array(count)))[0], x.dtype)]
