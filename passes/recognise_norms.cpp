@@ -46,10 +46,11 @@ rule passes.recognise_layer_norm.bias at post_grad_pre {
 )");
 }
 
-// A layer norm has all of an RMS norm in it: its pass runs first.
+// A layer norm has all of an RMS norm in it, and is recognised in a phase before. Rules of other plugins that look for the same
+// forms have had their turn.
 RuleSet recognise_rms_norm() {
   return rule_text("passes.recognise_rms_norm", R"(
-rule passes.recognise_rms_norm at post_grad_pre {
+rule passes.recognise_rms_norm at post_grad_post {
   match {
     %square = mul(%x, %x) | pow(%x, 2)
     %mean = reduce_mean(%square) {axes = [rank(%x) - 1], keepdims = true}
@@ -59,7 +60,7 @@ rule passes.recognise_rms_norm at post_grad_pre {
   }
   yield { %r = rms_norm(%x) {axis = -1, epsilon = value(%epsilon)} }
 }
-rule passes.recognise_rms_norm.scale at post_grad_pre {
+rule passes.recognise_rms_norm.scale at post_grad_post {
   match {
     %n = rms_norm(%x) {axis = rank(%x) - 1, epsilon = $epsilon} once
     %r = mul(%n, %scale)
