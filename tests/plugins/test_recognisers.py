@@ -224,6 +224,67 @@ class RecogniserTest(ProgramTest):
         self.check([X], ["%e = exp(%x)", "%p = log1p(%e)", *end], expected, "mish")
         self.check([X], ["%p = exp(%x)", *end], lambda x: x * np.tanh(np.exp(x)), "mish", 0)
 
+    def test_attention(self):
+        q, k, v, mask = "%q: f32[2,3,5,8]", "%k: f32[2,3,7,8]", "%v: f32[2,3,7,6]", "%m: f32[2,1,5,7]"
+
+        def expected(q, k, v, m=0.0, scale=1.0):
+            scores = q @ k.swapaxes(-1, -2) * scale + m
+            powers = np.exp(scores - scores.max(-1, keepdims=True))
+            return powers / powers.sum(-1, keepdims=True) @ v
+
+        start = ["%t = transpose(%k) {perm = [0, 1, 3, 2]}", "%s = matmul(%q, %t)"]
+        end = ["%p = softmax(%u)", "%r = matmul(%p, %v)"]
+        scale = "%c = literal f32[] {0.25}"
+        # PyTorch's TorchScript exporter and BERT's of TensorFlow and Paddle: a quotient or a product, then a mask.
+        self.check([q, k, v, mask], ["%c = literal f32[] {4}", *start, "%d = div(%s, %c)", "%u = add(%d, %m)", *end],
+                   lambda *x: expected(*x, scale=0.25), "attention")  # fmt: skip
+        self.check([q, k, v, mask], [scale, *start, "%d = mul(%c, %s)", "%u = add(%m, %d)", *end], lambda *x: expected(*x, scale=0.25), "attention")
+        self.check([q, k, v], [scale, *start, "%u = mul(%s, %c)", *end], lambda *x: expected(*x, scale=0.25), "attention")
+        self.check([q, k, v, mask], [*start, "%u = add(%s, %m)", *end], expected, "attention")
+        # The dynamo exporter: a root of the scale on either side of the product, which stays there.
+        root = ["%h = literal f32[] {0.5}", "%a = mul(%q, %h)", "%t = transpose(%k) {perm = [0, 1, 3, 2]}", "%b = mul(%t, %h)", "%s = matmul(%a, %b)"]
+        self.check([q, k, v, mask], [*root, "%u = add(%s, %m)", *end], lambda *x: expected(*x, scale=0.25), "attention")
+        # Heads that are transposed and split in one view.
+        self.check([q, "%k: f32[2,7,3,8]", v], ["%t = transpose(%k) {perm = [0, 2, 3, 1]}", "%u = matmul(%q, %t)", *end],
+                   lambda q, k, v: expected(q, k.transpose(0, 2, 1, 3), v), "attention")  # fmt: skip
+        # Keys and values of one head for all of the queries'.
+        self.check([q, "%k: f32[2,1,7,8]", "%v: f32[2,1,7,6]"], ["%t = transpose(%k) {perm = [0, 1, 3, 2]}", "%u = matmul(%q, %t)", *end],
+                   expected, "attention")  # fmt: skip
+        # A factor for each key is no scale; weights that are read stay; another axis is another softmax.
+        each = "#e = data f32[7] {1, 2, 3, 4, 5, 6, 7}"
+        self.check([q, k, v], [each, *start, "%u = mul(%s, #e)", *end], lambda q, k, v: expected(q, k * np.arange(1, 8)[:, None], v), "attention", 0)
+
+        def weights(q, k, v):
+            powers = np.exp(q @ k.swapaxes(-1, -2))
+            return expected(q, k, v), powers / powers.sum(-1, keepdims=True)
+
+        self.check([q, k, v], [*start, "%p = softmax(%s)", "%r = matmul(%p, %v)"], weights, "attention", 0, outputs=("%r", "%p"))
+
+        def columns(q, k, v):
+            powers = np.exp(q @ k.swapaxes(-1, -2))
+            return powers / powers.sum(-2, keepdims=True) @ v
+
+        self.check([q, k, v], [*start, "%p = softmax(%s) {axis = 2}", "%r = matmul(%p, %v)"], columns, "attention", 0)
+
+    def test_rotary_embedding(self):
+        x, cos, sin = "%x: f32[2,3,5,8]", "%c: f32[1,1,5,8]", "%s: f32[5,8]"
+
+        def expected(x, cos, sin):
+            return x * cos + np.concatenate([-x[..., 4:], x[..., :4]], -1) * sin
+
+        def slices(first=0, second=4, size=4):
+            part = "{{starts = [0, 0, 0, {}], sizes = [2, 3, 5, {}], strides = [1, 1, 1, 1]}}"
+            return [f"%l = slice(%x) {part.format(first, size)}", f"%h = slice(%x) {part.format(second, size)}"]
+
+        end = ["%n = neg(%h)", "%t = concat(%n, %l) {axis = -1}", "%a = mul(%x, %c)", "%b = mul(%t, %s)", "%r = add(%a, %b)"]
+        self.check([x, cos, sin], [*slices(), *end], expected, "rotary_embedding")
+        self.check([x, cos, sin], ["%l, %h = split(%x) {axis = 3, sizes = [4, 4]}", *end], expected, "rotary_embedding")
+        self.check([x, cos, sin], [*slices(), *end[:2], "%a = mul(%c, %x)", "%b = mul(%s, %t)", "%r = add(%b, %a)"], expected, "rotary_embedding")
+        # The halves in their places, and halves of another tensor.
+        self.check([x, cos, sin], [*slices(4, 0), *end], lambda x, c, s: x * c + np.concatenate([-x[..., :4], x[..., 4:]], -1) * s, "rotary_embedding", 0)
+        self.check([x, cos, sin, "%y: f32[2,3,5,8]"], [*slices(), *end[:2], "%a = mul(%y, %c)", *end[3:]],
+                   lambda x, c, s, y: y * c + np.concatenate([-x[..., 4:], x[..., :4]], -1) * s, "rotary_embedding", 0)  # fmt: skip
+
 
 if __name__ == "__main__":
     main()
