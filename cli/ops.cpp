@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite ops: the registered ops, and which ops of other formats the importers read.
+// ferrite ops: the registered ops, and which ops of other formats are read, by importers and by other plugins.
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/common.h"
+#include "core/plugin/import_ops.h"
 #include "core/plugin/serial.h"
 #include "core/support/abi.h"
 
@@ -12,14 +15,19 @@ namespace {
 struct Options {
   PipelineOptions pipeline;
   bool json = false;
+  bool onnx = false;
 };
 
+/// An op of a format: who reads it, if anyone does.
 struct Coverage {
-  std::string op, versions, state;
+  std::string op, versions, state, by;
 };
 
-Result<std::vector<Coverage>> coverage_of(const fe_importer& importer) {
+/// What the importer itself says of each op of its format.
+Result<std::vector<Coverage>> coverage_of(const core::plugin::Registry& registry,
+                                          const core::plugin::Contributed<fe_importer>& entry) {
   std::vector<Coverage> result;
+  const auto& importer = *entry.table;
   if (!importer.coverage) return result;
   core::abi::Call call;
   core::abi::Collector<> text;
@@ -34,11 +42,27 @@ Result<std::vector<Coverage>> coverage_of(const fe_importer& importer) {
     if (line.empty()) continue;
     auto first = std::min(line.find('\t'), line.size());
     auto second = std::min(line.find('\t', std::min(first + 1, line.size())), line.size());
+    const auto state = line.substr(std::min(second + 1, line.size()));
     result.push_back(
         {std::string(line.substr(0, first)),
          std::string(line.substr(std::min(first + 1, line.size()), second - std::min(first + 1, second))),
-         std::string(line.substr(std::min(second + 1, line.size())))});
+         std::string(state), state == "supported" ? "built in, " + entry.plugin->id : std::string()});
   }
+  const auto format = core::abi::view(core::abi::read(&importer).format);
+  if (format.empty()) return result;
+  for (const auto& [source, reader] : core::plugin::readers_of(registry, format)) {
+    std::string name = source.substr(format.size() + 1);
+    for (size_t at = name.find("::"); at != std::string::npos; at = name.find("::")) name.replace(at, 2, ".");
+    const auto by = reader.kind == FE_READER_HANDLER ? fmt::format("import handler of {}", reader.plugin)
+                    : reader.kind == FE_READER_ALIAS
+                        ? fmt::format("alias of {}: {}", reader.plugin, reader.op)
+                        : fmt::format("op of {}", reader.plugin);
+    result.push_back(
+        {std::move(name), core::plugin::versions_text(reader.first, reader.last), "supported", by});
+  }
+  // What reads an op first stands first: plugins go before the importer.
+  std::ranges::stable_sort(result, {},
+                           [](const Coverage& c) { return std::pair(c.op, c.by.starts_with("built in")); });
   return result;
 }
 
@@ -61,9 +85,11 @@ Result<void> ops(const Options& options) {
   FE_TRY(auto pipeline, options.pipeline.read());
   FE_TRY(auto session, core::Session::open(pipeline));
   const auto& registry = session->registry();
-  nlohmann::ordered_json report{{"ops", nlohmann::ordered_json::array()},
-                                {"importers", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json report;
+  if (!options.onnx) report["ops"] = nlohmann::ordered_json::array();
+  report["importers"] = nlohmann::ordered_json::array();
   for (const auto* op : registry.ops().all()) {
+    if (options.onnx) break;
     if (options.json)
       report["ops"].push_back({{"name", op->name},
                                {"plugin", op->plugin},
@@ -74,18 +100,24 @@ Result<void> ops(const Options& options) {
       fmt::print("{:<60} {:<11} {}\n", signature(*op), how(*op), op->plugin);
   }
   for (const auto& importer : registry.importers()) {
-    FE_TRY(auto coverage, coverage_of(*importer.table));
+    if (options.onnx && core::abi::view(core::abi::read(importer.table).format) != "onnx") continue;
+    FE_TRY(auto coverage, coverage_of(registry, importer));
     auto id = std::string(core::abi::view(importer.table->id));
-    size_t supported = 0;
+    std::set<std::string_view> all, supported;
     auto list = nlohmann::ordered_json::array();
-    if (!options.json) fmt::print("\n{} ({}):\n", id, core::abi::view(importer.table->extensions));
+    if (!options.json)
+      fmt::print("{}{} ({}):\n", options.onnx ? "" : "\n", id, core::abi::view(importer.table->extensions));
     for (const auto& entry : coverage) {
-      supported += entry.state == "supported";
-      list.push_back({{"op", entry.op}, {"versions", entry.versions}, {"state", entry.state}});
-      if (!options.json) fmt::print("  {:<32} {:<24} {}\n", entry.op, entry.versions, entry.state);
+      all.insert(entry.op);
+      if (entry.state == "supported") supported.insert(entry.op);
+      list.push_back(
+          {{"op", entry.op}, {"versions", entry.versions}, {"state", entry.state}, {"by", entry.by}});
+      if (!options.json)
+        fmt::print("  {:<38} {:<14} {}\n", entry.op, entry.versions,
+                   entry.by.empty() ? entry.state : entry.by);
     }
     report["importers"].push_back({{"id", id}, {"coverage", list}});
-    if (!options.json) fmt::print("{} of {} ops supported\n", supported, coverage.size());
+    if (!options.json) fmt::print("{} of {} ops supported\n", supported.size(), all.size());
   }
   if (options.json)
     fmt::print("{}\n", report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
@@ -97,6 +129,7 @@ Result<void> ops(const Options& options) {
 Run add_ops(CLI::App& command) {
   auto options = std::make_shared<Options>();
   command.add_flag("--json", options->json, "JSON instead of text");
+  command.add_flag("--onnx", options->onnx, "the ops of ONNX models alone, and who reads each");
   options->pipeline.add_to(command);
   return [options] {
     auto done = ops(*options);

@@ -21,6 +21,36 @@ namespace {
 /// reach past an extent.
 constexpr int64_t small_index = int64_t{1} << 30;
 
+/// Puts an index into the error words, unless one is there. `outside`: whether it is out of range; of vectors, in which lanes.
+void report_index(KernelContext& context, llvm::Value* outside, llvm::Value* given, DType dtype,
+                  const loop::BodyOp& op) {
+  auto& builder = context.builder;
+  auto& llvm_context = context.module.getContext();
+  const auto& grid = context.target.grid;
+  const auto scope = grid ? llvm_context.getOrInsertSyncScopeID(grid->grid_scope)
+                          : llvm::SyncScope::ID(llvm::SyncScope::System);
+  constexpr auto order = llvm::AtomicOrdering::Monotonic;
+  auto* word =
+      builder.getInt32Ty();  // the lower half of the first one: all devices exchange words of 32 bits
+  auto* claim =
+      builder.CreateAtomicCmpXchg(context.error, llvm::ConstantInt::get(word, 0),
+                                  llvm::ConstantInt::get(word, 1), llvm::Align(4), order, order, scope);
+  context.when(builder.CreateExtractValue(claim, 1), "index.report", [&] {
+    auto* type = given->getType()->getWithNewType(builder.getInt64Ty());
+    auto* number = is_signed(dtype) ? builder.CreateSExt(given, type) : builder.CreateZExt(given, type);
+    if (outside->getType()->isVectorTy()) {
+      auto* least = llvm::ConstantInt::getSigned(type, std::numeric_limits<int64_t>::min());
+      number = builder.CreateIntMaxReduce(builder.CreateSelect(outside, number, least), true);
+    }
+    const int64_t flags = FE_BAD_INDEX_TOLD | (op.flags == FE_INDIRECT_WRAP ? FE_BAD_INDEX_WRAPS : 0u) |
+                          (!is_signed(dtype) ? FE_BAD_INDEX_UNSIGNED : 0u);
+    llvm::Value* words[] = {number, context.i64(static_cast<int64_t>(op.bits)), context.i64(flags)};
+    for (uint64_t k = 0; k < std::size(words); ++k)
+      builder.CreateStore(words[k],
+                          builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), context.error, k + 1));
+  });
+}
+
 }  // namespace
 
 index::Expr element_address(index::Pool& pool, const loop::Buffer& buffer,
@@ -315,35 +345,6 @@ llvm::Value* BodyEmitter::emit_index_op(const loop::BodyOp& op) {
   return builder_.CreateSExtOrTrunc(value, type);
 }
 
-/// Into the error words, unless another point was there before. `outside`: whether the index is; of vectors, which lanes.
-void BodyEmitter::report_index(llvm::Value* outside, const loop::BodyOp& op) {
-  constexpr auto order = llvm::AtomicOrdering::Monotonic;
-  auto scope = llvm::SyncScope::ID(llvm::SyncScope::System);
-  if (const auto& grid = context_.target.grid)
-    scope = context_.module.getContext().getOrInsertSyncScopeID(grid->grid_scope);
-  auto* word =
-      builder_.getInt32Ty();  // the lower half of the first one: all devices exchange words of 32 bits
-  auto* claim =
-      builder_.CreateAtomicCmpXchg(context_.error, llvm::ConstantInt::get(word, 0),
-                                   llvm::ConstantInt::get(word, 1), llvm::Align(4), order, order, scope);
-  context_.when(builder_.CreateExtractValue(claim, 1), "index.report", [&] {
-    auto* given = value(op.a);
-    auto* type = given->getType()->getWithNewType(builder_.getInt64Ty());
-    const DType dtype = statement_.ops[op.a].dtype;
-    auto* number = is_signed(dtype) ? builder_.CreateSExt(given, type) : builder_.CreateZExt(given, type);
-    if (outside->getType()->isVectorTy()) {
-      auto* least = llvm::ConstantInt::getSigned(type, std::numeric_limits<int64_t>::min());
-      number = builder_.CreateIntMaxReduce(builder_.CreateSelect(outside, number, least), true);
-    }
-    const int64_t flags = FE_BAD_INDEX_TOLD | (op.flags == FE_INDIRECT_WRAP ? FE_BAD_INDEX_WRAPS : 0u) |
-                          (!is_signed(dtype) ? FE_BAD_INDEX_UNSIGNED : 0u);
-    llvm::Value* words[] = {number, context_.i64(static_cast<int64_t>(op.bits)), context_.i64(flags)};
-    for (uint64_t k = 0; k < std::size(words); ++k)
-      builder_.CreateStore(words[k],
-                           builder_.CreateConstInBoundsGEP1_64(builder_.getInt64Ty(), context_.error, k + 1));
-  });
-}
-
 void BodyEmitter::emit_indirect(const loop::BodyOp& op, loop::OpId id) {
   auto* given = value(op.a);
   auto* type = given->getType()->getWithNewType(builder_.getInt64Ty());
@@ -360,7 +361,7 @@ void BodyEmitter::emit_indirect(const loop::BodyOp& op, loop::OpId id) {
     llvm::Value* outside = builder_.CreateICmpUGE(position, extent);
     if (outside->getType()->isVectorTy() && point_.mask) outside = builder_.CreateAnd(outside, point_.mask);
     auto* any = outside->getType()->isVectorTy() ? builder_.CreateOrReduce(outside) : outside;
-    context_.when(any, "index.error", [&] { report_index(outside, op); });
+    context_.when(any, "index.error", [&] { report_index(context_, outside, given, dtype, op); });
   }
   if (op.flags != FE_INDIRECT_ASSUME)
     position = is_signed(dtype) ? builder_.CreateBinaryIntrinsic(

@@ -34,6 +34,7 @@ void run_level(std::string_view level, const CheckOptions& options, Runner& runn
   check_passes(options, subject, runner);
   check_advice(options, subject, runner);
   check_importers(options, subject, runner);
+  check_readers(options, subject, runner);
   check_backends(options, subject, runner);
 }
 

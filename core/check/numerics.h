@@ -19,6 +19,8 @@ void check_ops(const CheckOptions& options, const Subject& subject, Runner& runn
 void check_passes(const CheckOptions& options, const Subject& subject, Runner& runner);
 /// Importers over the models that are given.
 void check_importers(const CheckOptions& options, const Subject& subject, Runner& runner);
+/// Of import handlers and aliases, over the models that are given.
+void check_readers(const CheckOptions& options, const Subject& subject, Runner& runner);
 
 /// Whether the phase is one of those that see a graph.
 bool works_on_graphs(const plugin::PassEntry& pass);

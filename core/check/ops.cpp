@@ -251,4 +251,47 @@ void check_importers(const CheckOptions& options, const Subject& subject, Runner
   }
 }
 
+void check_readers(const CheckOptions& options, const Subject& subject, Runner& runner) {
+  const auto& registry = subject.registry();
+  std::vector<std::string> sources;
+  for (const auto& [table, plugin] : registry.import_handlers())
+    if (plugin == &subject.plugin()) sources.push_back(abi::string(table->source));
+  for (const auto& [source, entry] : registry.aliases())
+    if (entry.plugin == &subject.plugin()) sources.push_back(source);
+  if (sources.empty()) return;
+  size_t tried = 0;
+  for (const auto& importer : registry.importers()) {
+    if (!subject.reads_ops_of(*importer.table)) continue;
+    for (const auto& path : options.samples) {
+      if (!reads(*importer.table, path)) continue;
+      ++tried;
+      runner.run(fmt::format("ops of models: {}", name_of_sample(path)), [&]() -> Verdict {
+        FE_TRY(const auto first, subject.import_model(path));
+        if (auto verified = graph::verify(first, registry.ops()); !verified)
+          return error(FE_EINVALID, "FE-P49", "the graph is invalid: {}", verified.error().message());
+        FE_TRY(const auto second, subject.import_model(path));
+        if (graph::print(first) != graph::print(second))
+          return error(FE_EINVALID, "FE-P50", "read twice, the model is two graphs");
+        // Without the plugin it is refused, or another graph; else the plugin read nothing of it.
+        const auto others = without_plugin(options);
+        if (!others) return Verdict::skipped(others.error().text);
+        FE_TRY(const auto model, Model::open(**others, path));
+        std::vector<std::vector<int64_t>> dims;
+        for (const auto& input : model->inputs()) {
+          auto& sizes = dims.emplace_back(input.dims);
+          std::replace(sizes.begin(), sizes.end(), int64_t{-1}, int64_t{1});
+        }
+        if (const auto without = model->graph(dims); without && graph::print(*without) == graph::print(first))
+          return Verdict::skipped("no node of the model is read by the plugin");
+        return Verdict::passed(counted(first.node_count(), "node"));
+      });
+    }
+  }
+  if (tried == 0)
+    runner.run("ops of models", [&] {
+      return Verdict::skipped(
+          fmt::format("no model is given with --sample that has {}", fmt::join(sources, ", ")));
+    });
+}
+
 }  // namespace ferrite::core::check

@@ -81,6 +81,19 @@ std::vector<const fe_lowering*> Subject::lowerings() const {
   return result;
 }
 
+bool Subject::reads_ops_of(const fe_importer& importer) const {
+  const auto format = abi::string(abi::read(&importer).format);
+  if (format.empty()) return false;
+  const auto of_format = [&](std::string_view source) { return source.starts_with(format + ":"); };
+  return std::ranges::any_of(registry().import_handlers(),
+                             [&](const auto& entry) {
+                               return entry.plugin == plugin_ && of_format(abi::view(entry.table->source));
+                             }) ||
+         std::ranges::any_of(registry().aliases(), [&](const auto& entry) {
+           return entry.second.plugin == plugin_ && of_format(entry.first);
+         });
+}
+
 std::vector<std::string> Subject::contributions() const {
   std::vector<std::string> result;
   for (const auto* op : ops()) result.push_back(fmt::format("op {}", op->name));

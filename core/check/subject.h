@@ -26,6 +26,8 @@ class Subject {
   std::vector<const plugin::PassEntry*> passes() const;  ///< and rules, a phase each
   /// For devices of runtimes that are loaded, for the interpreter, and for any.
   std::vector<const fe_lowering*> lowerings() const;
+  /// Whether the plugin has an import handler or an alias for ops of the importer's format.
+  bool reads_ops_of(const fe_importer& importer) const;
   /// "pass acme.drop at pre_grad": every contribution, sorted.
   std::vector<std::string> contributions() const;
 

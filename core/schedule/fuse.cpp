@@ -26,6 +26,8 @@ namespace {
 
 /// Parts of one buffer that are kernels of their own, each for itself; where there are more, small ones are put together.
 constexpr size_t most_part_kernels = 8;
+/// A part that one worker does is small where this many take no longer than what a launch costs.
+constexpr int64_t parts_of_launch = 8;
 
 /// Two statements that touch one buffer: the second reads what the first writes, or both read it.
 using Edge = FusionPair;
@@ -184,11 +186,11 @@ class Fuser {
   /// Puts those that store small parts of the buffer, as a concatenation does, into few kernels, in which they run one after the
   /// other: it takes longer to compile and to start a kernel for each than to run it.
   void join_parts(BufferId b) {
-    std::optional<uint32_t> into;  // a statement of the group that takes parts in
+    uint32_t into = none;  // a statement of the group that takes parts in
     for (const uint32_t writer : deps_.writers[b]) {
       if (!is_small_part(writer)) {
-        into.reset();
-      } else if (!into || !join_part(*into, writer, b)) {
+        into = none;
+      } else if (into == none || !join_part(into, writer, b)) {
         into = writer;
       }
     }
@@ -196,20 +198,19 @@ class Fuser {
   bool join_part(uint32_t into, uint32_t writer, BufferId b) {
     const uint32_t first = groups_.of(into), second = groups_.of(writer);
     const Edge edge{into, writer, b, false, program_.buffers[b].bytes()};
-    std::string text = "small parts of one buffer, one after the other";
-    std::string why;
+    std::string text;
     if (groups_[first].statements.size() == limits_.most_statements ||
         operations_of(groups_[first]) + operations_of(groups_[second]) > limits_.most_operations ||
         constant_[into] != constant_[writer] ||
-        !kept_apart(edge, groups_[first], groups_[second], why).empty() ||
+        !kept_apart(edge, groups_[first], groups_[second], text).empty() ||
         groups_.path_around(first, second) ||
         !advised(edge, {groups_[first], groups_[second], 0, true}, text).empty())
       return false;
-    record(edge, {}, text);
+    record(edge, {}, text.empty() ? "small parts of one buffer, one after the other" : text);
     groups_.join(first, second, 0);
     return true;
   }
-  /// Whether the statement is a kernel of its own that stores a part of a buffer that it does not read, and that one worker does alone.
+  /// Whether the statement is a kernel of its own that stores a part of a buffer that it does not read, and is done soon by one worker.
   bool is_small_part(uint32_t s) const {
     const auto& group = groups_[groups_.of(s)];
     const auto& statement = program_.statements[s];
@@ -217,7 +218,7 @@ class Fuser {
            statement.stores.size() == 1 &&
            std::ranges::find(deps_.reads[s], program_.storage(statement.stores[0].buffer)) ==
                deps_.reads[s].end() &&
-           costs_.work(group) <= limits_.target.small_work();
+           costs_.work(group) <= limits_.target.launch_points() / parts_of_launch;
   }
 
   void record(const Edge& edge, const std::string& category, const std::string& text) {

@@ -29,6 +29,31 @@ std::string maker_of(const LoopProgram& program, BufferId storage) {
   return model_name(program.buffers[storage]);
 }
 
+/// The temporary storages that several groups touch.
+std::vector<BufferId> passed_between(const Schedule& schedule) {
+  const auto& program = schedule.program;
+  constexpr size_t nobody = ~size_t{0};
+  std::vector<size_t> group_of(program.buffers.size(), nobody);
+  std::vector<BufferId> result;
+  for (size_t g = 0; g < schedule.groups.size(); ++g) {
+    const auto touch = [&](BufferId b) {
+      const BufferId storage = program.storage(b);
+      if (program.buffers[storage].role != Role::temporary || group_of[storage] == g) return;
+      if (group_of[storage] != nobody) result.push_back(storage);
+      group_of[storage] = g;
+    };
+    for (const uint32_t s : schedule.groups[g].statements) {
+      const auto& statement = program.statements[s];
+      for (const auto& op : statement.ops)
+        if (op.code == FE_OP_LOAD) touch(op.buffer);
+      for (const auto& store : statement.stores) touch(store.buffer);
+      for (const BufferId b : statement.call.reads) touch(b);
+      for (const BufferId b : statement.call.writes) touch(b);
+    }
+  }
+  return result;
+}
+
 /// `held`: storages, of which so many bytes live at a time.
 Result<void> check(const LoopProgram& program, const std::vector<BufferId>& held, int64_t at_a_time,
                    int64_t limit) {
@@ -71,7 +96,7 @@ Result<void> check_held(const Schedule& schedule, const HeldMemory& memory) {
     }
   }
   if (memory.between) {
-    for (const BufferId b : kept_between(schedule)) held.push_back(b);
+    for (const BufferId b : passed_between(schedule)) held.push_back(b);
     const auto live = live_bytes(schedule);
     if (!live.empty()) at_a_time = add(at_a_time, *std::ranges::max_element(live));
   }

@@ -246,14 +246,6 @@ void take_place(LoopProgram& program, BufferId result, BufferId operand, uint32_
 
 std::vector<int64_t> live_bytes(const Schedule& schedule) { return live_bytes(schedule, Lives(schedule)); }
 
-std::vector<BufferId> kept_between(const Schedule& schedule) {
-  const Lives lives(schedule);
-  std::vector<BufferId> result;
-  for (BufferId b = 0; b < lives.lives.size(); ++b)
-    if (lives.lives[b].arena) result.push_back(b);
-  return result;
-}
-
 int64_t op_by_op_bytes(const LoopProgram& program) {
   std::vector<BufferId> root(program.buffers.size());
   std::iota(root.begin(), root.end(), BufferId{0});

@@ -14,9 +14,6 @@ namespace ferrite::core::schedule {
 /// not counted.
 std::vector<int64_t> live_bytes(const Schedule& schedule);
 
-/// The storages that are counted there.
-std::vector<BufferId> kept_between(const Schedule& schedule);
-
 /// The most bytes that would live at a time if each statement of a program, as it is lowered, were a kernel of its own: with its
 /// result in memory of its own, from when it is made until nobody reads it any more. What only moves elements is a view there and
 /// costs nothing. Counted as in live_bytes().

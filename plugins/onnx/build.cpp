@@ -186,11 +186,12 @@ class Builder : public Subgraphs {
         if (failure.code() != "FE-I41") throw;
         declined = failure;
       }
-    if (who.function) return call(*who.function, node, operands, name, where);
-    if (!reads(who.entry, op.version)) {
-      if (declined) throw *declined;
-      fail("FE-I25", where, ": nothing reads the node");
+    if (who.function) {
+      if (declined) refuse_unsupported(who.function->proto->node(), who.function->opsets, readers_);
+      return call(*who.function, node, operands, name, where);
     }
+    // The survey let the node pass, so a plugin reads it, and has declined.
+    if (!reads(who.entry, op.version)) throw declined.value();
     Context context(graph_, source_.file, node, *who.entry, op.version, std::move(operands), *this, where);
     if (context.signature) check_node(node, *context.signature, where);
     run_handler(context);

@@ -22,8 +22,8 @@ class Survey {
       const NodeOp op = op_of(node, opsets);
       const Readers who = readers_.find(op);
       const bool by_plugin = who.plugin && who.plugin->kind != FE_READER_NONE;
-      if (who.function) {
-        // A plugin may decline what it reads, so the function counts all the same.
+      // What a function has in it counts where the function is needed: where no plugin reads its calls.
+      if (!by_plugin && who.function) {
         if (seen_.insert(who.function).second)
           look(who.function->proto->node(), who.function->opsets, " in function " + who.function->text);
       } else if (!by_plugin && !reads(who.entry, op.version)) {

@@ -31,6 +31,7 @@ int32_t no_pass(void*, fe_call*, const fe_pass_args*, fe_pass_out*) { return FE_
 int32_t no_type(void*, fe_call*, const fe_infer_args*, fe_infer_out*) { return FE_OK; }
 int32_t no_lowering(void*, fe_call*, const fe_lowering_args*, fe_none*) { return FE_EUNSUPPORTED; }
 int32_t no_predicate(void*, fe_call*, const fe_match_args*, fe_predicate_out*) { return FE_OK; }
+int32_t no_import(void*, fe_call*, const fe_import_args*, fe_import_out*) { return FE_EUNSUPPORTED; }
 int32_t no_destroy(void*, fe_call*, const fe_destroy_args*, fe_none*) { return FE_OK; }
 
 /// Makes hostile values out of the input; owns what they point to.
@@ -125,6 +126,7 @@ struct Contributed {
   fe_provider provider{};
   fe_runtime runtime{};
   fe_importer importer{};
+  fe_import_handler handler{};
   std::vector<fe_contribution> list;
   fe_create_out out{};
 } contributed;
@@ -157,9 +159,18 @@ void fill(Source& s) {
   c.runtime.id = s.text();
   c.importer.size = s.size(sizeof(fe_importer));
   c.importer.id = s.text();
-  const void* const tables[] = {&c.op, &c.lowering, &c.rules, &c.pass, &c.provider, &c.runtime, &c.importer};
+  c.handler = {s.size(sizeof(fe_import_handler)),
+               1,
+               0,
+               nullptr,
+               s.text(),
+               s.number<int64_t>(),
+               s.number<int64_t>(),
+               s.function(no_import)};
+  const void* const tables[] = {&c.op,       &c.lowering, &c.rules, &c.pass, &c.provider, &c.runtime,
+                                &c.importer, nullptr,     nullptr,  nullptr, nullptr,     &c.handler};
   for (uint32_t k = 0; k < count; ++k) {
-    const uint32_t kind = s.below(9);
+    const uint32_t kind = s.below(14);
     const bool honest = kind >= 1 && kind <= std::size(tables) && s.below(8) != 0;
     c.list.push_back({kind, 0, honest ? tables[kind - 1] : nullptr});
   }
@@ -198,7 +209,7 @@ void load(Source& s) {
   require(loaded.error().code.starts_with("FE-") && !loaded.error().where.empty());
   require(registry.plugins().empty() && registry.ops().all().empty() && registry.passes().empty() &&
           registry.rule_sets().empty() && registry.providers().empty() && registry.runtimes().empty() &&
-          registry.importers().empty());
+          registry.importers().empty() && registry.import_handlers().empty());
 }
 
 constexpr std::string_view sample = R"(ferrite graph 0

@@ -141,10 +141,40 @@ class Graphs(BadInputTest):
 
     def test_unknown_domain(self):
         model = model_of([helper.make_node("Relu", ["x"], ["y"], name="strange", domain="com.acme")], domains=["com.acme"])
-        self.refuse(model, UNSUPPORTED, "FE-I20", "'strange'", "com.acme.Relu")
+        self.refuse(model, UNSUPPORTED, "FE-I20", "'strange'", "com.acme.Relu", '"onnx:com.acme::Relu"')
+
+    def test_all_that_is_unsupported_at_once(self):
+        """Also in branches, once something else is; a branch alone may be one that is not needed."""
+        output = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+        branch = helper.make_graph([helper.make_node("Hidden", ["x"], ["z"], name="deep")], "branch", [], [output])
+        fork = helper.make_node("If", ["c"], ["e"], name="fork", then_branch=branch, else_branch=branch)
+        nodes = [helper.make_node("Frobnicate", ["x"], ["a"], name="first"), helper.make_node("Frobnicate", ["a"], ["b"], name="second"),
+                 helper.make_node("Rope", ["b"], ["d"], domain="com.acme"), fork, helper.make_node("Upsample", ["d"], ["f"], name="up"),
+                 helper.make_node("Add", ["e", "f"], ["y"])]  # fmt: skip
+        condition = numpy_helper.from_array(np.array(True), "c")
+        model = model_of(nodes, initializers=[condition], domains=["com.acme"])
+        self.refuse(model, UNSUPPORTED, "FE-I20", "4 ops are not supported: ",
+                    "Frobnicate in opset 17 (2 nodes, the first is node 'first' (Frobnicate, opset 17))",
+                    "Hidden in opset 17 (2 nodes, the first is node 'deep' (Hidden, opset 17) in 'then_branch' of node 'fork' (If, opset 17))",
+                    "Upsample in opset 17 (1 node, node 'up' (Upsample, opset 17); opsets 7 to 9 are supported)",
+                    "com.acme.Rope in opset 1 (1 node, node 2 (com.acme.Rope, opset 1, makes 'd'))")  # fmt: skip
+
+    def test_unsupported_ops_in_a_branch_that_is_not_taken(self):
+        output = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+        branches = [helper.make_graph([helper.make_node(op, ["x"], ["z"])], "branch", [], [output]) for op in ("Relu", "Hidden")]
+        for taken in (True, False):
+            fork = helper.make_node("If", ["c"], ["y"], name="fork", then_branch=branches[0], else_branch=branches[1])
+            model = model_of([fork], initializers=[numpy_helper.from_array(np.array(taken), "c")])
+            if taken:
+                self.assertEqual(self.run_model(model).returncode, 0)
+            else:
+                self.refuse(model, UNSUPPORTED, "FE-I20", "Hidden", "node 0 (Hidden, opset 17, makes 'z')")
+
+    def test_nearly_an_op(self):
+        self.refuse(model_of([helper.make_node("LeakyRlu", ["x"], ["y"])]), UNSUPPORTED, "FE-I20", "did you mean 'LeakyRelu'?")
 
     def test_opset_too_new(self):
-        self.refuse(relu_model(opset=99), UNSUPPORTED, "FE-I21", "'only'", "Relu", "99")
+        self.refuse(relu_model(opset=99), UNSUPPORTED, "FE-I21", "'only'", "Relu", "opset 99 of ONNX is newer", "opset 28 or an older one")
 
     def test_op_older_than_opset(self):
         model = model_of([helper.make_node("Where", ["x", "x", "x"], ["y"], name="early")], opset=8)
@@ -179,7 +209,7 @@ class Graphs(BadInputTest):
         inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
                   helper.make_tensor_value_info("shape", TensorProto.INT64, [2])]
         model = model_of([helper.make_node("Reshape", ["x", "shape"], ["y"], name="turn")], inputs=inputs)
-        self.refuse(model, UNSUPPORTED, "FE-I22", "input 1 of Reshape 'turn'")
+        self.refuse(model, UNSUPPORTED, "FE-I22", "node 'turn' (Reshape", "input 1 (shape) '", "model's input '")
 
     def test_attribute_of_wrong_type(self):
         model = model_of([helper.make_node("Softmax", ["x"], ["y"], name="soft", axis="last")])
@@ -215,7 +245,7 @@ class Graphs(BadInputTest):
     def test_attribute_that_nothing_reads(self):
         # Of the wrong type, in an op that ignores it at inference.
         model = model_of([helper.make_node("Dropout", ["x"], ["y"], name="drop", seed="many")])
-        self.refuse(model, BAD_INPUT, "FE-I23", "'drop'", "'seed' has another type")
+        self.refuse(model, BAD_INPUT, "FE-I23", "'drop'", "'seed' is a number, and the op takes an integer")
 
     def test_too_many_inputs(self):
         model = model_of([helper.make_node("Relu", ["x", "x", "x"], ["y"], name="only")])
@@ -264,7 +294,9 @@ class Graphs(BadInputTest):
 
     def test_strings(self):
         model = relu_model(inputs=[helper.make_tensor_value_info("x", TensorProto.STRING, [2])])
-        self.refuse(model, UNSUPPORTED, "FE-I19", "'x'", "strings")
+        self.refuse(model, UNSUPPORTED, "FE-I19", "'x'", "the elements are strings (ONNX type 8), which is not supported")
+        model = relu_model(inputs=[helper.make_tensor_value_info("x", TensorProto.INT4, [2])])
+        self.refuse(model, UNSUPPORTED, "FE-I19", "'x'", "the elements are INT4 (ONNX type 22)")
 
     def test_sequence(self):
         model = relu_model(inputs=[helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, None)])
@@ -276,7 +308,21 @@ class Graphs(BadInputTest):
         inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
                   helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
         model = model_of([helper.make_node("If", ["c"], ["y"], name="fork", then_branch=branch, else_branch=branch)], inputs=inputs)
-        self.refuse(model, UNSUPPORTED, "FE-I26", "'fork'")
+        self.refuse(model, UNSUPPORTED, "FE-I26", "'fork'", "one of the branches")
+        model.graph.node[0].name = ""
+        self.refuse(model, UNSUPPORTED, "FE-I26", "node 0 (If, opset 17, makes 'y')")
+
+    def test_shape_from_a_mask(self):
+        inputs = [helper.make_tensor_value_info("mask", TensorProto.BOOL, [4])]
+        outputs = [helper.make_tensor_value_info("y", TensorProto.INT64, None)]
+        nodes = [helper.make_node("Not", ["mask"], ["n"]), helper.make_node("NonZero", ["n"], ["y"])]
+        self.refuse(model_of(nodes, inputs=inputs, outputs=outputs), UNSUPPORTED, "FE-I22", "node 1 (NonZero, opset 17, makes 'y')",
+                    "input 0 (X) 'n'", "computed from the model's input 'mask'", "outside of the model")  # fmt: skip
+
+    def test_outputs_that_are_not_made(self):
+        model = model_of([helper.make_node("MaxPool", ["x"], ["y", "where"], kernel_shape=[1])],
+                         inputs=[helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 5])])
+        self.refuse(model, UNSUPPORTED, "FE-I24", "node 0 (MaxPool, opset 17, makes 'y')", "output 1 (Indices) 'where' is not supported")
 
 
 class ExternalData(BadInputTest):

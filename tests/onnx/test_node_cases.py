@@ -17,14 +17,16 @@ ROOT = Path(__file__).resolve().parents[2]
 # What passes now of the 932 cases of libonnx-testdata 1.12. More may; fewer is a regression.
 LEAST_PASSED = 689
 CASES = 932
+# How messages say which node it is: by its name, else by its number and what it makes.
+NODE = r"node ('.+'|\d+) \(\S+, opset \d+(, makes '.+')?\)"
 # A reason to skip a case, by code: the text that it must have besides. Any other code is a failure.
 REASONS = {
     "FE-I19": r"ONNX type \d+",  # an element type
-    "FE-I20": r"node '.+' \(\S+, opset \d+\): the op is not supported",
-    "FE-I21": r"node '.+' \(\S+, opset \d+\): the op is supported in opsets \d+ to \d+",
-    "FE-I22": r"node '.+' \(\S+, opset \d+\): value-dependent shape: input \d+",
-    "FE-I24": r"node '.+' \(\S+, opset \d+\)|'.+' is no tensor; sequences",
-    "FE-I26": r"node '.+'",
+    "FE-I20": rf"not supported: \S+ in opset \d+ \(\d+ nodes?, .*{NODE}",
+    "FE-I21": rf"not supported: \S+ in opset \d+ \(\d+ nodes?, .*{NODE}; opsets \d+ to \d+ are supported",
+    "FE-I22": rf"{NODE}: input \d+ \(\w+\) '.*' must be known when the model is imported",
+    "FE-I24": rf"{NODE}|'.+' is no tensor; sequences",
+    "FE-I26": NODE,
     "FE-C21": r"tensors of|in another file",
     "FE-C24": r"model\.onnx declares input '.+' with the shape \[[\d,-]*\], the tensor here has \[[\d,]*\]",
 }

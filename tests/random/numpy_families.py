@@ -42,6 +42,7 @@ class Generator(Sources):
             (self.product, 6),
             (self.window, 3),
             (self.convolution, 3),
+            (self.transposed_convolution, 2),
             (self.norm, 5),
             (self.quantised, 3),
             (self.constant, 1),
@@ -453,6 +454,32 @@ class Generator(Sources):
             return
         w = self.given(value.dtype, [out, value.shape[1] // groups, *kernel])
         self.add("conv", [x, w, *([self.given(value.dtype, [out])] if self.chance(0.5) else [])], attrs)
+
+    def transposed_convolution(self):
+        x = self.spatial()
+        value = self.values[x]
+        groups = self.pick([g for g in (1, 1, 2, value.shape[1]) if value.shape[1] % g == 0])
+        rank = len(value.shape) - 2
+        kernel = [self.random.randint(1, 3) for _ in range(rank)]
+        strides = [self.random.randint(1, 3) for _ in range(rank)]
+        attrs = {"strides": strides, "groups": groups}
+        if self.chance(0.5):
+            attrs["pads_low"] = [self.random.randint(0, k - 1) for k in kernel]
+            attrs["pads_high"] = [self.random.randint(0, k - 1) for k in kernel]
+        if self.chance(0.4):
+            attrs["output_padding"] = [self.random.randint(0, step - 1) for step in strides]
+        out = self.random.randint(1, 4)
+        size = value.v.size * out * math.prod(kernel) * math.prod(strides)
+        low, high = attrs.get("pads_low", [0] * rank), attrs.get("pads_high", [0] * rank)
+        results = [
+            (dim - 1) * s + k - a - b
+            for dim, s, k, a, b in zip(value.shape[2:], strides, kernel, low, high, strict=True)
+        ]
+        if size > 100000 or min(results) < 1:
+            return
+        w = self.given(value.dtype, [value.shape[1], out, *kernel])
+        bias = [self.given(value.dtype, [groups * out])] if self.chance(0.5) else []
+        self.add("conv_transpose", [x, w, *bias], attrs)
 
     def norm(self):
         op = self.pick(

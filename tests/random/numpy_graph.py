@@ -121,7 +121,7 @@ def element_text(dtype, x):
         return "true" if x else "false"
     if dtype not in FLOATS:
         return str(int(x))
-    if np.isnan(x):
+    if not x == x:  # what numpy's own test says of floats of 8 bits is right, with a warning
         return f"nan({int(np.asarray(x).view(f'u{numpy_type(dtype).itemsize}')):#x})"
     text = repr(float(x))
     return text if any(c in text for c in ".en") else text + ".0"

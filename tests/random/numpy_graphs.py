@@ -455,22 +455,11 @@ def main():
     if missing:
         print(f"without {', '.join(missing)}")
     if options.json:
-        options.json.write_text(
-            json.dumps(
-                {
-                    "commit": options.commit,
-                    "seed": options.seed,
-                    "graphs": options.count,
-                    "wrong": len(faults),
-                    "devices": options.devices,
-                    "elements": int(counts[1]),
-                    "free": int(counts[2]),
-                    "ops": dict(sorted(ops.items())),
-                },
-                indent=1,
-            )
-            + "\n"
-        )
+        crashed = sum(not fault.startswith(("wrong", "refused")) for fault in faults.values())
+        counted = {"graphs": options.count, "passed": options.count - len(faults), "failed": len(faults) - crashed}
+        of_elements = {"elements": int(counts[1]), "free": int(counts[2]), "ops": dict(sorted(ops.items()))}
+        head = {"commit": options.commit, "seed": options.seed, "devices": options.devices}
+        options.json.write_text(json.dumps(head | counted | {"crashed": crashed} | of_elements) + "\n")
     few = options.count >= 300 and len(ops) < OPS_AT_LEAST
     if few:
         print(f"fewer than {OPS_AT_LEAST} ops have been drawn")

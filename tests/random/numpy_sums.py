@@ -316,19 +316,8 @@ def matmul_integer(attrs, a, b, a_zero=None, b_zero=None):
         if zero is None:
             return Value("i32", wide, None, x.unsure)
         offset = zero.v.astype(np.int32)
-        return Value(
-            "i32",
-            wide
-            - (
-                offset.reshape(-1, 1)
-                if rows and offset.size > 1
-                else offset.reshape(-1)
-                if offset.size > 1
-                else offset.reshape(())
-            ),
-            None,
-            x.unsure,
-        )
+        offset = offset.reshape(()) if offset.size == 1 else offset.reshape((-1, 1) if rows else -1)
+        return Value("i32", wide - offset, None, x.unsure)
 
     return matmul({}, centred(a, a_zero, True), centred(b, b_zero, False))
 
@@ -436,3 +425,33 @@ def conv(attrs, x, w, bias=None):
     if bias is not None:
         result = OPS["add"]({}, result, moved(as_wide(bias), lambda a: a.reshape(-1, *([1] * (len(x.shape) - 2)))))[0]
     return [cleaned(narrowed(result, x.dtype))]
+
+
+@op("conv_transpose")
+def conv_transpose(attrs, x, w, bias=None):
+    """The convolution of x, with zeros between its elements, with the kernel turned around."""
+    rank, groups = len(w.shape) - 2, attrs.get("groups", 1)
+    strides, dilations = attrs.get("strides") or [1] * rank, attrs.get("dilations") or [1] * rank
+    low, high = attrs.get("pads_low") or [0] * rank, attrs.get("pads_high") or [0] * rank
+    more = attrs.get("output_padding") or [0] * rank
+    reach = [(k - 1) * d for k, d in zip(w.shape[2:], dilations, strict=True)]
+
+    def spread(a):
+        wide = np.zeros(
+            (*a.shape[:2], *((dim - 1) * step + 1 for dim, step in zip(a.shape[2:], strides, strict=True))), a.dtype
+        )
+        wide[(slice(None), slice(None), *(slice(None, None, step) for step in strides))] = a
+        return wide
+
+    def turned(a):
+        a = np.flip(a, tuple(range(2, 2 + rank)))
+        a = a.reshape(groups, a.shape[0] // groups, *a.shape[1:]).swapaxes(1, 2)
+        return a.reshape(groups * a.shape[1], *a.shape[2:])
+
+    pads = {
+        "pads_low": [r - a for r, a in zip(reach, low, strict=True)],
+        "pads_high": [r - b + m for r, b, m in zip(reach, high, more, strict=True)],
+    }
+    if min(*pads["pads_low"], *pads["pads_high"]) < 0:
+        raise ValueError("crops")
+    return conv({"dilations": dilations, "groups": groups} | pads, moved(x, spread), moved(w, turned), bias)

@@ -20,8 +20,10 @@
 
 #include "cli/npy.h"
 #include "core/graph/parse.h"
+#include "core/observe/observation.h"
 #include "core/run/device.h"
 #include "core/run/numbers.h"
+#include "core/schedule/memory.h"
 #include "core/session.h"
 #include "core/support/abi.h"
 #include "graph_generator.h"
@@ -126,6 +128,28 @@ core::Result<Results> evaluate(const core::Session& session, const GeneratedGrap
   return results;
 }
 
+/// What is wrong with a plan of memory, whatever the numbers of the target are; empty where nothing is.
+std::string excess_of(const core::observe::Observation& seen, bool has_red_zones) {
+  if (!seen.op_by_op_bytes) return {};
+  int64_t most_live = 0, buffers = 0, workers = 1;
+  for (const auto& one : seen.memory) {
+    buffers += one.workers == 0 ? 1 : 0;
+    workers = std::max(workers, one.workers);
+    int64_t live = 0;
+    for (const auto& other : seen.memory)
+      if (other.workers == 0 && other.first <= one.first && one.first <= other.last) live += other.bytes;
+    most_live = std::max(most_live, live);
+  }
+  // Without workspaces there is no more than op by op, but for what buffers are aligned to and 1 KiB.
+  const int64_t most = *seen.op_by_op_bytes + 64 * buffers + 1024;
+  if (most_live > most) return fmt::format("{} bytes live, {} op by op", most_live, *seen.op_by_op_bytes);
+  const auto limit =
+      core::schedule::MemoryLimit{seen.op_by_op_bytes, workers}.bytes(static_cast<size_t>(buffers));
+  if (!has_red_zones && seen.arena_bytes > limit)
+    return fmt::format("{} bytes planned, at most {} are to be", seen.arena_bytes, limit);
+  return {};
+}
+
 std::vector<Bytes> inputs_of(const GeneratedGraph& graph, uint64_t seed) {
   std::vector<Bytes> inputs;
   for (size_t k = 0; k < graph.inputs.size(); ++k)
@@ -173,6 +197,12 @@ fe_target_numbers numbers_for(uint64_t seed) {
   numbers.launch_ns = random.pick(nanoseconds);
   numbers.join_ns = random.pick(nanoseconds);
   numbers.workers = random.pick(workers);
+  if (!random.chance(0.5)) return numbers;
+  static const std::vector<int64_t> rates = {1'000'000, 1'000'000'000, 1'000'000'000'000},
+                                    times = {1, 14, 4096};
+  numbers.bandwidth = random.pick(rates);
+  numbers.operations = random.pick(rates);
+  numbers.uncoalesced = random.pick(times);
   return numbers;
 }
 
@@ -348,11 +378,16 @@ Fault check(const core::Session& session, const Here& here, const GeneratedGraph
   for (const auto& without : variants(seed, options)) {
     if (!tell(progress, letter++)) return {"the parent is gone", without};
     compiled->without = without;
+    core::observe::Observation seen;
+    compiled->observation = &seen;
     const auto fault = [&](const std::string& text) {
       return Fault{fmt::format("{}: {}", name_of(without, options), text), without};
     };
     auto actual = evaluate(session, graph, inputs, *compiled);
+    compiled->observation = nullptr;
     if (!actual) return fault(actual.error().message());
+    if (without == Features() && !options.policy && !options.pad)
+      if (auto excess = excess_of(seen, compiled->red_zones); !excess.empty()) return fault(excess);
     for (size_t k = 0; k < expected->ports.size(); ++k) {
       const auto& port = expected->ports[k];
       auto text = difference("output " + port.name, port.dtype, port.dims, actual->tensors[k],

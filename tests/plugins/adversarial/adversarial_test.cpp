@@ -61,7 +61,7 @@ TEST_P(Refused, LeavesNothing) {
   EXPECT_EQ(registry.passes().size(), passes);
   EXPECT_EQ(registry.lowerings("relu", "interpreter").size(), lowerings);
   EXPECT_TRUE(registry.providers().empty() && registry.runtimes().empty() && registry.importers().empty() &&
-              registry.rule_sets().empty());
+              registry.import_handlers().empty() && registry.rule_sets().empty());
 
   plugin.on_error = OnError::skip;
   auto session = open({plugin});

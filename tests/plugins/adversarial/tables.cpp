@@ -19,6 +19,7 @@ struct Tables {
   fe_provider provider = sized<fe_provider>();
   fe_runtime runtime = sized<fe_runtime>();
   fe_importer importer = sized<fe_importer>();
+  fe_import_handler handler = sized<fe_import_handler>();
   fe_rule_set rules = sized<fe_rule_set>();
   fe_string name = to_abi("test.adversarial.other");
   alignas(8) char bytes[sizeof(fe_pass) + 8] = {};
@@ -42,6 +43,7 @@ int32_t use_kept_call(void*, fe_call*, const fe_pass_args*, fe_pass_out*) {
 }
 int32_t no_lowering(void*, fe_call*, const fe_lowering_args*, fe_none*) { return FE_EUNSUPPORTED; }
 int32_t throw_from_lowering(void*, fe_call*, const fe_lowering_args*, fe_none*) { throw 42; }
+int32_t no_import(void*, fe_call*, const fe_import_args*, fe_import_out*) { return FE_EUNSUPPORTED; }
 int32_t same_type(void*, fe_call*, const fe_infer_args* args, fe_infer_out* out) {
   const auto x = element<fe_value_view>(args->op->operands, 0);
   return out->add(out->host, &x.type);
@@ -65,6 +67,11 @@ void fill(Tables& t, const std::string& mode) {
   t.lowering.lower = no_lowering;
   t.provider.id = t.runtime.id = t.importer.id = t.provider.device_kind = to_abi("adversarial");
   t.importer.extensions = to_abi(".adversarial");
+  t.handler.rev = 1;
+  t.handler.source = to_abi("onnx:adversarial::Op");
+  t.handler.first = 1;
+  t.handler.last = 4;
+  t.handler.import_node = no_import;
   t.rules.file = to_abi("adversarial.fe");
 
   if (mode == "zero_table") t.pass.size = 0;
@@ -115,6 +122,12 @@ void fill(Tables& t, const std::string& mode) {
   if (mode == "null_open_target") add(FE_CONTRIBUTION_PROVIDER, &t.provider);
   if (mode == "null_launch") add(FE_CONTRIBUTION_RUNTIME, &t.runtime);
   if (mode == "null_build") add(FE_CONTRIBUTION_IMPORTER, &t.importer);
+  if (mode == "null_import") t.handler.import_node = nullptr;
+  if (mode == "wild_source") t.handler.source = to_abi("adversarial::Op");
+  if (mode == "no_versions") t.handler.first = 5;
+  if (mode == "null_import" || mode == "wild_source" || mode == "no_versions" || mode == "two_handlers")
+    add(FE_CONTRIBUTION_IMPORT_HANDLER, &t.handler);
+  if (mode == "two_handlers") add(FE_CONTRIBUTION_IMPORT_HANDLER, &t.handler);
   if (mode == "wild_predicates") {
     t.rules.predicates = {&t.name, garbage, sizeof(fe_predicate)};
     add(FE_CONTRIBUTION_RULES, &t.rules);

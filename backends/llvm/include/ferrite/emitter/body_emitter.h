@@ -155,7 +155,6 @@ class BodyEmitter {
   llvm::Value* integer_power(DType dtype, llvm::Value* base, llvm::Value* exponent);
   llvm::Value* emit_index_op(const loop::BodyOp& op);
   void emit_indirect(const loop::BodyOp& op, loop::OpId id);
-  void report_index(llvm::Value* outside, const loop::BodyOp& op);
 
   Address address(index::Expr expr);
   llvm::Value* pointer(loop::BufferId buffer, llvm::Value* element);
