@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Turns layer norm and RMS norm over the last dim, as exporters write them, into one op each. The epsilon is whatever the model
-// adds, rounded as it is there. Scale and bias go in one after the other, as not all norms have them.
+// adds, rounded as it is there. In small floats a model with a smaller one than 1e-6 divides by nearly nothing where a row is constant, and
+// the op, which computes in f32, does not: that stays. Scale and bias go in one after the other, as not all norms have them.
 #include "passes.h"
 
 namespace ferrite::passes {
@@ -24,6 +25,7 @@ rule passes.recognise_layer_norm at post_grad_pre {
   where {
     elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1)
     elements(%bias) == dim(%x, -1), dim(%bias, -1) == dim(%x, -1)
+    dtype(%x) == f32 or dtype(%x) == f64 or value(%epsilon) >= 1e-6
   }
   yield { %r = layer_norm(%x, %scale, %bias) {axis = -1, epsilon = value(%epsilon)} }
 }
@@ -58,6 +60,7 @@ rule passes.recognise_rms_norm at post_grad_post {
     %inverse = rsqrt(%v) | reciprocal(sqrt(%v)) | div(1, sqrt(%v)) | pow(%v, -0.5)
     %r = div(%x, sqrt(%v) | pow(%v, 0.5)) | mul(%x, %inverse)
   }
+  where { dtype(%x) == f32 or dtype(%x) == f64 or value(%epsilon) >= 1e-6 }
   yield { %r = rms_norm(%x) {axis = -1, epsilon = value(%epsilon)} }
 }
 rule passes.recognise_rms_norm.scale at post_grad_post {
