@@ -126,7 +126,17 @@ class RecogniserTest(ProgramTest):
         keras = ["%e = literal f32[] {1e-3}", mean("%u", "%x"), "%d = sub(%x, %u)", "%s = mul(%d, %d)", mean("%m", "%s"),
                  "%v = add(%m, %e)", "%q = sqrt(%v)", "%i = reciprocal(%q)", "%f = mul(%i, %w)", "%a = mul(%x, %f)",
                  "%z = mul(%u, %f)", "%o = sub(%b, %z)", "%r = add(%a, %o)"]  # fmt: skip
-        self.check([X, W, B], keras, lambda x, w, b: layer_norm(x, w, b, 1e-3), "layer_norm")
+        scale, bias = np.linspace(0.5, 2, 32, dtype=np.float32), np.linspace(-1, 1, 32, dtype=np.float32)
+
+        def constants(scale):
+            return [f"#{name} = data f32[32] {{{', '.join(map(repr, map(float, value)))}}}" for name, value in (("w", scale), ("b", bias))]
+
+        keras = [line.replace("%w", "#w").replace("%b,", "#b,") for line in keras]
+        self.check([X], constants(scale) + keras, lambda x: layer_norm(x, scale.astype(float), bias.astype(float), 1e-3), "layer_norm")
+        # Of an infinite scale the form is NaN, and the op would not be.
+        scale[3] = np.inf
+        with np.errstate(invalid="ignore"):
+            self.check([X], constants(scale) + keras, lambda x: np.where(np.isinf(scale), np.nan, layer_norm(x, scale.astype(float), bias.astype(float), 1e-3)), "layer_norm", 0)
 
     def test_layer_norm_without_scale_or_bias(self):
         body = ["%e = literal f32[] {1e-5}", mean("%u", "%x"), "%d = sub(%x, %u)", "%s = mul(%d, %d)", mean("%m", "%s"),
@@ -287,4 +297,4 @@ class RecogniserTest(ProgramTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__)
