@@ -34,6 +34,7 @@ bool scatter_into_constant(Graph& graph);
 
 RuleSet simplify();
 RuleSet recognise_activations();
+RuleSet recognise_attention();
 RuleSet recognise_gelu();
 RuleSet recognise_layer_norm();
 RuleSet recognise_rms_norm();

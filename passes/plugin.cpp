@@ -10,6 +10,7 @@ using ferrite::pass;
 
 void add_passes(ferrite::PluginBuilder& builder, const ferrite::PluginContext&) {
   builder.add(passes::recognise_activations());
+  builder.add(passes::recognise_attention());
   builder.add(passes::recognise_gelu());
   builder.add(passes::recognise_layer_norm());
   builder.add(passes::recognise_rms_norm());

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Turns the forms in which exporters write silu, hard swish and mish into one op each.
+// Turns the forms in which exporters write silu, hard swish and mish into one op each. After the standard passes: those drop a
+// factor of 1 in sigmoid(1 * x), and rules of other plugins that look for the same forms have had their turn.
 #include "passes.h"
 
 namespace ferrite::passes {
 
 RuleSet recognise_activations() {
   return rule_text("passes.recognise_activations", R"(
-rule passes.recognise_silu at post_grad_pre {
+rule passes.recognise_silu at post_grad_post {
   match {
     %d = add(exp(neg(%x)), 1)
     %r = mul(%x, sigmoid(%x) | reciprocal(%d) | div(1, %d)) | div(%x, %d)
   }
   yield { %r = silu(%x) }
 }
-rule passes.recognise_hardswish at post_grad_pre {
+rule passes.recognise_hardswish at post_grad_post {
   match {
     %s = add(%x, 3)
     %c = clamp(%s, 0, 6) | minimum(maximum(%s, 0) | relu(%s), 6) | maximum(minimum(%s, 6), 0) | clamp(relu(%s), none | 0, 6)
@@ -24,7 +25,7 @@ rule passes.recognise_hardswish at post_grad_pre {
   where { $alpha * 6 > 0.99999, $alpha * 6 < 1.00001, value(%k) * 6 > 0.99999, value(%k) * 6 < 1.00001 }
   yield { %r = hardswish(%x) }
 }
-rule passes.recognise_mish at post_grad_pre {
+rule passes.recognise_mish at post_grad_post {
   match {
     %p = softplus(%x) | log(add(exp(%x), 1)) | log1p(exp(%x))
     %r = mul(%x, tanh(%p))

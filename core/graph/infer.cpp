@@ -6,6 +6,7 @@
 
 #include "core/support/abi.h"
 #include "core/support/callback.h"
+#include "core/support/suggest.h"
 #include "core/text/lexer.h"
 #include "ferrite/counted.hpp"
 
@@ -152,8 +153,11 @@ Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
                                std::vector<ValueId>& operands, std::vector<Attribute>& attributes) {
   const OpInfo* info = registry.find(op);
   if (!info) {
+    std::vector<std::string_view> names;
+    for (const OpInfo* known : registry.all()) names.push_back(known->name);
     return error(FE_EUNSUPPORTED, "FE-G13",
-                 "no enabled plugin defines op '{}'; `ferrite ops` lists those that are there", op);
+                 "no enabled plugin defines op '{}'{}; `ferrite ops` lists those that are there", op,
+                 did_you_mean(op, names));
   }
   while (!operands.empty() && !operands.back() && operands.size() > info->least_operands() &&
          !info->variadic()) {
@@ -172,7 +176,12 @@ Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
   }
   for (Attribute& attribute : attributes) {
     const auto* def = info->find(attribute.name);
-    if (!def) return error(FE_EINVALID, "FE-G15", "op '{}' has no attribute '{}'", op, attribute.name);
+    if (!def) {
+      std::vector<std::string_view> names;
+      for (const auto& known : info->attributes) names.push_back(known.value.name);
+      return error(FE_EINVALID, "FE-G15", "op '{}' has no attribute '{}'{}", op, attribute.name,
+                   did_you_mean(attribute.name, names));
+    }
     const uint32_t wanted = def->value.kind();
     if (wanted == FE_ATTR_FLOAT && attribute.kind() == FE_ATTR_INT) {
       attribute.value = static_cast<double>(std::get<int64_t>(attribute.value));

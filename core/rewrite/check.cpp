@@ -163,10 +163,7 @@ class Checker {
   /// Whether every match gives the attribute of a yield a value.
   bool certain(const AttributeTerm& attribute) const {
     if (attribute.capture) return bound_.attributes[*attribute.capture];
-    if (!attribute.computed) return true;
-    const Expression* last = &*attribute.computed;
-    while (last->kind == Expression::Kind::otherwise) last = &last->children[1];
-    return reads_only(*last, bound_);
+    return !attribute.computed || reads_only(*attribute.computed, bound_);
   }
 
   /// An expression for an attribute of a kind, as far as that is known before a match.

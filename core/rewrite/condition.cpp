@@ -163,11 +163,7 @@ class Evaluator {
         return arithmetic(e.kind, left, right);
       }
       case Kind::list_of: return list(e);
-      case Kind::otherwise: {
-        FE_TRY(Item first, evaluate(e.children[0]));
-        if (!undefined(first)) return first;
-        return evaluate(e.children[1]);
-      }
+      case Kind::otherwise: return evaluate(e.children[reads_unbound(e.children[0], bindings_) ? 1 : 0]);
       case Kind::equal:
       case Kind::not_equal:
       case Kind::less:
@@ -322,12 +318,12 @@ Result<std::string> facts(const graph::Graph& graph, SplatCache& splats, const R
 }
 
 bool reads_unbound(const Expression& expression, const Bindings& bindings) {
-  bool unbound = false;
-  for_each_part(expression, [&](const Expression& e) {
-    unbound = unbound || (reads_value(e.kind) && !bindings.value(e.value)) ||
-              (e.kind == Kind::attribute && !bindings.attribute(e.index));
-  });
-  return unbound;
+  const auto unbound = [&](const Expression& child) { return reads_unbound(child, bindings); };
+  if (expression.kind == Kind::otherwise)
+    return std::all_of(expression.children.begin(), expression.children.end(), unbound);
+  if (reads_value(expression.kind) && !bindings.value(expression.value)) return true;
+  if (expression.kind == Kind::attribute && !bindings.attribute(expression.index)) return true;
+  return std::any_of(expression.children.begin(), expression.children.end(), unbound);
 }
 
 Result<std::optional<graph::AttributeValue>> evaluate(const graph::Graph& graph, SplatCache& splats,

@@ -60,7 +60,8 @@ class Bindings {
   virtual Result<bool> predicate(uint32_t index) = 0;
 };
 
-/// Whether the expression reads a value or an attribute that the match does not have (yet, or as it took another alternative).
+/// Whether the expression reads a value or an attribute that the match does not have (yet, or as it took another alternative):
+/// of `a else b`, whether both do.
 bool reads_unbound(const Expression& expression, const Bindings& bindings);
 
 /// What the expression is; none where it depends on something that there is not.

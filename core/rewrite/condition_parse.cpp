@@ -272,7 +272,7 @@ class Parser {
     if (token.kind == TokenKind::identifier && cursor_.is("(", 1) && !numbered) return call();
     if (cursor_.is("[") && computed_list()) return list(nullptr);
     if (cursor_.accept("(")) {
-      FE_TRY(Expression inner, disjunction());
+      FE_TRY(Expression inner, value());
       FE_CHECK(cursor_.expect(")"));
       return inner;
     }

@@ -75,7 +75,7 @@ struct Expression {
     logical_not,
     logical_and,
     logical_or,
-    otherwise,  // children[1] where children[0] is undefined
+    otherwise,  // children[1] where children[0] reads what the match does not have
   };
   Kind kind = Kind::boolean;
   graph::AttributeValue literal;

@@ -498,18 +498,14 @@ class Search final : public Bindings {
       for (const AttributeTerm& wanted : term.attributes) {
         if (!wanted.computed) continue;
         std::optional<AttributeValue>& given = match_.computed.emplace_back();
-        for (const Expression* e = &*wanted.computed; e && !given;) {
-          const bool chain = e->kind == Expression::Kind::otherwise;
-          const Expression& part = chain ? e->children[0] : *e;
-          e = chain ? &e->children[1] : nullptr;
-          if (reads_unbound(part, *this)) continue;
-          auto value = evaluate(graph_, matcher_.splats_, part, *this);
-          if (!value) error_ = std::move(value.error());
-          if (error_) return false;
-          if (*value) given = converted(std::move(**value), wanted.kind);
-          if (!given)
-            return miss([&](const MissWords& words) { return words.undefined(wanted, value_text(part)); });
-        }
+        if (reads_unbound(*wanted.computed, *this)) continue;
+        auto value = evaluate(graph_, matcher_.splats_, *wanted.computed, *this);
+        if (!value) error_ = std::move(value.error());
+        if (error_) return false;
+        if (*value) given = converted(std::move(**value), wanted.kind);
+        if (!given)
+          return miss(
+              [&](const MissWords& words) { return words.undefined(wanted, value_text(*wanted.computed)); });
       }
     }
     return true;

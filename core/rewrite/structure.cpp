@@ -177,12 +177,12 @@ Bound bound_by(const Rule& rule, const std::function<size_t(uint32_t)>& way) {
 }
 
 bool reads_only(const Expression& expression, const Bound& bound) {
-  bool only = true;
-  for_each_part(expression, [&](const Expression& e) {
-    only = only && (!reads_value(e.kind) || bound.has(e.value)) &&
-           (e.kind != Expression::Kind::attribute || bound.attributes[e.index]);
-  });
-  return only;
+  const auto only = [&](const Expression& child) { return reads_only(child, bound); };
+  if (expression.kind == Expression::Kind::otherwise)
+    return std::any_of(expression.children.begin(), expression.children.end(), only);
+  if (reads_value(expression.kind) && !bound.has(expression.value)) return false;
+  if (expression.kind == Expression::Kind::attribute && !bound.attributes[expression.index]) return false;
+  return std::all_of(expression.children.begin(), expression.children.end(), only);
 }
 
 std::vector<uint32_t> terms_of(const Rule& rule, const Operand& operand) {

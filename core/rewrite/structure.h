@@ -28,7 +28,7 @@ struct Bound {
 Bound always_bound(const Rule& rule);
 /// What a match binds that takes alternative `way(k)` of choice k. Needs the roots.
 Bound bound_by(const Rule& rule, const std::function<size_t(uint32_t choice)>& way);
-/// Whether the expression reads only what is in `bound`.
+/// Whether the expression reads only what is in `bound`: of `a else b`, whether one of them does.
 bool reads_only(const Expression& expression, const Bound& bound);
 
 /// The terms that a value can be, over all alternatives. Empty where one of these is no term.

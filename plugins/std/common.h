@@ -23,6 +23,7 @@ void add_move(PluginBuilder& builder, const PluginContext& context);
 void add_index(PluginBuilder& builder, const PluginContext& context);
 void add_reduce(PluginBuilder& builder, const PluginContext& context);
 void add_norm(PluginBuilder& builder, const PluginContext& context);
+void add_attention(PluginBuilder& builder, const PluginContext& context);
 void add_contract(PluginBuilder& builder, const PluginContext& context);
 void add_convolution(PluginBuilder& builder, const PluginContext& context);
 void add_pool(PluginBuilder& builder, const PluginContext& context);

@@ -128,6 +128,29 @@ TEST_F(Explaining, TheNearestAreKeptAndAllAreCounted) {
   EXPECT_EQ(kept[1].node, "%r = 'sub'");
 }
 
+TEST_F(Explaining, SaysWhichAlternativeCameClosest) {
+  const std::string match = "%m = neg(%a) | relu(%b) | 0.5 %t = mul(%m, neg(%a) | sub(%a, %b)) %r = relu(%t)";
+  // None can be it.
+  EXPECT_EQ(nearest("%r = relu(neg(%a) | mul(%a, 2))", "%m = sub(%x, %y) %r = relu(%m)"),
+            "neg(%a) | mul(%a, 2) | a value made by 'neg' or a value made by 'mul' | %m = 'sub'");
+  // The second of %m and the second of the other were taken, and %b is two values.
+  const auto all =
+      explain(rule(match, "%r = scale(%a)"), "%m = relu(%x) %s = sub(%y, %z) %t = mul(%m, %s) %r = relu(%t)");
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all[0].wanted, "the value that %b stands for already, the input %x");
+  EXPECT_EQ(all[0].found, "the input %z");
+  EXPECT_EQ(all[0].alternatives, (std::vector<std::string>{"alternative 2 of 3 of %m: relu(%b)",
+                                                           "alternative 2 of 2: sub(%a, %b)"}));
+  EXPECT_LT(all[0].held, all[0].parts);
+  // What the yield computes is a part of the match.
+  const auto undefined =
+      explain(rule("%r = mul(%a, %c)", "%r = scale(%a) {by = value(%c)}"), "%r = mul(%x, %y)");
+  ASSERT_FALSE(undefined.empty());
+  EXPECT_EQ(undefined[0].failed, "by = value(%c)");
+  EXPECT_EQ(undefined[0].wanted, "a float for attribute 'by'");
+  EXPECT_EQ(undefined[0].found, "value(%c) is undefined");
+}
+
 TEST_F(Explaining, OneRuleAlone) {
   misses = NearMisses("other", 10);
   options.near_misses = &misses;

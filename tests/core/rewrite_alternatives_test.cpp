@@ -99,7 +99,7 @@ TEST_F(Attributes, AreMadeOfConstants) {
             "%r = mul(%x, %c)\n");
   EXPECT_EQ(rewrite(rules, "%r = mul(%x, %y)"), "%r = mul(%x, %y)\n");
   const std::string other =
-      rule("%r = mul(%x, %c) | sub(%x, %d)", "%r = scale(%x) {by = 2 * value(%c) else 1 / value(%d)}");
+      rule("%r = mul(%x, %c) | sub(%x, %d)", "%r = scale(%x) {by = 2 * (value(%c) else 0.5 / value(%d))}");
   EXPECT_EQ(rewrite(other, "%c = literal f32[] {4} %r = sub(%x, %c)"),
             "%r = scale(%x) {axis = 0, by = 0.25, mode = \"\"}\n");
   EXPECT_EQ(rewrite(other, "%c = literal f32[] {4} %r = mul(%c, %x)"),
