@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which values of a body are only moved. Such a value keeps its bits, those of every NaN included, so it is not to be converted to
-// the type that arithmetic is done in and back: who computes a body has it as memory of its dtype holds it.
+// Which values of a body are only moved. Such a value keeps its bits, those of every NaN included, so it is not to be
+// converted to the type that arithmetic is done in and back: who computes a body has it as memory of its dtype holds it.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,8 @@
 namespace ferrite::inline v0::loop {
 
 struct MovedValues {
-  /// By operation of a float type: whatever it gives was only moved. It is a load, a constant, a bitcast, or a choice of such values.
+  /// By operation of a float type: whatever it gives was only moved. It is a load, a constant, a bitcast, or a choice of
+  /// such values.
   std::vector<bool> whole;
   /// By operation of a float type: it is `whole`, or a choice between what was only moved and what was computed.
   std::vector<bool> part;

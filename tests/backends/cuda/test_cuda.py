@@ -189,11 +189,17 @@ class CudaTest(GridTests, ProgramTest):
         self.assertGreater(len(self.modules_of("types", types(["f64", "i64", "i8", "f8e4m3"]))), 8)
 
     def test_bits_of_nan_are_those_of_the_host(self):
-        """The conversions give a NaN of the device's own."""
+        """The conversions give a NaN of the device's own; what is only moved is not converted."""
         for dtype in ("bf16", "f16"):
-            graph = f'ferrite graph 0\ngraph @g(%x: {dtype}[512]) -> (%r "r") {{\n  %r = bitcast(%x) {{dtype = i16}}\n}}\n'
-            [module] = self.modules_of(dtype, graph)
-            self.assertIn("setp.nan.", module.read_text())
+            for op, is_computed in (("mul(%x, %x)", True), ("transpose(%x) {perm = [0]}", False)):
+                graph = f"""ferrite graph 0
+graph @g(%x: {dtype}[512]) -> (%r "r") {{
+  %y = {op}
+  %r = bitcast(%y) {{dtype = i16}}
+}}
+"""
+                [module] = self.modules_of(f"{dtype}-{is_computed}", graph)
+                self.assertEqual("setp.nan." in module.read_text(), is_computed)
 
     def product(self, name, dtype, rows, depth, columns, **environment):
         """The code of a product, and its launch: blocks, and bytes of shared memory that are asked for."""
