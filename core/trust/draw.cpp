@@ -76,7 +76,7 @@ void Drawer::follow_hints(std::vector<Dim>& dims) {
     std::vector<int64_t> fitting;
     for (const auto& hint : hints.sizes)
       if (hint.fits(d, dims.size())) fitting.push_back(hint.size);
-    if (fitting.empty() || !random_.chance(0.8)) continue;
+    if (fitting.empty() || !random_.chance(0.9)) continue;
     dims[d] = random_.pick(fitting);
     asked[d] = true;
   }
@@ -134,7 +134,7 @@ std::vector<Dim> Drawer::number_dims(const std::vector<Dim>& beside) {
 
 std::optional<AttributeValue> Drawer::attribute(const graph::OpInfo::AttributeDef& def,
                                                 const std::vector<Dim>& operand) {
-  if (!def.required && random_.chance(0.35)) return std::nullopt;
+  if (!def.required && def.value.kind() != FE_ATTR_BOOL && random_.chance(0.3)) return std::nullopt;
   const auto rank = static_cast<int64_t>(operand.size());
   const bool is_axis = (def.flags & (FE_ATTRIBUTE_AXIS | FE_ATTRIBUTE_AXIS_OF_RESULT)) != 0;
   if (is_axis && def.value.kind() == FE_ATTR_INTS && random_.chance(0.8)) {
@@ -171,7 +171,7 @@ std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
   };
   std::vector<int64_t> list(rank);
   std::iota(list.begin(), list.end(), int64_t{0});
-  switch (random_.below(9)) {
+  switch (random_.below(10)) {
     case 0:
     case 1: return {axis()};
     case 2: return {-1};
@@ -180,8 +180,11 @@ std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
       return list;
     }
     case 4:
-      if (rank >= 2 && random_.chance(0.5))
+    case 8:  // a permutation: the last two exchanged, all moved on by one, or any
+      if (rank >= 2 && random_.chance(0.35))
         std::swap(list[rank - 1], list[rank - 2]);
+      else if (rank >= 3 && random_.chance(0.5))
+        std::ranges::rotate(list, list.begin() + 1);
       else
         for (size_t k = rank; k > 1; --k) std::swap(list[k - 1], list[random_.below(k)]);
       return list;

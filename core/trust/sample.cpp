@@ -497,10 +497,10 @@ RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& reg
            {0, 0.4}, {1, 1.2}, {2, 2}, {3, 2}, {4, 1.2}, {5, 0.7}})
     ranks_.add(rank, weight);
   for (const auto& [kind, weight] :
-       std::initializer_list<std::pair<Sizes, double>>{{Sizes::unequal, 2},
-                                                       {Sizes::equal, 1.5},
+       std::initializer_list<std::pair<Sizes, double>>{{Sizes::unequal, 3},
+                                                       {Sizes::equal, 2},
                                                        {Sizes::ones, 1},
-                                                       {Sizes::mixed, 1.5},
+                                                       {Sizes::mixed, 1.2},
                                                        {Sizes::large, 0.6},
                                                        {Sizes::empty, 0.6},
                                                        {Sizes::hinted, pools_.hints.any() ? 3.0 : 0}})
@@ -524,6 +524,7 @@ void RuleSampler::read_text() {
       pools_.numbers.push_back({*number, std::nullopt});
     } else if (const auto* integer = std::get_if<int64_t>(&value)) {
       pools_.numbers.push_back({static_cast<double>(*integer), *integer});
+      if (*integer > 1) pools_.numbers.push_back({1 / static_cast<double>(*integer), std::nullopt});
       if (*integer >= 1 && *integer <= 16) pools_.sizes.push_back(*integer);
     }
   };

@@ -26,7 +26,7 @@ struct Named {
   std::set<int64_t> integers;
   std::vector<std::optional<int64_t>> axes;
   std::vector<std::vector<int64_t>> shapes;
-  bool elements = false, rank = false;
+  bool elements = false, rank = false, arithmetic = false;
 
   void look(const Expression& e) {
     if (e.kind == Kind::dim_of) {
@@ -39,6 +39,7 @@ struct Named {
       shapes.push_back(*list);
     elements = elements || e.kind == Kind::elements_of;
     rank = rank || e.kind == Kind::rank_of;
+    arithmetic = arithmetic || (e.kind >= Kind::add && e.kind <= Kind::divide);
     for (const Expression& child : e.children) look(child);
   }
 
@@ -50,6 +51,7 @@ struct Named {
     };
     for (const int64_t a : integers) {
       add(a);
+      if (!arithmetic) continue;
       for (const int64_t b : integers) {
         add(a + b);
         add(a - b);

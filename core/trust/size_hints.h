@@ -13,7 +13,7 @@ namespace ferrite::core::trust {
 inline constexpr int64_t most_elements = 1 << 18;  ///< of a tensor of a sample
 
 /// Where a comparison of a condition reads a size and names integers, one of these is likely to meet it: each integer,
-/// for an inequality its neighbours too, and the sums, differences, products and quotients of two of them. All are 1
+/// for an inequality its neighbours too, and beside arithmetic the sums, differences, products and quotients of two of them. All are 1
 /// to `most_elements`, except ranks, which are 0 to 8.
 struct SizeHints {
   struct Size {

@@ -17,7 +17,7 @@ namespace ferrite::core::trust {
 struct TryOptions {
   std::string plugin = "the rules' plugin";  ///< whose predicates are called, where one of them fails
   uint64_t seed = 1;
-  size_t samples = 24;       ///< graphs on which the rule is to apply
+  size_t samples = 32;       ///< graphs on which the rule is to apply
   size_t most_samples = 48;  ///< the same, while further ones show what none did before
   size_t draws = 320;        ///< graphs that are drawn for that at most
 };
