@@ -29,7 +29,7 @@ from numpy_values import FLOATS, contiguous, numpy_type, stored, wrong_elements
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_A_GRAPH = 60
-OPS_AT_LEAST = 100  # of so many ops each run of 300 graphs or more has some
+OPS_AT_LEAST = 60  # of so many ops each run of 100 graphs or more has some
 CPU = 1  # DLPack's number
 
 
@@ -460,7 +460,7 @@ def main():
         of_elements = {"elements": int(counts[1]), "free": int(counts[2]), "ops": dict(sorted(ops.items()))}
         head = {"commit": options.commit, "seed": options.seed, "devices": options.devices}
         options.json.write_text(json.dumps(head | counted | {"crashed": crashed} | of_elements) + "\n")
-    few = options.count >= 300 and len(ops) < OPS_AT_LEAST
+    few = options.count >= 100 and len(ops) < OPS_AT_LEAST
     if few:
         print(f"fewer than {OPS_AT_LEAST} ops have been drawn")
     return 1 if faults or few else 0
