@@ -377,6 +377,11 @@ def reduce(tester, graph, fault, seconds):
     return graph, fault
 
 
+def saved(x):
+    """An array of a type that .npy files have: of others the bits."""
+    return x if x.dtype.num < 24 else x.view(f"u{x.itemsize}")  # numpy's own types have the lower numbers
+
+
 def reproduce(graph, fault, seed, folder):
     """graph.fe, its inputs and what is expected, with the command that runs it."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -384,14 +389,10 @@ def reproduce(graph, fault, seed, folder):
     graph.write(folder, values)
     words = []
     for s in graph.inputs():
-        np.save(
-            folder / f"{s.name}.npy",
-            s.raw.view(f"u{s.raw.itemsize}") if s.dtype in FLOATS and s.raw.dtype.kind != "f" else s.raw,
-        )
+        np.save(folder / f"{s.name}.npy", saved(s.raw))
         words.append(f"-i {s.name}={s.name}.npy")
     for name in graph.outputs:
-        x = stored(values[name])
-        np.save(folder / f"expected_{name}.npy", x.view(f"u{x.itemsize}") if x.dtype.kind not in "biuf" else x)
+        np.save(folder / f"expected_{name}.npy", saved(stored(values[name])))
     (folder / "README").write_text(
         f"numpy_graphs.py --seed {seed} --count 1\n{fault}\n\nferrite run graph.fe {' '.join(words)}\n"
         "expected_NAME.npy: the results, by numpy; small floats are saved as the integers of their bits.\n"
