@@ -223,7 +223,8 @@ class Draft final : public rewrite::Bindings {
     if (operand.kind == Operand::Kind::any) return draw_value("other", rare_constants);
     if (operand.kind == Operand::Kind::capture) {
       ValueId& bound = captures_[operand.index];
-      if (!bound && numbers_[operand.index]) bound = splat(dtype_, {}, random_.pick(source_.pools.numbers));
+      if (!bound && numbers_[operand.index])
+        bound = splat(dtype_, drawer_.number_dims({}), random_.pick(source_.pools.numbers));
       if (!bound) bound = draw_value(rule_.captures[operand.index], source_.constants[operand.index]);
       return bound;
     }

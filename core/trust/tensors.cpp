@@ -48,7 +48,7 @@ double random_float(DType dtype, Contents contents, Random& random) {
   switch (contents) {
     case Contents::normal: return random.normal();
     case Contents::positive: return 2 * random.real() + 0x1p-20;
-    case Contents::small: return random.normal() / 1000;
+    case Contents::small: return random.normal() / (bits_of(dtype) < 32 ? 8 : 1000);
     case Contents::whole: return static_cast<double>(random.below(9)) - 4;
     case Contents::wide: return wide_float(dtype, random);
     case Contents::special: return random.pick(special);

@@ -40,7 +40,7 @@ class Random {
 enum class Contents : uint8_t {
   normal,    ///< N(0, 1)
   positive,  ///< uniform in (0, 2)
-  small,     ///< N(0, 1) / 1000: where what is added for safety shows
+  small,     ///< N(0, 1) / 1000, of less than 32 bits / 8: where what is added for safety shows
   whole,     ///< -4 to 4
   wide,      ///< N(0, 1) beside what is so large or small that its exponential or square leaves the dtype
   special,   ///< NaN, infinities, zeros of both signs and a few ordinary numbers

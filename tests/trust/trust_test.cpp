@@ -109,8 +109,9 @@ TEST(TryRule, WhatLeavesItsRangeForLargeElementsIsFound) {
 }
 
 TEST(TryRule, WhatIsWrongOnTiesOnlyIsFound) {
-  for (const auto& text : {rule("%r = round(%x)", "%h = add(%x, 0.5)  %r = floor(%h)", "dtype(%x) == f32"),
-                           rule("%r = round(%x)", "%h = sub(%x, 0.5)  %r = ceil(%h)", "dtype(%x) == f64")}) {
+  for (const auto& text :
+       {rule("%r = round(%x)", "%h = add(%x, 0.5)  %r = floor(%h)", "dtype(%x) == f32, not constant(%x)"),
+        rule("%r = round(%x)", "%h = sub(%x, 0.5)  %r = ceil(%h)", "dtype(%x) == f64, not constant(%x)")}) {
     const Verdict verdict = try_text(text);
     EXPECT_EQ(verdict.kind, Kind::wrong) << text << verdict.reason;
     EXPECT_NE(verdict.reason.find("halves inputs"), std::string::npos) << verdict.reason;
@@ -342,7 +343,7 @@ TEST(BuiltIn, EveryRuleOfTheTreePasses) {
       ++tried;
     }
   }
-  EXPECT_GE(tried, 40u);
+  EXPECT_GE(tried, 30u);
 }
 
 }  // namespace
