@@ -214,8 +214,9 @@ void BodyEmitter::emit_indirect(const loop::BodyOp& op, loop::OpId id) {
   auto* position = is_signed(dtype) ? builder_.CreateSExt(given, type) : builder_.CreateZExt(given, type);
   auto* zero = llvm::Constant::getNullValue(type);
   auto* extent = llvm::ConstantInt::getSigned(type, static_cast<int64_t>(op.bits));
-  auto* last = llvm::ConstantInt::getSigned(type, static_cast<int64_t>(op.bits) - 1);
-  if (op.flags == FE_INDIRECT_WRAP)
+  auto* last = llvm::ConstantInt::getSigned(type, std::max<int64_t>(static_cast<int64_t>(op.bits) - 1, 0));
+  // A u64 of 2^63 and more is no negative number, and beyond every extent.
+  if (op.flags == FE_INDIRECT_WRAP && is_signed(dtype))
     position = builder_.CreateSelect(builder_.CreateICmpSLT(position, zero),
                                      builder_.CreateAdd(position, extent), position);
   if (op.flags == FE_INDIRECT_WRAP || op.flags == FE_INDIRECT_CHECK) {
@@ -237,8 +238,10 @@ void BodyEmitter::emit_indirect(const loop::BodyOp& op, loop::OpId id) {
     });
   }
   if (op.flags != FE_INDIRECT_ASSUME)
-    position = builder_.CreateBinaryIntrinsic(
-        llvm::Intrinsic::smax, zero, builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, position, last));
+    position = is_signed(dtype) ? builder_.CreateBinaryIntrinsic(
+                                      llvm::Intrinsic::smax, zero,
+                                      builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, position, last))
+                                : builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, position, last);
   indirect_.emplace_back(op.symbol, position);
   values_[id] = position;
 }

@@ -113,9 +113,10 @@ trust::Tensor values_of(DType dtype, int64_t count, Values values, trust::Random
                                             : scalar::int_bits(dtype, random_integer(dtype, values, random));
     std::memcpy(tensor.data() + k * width, &bits, width);
   }
-  // An index that is out of range is there for certain.
-  if (values == Values::outside && count > 0) {
-    const uint64_t bits = scalar::int_bits(dtype, 40);
+  // An index that is out of range is there for certain: of unsigned ones that count from no end, too.
+  const bool beyond = values == Values::signed_index && !is_float(dtype) && !is_signed(dtype);
+  if ((values == Values::outside || beyond) && count > 0) {
+    const uint64_t bits = scalar::int_bits(dtype, beyond ? -1 : 40);
     std::memcpy(tensor.data(), &bits, width);
   }
   return tensor;

@@ -192,23 +192,27 @@ std::vector<KernelCase> map_cases(DType dtype) {
                      0,
                      false});
   }
-  constexpr std::array index_values = {Values::signed_index, Values::outside, Values::index, Values::index};
-  for (uint32_t mode = FE_INDIRECT_WRAP; mode <= FE_INDIRECT_ASSUME; ++mode) {
-    Text text;
-    const auto name = loop::keyword::indirect_modes[mode];
-    const auto table = text.input(dtype, {5, 12}), rows = text.input(i64, {13}),
-               out = text.output(dtype, {13, 12});
-    text.line("map (i0 < 13, i1 < 12) {{\n  %0 = load {}[i0] : i64\n  $1 = indirect %0 < 5 {}", rows, name);
-    text.line("  %2 = load {}[$1, i1] : {}\n  store {}[i0, i1] = %2\n}}", table, type, out);
-    cases.push_back(
-        {fmt::format("rows by {}", name), text.finish(out), {Values::special, index_values[mode]}, 0, false});
-    if (mode != FE_INDIRECT_WRAP && mode != FE_INDIRECT_CHECK) continue;
-    auto outside = cases.back();
-    outside.name += ", out of range";
-    outside.inputs[1] = Values::outside;
-    outside.out_of_range = true;
-    cases.push_back(std::move(outside));
-  }
+  for (const DType counted : {i64, u64})
+    for (uint32_t mode = FE_INDIRECT_WRAP; mode <= FE_INDIRECT_ASSUME; ++mode) {
+      Text text;
+      const auto name = loop::keyword::indirect_modes[mode];
+      const auto table = text.input(dtype, {5, 12}), rows = text.input(counted, {13}),
+                 out = text.output(dtype, {13, 12});
+      text.line("map (i0 < 13, i1 < 12) {{\n  %0 = load {}[i0] : {}\n  $1 = indirect %0 < 5 {}", rows,
+                name_of(counted), name);
+      text.line("  %2 = load {}[$1, i1] : {}\n  store {}[i0, i1] = %2\n}}", table, type, out);
+      // A u64 counts from no end.
+      const bool wraps = mode == FE_INDIRECT_WRAP && counted == i64, clamps = mode == FE_INDIRECT_CLAMP;
+      const Values valid = wraps ? Values::signed_index : clamps ? Values::outside : Values::index;
+      const auto title = fmt::format("rows by {}{}", name, counted == u64 ? " of u64" : "");
+      cases.push_back({title, text.finish(out), {Values::special, valid}, 0, false});
+      if (mode != FE_INDIRECT_WRAP && mode != FE_INDIRECT_CHECK) continue;
+      auto outside = cases.back();
+      outside.name += ", out of range";
+      outside.inputs[1] = counted == u64 ? Values::signed_index : Values::outside;
+      outside.out_of_range = true;
+      cases.push_back(std::move(outside));
+    }
   return cases;
 }
 

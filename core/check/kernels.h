@@ -20,7 +20,7 @@ enum class Values : uint8_t {
   exact,         ///< such that sums of two thousand of their products are exact in every accumulator
   powers,        ///< -1, 1, and few of 2 and 0.5 (integers: 2): products are exact
   index,         ///< integers from 0 to 4
-  signed_index,  ///< integers from -5 to 4
+  signed_index,  ///< integers from -5 to 4; unsigned ones modulo 2^bits, one of them beyond 4
   outside,       ///< integers from -40 to 40, both ends among them
 };
 

@@ -23,6 +23,7 @@
 #include "core/run/pack.h"
 #include "core/support/abi.h"
 #include "core/support/sanitizer.h"
+#include "core/support/warning.h"
 
 namespace ferrite::core::isolate {
 namespace {
@@ -112,6 +113,7 @@ class Server {
   Result<void> hello(Decoder& from, Encoder& to) {
     const auto memory = from.get<uint64_t>();
     FE_CHECK(log::enable(from.text()));
+    log::show_warnings();
     FE_TRY(const auto request, read_request(from));
     limit(RLIMIT_CORE, 0);
     if (!sanitized) limit(RLIMIT_AS, memory);

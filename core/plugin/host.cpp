@@ -3,7 +3,7 @@
 
 #include "core/run/pool.h"
 #include "core/support/abi.h"
-#include "core/support/log.h"
+#include "core/support/warning.h"
 
 namespace ferrite::core::plugin {
 
@@ -14,7 +14,10 @@ std::unique_ptr<fe_host> make_host() {
   host->version = abi::string(FERRITE_VERSION);
   host->log = [](void*, fe_call*, const fe_log_args* args, fe_none*) -> int32_t {
     auto channel = abi::view(args->channel);
-    if (args->level <= FE_LOG_WARNING || log::enabled(channel)) log::write(channel, abi::view(args->text));
+    if (args->level == FE_LOG_WARNING)
+      log::warn(channel, abi::view(args->text));
+    else if (args->level < FE_LOG_WARNING || log::enabled(channel))
+      log::write(channel, abi::view(args->text));
     return FE_OK;
   };
   host->parallel_for = [](void*, fe_call*, const fe_parallel_args* args, fe_none*) -> int32_t {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the user of a program should see without asking: a plugin that is left out, a rule that nobody tried.
+// What the user of a program should see without asking: a plugin that is left out, a rule that nobody tried,
+// a warning that a plugin logs.
 #pragma once
 
 #include "core/support/log.h"

@@ -32,7 +32,12 @@ struct Scope {
 class Builder : public Subgraphs {
  public:
   Builder(Graph& graph, const Source& source, ReaderTable& readers, Scope scope, Builder* outer)
-      : graph_(graph), source_(source), readers_(readers), scope_(std::move(scope)), outer_(outer) {}
+      : graph_(graph),
+        source_(source),
+        readers_(readers),
+        scope_(std::move(scope)),
+        outer_(outer),
+        declared_(source.file.path, source.warn) {}
 
   /// An absent value is one that a call leaves out.
   void define(const std::string& name, Value value) {
@@ -50,14 +55,12 @@ class Builder : public Subgraphs {
           proto.initializer(k).name(),
           Initializer{&proto.initializer(k),
                       static_cast<size_t>(k) < raw.size() ? &raw[static_cast<size_t>(k)] : nullptr});
-    for (const auto* infos : {&proto.value_info(), &proto.output()})
-      for (const auto& info : *infos)
-        if (int32_t type = info.type().tensor_type().elem_type(); type != onnx::TensorProto::UNDEFINED)
-          declared_[info.name()] = type;
+    declared_.add(proto);
     refuse_unsupported(proto.node(), scope_.opsets, readers_);
     for (int k : order(proto.node())) import(proto.node(k), k);
     std::vector<Value> outputs;
     for (const auto& output : proto.output()) outputs.push_back(output_of(output.name()));
+    declared_.finish();
     return outputs;
   }
 
@@ -143,19 +146,8 @@ class Builder : public Subgraphs {
     if (!value || !*value)
       fail("FE-I25", "no node makes the output '", name, "'", scope_.within,
            "; the model is damaged, export it again");
-    check_declared(name, *value);
+    declared_.check(name, *value, "the graph");
     return *value;
-  }
-
-  /// What the model says of a value's dtype must be what its node makes.
-  void check_declared(const std::string& name, const Value& value) const {
-    auto found = declared_.find(name);
-    if (found == declared_.end()) return;
-    const std::string where = "value '" + name + "'";
-    DType declared = dtype_of(found->second, where);
-    if (declared != value.dtype())
-      fail("FE-I27", where, " is declared as ", name_of(declared), ", and the graph makes ",
-           name_of(value.dtype()), "; the model is damaged, export it again");
   }
 
   void import(const onnx::NodeProto& given, int index) {
@@ -178,7 +170,7 @@ class Builder : public Subgraphs {
     for (size_t k = 0; k < results.size(); ++k) {
       const auto& output = node.output(static_cast<int>(k));
       if (output.empty()) continue;
-      check_declared(output, results[k]);
+      declared_.check(output, results[k], where);
       define(output, results[k]);
     }
   }
@@ -249,9 +241,9 @@ class Builder : public Subgraphs {
   ReaderTable& readers_;
   const Scope scope_;
   Builder* const outer_;
+  DeclaredTypes declared_;
   std::unordered_map<std::string, Value> values_;
   std::unordered_map<std::string, Initializer> initializers_;
-  std::unordered_map<std::string, int32_t> declared_;  // ONNX element types
 };
 
 }  // namespace

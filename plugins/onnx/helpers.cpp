@@ -42,9 +42,10 @@ Value along(Context& c, Value vector, size_t axis, size_t rank) {
   return reshape_to(c, vector, std::move(shape));
 }
 Value counting(Context& c, DType dtype, int64_t count, size_t axis, size_t rank) {
-  Dims values(static_cast<size_t>(count));
-  std::iota(values.begin(), values.end(), int64_t{0});
-  return cast_to(c, along(c, c.graph.integers(values), axis, rank), dtype);
+  Dims shape(rank, 1);
+  shape[axis] = count;
+  return c.make("iota", {}, attr("dtype", dtype), attr("shape", shape),
+                attr("axis", static_cast<int64_t>(axis)));
 }
 
 Dims broadcast_dims(const Context& c, const Dims& a, const Dims& b) {

@@ -23,8 +23,9 @@ constexpr int nesting_limit = 64;  // of messages: subgraphs within subgraphs ta
 
 }  // namespace
 
-OnnxModel::OnnxModel(std::string_view path, Bytes bytes)
-    : file_{std::filesystem::absolute(std::filesystem::path(path)).lexically_normal().string(), bytes} {
+OnnxModel::OnnxModel(std::string_view path, Bytes bytes, Warn warn)
+    : file_{std::filesystem::absolute(std::filesystem::path(path)).lexically_normal().string(), bytes},
+      warn_(std::move(warn)) {
   parse(bytes);
   read_opsets();
   functions_.emplace(proto_, opsets_);
@@ -96,7 +97,8 @@ void OnnxModel::build_with(Graph& graph, std::span<const TensorType> input_types
   std::vector<std::pair<std::string, Value>> inputs;
   for (size_t k = 0; k < inputs_.size(); ++k)
     inputs.emplace_back(inputs_[k].name, graph.input(inputs_[k].name, input_types[k]));
-  auto outputs = build_graph(graph, {file_, proto_.graph(), raw_, opsets_, *functions_, plugins}, inputs);
+  auto outputs =
+      build_graph(graph, {file_, proto_.graph(), raw_, opsets_, *functions_, plugins, warn_}, inputs);
   for (size_t k = 0; k < outputs.size(); ++k) graph.output(outputs_[k].name, outputs[k]);
 }
 

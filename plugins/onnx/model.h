@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "declared.h"
 #include "ferrite/provider.hpp"
 #include "functions.h"
 #include "proto.h"
@@ -20,7 +22,7 @@ class OnnxModel : public Model {
  public:
   /// Errors: those of slim_model, FE-I12 and FE-I13 for a message that is no model, FE-I14 for one that is not whole,
   /// FE-I19 and FE-I24 for inputs or outputs that are no tensors of a supported type.
-  OnnxModel(std::string_view path, Bytes bytes);
+  OnnxModel(std::string_view path, Bytes bytes, Warn warn);
 
   std::vector<Port> inputs() override { return inputs_; }
   std::vector<Port> outputs() override { return outputs_; }
@@ -35,6 +37,7 @@ class OnnxModel : public Model {
   Port port_of(const onnx::ValueInfoProto& info, const char* what) const;  ///< "input" or "output"
 
   ModelFile file_;
+  Warn warn_;
   onnx::ModelProto proto_;
   std::vector<RawRange> raw_;  ///< of the initializers of the main graph
   Opsets opsets_;
@@ -44,13 +47,18 @@ class OnnxModel : public Model {
 
 class OnnxImporter : public Importer {
  public:
+  /// `warn` takes the warnings of building graphs; where there is none, they are lost.
+  explicit OnnxImporter(Warn warn = {}) : warn_(std::move(warn)) {}
   std::string id() const override { return "ferrite.onnx"; }
   std::string extensions() const override { return ".onnx"; }
   std::string format() const override { return "onnx"; }
   std::unique_ptr<Model> open(std::string_view path, Bytes bytes) override {
-    return std::make_unique<OnnxModel>(path, bytes);
+    return std::make_unique<OnnxModel>(path, bytes, warn_);
   }
   std::string coverage() override;
+
+ private:
+  Warn warn_;
 };
 
 }  // namespace ferrite::from_onnx

@@ -11,12 +11,9 @@ void gemm(Context& c) {
   std::vector<Value> operands{c.operand(0), c.operand(1)};
   if (c.has(2)) operands.push_back(c.operand(2));
   if (c.opset < 11 && !c.has(2)) c.bad("input 2 is missing");
-  double alpha = c.number("alpha", 1.0), beta = c.number("beta", 1.0);
-  if (is_integer(operands[0].dtype()) && (alpha != 1.0 || beta != 1.0))
-    c.unsupported("alpha and beta other than 1 are not supported for integers");
   c.give(c.graph.make("gemm", operands,
-                      {attr("alpha", alpha), attr("beta", beta), attr("trans_a", c.flag("transA", false)),
-                       attr("trans_b", c.flag("transB", false))}));
+                      {attr("alpha", c.number("alpha", 1.0)), attr("beta", c.number("beta", 1.0)),
+                       attr("trans_a", c.flag("transA", false)), attr("trans_b", c.flag("transB", false))}));
 }
 
 void matmul_integer(Context& c) {

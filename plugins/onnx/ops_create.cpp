@@ -107,7 +107,8 @@ void eye_like(Context& c) {
 }
 
 void one_hot(Context& c) {
-  Value indices = cast_to(c, c.operand(0), i64);
+  Value indices = c.operand(0);
+  if (!is_integer(indices.dtype())) indices = cast_to(c, indices, i64);
   auto depth = c.constant_numbers(1);
   if (depth.size() != 1 || !(depth[0] >= 0 && depth[0] < 0x1p40))
     c.bad("the depth must be one number that is not negative");

@@ -15,6 +15,20 @@ struct Resampling {
   Value region;
 };
 
+/// floor(dim * scale) as ONNX Runtime and shape inference compute it: in f32, in which models name scales. So
+/// 10 times the f32 next to 0.7 is 7. A whole scale gives the exact product.
+int64_t scaled_size(const Context& c, int64_t dim, double scale) {
+  const auto narrow = static_cast<float>(scale);
+  if (!(narrow >= 0x1p-32f && narrow <= 0x1p32f))
+    c.bad("a scale is ", scale, ", which is not in [2^-32, 2^32]");
+  int64_t size = 0;
+  const bool whole = std::floor(narrow) == narrow;
+  const bool fits = whole ? !__builtin_mul_overflow(dim, static_cast<int64_t>(narrow), &size)
+                          : static_cast<float>(dim) * narrow < 0x1p63f;
+  if (!fits || dim < 0) c.bad("dim ", dim, " by scale ", scale, " is too large");
+  return whole ? size : static_cast<int64_t>(std::floor(static_cast<float>(dim) * narrow));
+}
+
 void resample(Context& c, Resampling r, std::vector<Attr> more = {}) {
   auto x = c.type(0);
   if (r.mode == "bilinear") r.mode = "linear";
@@ -28,11 +42,7 @@ void resample(Context& c, Resampling r, std::vector<Attr> more = {}) {
     }
   } else {
     if (r.scales.size() != x.rank()) c.bad("there are ", r.scales.size(), " scales for ", to_string(x));
-    for (size_t d = 0; d < x.rank(); ++d) {
-      double size = std::floor(static_cast<double>(x.dims[d]) * r.scales[d]);
-      if (!(r.scales[d] > 0) || !(size < 0x1p31)) c.bad("a scale is ", r.scales[d]);
-      r.sizes.push_back(static_cast<int64_t>(size));
-    }
+    for (size_t d = 0; d < x.rank(); ++d) r.sizes.push_back(scaled_size(c, x.dims[d], r.scales[d]));
   }
   bool same = r.sizes == x.dims;
   for (double scale : r.scales) same = same && scale == 1.0;
@@ -89,12 +99,16 @@ void resize(Context& c) {
     r.sizes = spread(c.constant_integers(3), x.dims);
   if (r.coordinates == "tf_crop_and_resize") {
     if (!given(1)) c.bad("the region of interest is missing");
-    if (named.size() != x.rank()) c.unsupported("tf_crop_and_resize with 'axes' is not supported");
-    auto numbers = c.constant_numbers(1);
-    std::vector<float> region(numbers.begin(), numbers.end());
-    if (region.size() != 2 * x.rank())
-      c.bad("the region of interest has ", region.size(), " numbers for ", to_string(x));
-    r.region = c.graph.literal({f32, {static_cast<int64_t>(region.size())}}, region.data());
+    const auto numbers = c.constant_numbers(1);
+    if (numbers.size() != 2 * named.size())
+      c.bad("the region of interest has ", counted(numbers.size(), "number"), " for ",
+            counted(named.size(), "dim"));
+    // The size does not depend on the region: so do ONNX Runtime and ONNX's reference implementation.
+    const auto half = numbers.begin() + static_cast<std::ptrdiff_t>(named.size());
+    auto region = spread(std::vector(numbers.begin(), half), std::vector<double>(x.rank(), 0.0));
+    const auto ends = spread(std::vector(half, numbers.end()), std::vector<double>(x.rank(), 1.0));
+    region.insert(region.end(), ends.begin(), ends.end());
+    r.region = c.graph.literal({f64, {static_cast<int64_t>(region.size())}}, region.data());
   }
   resample(c, r,
            {attr("cubic_a", c.number("cubic_coeff_a", -0.75)),

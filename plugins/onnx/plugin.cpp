@@ -4,4 +4,13 @@
 
 #include "model.h"
 
-FERRITE_PLUGIN("ferrite.onnx", "0.1.0", std::make_unique<ferrite::from_onnx::OnnxImporter>())
+namespace {
+
+void add_importer(ferrite::PluginBuilder& builder, const ferrite::PluginContext& context) {
+  builder.add(std::make_unique<ferrite::from_onnx::OnnxImporter>(
+      [host = context.host](const std::string& text) { host.log(FE_LOG_WARNING, "graph", text); }));
+}
+
+}  // namespace
+
+FERRITE_PLUGIN("ferrite.onnx", "0.1.0", add_importer)

@@ -129,7 +129,7 @@ void add_activation(PluginBuilder& builder, const PluginContext&) {
                          [](Val x, const AttrView&) { return x * tanh(softplus_of(x)); }));
   builder.add(activation("thresholded_relu", "x where it is greater than alpha, else 0.",
                          [](Val x, const AttrView& a) {
-                           return where(x <= a.number("alpha"), x.lowering()->constant(x.dtype(), 0), x);
+                           return where(x > a.number("alpha"), x, x.lowering()->constant(x.dtype(), 0));
                          })
                   .attr(attr("alpha", 1.0)));
   builder.add(activation("shrink", "x + bias below -lambda, x - bias above lambda, else 0.",

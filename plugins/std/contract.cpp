@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sums of products: matmul, gemm, einsum. Small floats multiply and accumulate in f32.
 #include <algorithm>
+#include <cmath>
 
 #include "common.h"
 
@@ -86,9 +87,20 @@ OpDef matmul_op() {
                 sample("%a: f32[3,0], %b: f32[0,2]", "matmul(%a, %b)")});
 }
 
+/// Whether an integer dtype has the number.
+bool holds(DType dtype, double number) {
+  const double end = std::ldexp(1.0, bits_of(dtype) - is_signed(dtype));
+  return std::trunc(number) == number && number < end && number >= (is_signed(dtype) ? -end : 0);
+}
+
 OpDef gemm_op() {
   return op_def("gemm")
-      .doc("alpha * a * b + beta * c of matrices, a and b transposed where said; c broadcasts.")
+      .doc(
+          "alpha * a * b + beta * c of matrices, a and b transposed where said; c broadcasts, and is not "
+          "read "
+          "where beta is 0. Integers wrap; where their dtype has not the number alpha or beta, the product "
+          "is "
+          "scaled and c added in f64, and the result is truncated and saturates.")
       .operands("a", "b", "c?")
       .attr(attr("alpha", 1.0))
       .attr(attr("beta", 1.0))
@@ -116,16 +128,22 @@ OpDef gemm_op() {
           if (!op.attrs.boolean(flag)) return operands[k];
           return g.make("transpose", {operands[k]}, {attr("perm", Dims{1, 0})});
         };
+        const double alpha = op.attrs.number("alpha"), beta = op.attrs.number("beta");
+        const bool adds = op.has_operand(2) && beta != 0;
+        const DType dtype = op.operand(0).dtype;
+        const bool in_f64 = is_integer(dtype) && !(holds(dtype, alpha) && (!adds || holds(dtype, beta)));
         auto scaled = [&](Value x, double by) {
+          if (in_f64) x = cast_to(g, x, f64);
           return by == 1.0 ? x : g.make("mul", {x, g.scalar(x.dtype(), by)});
         };
         Value product = g.make("matmul", {turned(0, "trans_a"), turned(1, "trans_b")});
-        Value result = scaled(product, op.attrs.number("alpha"));
-        if (op.has_operand(2)) result = g.make("add", {result, scaled(operands[2], op.attrs.number("beta"))});
-        return std::vector{result};
+        Value result = scaled(product, alpha);
+        if (adds) result = g.make("add", {result, scaled(operands[2], beta)});
+        return std::vector{cast_to(g, result, dtype)};
       })
       .samples({sample("%a: f32[7,5], %b: f32[3,7], %c: f32[3]",
-                       "gemm(%a, %b, %c) {alpha = 0.5, beta = 2.0, trans_a = true, trans_b = true}")});
+                       "gemm(%a, %b, %c) {alpha = 0.5, beta = 2.0, trans_a = true, trans_b = true}"),
+                sample("%a: i32[3,4], %b: i32[4,2], %c: i32[2]", "gemm(%a, %b, %c) {alpha = 0.5}")});
 }
 
 /// An equation taken apart: one label a dim of each operand and of the result. The dims of an ellipsis get

@@ -302,8 +302,7 @@ OpDef one_hot_op() {
   return op_def("one_hot")
       .doc(
           "values[1] where the coordinate along the new axis of size `depth` is the index, else values[0]. "
-          "An index out of "
-          "range has no such place.")
+          "Negative indices count from the end; one out of range has no such place.")
       .operands("indices", "values")
       .attr(attr("axis", -1))
       .required(attr("depth", 1))
@@ -324,14 +323,16 @@ OpDef one_hot_op() {
         l.map(0, [&](const Indices& i) {
           Indices at = i;
           at.erase(at.begin() + axis);
-          Val wanted = cast(l.load(0, at), i64);
-          wanted = where(wanted < 0.0, wanted + depth, wanted);
+          Val index = l.load(0, at), place = l.value(i[static_cast<size_t>(axis)]);
+          Val wanted = cast(index, index.dtype() == u64 ? u64 : i64);
+          if (is_signed(index.dtype())) wanted = where(wanted < 0.0, wanted + depth, wanted);
           Val off = l.load(1, {l.constant_index(0)}), on_ = l.load(1, {l.constant_index(1)});
-          return where(wanted == l.value(i[static_cast<size_t>(axis)]), on_, off);
+          return where(wanted == cast(place, wanted.dtype()), on_, off);
         });
       })
       .samples({sample("%i: i64[3], %v: f32[2]", "one_hot(%i, %v) {depth = 4}"),
-                sample("%i: i32[2,3], %v: i32[2]", "one_hot(%i, %v) {axis = 1, depth = 3}")});
+                sample("%i: i32[2,3], %v: i32[2]", "one_hot(%i, %v) {axis = 1, depth = 3}"),
+                sample("%i: u64[3], %v: f32[2]", "one_hot(%i, %v) {depth = 4}")});
 }
 
 }  // namespace

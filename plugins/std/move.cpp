@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Moving whole regions: concat, pad, reverse_sequence, and the constant tensors iota, full, trilu.
+#include <algorithm>
 #include <cmath>
 
 #include "common.h"
@@ -133,7 +134,9 @@ OpDef reverse_sequence_op() {
         auto batch = static_cast<size_t>(axis_of(l.op, l.op.attrs.integer("batch_axis"), x.rank()));
         auto time = static_cast<size_t>(axis_of(l.op, l.op.attrs.integer("time_axis"), x.rank()));
         l.map(0, [&](const Indices& i) {
-          Val step = l.value(i[time]), length = cast(l.load(1, {i[batch]}), i64);
+          Val length = l.load(1, {i[batch]});
+          length = cast(length, length.dtype() == u64 ? u64 : i64);
+          Val step = cast(l.value(i[time]), length.dtype());
           Val from = where(step < length, length - step - 1.0, step);
           Indices at = i;
           at[time] = l.indirect(from, x.dims[time], FE_INDIRECT_CHECK);
@@ -201,7 +204,7 @@ OpDef trilu_op() {
         return std::vector{x};
       })
       .lower([](Lowering& l) {
-        auto diagonal = static_cast<double>(l.op.attrs.integer("k"));
+        auto diagonal = static_cast<double>(std::clamp(l.op.attrs.integer("k"), -large, large));
         l.map(0, [&](const Indices& i) {
           Val distance = l.value(i.back() - i[i.size() - 2]);
           Val keep = l.op.attrs.boolean("upper") ? distance >= diagonal : distance <= diagonal;

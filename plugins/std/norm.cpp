@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Normalisations. All are composites: their decompositions say what they mean; small floats compute in f32
 // throughout.
+#include <algorithm>
+
 #include "common.h"
 
 namespace ferrite::standard {
@@ -210,7 +212,7 @@ OpDef group_norm_op() {
 
 OpDef lp_norm_op() {
   return op_def("lp_norm")
-      .doc("x divided by its p-norm along the axis, p being 1 or 2.")
+      .doc("x divided by its p-norm along the axis, p being 1 or 2; 0 where the norm is 0.")
       .operands("x")
       .attr(attr("axis", -1))
       .attr(attr("p", 2))
@@ -223,7 +225,10 @@ OpDef lp_norm_op() {
         Value x = widen(g, operands[0]);
         Dims axes{axis_of(op, x.rank())};
         Value norm = reduce(g, op.attrs.integer("p") == 1 ? "reduce_l1" : "reduce_l2", x, axes);
-        return std::vector{cast_to(g, g.make("div", {x, norm}), op.operand(0).dtype)};
+        // What has a norm of 0 is finite, and divided by infinity is 0.
+        Value is_zero = g.make("eq", {norm, g.scalar(x.dtype(), 0)});
+        Value divisor = g.make("where", {is_zero, g.scalar(x.dtype(), __builtin_inf()), norm});
+        return std::vector{cast_to(g, g.make("div", {x, divisor}), op.operand(0).dtype)};
       })
       .samples(
           {sample("%x: f32[3,7]", "lp_norm(%x)"), sample("%x: f32[3,7]", "lp_norm(%x) {axis = 0, p = 1}")});
@@ -254,8 +259,11 @@ OpDef mean_variance_norm_op() {
 /// One statement: the windowed sum of squares is the reduction, the division its finish part.
 void lower_lrn(Lowering& l) {
   auto x = l.op.operand(0);
-  int64_t size = l.op.attrs.integer("size"), before = (size - 1) / 2;
-  auto vars = l.begin(x.dims, {&size, 1});
+  const int64_t size = l.op.attrs.integer("size"), farthest = std::max<int64_t>(x.dims[1] - 1, 0);
+  // No channel has neighbours beyond all others.
+  const int64_t before = std::min((size - 1) / 2, farthest), after = std::min(size / 2, farthest);
+  const int64_t steps = before + 1 + after;
+  auto vars = l.begin(x.dims, {&steps, 1});
   Idx step = vars.back();
   vars.pop_back();
   Indices at = vars;

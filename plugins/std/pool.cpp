@@ -24,11 +24,13 @@ std::vector<TensorType> pool_type(const Instance& op) {
 
 /// The nest of a pooling: the result's index, and the operand's for one element of the window.
 struct Pool {
-  Window window;
+  Window declared;
+  Window window;  ///< what of it is gone over
   Indices result, operand;
 };
 Pool begin_pool(Lowering& l) {
-  Pool pool{pool_window(l.op), {}, {}};
+  const auto declared = pool_window(l.op);
+  Pool pool{declared, trimmed(declared), {}, {}};
   auto vars = l.begin(l.result().type.dims, pool.window.kernel);
   size_t rank = pool.window.rank();
   pool.result.assign(vars.begin(), vars.begin() + static_cast<std::ptrdiff_t>(rank + 2));
@@ -65,7 +67,7 @@ Idx count_inside(const Window& w, size_t d, Idx at, int64_t low, int64_t high) {
 
 void lower_avg_pool(Lowering& l) {
   auto pool = begin_pool(l);
-  const auto& w = pool.window;
+  const auto& w = pool.declared;
   bool padding_counts = l.op.attrs.boolean("count_include_pad");
   Val sum = l.reduce(FE_REDUCE_SUM, load_or_zero(l, pool));
   // The part of the divisor that is the same everywhere, then that of the dims where windows are cut off.

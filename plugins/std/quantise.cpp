@@ -27,6 +27,31 @@ Val parameter(Lowering& l, size_t k, const Indices& i) {
   return l.load(k, {i[static_cast<size_t>(axis_of(l.op, i.size()))]});
 }
 
+/// The difference of two integers of one dtype as the float nearest to it.
+Val difference(Val x, Val zero, DType to) {
+  const DType dtype = x.dtype();
+  if (bits_of(dtype) <= 16) return cast(cast(x, i32) - cast(zero, i32), to);
+  if (bits_of(dtype) <= 32) return cast(cast(x, i64) - cast(zero, i64), to);
+  // Differences have 65 bits: the magnitude fits in u64.
+  const Val negative = x < zero;
+  const Val magnitude = cast(cast(where(negative, zero - x, x - zero), u64), to);
+  return where(negative, -magnitude, magnitude);
+}
+
+/// The sum of a whole number, a float, and a zero of the dtype, saturated to the dtype; 0 where the number is
+/// NaN.
+Val shifted(Lowering& l, Val number, Val zero) {
+  const DType dtype = zero.dtype(), wide = is_signed(dtype) ? i64 : u64;
+  if (bits_of(dtype) <= 16) return cast(number + cast(zero, number.dtype()), dtype);
+  const Val lowest_value = cast(lowest(l, dtype), wide), highest_value = cast(!lowest(l, dtype), wide);
+  const Val from = cast(zero, wide), negative = number < 0.0, distance = cast(abs(number), u64);
+  // How far the zero is from the end of the range; both are taken modulo 2^64.
+  const Val room = cast(where(negative, from - lowest_value, highest_value - from), u64);
+  const Val moved = where(negative, from - cast(distance, wide), from + cast(distance, wide));
+  const Val sum = where(distance > room, where(negative, lowest_value, highest_value), moved);
+  return cast(where(isnan(number), l.constant(wide, 0), sum), dtype);
+}
+
 OpDef quantize_linear_op() {
   return op_def("quantize_linear")
       .doc(
@@ -46,17 +71,17 @@ OpDef quantize_linear_op() {
       .lower([](Lowering& l) {
         l.map(0, [&](const Indices& i) {
           Val q = round(widen(l.load(0, i)) / widen(parameter(l, 1, i)));
-          if (l.op.has_operand(2)) q = q + cast(parameter(l, 2, i), q.dtype());
-          return cast(q, l.result().type.dtype);
+          return l.op.has_operand(2) ? shifted(l, q, parameter(l, 2, i)) : cast(q, l.result().type.dtype);
         });
       })
       .samples({sample("%x: f32[2,3], %s: f32[], %z: u8[]", "quantize_linear(%x, %s, %z)"),
-                sample("%x: f32[2,3], %s: f32[3], %z: i8[3]", "quantize_linear(%x, %s, %z)")});
+                sample("%x: f32[2,3], %s: f32[3], %z: i8[3]", "quantize_linear(%x, %s, %z)"),
+                sample("%x: f64[2,3], %s: f64[], %z: i64[]", "quantize_linear(%x, %s, %z)")});
 }
 
 OpDef dequantize_linear_op() {
   return op_def("dequantize_linear")
-      .doc("(x - zero) * scale, in the dtype of the scale.")
+      .doc("(x - zero) * scale, in the dtype of the scale; the difference is exact, then rounded once.")
       .operands("x", "scale", "zero?")
       .attr(attr("axis", 1))
       .flags(FE_OP_POINTWISE)
@@ -69,13 +94,15 @@ OpDef dequantize_linear_op() {
       .lower([](Lowering& l) {
         DType to = l.result().type.dtype;
         l.map(0, [&](const Indices& i) {
-          Val x = cast(l.load(0, i), i32);
-          if (l.op.has_operand(2)) x = x - cast(parameter(l, 2, i), i32);
-          return cast(cast(x, compute_type(to)) * widen(parameter(l, 1, i)), to);
+          const DType work = compute_type(to);
+          const Val x = l.load(0, i);
+          const Val number = l.op.has_operand(2) ? difference(x, parameter(l, 2, i), work) : cast(x, work);
+          return cast(number * widen(parameter(l, 1, i)), to);
         });
       })
       .samples({sample("%x: u8[2,3], %s: f32[], %z: u8[]", "dequantize_linear(%x, %s, %z)"),
-                sample("%x: i8[2,3], %s: f32[2], %z: i8[2]", "dequantize_linear(%x, %s, %z) {axis = 0}")});
+                sample("%x: i8[2,3], %s: f32[2], %z: i8[2]", "dequantize_linear(%x, %s, %z) {axis = 0}"),
+                sample("%x: u64[2,3], %s: f64[], %z: u64[]", "dequantize_linear(%x, %s, %z)")});
 }
 
 OpDef dynamic_quantize_op() {

@@ -63,11 +63,11 @@ void lower_reduction(Lowering& l, uint32_t kind) {
   l.end();
 }
 
-/// The sum divided by the number of elements; integers are summed as i64 and truncate.
+/// The sum divided by the number of elements; integers are summed in 64 bits and truncate.
 void lower_mean(Lowering& l) {
   auto x = l.op.operand(0);
   auto nest = begin_reduction(l);
-  DType wide = is_float(x.dtype) ? compute_type(x.dtype) : i64;
+  DType wide = is_float(x.dtype) ? compute_type(x.dtype) : x.dtype == u64 ? u64 : i64;
   Val sum = l.reduce(FE_REDUCE_SUM, cast(l.load(0, nest.operand), wide));
   int64_t count = 1;
   auto reduced = reduced_dims(l.op, x.rank());

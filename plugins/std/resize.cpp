@@ -10,16 +10,30 @@
 namespace ferrite::standard {
 namespace {
 
+__extension__ typedef __int128 Wide;
+
+/// An exact position or scale; den > 0. With the bounds below, no numerator or denominator exceeds 2^121.
+struct Ratio {
+  Wide num, den;
+};
+constexpr int64_t largest_dim = large >> 8;  // 2^32, of what is resampled
+constexpr double largest_scale = 0x1p32, smallest_scale = 0x1p-32;
+
+Wide floor_of(Ratio x) { return x.num / x.den - (x.num % x.den < 0); }
+Wide ceil_of(Ratio x) { return -floor_of({-x.num, x.den}); }
+
 /// What one axis of the result reads: `taps` positions and weights for each element.
 struct AxisPlan {
   size_t taps = 1;
   std::vector<int64_t> positions;  ///< [tap][element]
-  std::vector<double> weights;     ///< [tap][element]
+  std::vector<double> weights;     ///< [tap][element]; none of them: all are 1
   std::vector<uint8_t> inside;     ///< [element]: whether it is no extrapolation
 };
+constexpr int64_t most_positions = int64_t{1} << 28;  // of an axis: they are written down, 16 bytes each
 
 enum Mode : size_t { mode_nearest, mode_linear, mode_cubic };
 size_t mode_of(const Instance& op) { return choice(op, "mode", {"nearest", "linear", "cubic"}); }
+size_t taps_of(size_t mode) { return mode == mode_nearest ? 1 : mode == mode_linear ? 2 : 4; }
 
 constexpr size_t crop_and_resize = 5;
 size_t coordinates_of(const Instance& op) {
@@ -31,66 +45,91 @@ size_t rounding_of(const Instance& op) {
   return choice(op, "nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
 }
 
-/// The coordinate in the operand of element k of the result, in f32 as ONNX computes it: which way a tie
-/// rounds depends on that.
-float source_coordinate(size_t mode, float k, float in, float out, float scale, float from, float to) {
-  float half = (k + 0.5f) / scale - 0.5f;
+/// The part of an axis that tf_crop_and_resize resamples, in parts of its length times `region_step`. The
+/// whole elsewhere.
+struct Region {
+  int64_t from, to;
+};
+constexpr int64_t region_step = int64_t{1} << 48;
+constexpr double largest_region = 256;
+
+/// The scale of an axis. A number that is the ratio of the sizes, rounded to f32 or f64, is that ratio:
+/// models name scales in f32, which holds few ratios exactly. Any other number is taken as it is.
+Ratio scale_of(double scale, int64_t in, int64_t out) {
+  const auto from = static_cast<double>(in), to = static_cast<double>(out);
+  if (scale == to / from || scale == static_cast<double>(static_cast<float>(to) / static_cast<float>(from)))
+    return {out, in};
+  int exponent = 0;
+  Wide num = static_cast<int64_t>(std::frexp(scale, &exponent) * 0x1p53);
+  for (exponent -= 53; num % 2 == 0; ++exponent) num /= 2;
+  return exponent >= 0 ? Ratio{num << exponent, 1} : Ratio{num, Wide{1} << -exponent};
+}
+
+/// The position in the operand of element k of the result.
+Ratio source_position(size_t mode, Wide k, Wide in, Wide out, Ratio scale, Region region) {
+  const Ratio centre{(2 * k + 1) * scale.den, 2 * scale.num};  // (k + 1/2) / scale
+  const Ratio half{centre.num - scale.num, centre.den};
   switch (mode) {
     case 0: return half;
-    case 1: return k / scale;
-    case 2: return out > 1 ? k * (in - 1) / (out - 1) : 0;
-    case 3: return out > 1 ? half : 0;
-    case 4: return in / 2 * (1 - out / (scale * in)) + half;
+    case 1: return {k * scale.den, scale.num};
+    case 2: return out > 1 ? Ratio{k * (in - 1), out - 1} : Ratio{0, 1};
+    case 3: return out > 1 ? half : Ratio{0, 1};
+    case 4: return {half.num + in * scale.num - out * scale.den, half.den};
     case crop_and_resize:
-      return out > 1 ? from * (in - 1) + k * (to - from) * (in - 1) / (out - 1)
-                     : 0.5f * (from + to) * (in - 1);
-    default: return (k + 0.5f) / scale;
+      return out > 1 ? Ratio{(region.from * (out - 1) + k * (region.to - region.from)) * (in - 1),
+                             region_step * (out - 1)}
+                     : Ratio{(Wide{region.from} + region.to) * (in - 1), 2 * Wide{region_step}};
+    default: return centre;
   }
 }
 
-double nearest(size_t mode, double x) {
-  switch (mode) {
-    case 0: return std::ceil(x - 0.5);
-    case 1: return std::floor(x + 0.5);
-    case 2: return std::floor(x);
-    default: return std::ceil(x);
+Wide nearest(size_t rounding, Ratio x) {
+  switch (rounding) {
+    case 0: return ceil_of({2 * x.num - x.den, 2 * x.den});
+    case 1: return floor_of({2 * x.num + x.den, 2 * x.den});
+    case 2: return floor_of(x);
+    default: return ceil_of(x);
   }
 }
 
 /// The weight of the element at distance x (Keys, 1981).
 double cubic(double x, double a) {
-  x = std::abs(x);
   if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-/// from and to: the region of interest along the axis, in parts of its length.
-AxisPlan plan_axis(const Instance& op, size_t d, double from, double to) {
-  int64_t in = op.operand(0).dims[d], out = op.result(0).dims[d];
-  double scale = op.attrs.numbers("scales")[d];
-  size_t mode = mode_of(op), coordinates = coordinates_of(op), rounding = rounding_of(op);
-  bool exclude = op.attrs.boolean("exclude_outside");
+AxisPlan plan_axis(const Instance& op, size_t d, Region region) {
+  const int64_t in = op.operand(0).dims[d], out = op.result(0).dims[d];
+  const Ratio scale = scale_of(op.attrs.numbers("scales")[d], in, out);
+  const size_t mode = mode_of(op), coordinates = coordinates_of(op), rounding = rounding_of(op);
+  const bool exclude = op.attrs.boolean("exclude_outside");
   AxisPlan plan;
-  plan.taps = mode == mode_nearest ? 1 : mode == mode_linear ? 2 : 4;
-  auto count = static_cast<size_t>(out);
+  plan.taps = taps_of(mode);
+  const auto count = static_cast<size_t>(out);
   plan.positions.resize(plan.taps * count);
-  plan.weights.resize(plan.taps * count);
+  if (mode != mode_nearest) plan.weights.resize(plan.taps * count);
+  const auto place = [&](size_t tap, size_t k, Wide at) {
+    plan.positions[tap * count + k] = static_cast<int64_t>(std::clamp<Wide>(at, 0, in - 1));
+  };
   for (size_t k = 0; k < count; ++k) {
-    double x =
-        source_coordinate(coordinates, static_cast<float>(k), static_cast<float>(in), static_cast<float>(out),
-                          static_cast<float>(scale), static_cast<float>(from), static_cast<float>(to));
-    plan.inside.push_back(coordinates != crop_and_resize || (x >= 0 && x <= static_cast<double>(in - 1)));
-    double base = mode == mode_nearest ? nearest(rounding, x) : std::floor(x), total = 0;
+    const Ratio x = source_position(coordinates, static_cast<int64_t>(k), in, out, scale, region);
+    plan.inside.push_back(coordinates != crop_and_resize || (x.num >= 0 && ceil_of(x) <= in - 1));
+    if (mode == mode_nearest) {
+      place(0, k, nearest(rounding, x));
+      continue;
+    }
+    const Wide first = floor_of(x) - (mode == mode_cubic ? 1 : 0);
+    double total = 0;
     for (size_t tap = 0; tap < plan.taps; ++tap) {
-      double at = base + static_cast<double>(tap) - (mode == mode_cubic ? 1 : 0);
-      double weight = mode == mode_nearest  ? 1
-                      : mode == mode_linear ? 1 - std::abs(x - at)
-                                            : cubic(x - at, op.attrs.number("cubic_a"));
-      if (exclude && (at < 0 || at > static_cast<double>(in - 1))) weight = 0;
+      const Wide at = first + static_cast<int64_t>(tap);
+      const Wide distance = x.num > at * x.den ? x.num - at * x.den : at * x.den - x.num;
+      const auto part = [&](Wide num) { return static_cast<double>(num) / static_cast<double>(x.den); };
+      double weight =
+          mode == mode_linear ? part(x.den - distance) : cubic(part(distance), op.attrs.number("cubic_a"));
+      if (exclude && (at < 0 || at > in - 1)) weight = 0;
       total += weight;
       plan.weights[tap * count + k] = weight;
-      plan.positions[tap * count + k] =
-          static_cast<int64_t>(std::clamp(at, 0.0, static_cast<double>(in - 1)));
+      place(tap, k, at);
     }
     for (size_t tap = 0; exclude && total != 0 && tap < plan.taps; ++tap)
       plan.weights[tap * count + k] /= total;
@@ -143,6 +182,7 @@ Value along_axis(Graph& g, std::span<const double> numbers, DType dtype, size_t 
 }
 
 Value resample(Graph& g, Value x, size_t d, const AxisPlan& plan) {
+  if (plan.weights.empty()) return select(g, x, d, plan.positions);
   size_t count = plan.positions.size() / plan.taps;
   Value result;
   for (size_t tap = 0; tap < plan.taps; ++tap) {
@@ -157,36 +197,52 @@ Value resample(Graph& g, Value x, size_t d, const AxisPlan& plan) {
   return result ? result : select(g, x, d, {plan.positions.data(), count});
 }
 
-/// The region of interest as 2 * rank numbers, starts first: operand 1, a constant.
-std::vector<double> region(const Instance& op, size_t rank) {
-  std::vector<double> numbers(rank, 0.0);
-  numbers.resize(2 * rank, 1.0);
-  if (coordinates_of(op) != crop_and_resize) return numbers;
+/// The region of interest of each dim: operand 1, a constant of 2 * rank numbers, starts first.
+std::vector<Region> regions_of(const Instance& op, size_t rank) {
+  std::vector<Region> regions(rank, Region{0, region_step});
+  if (coordinates_of(op) != crop_and_resize) return regions;
   if (!op.has_operand(1)) fail("FE-G79", op.op(), ": tf_crop_and_resize needs a region of interest");
   const auto& view = op.operand_view(1);
-  if (!view.data || op.operand(1).dtype != f32 || op.operand(1).elements() != static_cast<int64_t>(2 * rank))
-    fail("FE-G79", op.op(), ": the region of interest must be a constant f32[", 2 * rank, "]");
+  const auto type = op.operand(1);
+  if (!view.data || (type.dtype != f32 && type.dtype != f64) ||
+      type.elements() != static_cast<int64_t>(2 * rank))
+    fail("FE-G79", op.op(), ": the region of interest must be a constant f32[", 2 * rank, "] or f64[",
+         2 * rank, "]");
   for (size_t k = 0; k < 2 * rank; ++k) {
-    float value;
-    std::memcpy(&value, static_cast<const char*>(view.data) + k * sizeof value, sizeof value);
-    numbers[k] = static_cast<double>(value);
+    double number;
+    if (type.dtype == f32) {
+      float narrow;
+      std::memcpy(&narrow, static_cast<const char*>(view.data) + k * sizeof narrow, sizeof narrow);
+      number = static_cast<double>(narrow);
+    } else {
+      std::memcpy(&number, static_cast<const char*>(view.data) + k * sizeof number, sizeof number);
+    }
+    if (!(std::abs(number) <= largest_region))
+      fail("FE-G79", op.op(), ": the region of interest holds ", number, ", which is not in [",
+           -largest_region, ", ", largest_region, "]");
+    auto& region = regions[k % rank];
+    (k < rank ? region.from : region.to) = std::llround(number * static_cast<double>(region_step));
   }
-  return numbers;
+  return regions;
 }
 
 std::vector<Value> decompose_resize(Graph& g, const Instance& op, std::span<const Value> operands) {
   auto x = op.operand(0);
   auto result = op.result(0);
-  auto roi = region(op, x.rank());
+  auto regions = regions_of(op, x.rank());
   bool moves_only = mode_of(op) == mode_nearest;
-  // Weighted sums of integers are done in f32 and truncate.
-  DType work = moves_only ? x.dtype : is_float(x.dtype) ? compute_type(x.dtype) : f32;
+  // Weighted sums of integers are done in a float that holds them, up to 53 bits, and truncate.
+  DType work = moves_only              ? x.dtype
+               : is_float(x.dtype)     ? compute_type(x.dtype)
+               : bits_of(x.dtype) > 16 ? f64
+                                       : f32;
   Value value = cast_to(g, operands[0], work);
   std::vector<std::pair<size_t, std::vector<uint8_t>>> masks;
   for (size_t d = 0; d < x.rank(); ++d) {
-    bool cropped = coordinates_of(op) == crop_and_resize && (roi[d] != 0 || roi[x.rank() + d] != 1);
+    const auto& region = regions[d];
+    const bool cropped = region.from != 0 || region.to != region_step;
     if (x.dims[d] == result.dims[d] && op.attrs.numbers("scales")[d] == 1.0 && !cropped) continue;
-    auto plan = plan_axis(op, d, roi[d], roi[x.rank() + d]);
+    auto plan = plan_axis(op, d, region);
     value = resample(g, value, d, plan);
     if (std::find(plan.inside.begin(), plan.inside.end(), 0) != plan.inside.end())
       masks.emplace_back(d, plan.inside);
@@ -202,8 +258,10 @@ std::vector<Value> decompose_resize(Graph& g, const Instance& op, std::span<cons
 OpDef resize_op() {
   return op_def("resize")
       .doc(
-          "x resampled to `sizes`: a scale and a size for each dim. `roi`, a constant, is for "
-          "tf_crop_and_resize.")
+          "x resampled to `sizes`: a scale and a size for each dim. A scale that is the ratio of the sizes, "
+          "rounded to f32 or f64, stands for that ratio, any other for itself; positions are exact "
+          "fractions. "
+          "`roi`, a constant, is for tf_crop_and_resize. Weighted sums of integers truncate.")
       .operands("x", "roi?")
       .attr(attr("mode", "nearest"), "nearest | linear | cubic")
       .required(attr("scales", std::vector<double>{}))
@@ -220,16 +278,23 @@ OpDef resize_op() {
       .attr(attr("extrapolation_value", 0.0))
       .infer([](const Instance& op) {
         auto x = typed(op, 0, numeric);
-        auto sizes = integers(op, "sizes", x.rank(), 0, large >> 8);
+        auto sizes = integers(op, "sizes", x.rank(), 0, largest_dim);
         auto scales = op.attrs.numbers("scales");
         if (scales.size() != x.rank())
           fail("FE-G72", op.op(), ": attribute 'scales' has ", scales.size(), " numbers and needs ",
                x.rank());
+        const size_t mode = mode_of(op);
         for (size_t d = 0; d < x.rank(); ++d) {
-          need_value(scales[d] > 0 && std::isfinite(scales[d]), op, "scales", "holds ", scales[d]);
+          need_value(scales[d] >= smallest_scale && scales[d] <= largest_scale, op, "scales", "holds ",
+                     scales[d], ", which is not in [2^-32, 2^32]");
           need_fit(x.dims[d] > 0 || sizes[d] == 0, op, "dim ", d, " of ", to_string(x), " is empty");
+          if (x.dims[d] == sizes[d] && scales[d] == 1.0) continue;
+          need_fit(x.dims[d] <= largest_dim, op, "dim ", d, " of ", to_string(x), " is longer than 2^32");
+          const int64_t most = most_positions / static_cast<int64_t>(taps_of(mode));
+          need_value(sizes[d] <= most, op, "sizes", "holds ", sizes[d], ", and a resampled dim has at most ",
+                     most, " elements");
         }
-        mode_of(op), coordinates_of(op), rounding_of(op);
+        coordinates_of(op), rounding_of(op);
         element_count(op, sizes);
         return std::vector{TensorType{x.dtype, sizes}};
       })

@@ -2,6 +2,8 @@
 // Sliding windows over the spatial dims (from dim 2 on), for convolution and pooling.
 #pragma once
 
+#include <algorithm>
+
 #include "common.h"
 
 namespace ferrite::standard {
@@ -47,6 +49,21 @@ inline Window window_of(const Instance& op, Dims input, Dims kernel) {
     need_fit(room >= 0, op, "the window of ", w.kernel[d], " does not fit spatial dim ", d, " of size ",
              w.input[d], " with pads ", w.low[d], " and ", w.high[d]);
     w.output.push_back(room / w.strides[d] + 1);
+  }
+  return w;
+}
+
+/// The window without the elements of its kernel that meet the operand nowhere, one at least: a sum over it
+/// takes no longer for pads and kernels that are large beside the operand.
+inline Window trimmed(Window w) {
+  for (size_t d = 0; d < w.rank(); ++d) {
+    // Element k lies at k * dilation - low plus 0 to `reach`.
+    const int64_t reach = (w.output[d] - 1) * w.strides[d], dilation = w.dilations[d];
+    const int64_t before_first = std::max<int64_t>(w.low[d] - reach, 0);
+    const int64_t first = std::min((before_first + dilation - 1) / dilation, w.kernel[d] - 1);
+    const int64_t last = std::min((w.input[d] + w.low[d] - 1) / dilation, w.kernel[d] - 1);
+    w.low[d] -= first * dilation;
+    w.kernel[d] = std::max<int64_t>(last - first, 0) + 1;
   }
   return w;
 }
