@@ -155,7 +155,7 @@ class Graphs(BadInputTest):
         model = model_of(nodes, initializers=[condition], domains=["com.acme"])
         self.refuse(model, UNSUPPORTED, "FE-I20", "4 ops are not supported: ",
                     "Frobnicate in opset 17 (2 nodes, the first is node 'first' (Frobnicate, opset 17))",
-                    "Hidden in opset 17 (2 nodes, the first is node 'deep' (Hidden, opset 17) in 'then_branch' of node 'fork' (If, opset 17))",
+                    "Hidden in opset 17 (2 nodes, the first is node 'deep' (Hidden, opset 17) in 'else_branch' of node 'fork' (If, opset 17))",
                     "Upsample in opset 17 (1 node, node 'up' (Upsample, opset 17); opsets 7 to 9 are supported)",
                     "com.acme.Rope in opset 1 (1 node, node 2 (com.acme.Rope, opset 1, makes 'd'))")  # fmt: skip
 
@@ -245,7 +245,7 @@ class Graphs(BadInputTest):
     def test_attribute_that_nothing_reads(self):
         # Of the wrong type, in an op that ignores it at inference.
         model = model_of([helper.make_node("Dropout", ["x"], ["y"], name="drop", seed="many")])
-        self.refuse(model, BAD_INPUT, "FE-I23", "'drop'", "'seed' is a number, and the op takes an integer")
+        self.refuse(model, BAD_INPUT, "FE-I23", "'drop'", "'seed' is a string, and the op takes an integer")
 
     def test_too_many_inputs(self):
         model = model_of([helper.make_node("Relu", ["x", "x", "x"], ["y"], name="only")])

@@ -15,7 +15,7 @@ void lower_rope(Lowering& lowering) {
     // The pair's number, the place of the partner, and whether j is the first of the two.
     const Idx pair = interleaved ? j / 2 : j % (width / 2);
     Indices partner = i;
-    partner.back() = interleaved ? j + 1 - (j % 2) * 2 : (j + width / 2) % width;
+    partner.back() = interleaved ? j / 2 * 2 + (j + 1) % 2 : (j + width / 2) % width;
     const Val first = interleaved ? lowering.value(j % 2) == 0.0 : lowering.value(j) < width / 2.0;
     const Val x = lowering.load(0, i), y = lowering.load(0, partner);
     const Val turned = y * lowering.load(2, {row, pair});
