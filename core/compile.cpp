@@ -440,8 +440,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
     if (does(Feature::fuse) && does(Feature::mixed_orders))
       schedule::mix_orders(*c.schedule, target, memory, ledger);
     if (does(Feature::fuse) && does(Feature::split)) {
-      schedule::split_reductions(*c.schedule, target, ledger);
-      schedule::split_scans(*c.schedule, target, ledger);
+      schedule::split_reductions(*c.schedule, target, memory, ledger);
+      schedule::split_scans(*c.schedule, target, memory, ledger);
       schedule::scatter_at_once(*c.schedule, target, memory, ledger);
     }
     // Rows of large buffers lie as far apart as the target wants.

@@ -289,6 +289,11 @@ int64_t MemoryLimit::room(int64_t live) const {
   return std::max<int64_t>(MemoryLimit{op_by_op, 1}.bytes(0) - live, 0);
 }
 
+int64_t MemoryLimit::left(int64_t live) const {
+  if (!op_by_op) return std::numeric_limits<int64_t>::max();
+  return std::max<int64_t>(*op_by_op - live, 0);
+}
+
 bool MemoryLimit::allows(int64_t workspace_bytes, int64_t live) const {
   return workspace_bytes <= std::max<int64_t>(bytes(0) - live, 0);
 }

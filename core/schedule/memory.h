@@ -31,6 +31,8 @@ struct MemoryLimit {
   /// What a step of the scheduler may add between kernels where so much lives, whatever it gains: as bytes(), of one worker, so that
   /// results do not depend on how many there are.
   int64_t room(int64_t live) const;
+  /// What of op_by_op is left where so much lives, 0 where nothing is; INT64_MAX where it is not known.
+  int64_t left(int64_t live) const;
   /// Whether a kernel may have workspaces of so many bytes in all, where so many live while it runs.
   bool allows(int64_t workspace_bytes, int64_t live) const;
 };

@@ -236,15 +236,17 @@ bool is_written_once(const LoopProgram& program, const Statement& statement) {
 
 }  // namespace
 
-void split_scans(Schedule& schedule, const TargetNumbers& target, Ledger& ledger) {
+void split_scans(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory, Ledger& ledger) {
   auto& program = schedule.program;
+  const auto live = live_bytes(schedule);
   std::vector<Group> groups;
-  for (const auto& group : schedule.groups) {
+  for (size_t g = 0; g < schedule.groups.size(); ++g) {
+    const auto& group = schedule.groups[g];
     const auto& whole = program.statements[group.statements[0]];
     auto states = group.statements.size() == 1 ? states_of(program, whole) : std::vector<RunningState>();
-    const auto cut = states.empty()
-                         ? Cut()
-                         : cut_within(whole, parts_that_pay(whole, target), bytes_of_part(whole, states));
+    const auto cut = states.empty() ? Cut()
+                                    : cut_within(whole, parts_that_pay(whole, target),
+                                                 bytes_of_part(whole, states), memory.left(live[g]));
     if (cut.parts < 2) {
       groups.push_back(group);
       continue;

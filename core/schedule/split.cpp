@@ -113,7 +113,7 @@ struct Division {
 
 /// Of a group whose reduction pays to be divided, and around which all is merged that can be.
 std::optional<Division> division_of(const LoopProgram& program, const Group& group,
-                                    const TargetNumbers& target, Ledger& ledger) {
+                                    const TargetNumbers& target, int64_t left, Ledger& ledger) {
   const auto& whole = program.statements[group.statements[0]];
   if (group.statements.size() > 1) {
     const auto reduction = std::ranges::find_if(
@@ -125,7 +125,7 @@ std::optional<Division> division_of(const LoopProgram& program, const Group& gro
   }
   const auto walk = walk_of(program, whole, target);
   const int64_t wanted = wanted_parts(walk, target);
-  const auto cut = cut_within(whole, wanted, bytes_of_part(whole));
+  const auto cut = cut_within(whole, wanted, bytes_of_part(whole), left);
   if (cut.parts < 2) {
     if (wanted > 1)
       refuse(ledger, whole, "memory",
@@ -155,7 +155,8 @@ int64_t parts_that_pay(const LoopProgram& program, const Statement& statement, c
   return wanted_parts(walk_of(program, statement, target), target);
 }
 
-void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& ledger) {
+void split_reductions(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
+                      Ledger& ledger) {
   auto& program = schedule.program;
   std::vector<bool> apart;
   for (const auto& group : schedule.groups) {
@@ -166,10 +167,12 @@ void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& l
   if (std::ranges::all_of(apart, [](bool stays) { return stays; })) return;
   // What stands around such a reduction is a part of it, or behind it.
   merge_statements(schedule, apart);
+  const auto live = live_bytes(schedule);
   std::vector<Group> groups;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const auto& group = schedule.groups[g];
-    const auto division = apart[g] ? std::optional<Division>() : division_of(program, group, target, ledger);
+    const auto division = apart[g] ? std::optional<Division>()
+                                   : division_of(program, group, target, memory.left(live[g]), ledger);
     if (!division) {
       groups.push_back(group);
       continue;

@@ -12,9 +12,10 @@ int64_t parts_that_pay(const LoopProgram& program, const Statement& statement, c
 
 /// Turns groups of one reduction that leave workers idle, or walk too many pages, into one of many parts, one of what is left where
 /// these are not of one size, and one of what they give. What stands around the reduction is merged into it first. Counts follow
-/// from the shape and the target alone. Run after post_fusion. A record of kind "parts" each; of one that stays whole though parts would
+/// from the program and the target alone, never from the number of threads. Run after post_fusion. A record of kind "parts" each; of one that stays whole though parts would
 /// pay the outcome is "not divided".
-void split_reductions(Schedule& schedule, const TargetNumbers& target, Ledger& ledger);
+void split_reductions(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
+                      Ledger& ledger);
 
 /// Puts reductions over rows into the group before them that works along these and has at hand what they read: in each block of rows
 /// a part of them, and a group behind that combines the parts. What only they read of it then lives inside a block. Layer norm's
@@ -26,6 +27,6 @@ void mix_orders(Schedule& schedule, const TargetNumbers& target, const MemoryLim
 /// many parts of a row, one over these totals, and one of all parts at once, each of which starts from the totals before it: "reduce,
 /// then scan" (Blelloch, "Prefix sums and their applications", 1990). Counts and records as of split_reductions(); where the parts leave
 /// a rest, and others store to the same buffer, the loop stays, and the record's outcome is "not divided".
-void split_scans(Schedule& schedule, const TargetNumbers& target, Ledger& ledger);
+void split_scans(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory, Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

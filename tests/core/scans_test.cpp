@@ -103,7 +103,7 @@ Schedule divided(Schedule schedule, size_t groups, double tolerance = 0) {
   const size_t before = schedule.groups.size();
   const auto expected = results_of(schedule);
   Ledger ledger;
-  split_scans(schedule, idle_workers(), ledger);
+  split_scans(schedule, idle_workers(), MemoryLimit(), ledger);
   EXPECT_EQ(schedule.groups.size(), groups) << print(schedule);
   EXPECT_EQ(schedule.program.statements.size(), groups);
   EXPECT_EQ(ledger.records().size(), groups > before ? 1u : 0u);
@@ -237,11 +237,11 @@ TEST(Scans, WhatIsNoRunningStateStaysWhole) {
 TEST(Scans, OnlyWhereItPays) {
   auto schedule = running(even, "add", "i32", "7");
   Ledger ledger;
-  split_scans(schedule, TargetNumbers(), ledger);
+  split_scans(schedule, TargetNumbers(), MemoryLimit(), ledger);
   EXPECT_EQ(schedule.groups.size(), 1u);
   auto few_workers = idle_workers();
   few_workers.workers = rows;
-  split_scans(schedule, few_workers, ledger);
+  split_scans(schedule, few_workers, MemoryLimit(), ledger);
   EXPECT_EQ(schedule.groups.size(), 1u);
   EXPECT_TRUE(ledger.records().empty());
 }
@@ -282,7 +282,7 @@ TEST(Scans, WhatOthersStoreToIsDividedWithoutARest) {
   auto schedule = changing(several_left);
   const auto whole = print(schedule);
   Ledger ledger;
-  split_scans(schedule, idle_workers(), ledger);
+  split_scans(schedule, idle_workers(), MemoryLimit(), ledger);
   EXPECT_EQ(print(schedule), whole);
   ASSERT_EQ(ledger.records().size(), 1u);
   const auto record = ledger.records()[0];
