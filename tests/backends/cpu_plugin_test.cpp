@@ -153,7 +153,7 @@ TEST(CpuPlugin, CompilesOnThreadsAndRuns) {
     ASSERT_EQ(plugin.runtime->function(plugin.runtime->self, &plugin.call, &find, &function), FE_OK)
         << plugin.text;
     void* buffers[] = {x.data(), out.data()};
-    int64_t error[FE_ERROR_WORDS] = {};
+    fe_error_words error = {};
     auto launch = sized<fe_launch_args>();
     launch.function = function.function;
     launch.buffers = buffers;

@@ -105,7 +105,7 @@ TEST(Reduce, NothingGivesTheIdentity) {
     auto compiled = compile(reduction(kind, f32, {3, 0}, 2).kernel, targets[0]);
     float nothing = 7, out[3] = {7, 7, 7};
     void* arguments[] = {&nothing, out};
-    int64_t error[FE_ERROR_WORDS] = {};
+    fe_error_words error = {};
     compiled.run(arguments, error, false);
     for (float value : out) EXPECT_EQ(value, static_cast<float>(identity));
   }

@@ -118,7 +118,7 @@ inline void check_one(const loop::Kernel& kernel, const Options& options, const 
     auto result = core::loop::evaluate(kernel, spans);
     ASSERT_TRUE(result) << result.error().message();
   }
-  int64_t error[FE_ERROR_WORDS] = {};
+  fe_error_words error = {};
   compiled.run(arguments.data(), error, low);
   ASSERT_EQ(error[0], options.expected_error);
   if (options.expected_error != 0) return;

@@ -495,7 +495,7 @@ TEST(Eval, IndirectModes) {
       auto error = run({0, 3, 0, 0}, y);
       ASSERT_FALSE(error);
       EXPECT_EQ(error.error().message(),
-                "FE-X21 statement 0 (map from Sample_7): index 3 is out of range [-3, 3)");
+                "FE-X21 statement 0 (map from Sample_7): index 3 is out of range [-3, 3): dim 0 of f32[3]");
     } else if (mode == FE_INDIRECT_CLAMP) {
       ASSERT_TRUE(beyond);
       EXPECT_EQ(y, (std::vector<float>{10, 30, 10, 20}));
@@ -530,7 +530,9 @@ TEST(Eval, IndirectIntoADimOfSizeOne) {
         std::vector<ConstMemory> in = {std::as_bytes(std::span(index)), std::as_bytes(std::span(x))};
         std::vector<Memory> out = {std::as_writable_bytes(std::span(y))};
         const auto ran = evaluate(r.program, in, out);
-        if (ran) EXPECT_EQ(y, std::vector<float>(y.size(), 3));  // of several updates the last one stays
+        if (ran) {
+          EXPECT_EQ(y, std::vector<float>(y.size(), 3));  // of several updates the last one stays
+        }
         return ran.has_value();
       };
       EXPECT_TRUE(run({0, 0, 0}));

@@ -247,6 +247,9 @@ TEST_F(Peers, EventsThatFailFailTheRun) {
     run::Executable program;
     open_devices(program);
     list_exchange(program);
+    {
+      const Context before(program);
+    }  // opens the streams that each device keeps for itself
     driver<void()>("fake_driver_reset")();
     setenv("FAKE_DRIVER_FAIL", function, 1);
     forget_calls();

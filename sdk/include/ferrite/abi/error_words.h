@@ -3,9 +3,13 @@
 #ifndef FERRITE_ABI_ERROR_WORDS_H
 #define FERRITE_ABI_ERROR_WORDS_H
 
-// Words of 64 bits: {1, the index, the size of the dim, FE_BAD_INDEX_*}, of one of the indices where there are several. Code that sets the
-// first word alone says no more than that there is one.
+#include <stdint.h>
+
 #define FE_ERROR_WORDS 4
+
+// {1, the index, the size of the dim, FE_BAD_INDEX_*}, of one of the indices where there are several; all 0: there
+// is none. Code that sets the first word alone says no more than that there is one.
+typedef int64_t fe_error_words[FE_ERROR_WORDS];
 
 #define FE_BAD_INDEX_TOLD 1u      // the other words hold the index and the size
 #define FE_BAD_INDEX_WRAPS 2u     // negative indices count from the end
