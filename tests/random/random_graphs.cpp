@@ -394,7 +394,8 @@ Fault check(const core::Session& session, const Here& here, const GeneratedGraph
     auto actual = evaluate(session, graph, inputs, *compiled);
     compiled->observation = nullptr;
     if (!actual) return fault(actual.error().message());
-    if (without == Features() && !options.policy && !options.pad)
+    // In the memory of another device there are copies of inputs and results, too, which nothing op by op is counted for.
+    if (without == Features() && !options.policy && !options.pad && options.device == "cpu")
       if (auto excess = excess_of(seen, graph, compiled->red_zones); !excess.empty()) return fault(excess);
     for (size_t k = 0; k < expected->ports.size(); ++k) {
       const auto& port = expected->ports[k];
