@@ -522,7 +522,8 @@ void RuleSampler::read_text() {
     } else if (const auto* text = std::get_if<std::string>(&value)) {
       pools_.strings.push_back(*text);
     } else if (const auto* number = std::get_if<double>(&value)) {
-      pools_.numbers.push_back({*number, std::nullopt});
+      // On both sides of a bound.
+      for (const double factor : {1.0, 0.5, 2.0}) pools_.numbers.push_back({*number * factor, std::nullopt});
     } else if (const auto* integer = std::get_if<int64_t>(&value)) {
       pools_.numbers.push_back({static_cast<double>(*integer), *integer});
       if (*integer > 1) pools_.numbers.push_back({1 / static_cast<double>(*integer), std::nullopt});

@@ -85,14 +85,15 @@ std::vector<Value> adds_an_input(Graph& graph, const ImportNode&) {
 
 }  // namespace
 
-FERRITE_PLUGIN("test.readers", "1.0.0", affine(), sum(), both(),
+FERRITE_PLUGIN("test.readers", "1.0.0", import_handler("onnx:com.test::Table", table), affine(), sum(),
+               both(),
                import_handler("onnx:com.test::Times",
                               [](Graph& graph, const ImportNode& node) { return times(graph, node, 2); })
                    .versions(1, 2),
                import_handler("onnx:com.test::Times",
                               [](Graph& graph, const ImportNode& node) { return times(graph, node, 3); })
                    .versions(4, 4),
-               import_handler("onnx:com.test::Table", table), import_handler("onnx:Celu", celu),
+               import_handler("onnx:Celu", celu),
                import_handler("onnx:custom::Inner",
                               [](Graph& graph, const ImportNode& node) { return times(graph, node, 10); }),
                import_handler("onnx:com.test::Never", declining),

@@ -262,9 +262,13 @@ class BadPluginTest(ProgramTest):
         for code, options in (("FE-R30", enable), ("FE-R31", (*enable, "--trust", "off", "--check-passes"))):
             done = self.call("opt", "--to", "pre_grad", *options, environment={"XDG_CACHE_HOME": str(home)})
             self.assertRefused(done, code, "'test.wrong'", WRONG)
-            command = shlex.split(re.search(r"shows it: ferrite (.*)$", done.stderr.strip()).group(1))
+            command = shlex.split(re.search(r"(?m)shows it: ferrite (.*)$", done.stderr).group(1))
             again = self.call_alone(*command)
             self.assertRefused(again, "FE-R31", "'test.wrong'", WRONG)
+        manifest.write_text(manifest.read_text() + '[plugin."test.wrong"]\non_error = "skip"\n')
+        done = self.call("opt", "--to", "pre_grad", *enable)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertWarns(done, r"rules of test\.wrong disabled: FE-R30 .*wrong\.txt:2:6: rule 'test\.wrong' .* is .*, was .* shows it: ferrite opt ")
 
 
 if __name__ == "__main__":

@@ -111,6 +111,10 @@ constexpr Case right_rules[] = {
     {"concatenated copies",
      "%c = concat(%x, %x) {axis = 0}  %r = reduce_sum(%c) {axes = [0], keepdims = true}",
      "%s = reduce_sum(%x) {axes = [0], keepdims = true}  %r = add(%s, %s)", "rank(%x) >= 1"},
+    {"a number between bounds",
+     "%m = reduce_mean(mul(%x, %x)) {axes = [rank(%x) - 1], keepdims = true}  %r = mul(%x, rsqrt(add(%m, "
+     "%e)))",
+     "%r = rms_norm(%x) {axis = -1, epsilon = value(%e)}", "value(%e) > 0, value(%e) < 0.1"},
     {"alternatives", "%q = mul(%x, %x) | pow(%x, 2)  %r = sqrt(%q) | pow(%q, 0.5)", "%r = abs(%x)",
      "dtype(%x) == f32, shape(%q) == shape(%x), shape(%r) == shape(%q)"},
 };
@@ -142,9 +146,9 @@ TEST(Trials, PassRightRulesOnEvidenceThatIsNotThin) {
 
 TEST(Trials, TheRulesOfTheExamplesPass) {
   const auto root = std::filesystem::path(FERRITE_SOURCE);
-  for (const char* name :
-       {"sdk/examples/rule_text/softsign.fe", "sdk/examples/rule_region/cut_first.fe",
-        "docs/examples/add_pass/silu.rules", "docs/examples/from_nothing/hard_swish.rules"}) {
+  for (const char* name : {"sdk/examples/rule_text/softsign.fe", "sdk/examples/rule_region/cut_first.fe",
+                           "docs/examples/add_pass/silu.rules", "docs/examples/from_nothing/hard_swish.rules",
+                           "docs/examples/from_nothing/rms_norm.rules"}) {
     std::stringstream text;
     text << std::ifstream(root / name).rdbuf();
     const auto session = open(text.str());
