@@ -257,7 +257,7 @@ TEST_F(EmbedTest, RefusesOutputs) {
 TEST_F(EmbedTest, RefusesResultsThatNobodyCanHold) {
   std::ofstream(file("padded.fe")) << "ferrite graph 0\n"
                                       "graph @padded(%x: f32[2,3]) -> (%0 \"padded\") {\n"
-                                      "  %0 = pad(%x) {low = [0, 3250000000000], high = [0, 0]}\n"
+                                      "  %0 = pad(%x) {low = [4999, 1300000000], high = [0, 0]}\n"
                                       "}\n";
   ferrite_model* model = nullptr;
   ASSERT_EQ(ferrite_model_load(session_, file("padded.fe").c_str(), &model), FERRITE_OK);

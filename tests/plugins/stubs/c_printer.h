@@ -7,6 +7,7 @@
 #include <span>
 
 #include "ferrite/loop_check.hpp"
+#include "ferrite/moved_values.hpp"
 #include "ferrite/provider.hpp"
 
 namespace acme {
@@ -226,6 +227,7 @@ class Printer {
 
   void print(const loop::Statement& s) {
     const size_t outside = depth_;
+    moved_ = loop::moved_values(s);
     line("{");
     const auto place = loop::place(kernel_.pool, s);
     const size_t parallel = s.parallel_count();
@@ -237,13 +239,15 @@ class Printer {
     };
     auto print_stores = [&](bool every_point) {
       for (size_t k = 0; k < s.stores.size(); ++k)
-        if ((serial || place.every_point[k]) == every_point) print(s.stores[k]);
+        if ((serial || place.every_point[k]) == every_point) print(s, s.stores[k]);
     };
     for (size_t v = kernel_.shared; v < parallel; ++v) open_loop(s.vars[v]);
     for (size_t k = 0; k < s.reductions.size(); ++k) begin(s.reductions[k], k);
-    for (size_t k = 0; k < s.carries.size(); ++k)
-      line(value_type(s.carries[k].dtype), " c", k, " = ",
-           literal(s.carries[k].dtype, s.carries[k].init_bits), ";");
+    for (size_t k = 0; k < s.carries.size(); ++k) {
+      const auto& carry = s.carries[k];
+      line(value_type(carry.dtype), " c", k, " = ", literal(carry.dtype, carry.init_bits), ";");
+      if (keeps_bits(carry, k)) line("uint16_t cm", k, " = ", carry.init_bits, ";");
+    }
     print_ops(0);
     const size_t inside = depth_;
     line("{");
@@ -251,9 +255,14 @@ class Printer {
     print_ops(1);
     for (size_t k = 0; k < s.reductions.size(); ++k) accumulate(s.reductions[k], k);
     print_stores(true);
-    for (size_t k = 0; k < s.carries.size(); ++k)
+    for (size_t k = 0; k < s.carries.size(); ++k) {
       line(value_type(s.carries[k].dtype), " n", k, " = v", s.carries[k].next, ";");
-    for (size_t k = 0; k < s.carries.size(); ++k) line("c", k, " = n", k, ";");
+      if (keeps_bits(s.carries[k], k)) line("uint16_t nm", k, " = m", s.carries[k].next, ";");
+    }
+    for (size_t k = 0; k < s.carries.size(); ++k) {
+      line("c", k, " = n", k, ";");
+      if (keeps_bits(s.carries[k], k)) line("cm", k, " = nm", k, ";");
+    }
     close(inside);
     print_ops(2);
     print_stores(false);
@@ -286,7 +295,7 @@ class Printer {
          k, " = 1; ", to, " = ", value, "; i", k, " = v", r.index, "; }");
   }
 
-  void print(const loop::Store& store) {
+  void print(const loop::Statement& s, const loop::Store& store) {
     const DType dtype = kernel_.buffers[store.buffer].dtype;
     const auto at = element(store.buffer, store.index), a = read(dtype, at),
                b = concatenate("v", store.value);
@@ -296,7 +305,8 @@ class Printer {
     if (store.mode == FE_STORE_MAX) value = "most(" + a + ", " + b + ")";
     if (store.mode == FE_STORE_MIN) value = "least(" + a + ", " + b + ")";
     const auto condition = store.mask == loop::none ? "" : concatenate("if (v", store.mask, ") ");
-    line(condition, at, " = ", is_half(dtype) ? to_bits(dtype, value) : value, ";");
+    if (is_half(dtype)) value = store.mode == FE_STORE_SET ? bits(s, store.value) : to_bits(dtype, value);
+    line(condition, at, " = ", value, ";");
   }
   static std::string read(DType dtype, const std::string& text) {
     return is_half(dtype) ? from_bits(dtype, text) : text;
@@ -309,10 +319,34 @@ class Printer {
 
   // ---- operations
 
+  // A float of 32 or 64 bits is the same in memory and in a variable. A half that may only be moved has a second
+  // variable, of its bits.
+  bool keeps_bits(const loop::BodyOp& op, loop::OpId id) const {
+    return is_half(op.dtype) && moved_.part[id];
+  }
+  bool keeps_bits(const loop::Carry& carry, size_t k) const {
+    return is_half(carry.dtype) && moved_.carries[k];
+  }
+  std::string bits(const loop::Statement& s, loop::OpId id) const {
+    return keeps_bits(s.ops[id], id) ? concatenate("m", id) : to_bits(s.ops[id].dtype, concatenate("v", id));
+  }
+  std::string moved_bits(const loop::Statement& s, const loop::BodyOp& op) {
+    const auto chosen = [&](loop::OpId condition, const std::string& a, loop::OpId b) {
+      return condition == loop::none ? a : concatenate("v", condition, " ? ", a, " : ", bits(s, b));
+    };
+    switch (op.code) {
+      case FE_OP_LOAD: return chosen(op.a, element(op.buffer, op.index), op.b);
+      case FE_OP_CONSTANT: return std::to_string(op.bits);
+      case FE_OP_CARRIED: return concatenate("cm", op.bits);
+      default: return op.prim() == Prim::where_ ? chosen(op.a, bits(s, op.b), op.c) : bits(s, op.a);
+    }
+  }
+
   void print(const loop::Statement& s, loop::OpId id) {
     const auto& op = s.ops[id];
     if (op.code == FE_OP_INDIRECT) return print_indirect(s, op);
     line(value_type(op.dtype), " v", id, " = ", value(s, op), ";");
+    if (keeps_bits(op, id)) line("uint16_t m", id, " = ", moved_bits(s, op), ";");
   }
 
   void print_indirect(const loop::Statement& s, const loop::BodyOp& op) {
@@ -348,8 +382,8 @@ class Printer {
     const DType from = s.ops[op.c != loop::none ? op.c : op.b != loop::none ? op.b : op.a].dtype;
     if (op.prim() == Prim::cast_) return cast(from, op.dtype, a);
     if (op.prim() == Prim::bitcast_)
-      return is_float(op.dtype) ? from_bits(op.dtype, to_bits(from, a))
-                                : concatenate("(", type, ")", to_bits(from, a));
+      return is_float(op.dtype) ? from_bits(op.dtype, bits(s, op.a))
+                                : concatenate("(", type, ")", bits(s, op.a));
     return concatenate("(", type, ")(", formula(op.prim(), from, {a, b, c}), ")");
   }
 
@@ -385,6 +419,7 @@ class Printer {
   const std::string entry_;
   std::string text_;
   size_t depth_ = 0;
+  loop::MovedValues moved_;  ///< of the statement that is printed
 };
 
 }  // namespace acme
