@@ -81,7 +81,7 @@ def project(kind: str, ferrite: Path, scratch: Path, prefix: Path) -> str:
 RESULTS = {
     "op": r"min 0, mean 1\.009",
     "pass": r"min 0\.1585.*, mean 1\.119",
-    "rules": r"min -0\.278",  # silu's least value is -0.27846, and the sample is large enough to come near it
+    "rules": r"min -0\.7549.*, max 0\.7864",  # x / (1 + |x|) of -3.0814 and 3.6835, the ends of the input
     "provider": r"min 0, mean 0\.4688",
     "backend": r"mean 0\.02, max 0\.99993",  # each row of a softmax over 50 columns has the mean 1 / 50
 }
