@@ -69,9 +69,11 @@ llvm::Value* VectorMath::sign(Value* operand) {
   return select((x < 0.0) | (x > 0.0), copy_sign(x.constant(1.0), x), x);
 }
 
-llvm::Value* VectorMath::fmod(Value* x, Value* y) {
+llvm::Value* VectorMath::fmod(Value* dividend, Value* divisor) {
   const MathScope lanes(builder_, has_);
-  return builder_.CreateFRem(lanes(x), lanes(y));
+  const Lanes x = lanes(dividend), y = lanes(divisor);
+  // Code for NVIDIA's devices takes x for the remainder by an infinite y, even where x is infinite.
+  return select(absolute(x) < x.infinity(), x.with(builder_.CreateFRem(x, y)), x - x);
 }
 
 llvm::Value* VectorMath::min_nan(Value* a, Value* b) {

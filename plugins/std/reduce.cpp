@@ -57,9 +57,18 @@ Nest begin_reduction(Lowering& l) {
 }
 
 void lower_reduction(Lowering& l, uint32_t kind) {
+  const DType dtype = l.result().type.dtype;
+  // Extremes of no elements are infinite in the type of sums, which most floats of 8 bits cannot hold.
+  if ((kind == FE_REDUCE_MAX || kind == FE_REDUCE_MIN) && is_f8(dtype) && l.op.operand(0).elements() == 0) {
+    l.map(0, [&](const Indices&) {
+      const Val least = widen(lowest(l, dtype));
+      return cast(kind == FE_REDUCE_MAX ? least : -least, dtype);
+    });
+    return;
+  }
   auto nest = begin_reduction(l);
   Val result = l.reduce(kind, widen(l.load(0, nest.operand)));
-  l.store(l.result(), nest.result, cast(result, l.result().type.dtype));
+  l.store(l.result(), nest.result, cast(result, dtype));
   l.end();
 }
 

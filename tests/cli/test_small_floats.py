@@ -128,6 +128,17 @@ class SmallFloatsTest(ProgramTest):
             self.assertSame(found[f"t_{name}"], self.given[name].reshape(16, 16).T.copy(), name)
             self.assertSame(found[f"b_{name}"].view(SMALL[name]), self.given[name], name)
 
+    def test_extremes_of_nothing(self):
+        """ONNX's ReduceMax and ReduceMin: infinite, or the last number of a type without infinities, as ml_dtypes has it."""
+        nodes = {f"n_{name}": f"slice(%{name}) {{starts = [0], sizes = [0], strides = [1]}}" for name in SMALL}
+        nodes |= {f"{op}_{name}": f"reduce_{op}(%n_{name}) {{axes = [0]}}" for name in SMALL for op in ("max", "min")}
+        for words in ((), ("--device", "interpreter")):
+            found = self.results(nodes, *words)
+            for name, dtype in SMALL.items():
+                last = np.inf if name == "f8e5m2" else float(ml_dtypes.finfo(dtype).max)
+                for op, value in (("max", -last), ("min", last)):
+                    self.assertEqual(float(found[f"{op}_{name}"].astype(np.float32).ravel()[0]), value, f"{op} of {name}")
+
     def test_arithmetic_is_rounded_once(self):
         """Of two values in f32, then to the nearest."""
         nodes = {f"{op}_{name}": f"{op}(%{name}, %r_{name})" for name in SMALL for op in ("add", "mul")}

@@ -153,7 +153,8 @@ def lp_norm(attrs, x):
         result.dtype,
         np.where(zero, 0, result.v),
         np.where(zero, 0, result.e),
-        np.where(zero, wide.unsure, result.unsure),
+        # Whether the norm is 0 may hang on how its elements were rounded.
+        np.where(zero, wide.unsure, result.unsure | (np.abs(norm.v) <= norm.e)),
     )
     return [narrowed(result, x.dtype)]
 

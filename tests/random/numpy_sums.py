@@ -307,7 +307,14 @@ def einsum(attrs, *xs):
     for term, x in zip(equation.split("->")[0].split(","), xs, strict=True):
         labels.update(zip(term, x.shape, strict=True))
     depth = math.prod(size for label, size in labels.items() if label not in equation.split("->")[1])
-    return [products(xs[0].dtype, xs, lambda *arrays: np.einsum(equation, *arrays), depth, len(xs))]
+    result = products(xs[0].dtype, xs, lambda *arrays: np.einsum(equation, *arrays), depth, len(xs))
+    if len(xs) > 2 and xs[0].is_float:
+        # Operands are multiplied two by two, and a product of two may overflow where that of all does not.
+        most = math.log2(FLOATS["f64" if xs[0].dtype == "f64" else "f32"].most)
+        sizes = sorted(float(np.log2(np.abs(x.v[np.isfinite(x.v)]).max(initial=1))) for x in xs)
+        if sizes[-1] + sizes[-2] + math.log2(max(depth, 1)) >= most:
+            result.unsure = np.ones(result.shape, bool)
+    return [result]
 
 
 @op("matmul_integer")
