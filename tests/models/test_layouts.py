@@ -33,9 +33,9 @@ HEADS = (
 )
 EXPECTED = {
     "open-nsfw-b1": Layouts(102),
-    "ppocr-det-640": Layouts(165),
+    "ppocr-det-640": Layouts(139),
     "ppocr-cls-6x48x192": Layouts(121),
-    "ppocr-rec-6x48x320": Layouts(120, (HEADS, HEADS)),
+    "ppocr-rec-6x48x320": Layouts(91, (HEADS, HEADS)),
     "resnet50": Layouts(None),
     "mobilenet-v3": Layouts(None),
     "convnext-tiny": Layouts(None),
