@@ -72,7 +72,7 @@ llvm::Value* VectorMath::sign(Value* operand) {
 llvm::Value* VectorMath::fmod(Value* dividend, Value* divisor) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(dividend), y = lanes(divisor);
-  // Code for NVIDIA's devices takes x for the remainder by an infinite y, even where x is infinite.
+  // Code of some devices takes x for the remainder by an infinite y, even where x is infinite.
   return select(absolute(x) < x.infinity(), x.with(builder_.CreateFRem(x, y)), x - x);
 }
 
