@@ -410,7 +410,8 @@ Result<Compilation> compile(Source source, const plugin::Registry& registry, con
   for (const auto& device : devices) numbers.emplace(device->kind, run::abi_numbers(device->numbers.values));
   plugin::CostModels costs(registry.cost_models(), std::move(numbers), ledger);
   const schedule::MemoryLimit memory{op_by_op,
-                                     options.threads > 0 ? options.threads : run::Pool::process().workers()};
+                                     options.threads > 0 ? options.threads : run::Pool::process().workers(),
+                                     devices.front()->host_memory ? 0 : target.workers};
   if (enters("fuse")) {
     schedule::FusionLimits limits;
     limits.without = options.without;

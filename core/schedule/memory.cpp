@@ -15,9 +15,10 @@
 namespace ferrite::core::schedule {
 namespace {
 
-constexpr size_t most_rounds = 16;      // of storing in place, each where most lives then
-constexpr size_t most_considered = 64;  // groups that may run next
-constexpr int64_t small = 2 << 10;      // bytes at a time that are not worth a thought
+constexpr size_t most_rounds = 16;        // of storing in place, each where most lives then
+constexpr size_t most_considered = 64;    // groups that may run next
+constexpr int64_t small = 2 << 10;        // bytes at a time that are not worth a thought
+constexpr int64_t each_worker = 1 << 20;  // bytes that a plan may have
 
 /// Which groups touch what lives between them, and who must run before whom.
 struct Lives {
@@ -279,7 +280,7 @@ int64_t op_by_op_bytes(const LoopProgram& program) {
 }
 
 int64_t MemoryLimit::bytes(size_t buffers) const {
-  constexpr int64_t each_worker = 1 << 20, each_buffer = 64, all = 1 << 10;
+  constexpr int64_t each_buffer = 64, all = 1 << 10;
   if (!op_by_op) return std::numeric_limits<int64_t>::max();
   return *op_by_op + each_worker * workers + each_buffer * static_cast<int64_t>(buffers) + all;
 }
@@ -291,7 +292,7 @@ int64_t MemoryLimit::room(int64_t live) const {
 
 int64_t MemoryLimit::left(int64_t live) const {
   if (!op_by_op) return std::numeric_limits<int64_t>::max();
-  return std::max<int64_t>(*op_by_op - live, 0);
+  return std::max<int64_t>(*op_by_op - live, 0) + each_worker * device_workers;
 }
 
 bool MemoryLimit::allows(int64_t workspace_bytes, int64_t live) const {

@@ -23,15 +23,17 @@ int64_t op_by_op_bytes(const LoopProgram& program);
 struct MemoryLimit {
   std::optional<int64_t> op_by_op;  ///< op_by_op_bytes(); none: it is not known, and nothing is too much
   int64_t workers = 1;
+  int64_t device_workers = 0;  ///< of a device that has memory of its own
 
   /// For a plan of so many buffers: what op-by-op execution has; 64 bytes a buffer, which is what they are aligned to, and 1 KiB;
-  /// and for each worker 1 MiB, about what a core has near itself, because what runs op by op brings operands together too.
+  /// and for each worker of the host 1 MiB, about what a core has near itself, because what runs op by op brings operands together
+  /// too.
   /// INT64_MAX where nothing is too much.
   int64_t bytes(size_t buffers) const;
   /// What a step of the scheduler may add between kernels where so much lives, whatever it gains: as bytes(), of one worker, so that
   /// results do not depend on how many there are.
   int64_t room(int64_t live) const;
-  /// What of op_by_op is left where so much lives, 0 where nothing is; INT64_MAX where it is not known.
+  /// What of op_by_op is left where so much lives; of a device's memory 1 MiB more for each of its workers. INT64_MAX: it is not known.
   int64_t left(int64_t live) const;
   /// Whether a kernel may have workspaces of so many bytes in all, where so many live while it runs.
   bool allows(int64_t workspace_bytes, int64_t live) const;
