@@ -7,7 +7,6 @@
 #include <span>
 
 #include "ferrite/loop_check.hpp"
-#include "ferrite/moved_values.hpp"
 #include "ferrite/provider.hpp"
 
 namespace acme {
@@ -21,27 +20,30 @@ inline constexpr size_t most_text = 1 << 22;
 inline constexpr int64_t enough_tasks = 64, points_a_worker = 1 << 14;
 
 // What every C source of the backend begins with: the primitives that C has no operator for, with the meaning that prims.def
-// gives them. Halves are computed with as floats and kept as their bits.
-inline constexpr const char prelude[] = R"C(#include <math.h>
-#include <stdint.h>
+// gives them. Halves are computed with as floats and kept as their bits; either conversion moves a NaN as it is, so that a
+// value that is only moved keeps its bits.
+inline constexpr const char prelude[] = R"C(#include <stdint.h>
 #include <string.h>
 #include <tgmath.h>
 static inline float f32_value(uint32_t u) { float v; memcpy(&v, &u, 4); return v; }
 static inline double f64_value(uint64_t u) { double v; memcpy(&v, &u, 8); return v; }
 static inline uint32_t f32_bits(float v) { uint32_t u; memcpy(&u, &v, 4); return u; }
 static inline uint64_t f64_bits(double v) { uint64_t u; memcpy(&u, &v, 8); return u; }
-static inline float f16_value(uint16_t u) { _Float16 v; memcpy(&v, &u, 2); return (float)v; }
-static inline uint16_t f16_bits(double v) { _Float16 h = (_Float16)v; uint16_t u; memcpy(&u, &h, 2); return u; }
+#define nan_of(x) ((x) != (x))
+static inline float f16_nan_value(uint32_t u) { return f32_value((u & 0x8000) << 16 | 0x7f800000 | (u & 0x3ff) << 13); }
+static inline float f16_value(uint16_t u) { _Float16 v; memcpy(&v, &u, 2); return nan_of(v) ? f16_nan_value(u) : v; }
+static inline uint16_t f16_nan(uint32_t u) { return u >> 16 & 0x8000 | 0x7c00 | (u >> 13 & 0x3ff ? u >> 13 & 0x3ff : 0x200); }
+static inline uint16_t f16_rounded(double v) { _Float16 h = (_Float16)v; uint16_t u; memcpy(&u, &h, 2); return u; }
+// A macro: a float that became a double would be a quiet NaN.
+#define f16_bits(v) (nan_of(v) ? f16_nan(f32_bits(v)) : f16_rounded(v))
 static inline float bf16_value(uint16_t u) { return f32_value((uint32_t)u << 16); }
-static inline uint16_t bf16_bits(double v) {
-  float f = (float)v;
-  uint32_t u = f32_bits(f);
-  if (isnan(f)) return (uint16_t)((u >> 16) | 0x40);
+static inline uint16_t bf16_nan(uint32_t u) { return u >> 16 | (u >> 16 & 0x7f ? 0 : 0x40); }
+static inline uint16_t bf16_rounded(double v) {
+  float f = (float)v; uint32_t u = f32_bits(f);
   if ((double)f != v) u = (u - (fabs((double)f) > fabs(v))) | 1; // rounds as the exact value does
   return (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
-static inline float f16_round(double v) { return f16_value(f16_bits(v)); }
-static inline float bf16_round(double v) { return bf16_value(bf16_bits(v)); }
+#define bf16_bits(v) (nan_of(v) ? bf16_nan(f32_bits(v)) : bf16_rounded(v))
 static inline double floor_mod(double a, double b) {
   double r = fmod(a, b);
   return r == 0 ? copysign(0.0, b) : (r < 0) != (b < 0) ? r + b : r;
@@ -78,7 +80,6 @@ static inline int64_t index_div(int64_t a, int64_t b) { return a / b - (a % b !=
 static inline int64_t index_mod(int64_t a, int64_t b) { return a - index_div(a, b) * b; }
 static inline int64_t index_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t index_max(int64_t a, int64_t b) { return a > b ? a : b; }
-#define nan_of(x) ((x) != (x))
 #define least(a, b) (nan_of(a) || (a) < (b) ? (a) : (b))
 #define most(a, b) (nan_of(a) || (a) > (b) ? (a) : (b))
 )C";
@@ -227,7 +228,6 @@ class Printer {
 
   void print(const loop::Statement& s) {
     const size_t outside = depth_;
-    moved_ = loop::moved_values(s);
     line("{");
     const auto place = loop::place(kernel_.pool, s);
     const size_t parallel = s.parallel_count();
@@ -239,15 +239,13 @@ class Printer {
     };
     auto print_stores = [&](bool every_point) {
       for (size_t k = 0; k < s.stores.size(); ++k)
-        if ((serial || place.every_point[k]) == every_point) print(s, s.stores[k]);
+        if ((serial || place.every_point[k]) == every_point) print(s.stores[k]);
     };
     for (size_t v = kernel_.shared; v < parallel; ++v) open_loop(s.vars[v]);
     for (size_t k = 0; k < s.reductions.size(); ++k) begin(s.reductions[k], k);
-    for (size_t k = 0; k < s.carries.size(); ++k) {
-      const auto& carry = s.carries[k];
-      line(value_type(carry.dtype), " c", k, " = ", literal(carry.dtype, carry.init_bits), ";");
-      if (keeps_bits(carry, k)) line("uint16_t cm", k, " = ", carry.init_bits, ";");
-    }
+    for (size_t k = 0; k < s.carries.size(); ++k)
+      line(value_type(s.carries[k].dtype), " c", k, " = ",
+           literal(s.carries[k].dtype, s.carries[k].init_bits), ";");
     print_ops(0);
     const size_t inside = depth_;
     line("{");
@@ -255,14 +253,9 @@ class Printer {
     print_ops(1);
     for (size_t k = 0; k < s.reductions.size(); ++k) accumulate(s.reductions[k], k);
     print_stores(true);
-    for (size_t k = 0; k < s.carries.size(); ++k) {
+    for (size_t k = 0; k < s.carries.size(); ++k)
       line(value_type(s.carries[k].dtype), " n", k, " = v", s.carries[k].next, ";");
-      if (keeps_bits(s.carries[k], k)) line("uint16_t nm", k, " = m", s.carries[k].next, ";");
-    }
-    for (size_t k = 0; k < s.carries.size(); ++k) {
-      line("c", k, " = n", k, ";");
-      if (keeps_bits(s.carries[k], k)) line("cm", k, " = nm", k, ";");
-    }
+    for (size_t k = 0; k < s.carries.size(); ++k) line("c", k, " = n", k, ";");
     close(inside);
     print_ops(2);
     print_stores(false);
@@ -295,7 +288,7 @@ class Printer {
          k, " = 1; ", to, " = ", value, "; i", k, " = v", r.index, "; }");
   }
 
-  void print(const loop::Statement& s, const loop::Store& store) {
+  void print(const loop::Store& store) {
     const DType dtype = kernel_.buffers[store.buffer].dtype;
     const auto at = element(store.buffer, store.index), a = read(dtype, at),
                b = concatenate("v", store.value);
@@ -305,8 +298,7 @@ class Printer {
     if (store.mode == FE_STORE_MAX) value = "most(" + a + ", " + b + ")";
     if (store.mode == FE_STORE_MIN) value = "least(" + a + ", " + b + ")";
     const auto condition = store.mask == loop::none ? "" : concatenate("if (v", store.mask, ") ");
-    if (is_half(dtype)) value = store.mode == FE_STORE_SET ? bits(s, store.value) : to_bits(dtype, value);
-    line(condition, at, " = ", value, ";");
+    line(condition, at, " = ", is_half(dtype) ? to_bits(dtype, value) : value, ";");
   }
   static std::string read(DType dtype, const std::string& text) {
     return is_half(dtype) ? from_bits(dtype, text) : text;
@@ -319,34 +311,10 @@ class Printer {
 
   // ---- operations
 
-  // A float of 32 or 64 bits is the same in memory and in a variable. A half that may only be moved has a second
-  // variable, of its bits.
-  bool keeps_bits(const loop::BodyOp& op, loop::OpId id) const {
-    return is_half(op.dtype) && moved_.part[id];
-  }
-  bool keeps_bits(const loop::Carry& carry, size_t k) const {
-    return is_half(carry.dtype) && moved_.carries[k];
-  }
-  std::string bits(const loop::Statement& s, loop::OpId id) const {
-    return keeps_bits(s.ops[id], id) ? concatenate("m", id) : to_bits(s.ops[id].dtype, concatenate("v", id));
-  }
-  std::string moved_bits(const loop::Statement& s, const loop::BodyOp& op) {
-    const auto chosen = [&](loop::OpId condition, const std::string& a, loop::OpId b) {
-      return condition == loop::none ? a : concatenate("v", condition, " ? ", a, " : ", bits(s, b));
-    };
-    switch (op.code) {
-      case FE_OP_LOAD: return chosen(op.a, element(op.buffer, op.index), op.b);
-      case FE_OP_CONSTANT: return std::to_string(op.bits);
-      case FE_OP_CARRIED: return concatenate("cm", op.bits);
-      default: return op.prim() == Prim::where_ ? chosen(op.a, bits(s, op.b), op.c) : bits(s, op.a);
-    }
-  }
-
   void print(const loop::Statement& s, loop::OpId id) {
     const auto& op = s.ops[id];
     if (op.code == FE_OP_INDIRECT) return print_indirect(s, op);
     line(value_type(op.dtype), " v", id, " = ", value(s, op), ";");
-    if (keeps_bits(op, id)) line("uint16_t m", id, " = ", moved_bits(s, op), ";");
   }
 
   void print_indirect(const loop::Statement& s, const loop::BodyOp& op) {
@@ -382,14 +350,14 @@ class Printer {
     const DType from = s.ops[op.c != loop::none ? op.c : op.b != loop::none ? op.b : op.a].dtype;
     if (op.prim() == Prim::cast_) return cast(from, op.dtype, a);
     if (op.prim() == Prim::bitcast_)
-      return is_float(op.dtype) ? from_bits(op.dtype, bits(s, op.a))
-                                : concatenate("(", type, ")", bits(s, op.a));
+      return is_float(op.dtype) ? from_bits(op.dtype, to_bits(from, a))
+                                : concatenate("(", type, ")", to_bits(from, a));
     return concatenate("(", type, ")(", formula(op.prim(), from, {a, b, c}), ")");
   }
 
   static std::string cast(DType from, DType to, const std::string& a) {
     if (to == DType::bool_) return a + " != 0";
-    if (is_half(to)) return concatenate(name_of(to), "_round((double)", a, ")");
+    if (is_half(to)) return from_bits(to, to_bits(to, "(double)" + a));
     if (is_float(from) && !is_float(to))
       return concatenate("(", value_type(to), ")to_int(", a, ", ", bits_of(to), ", ", is_signed(to), ")");
     return concatenate("(", value_type(to), ")", a);
@@ -419,7 +387,6 @@ class Printer {
   const std::string entry_;
   std::string text_;
   size_t depth_ = 0;
-  loop::MovedValues moved_;  ///< of the statement that is printed
 };
 
 }  // namespace acme
