@@ -69,8 +69,8 @@ std::string listed(const auto& values, const auto& text_of) {
 
 }  // namespace
 
-void Coverage::add(const std::vector<Seen>& sample) {
-  ++samples_;
+void Coverage::add(const std::vector<Seen>& sample, bool telling) {
+  telling_ += telling;
   for (const Seen& seen : sample) {
     Entry& entry = entries_[{seen.what, seen.of}];
     entry.heading = seen.heading;
@@ -110,7 +110,8 @@ std::string Coverage::lacks(const Coverage& offered) const {
 
 std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverage& offered) const {
   std::vector<std::string> reasons;
-  if (samples_ < least_samples) reasons.push_back("it was tried on " + counted(samples_, "graph") + " only");
+  if (telling_ < least_samples)
+    reasons.push_back("it was tried on " + counted(telling_, "graph") + " only that could show a difference");
   const Restricted restricted(rule);
   for (const auto& [key, entry] : offered.entries_) {
     const auto [what, of] = key;

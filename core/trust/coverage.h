@@ -31,8 +31,9 @@ struct Seen {
 
 class Coverage {
  public:
-  void add(const std::vector<Seen>& sample);
-  size_t samples() const { return samples_; }
+  /// `telling`: whether a wrong rule could have shown on it.
+  void add(const std::vector<Seen>& sample, bool telling = true);
+  size_t telling() const { return telling_; }
   /// How many different values were seen under all headings.
   size_t distinct() const;
 
@@ -40,7 +41,7 @@ class Coverage {
   std::string text() const;
   /// What `offered` has and this has not, likewise and without numbers; empty where there is none.
   std::string lacks(const Coverage& offered) const;
-  /// Why the samples are thin evidence; empty where they are not. There are fewer than `least_samples`; or one of several
+  /// Why the samples are thin evidence; empty where they are not. Fewer than `least_samples` are telling; or one of several
   /// alternatives was in none; or a rank, dtype or attribute that no condition asks about was the same in all, though
   /// `offered`, seen in samples drawn without regard for conditions, has others.
   std::vector<std::string> thin(const rewrite::Rule& rule, const Coverage& offered) const;
@@ -53,7 +54,7 @@ class Coverage {
     std::map<std::string, size_t> values;
   };
   std::map<std::pair<Seen::What, uint32_t>, Entry> entries_;
-  size_t samples_ = 0;
+  size_t telling_ = 0;
 };
 
 }  // namespace ferrite::core::trust

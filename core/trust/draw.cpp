@@ -99,7 +99,7 @@ std::vector<Dim> Drawer::dims(std::span<const std::vector<Dim>> others) {
   std::vector<Dim> dims = base_;
   if (!others.empty() && random_.chance(0.4)) dims = others[random_.below(others.size())];
   const double kind = random_.real();
-  if (kind < 0.42 || dims.empty()) return dims;
+  if (kind < (others.empty() ? 0.7 : 0.42) || dims.empty()) return dims;
   const auto drop = [&](size_t count) {
     dims.erase(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(count));
   };
@@ -108,15 +108,16 @@ std::vector<Dim> Drawer::dims(std::span<const std::vector<Dim>> others) {
       if (random_.chance(0.5)) dim = 1;
   } else if (kind < 0.64) {  // the last dims
     drop(random_.below(dims.size() + 1));
-  } else if (kind < 0.74) {
-    drop(dims.size() - 1);
+  } else if (kind < 0.74) {  // one of them alone, mostly the last
+    dims = {random_.chance(0.5) ? dims.back() : random_.pick(dims)};
   } else if (kind < 0.8) {
     dims.clear();
-  } else if (kind < 0.84) {  // one a channel
+  } else if (kind < 0.88) {  // one a channel, or along another dim
+    const size_t kept = random_.chance(0.4) ? 1 : random_.below(dims.size());
     for (size_t d = 0; d < dims.size(); ++d)
-      if (d != 1) dims[d] = 1;
-    if (random_.chance(0.5)) drop(dims.size() > 1 ? 1 : 0);
-  } else if (kind < 0.9 && dims.size() >= 2) {
+      if (d != kept) dims[d] = 1;
+    if (random_.chance(0.5)) drop(std::min(kept, dims.size() - 1));
+  } else if (kind < 0.92 && dims.size() >= 2) {
     std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
   } else {
     if (random_.chance(0.3)) dims.resize(random_.below(5), 1);
@@ -171,7 +172,7 @@ std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
   };
   std::vector<int64_t> list(rank);
   std::iota(list.begin(), list.end(), int64_t{0});
-  switch (random_.below(10)) {
+  switch (random_.below(15)) {
     case 0:
     case 1: return {axis()};
     case 2: return {-1};
@@ -188,13 +189,17 @@ std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
       else
         for (size_t k = rank; k > 1; --k) std::swap(list[k - 1], list[random_.below(k)]);
       return list;
-    case 5: {  // a shape of as many elements
+    case 5:
+    case 13:
+    case 14: {  // a shape of as many elements
       std::vector<int64_t> shape(operand.begin(), operand.end());
       switch (random_.below(4)) {
         case 0: return {elements_of(operand)};
         case 1: shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(random_.below(rank + 1)), 1); break;
         case 2:
-          if (rank >= 2) {
+          if (rank < 2) {
+            shape.push_back(1);
+          } else {
             shape[1] *= shape[0];
             shape.erase(shape.begin());
           }
@@ -211,6 +216,16 @@ std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
     case 7:
       for (size_t d = 0; d < rank; ++d)
         list[d] = operand[d] > 0 ? static_cast<int64_t>(random_.below(static_cast<uint64_t>(operand[d]))) : 0;
+      return list;
+    case 9:
+    case 10:  // sizes within the operand's
+      for (size_t d = 0; d < rank; ++d)
+        list[d] =
+            operand[d] > 0 ? 1 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(operand[d]))) : 0;
+      return list;
+    case 11:  // steps, of all dims or of those that a window moves along
+      if (rank > 2 && random_.chance(0.5)) list.resize(rank - 2);
+      for (auto& item : list) item = random_.chance(0.7) ? 1 : 2;
       return list;
     default:
       for (auto& item : list) item = static_cast<int64_t>(random_.below(3));

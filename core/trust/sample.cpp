@@ -167,6 +167,12 @@ class Draft final : public rewrite::Bindings {
     }
     auto made = graph::make_inferred(graph_, registry_, std::move(spec));
     if (!made || graph_.node(*made).results.size() < term.results.size()) return false;
+    // Where nothing is left, nothing can be compared.
+    const auto& results = graph_.node(*made).results;
+    const auto empty = [&](ValueId id) { return graph_.type(id).elements() == 0; };
+    if (std::ranges::any_of(results, empty) && std::ranges::none_of(graph_.node(*made).operands, empty) &&
+        random_.chance(0.95))
+      return false;
     nodes_[index] = *made;
     return true;
   }
@@ -499,7 +505,7 @@ RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& reg
     ranks_.add(rank, weight);
   for (const auto& [kind, weight] :
        std::initializer_list<std::pair<Sizes, double>>{{Sizes::unequal, 3},
-                                                       {Sizes::equal, 2},
+                                                       {Sizes::equal, 3},
                                                        {Sizes::ones, 1},
                                                        {Sizes::mixed, 1.2},
                                                        {Sizes::large, 0.6},

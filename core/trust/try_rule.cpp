@@ -14,7 +14,7 @@ namespace {
 
 // Of a sample's loops. Most rules say all on small ones; those whose conditions ask for more get a few.
 constexpr int64_t few_points = 200'000, most_points = 2'000'000;
-constexpr size_t most_large_samples = 4;
+constexpr size_t most_large_samples = 4, most_empty = 4;
 constexpr size_t samples_without_news = 8, free_draws = 60;
 
 using graph::Graph;
@@ -45,6 +45,7 @@ class Trial {
     }
     if (verdict_.samples > 0) {
       verdict_.kind = Verdict::Kind::passed;
+      verdict_.reason.clear();
       look_for_gaps();
     } else if (verdict_.reason.empty()) {
       verdict_.reason = drawn_ == 0 ? "no sample met the operands that its ops and conditions want"
@@ -60,8 +61,9 @@ class Trial {
 
   /// After enough samples, as long as one of the last few was like none before.
   bool wants_more() const {
-    if (verdict_.samples < options_.samples) return true;
-    return verdict_.samples < options_.most_samples && verdict_.samples - last_new_ < samples_without_news;
+    const size_t telling = verdict_.covered.telling();
+    if (telling < options_.samples) return true;
+    return telling < options_.most_samples && telling - last_new_ < samples_without_news;
   }
 
   /// What the rule's ops take, beside what the samples were like.
@@ -77,12 +79,46 @@ class Trial {
     verdict_.unreached = verdict_.covered.lacks(offered);
   }
 
-  void note(const Sample& sample) {
+  void note(const Sample& sample, bool telling) {
     ++verdict_.samples;
+    if (!telling) ++weak_samples_;
     sampler_.matched();
     const size_t known = verdict_.covered.distinct();
-    verdict_.covered.add(sample.seen);
-    if (verdict_.covered.distinct() > known) last_new_ = verdict_.samples;
+    verdict_.covered.add(sample.seen, telling);
+    if (verdict_.covered.distinct() > known) last_new_ = verdict_.covered.telling();
+  }
+
+  /// The results that the rule replaces come first.
+  size_t elements_replaced(const Graph& graph) const {
+    size_t count = 0;
+    const size_t replaced = std::min(rule_.replacements.size(), graph.outputs().size());
+    for (const auto& output : graph.outputs().first(replaced))
+      count += static_cast<size_t>(graph.type(output.value).elements().value_or(0));
+    return count;
+  }
+
+  /// Whether a result depends on which elements of the inputs it is made of: of tensors of one element each, or where one
+  /// element was read all over, most mistakes with axes, sizes and positions show nothing.
+  bool tells(const Interpreted& before) const {
+    const Graph& graph = before.graph();
+    const auto several = [&](graph::ValueId id) { return graph.type(id).elements().value_or(0) > 1; };
+    if (std::ranges::none_of(graph.inputs(), [&](const auto& input) { return several(input.value); }) &&
+        std::ranges::none_of(graph.constants(), several))
+      return false;
+    const auto first = before.run(before.random_inputs(Contents::positive, 1));
+    const auto second = before.run(before.random_inputs(Contents::positive, 2));
+    if (!first || !second) return true;
+    const size_t replaced = std::min(rule_.replacements.size(), first->size());
+    for (size_t k = 0; k < replaced; ++k) {
+      const Tensor& result = (*first)[k];
+      const auto count = static_cast<size_t>(graph.type(graph.outputs()[k].value).elements().value_or(0));
+      if (count == 0) continue;
+      const auto width = static_cast<std::ptrdiff_t>(result.size() / count);
+      const bool uniform = std::equal(result.begin() + width, result.end(), result.begin());
+      // What is the same for all inputs is so by what the rule is about.
+      if (count == 1 || !uniform || result == (*second)[k]) return true;
+    }
+    return false;
   }
 
   /// Whether the verdict is found.
@@ -97,6 +133,8 @@ class Trial {
       return false;
     }
     if (*count == 0) return false;
+    const bool empty = elements_replaced(graph) == 0;
+    if (empty && ++empty_ > most_empty) return false;
     auto before = Interpreted::make(graph, registry_);
     if (!before) return unusable(before.error());
     const bool large = before->points() > few_points;
@@ -105,8 +143,16 @@ class Trial {
     if (!after) return unusable(after.error());
     auto found = compare(*before, *after, every_contents, options_.seed + drawn_);
     if (!found) return unusable(found.error());
-    note(sample);
-    if (!*found) return false;
+    if (!*found) {
+      if (empty) {
+        if (verdict_.reason.empty()) verdict_.reason = "no sample had a result with elements";
+        return false;
+      }
+      const bool telling = tells(*before);
+      if (telling || weak_samples_ < options_.samples / 4) note(sample, telling);
+      return false;
+    }
+    note(sample, true);
     verdict_.kind = Verdict::Kind::wrong;
     verdict_.reason = (*found)->text();
     verdict_.counterexample = smallest(graph, **found);
@@ -146,7 +192,7 @@ class Trial {
   const plugin::Registry& registry_;
   const TryOptions options_;
   RuleSampler sampler_;
-  size_t drawn_ = 0, large_samples_ = 0, last_new_ = 0;
+  size_t drawn_ = 0, large_samples_ = 0, weak_samples_ = 0, empty_ = 0, last_new_ = 0;
   Verdict verdict_;
 };
 

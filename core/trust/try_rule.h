@@ -17,9 +17,9 @@ namespace ferrite::core::trust {
 struct TryOptions {
   std::string plugin = "the rules' plugin";  ///< whose predicates are called, where one of them fails
   uint64_t seed = 1;
-  size_t samples = 32;       ///< graphs on which the rule is to apply
+  size_t samples = 32;       ///< graphs on which the rule is to apply and a difference could show
   size_t most_samples = 48;  ///< the same, while further ones show what none did before
-  size_t draws = 320;        ///< graphs that are drawn for that at most
+  size_t draws = 480;        ///< graphs that are drawn for that at most
 };
 
 struct Verdict {
@@ -29,7 +29,7 @@ struct Verdict {
     untested,  ///< no sample reached the rule, or none could be interpreted
   };
   Kind kind = Kind::untested;
-  size_t samples = 0;   ///< on which the rule was applied and compared
+  size_t samples = 0;   ///< on which the rule was applied and compared, telling (coverage.h) or not
   bool broken = false;  ///< the plugin's process failed, which ended the trial: another time it may go well
   std::string reason;   ///< wrong: the difference; untested: why
   std::optional<graph::Graph> counterexample;

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using plugin::RuleSetEntry;
 
-constexpr int trial_version = 5;           // counts up where what is tried, or what counts as thin, changes
+constexpr int trial_version = 6;           // counts up where what is tried, or what counts as thin, changes
 constexpr uint64_t most_bytes = 16 << 20;  // of a verdict file
 
 /// A file as it is now, without reading it.
@@ -156,6 +156,21 @@ Result<std::vector<Kept>> try_all(const RuleSetEntry& set, const rewrite::Compil
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+/// FE-M20 where a manifest expects the pass, or one of its rules, to be applied.
+Result<void> expected_of_disabled(const plugin::PassEntry& pass, const std::string& reason) {
+  const auto check = [&](const plugin::Expectation& expect, std::string_view what,
+                         std::string_view name) -> Result<void> {
+    if (expect.holds(0)) return {};
+    return at(expect.where, error(FE_EINVALID, "FE-M20",
+                                  "{} '{}' is expected to be applied {} times and is disabled, as "
+                                  "on_error = \"skip\" asks: {}",
+                                  what, name, expect.text, reason));
+  };
+  if (pass.expect) FE_CHECK(check(*pass.expect, "pass", pass.name));
+  for (const auto& [name, expect] : pass.rule_expectations) FE_CHECK(check(expect, "rule", name));
+  return {};
+}
+
 /// `given`, or empty with a line in the log where what it keeps may be somebody else's word.
 std::string trusted_folder(const std::string& given) {
   if (given.empty()) return given;
@@ -228,8 +243,11 @@ Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const 
     if (set.plugin->on_error != plugin::OnError::skip) return judged;
     log::warn("plugins",
               fmt::format("rules of {} disabled: {}", set.plugin->id, first_line(judged.error().message())));
-    for (auto& pass : registry.passes())
-      if (of_set(pass)) pass.enabled = false;
+    for (auto& pass : registry.passes()) {
+      if (!of_set(pass)) continue;
+      pass.enabled = false;
+      FE_CHECK(expected_of_disabled(pass, first_line(judged.error().message())));
+    }
   }
   return {};
 }

@@ -37,9 +37,12 @@ inline std::string rule(const std::string& match, const std::string& yield, cons
          (where.empty() ? "" : "  where { " + where + " }\n") + "  yield { " + yield + " }\n}\n";
 }
 
-inline Verdict try_text(const std::string& text) {
+inline Verdict try_text(const std::string& text, uint64_t seed = TryOptions().seed) {
   const auto session = open(text);
-  return session ? try_rule(session->registry().compiled_rules(0), 0, session->registry()) : Verdict();
+  if (!session) return {};
+  TryOptions options;
+  options.seed = seed;
+  return try_rule(session->registry().compiled_rules(0), 0, session->registry(), options);
 }
 
 }  // namespace ferrite::core::trust
