@@ -30,6 +30,10 @@ size_t distance(std::string_view a, std::string_view b) {
   return previous[b.size()];
 }
 
+size_t same_beginning(std::string_view a, std::string_view b) {
+  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
 }  // namespace
 
 std::string suggest(std::string_view wrong, std::span<const std::string_view> known) {
@@ -39,7 +43,10 @@ std::string suggest(std::string_view wrong, std::span<const std::string_view> kn
   for (auto name : known) {
     if (name.size() > longest) continue;
     // Nothing is meant by a name of which no letter is left.
-    if (size_t d = distance(wrong, name); d < least && d < wrong.size()) {
+    const size_t d = distance(wrong, name);
+    const bool nearer = d < least || (d == least && !best.empty() &&
+                                      same_beginning(wrong, name) > same_beginning(wrong, best));
+    if (nearer && d < wrong.size()) {
       least = d;
       best = name;
     }

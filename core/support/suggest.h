@@ -8,8 +8,8 @@
 
 namespace ferrite::core {
 
-/// The known name that is nearest to `wrong` in insertions, deletions, replacements and swaps of neighbours, the first of
-/// equals. Where none is near enough to be meant (more than a quarter of the letters differ), the one name that begins with
+/// The known name that is nearest to `wrong` in insertions, deletions, replacements and swaps of neighbours; of
+/// equals the one with the longest beginning in common with it, then the first. Where none is near enough to be meant (more than a quarter of the letters differ), the one name that begins with
 /// `wrong`, if that has four letters or more; else empty.
 std::string suggest(std::string_view wrong, std::span<const std::string_view> known);
 

@@ -215,6 +215,10 @@ TEST(Suggest, FindsTheNearest) {
   const std::string_view two[] = {"linux-x86_64", "linux-aarch64"};
   EXPECT_EQ(suggest("linux-x86", two), "linux-x86_64");
   EXPECT_EQ(suggest("linux", two), "");
+  // Of equally near ones the one that begins alike, whichever comes first.
+  const std::string_view ops[] = {"full", "mul", "null"}, turned[] = {"null", "mul", "full"};
+  EXPECT_EQ(suggest("mull", ops), "mul");
+  EXPECT_EQ(suggest("mull", turned), "mul");
 }
 
 }  // namespace
