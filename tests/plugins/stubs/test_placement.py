@@ -168,7 +168,7 @@ class PlacementTest(ProgramTest):
 
     def test_bad_capability_files(self):
         for old, new, code, pattern in [
-            ("map", "mop", "FE-P54", r"capabilities.toml:6:1: .*'mop'; did you mean 'map'"),
+            ("map", "mop", "FE-P54", r"capabilities.toml:6:1: .*'mop'; did you mean 'mod'"),
             ("div", "dif", "FE-P54", r"capabilities.toml:9:1: .*'dif'; did you mean 'div'"),
             ('["f32"]', '["f23"]', "FE-P54", r"toml:\d+:8: .*did you mean 'f32'"),
             ("[passed]", "[passd]", "FE-P54", r"toml:5:2: .*'passd'; did you mean 'passed'"),
