@@ -179,8 +179,10 @@ Result<uint32_t> Recorder::temp(const fe_temp_args& args) {
 
 Result<uint32_t> Recorder::begin(const fe_begin_args& args) {
   if (open_) return misuse("begin inside a statement; end the last one first");
-  if (!readable<fe_var>(args.vars) || args.vars.count > ferrite::loop::max_vars)
-    return misuse("the array of variables is not readable, or has more than 64");
+  if (args.vars.count > ferrite::loop::max_vars)
+    return misuse("a nest of {} variables, and {} is the most; give the operands fewer dims", args.vars.count,
+                  ferrite::loop::max_vars);
+  if (!readable<fe_var>(args.vars)) return misuse("the array of variables is not readable");
   value_base_ += static_cast<uint32_t>(statement_.ops.size());
   index_base_ += static_cast<uint32_t>(indices_.size());
   statement_ = {};

@@ -23,8 +23,9 @@ struct Matmul {
 Matmul matmul_dims(const Instance& op) {
   auto a = typed(op, 0, numeric), b = op.operand(1);
   need_same_dtype(op, 1, a.dtype);
-  need_rank(op, 0, a.rank(), 1, 64);
-  need_rank(op, 1, b.rank(), 1, 64);
+  // The loops over the result and over k are 64 at most.
+  need_rank(op, 0, a.rank(), 1, 63);
+  need_rank(op, 1, b.rank(), 1, 63);
   Matmul dims;
   dims.has_m = a.rank() > 1;
   dims.has_n = b.rank() > 1;
@@ -201,6 +202,8 @@ Equation equation_of(const Instance& op) {
   eq.labels = eq.result;
   for (char c : all)
     if (eq.labels.find(c) == std::string::npos) eq.labels += c;
+  need_value(eq.labels.size() <= 64, op, "equation", "has ", eq.labels.size(),
+             " labels, the dims of ellipses among them, and 64 is the most");
   for (char c : eq.result)
     need_value(all.find(c) != std::string::npos && std::count(eq.result.begin(), eq.result.end(), c) == 1, op,
                "equation", "has the result label '", std::string(1, c),
@@ -225,6 +228,7 @@ void lower_einsum(Lowering& l) {
   auto split = eq.extents.begin() + static_cast<std::ptrdiff_t>(eq.result.size());
   Dims summed(split, eq.extents.end());
   auto vars = l.begin(Dims(eq.extents.begin(), split), summed);
+  const bool moves_only = eq.operands.size() == 1 && summed.empty();  // and keeps the bits of NaN
   std::vector<Val> x;
   for (size_t k = 0; k < eq.operands.size(); ++k) {
     Indices at;
@@ -232,7 +236,8 @@ void lower_einsum(Lowering& l) {
       bool single = l.op.operand(k).dims[d] == 1;
       at.push_back(single ? l.constant_index(0) : vars[eq.labels.find(eq.operands[k][d])]);
     }
-    x.push_back(widen(l.load(k, at)));
+    const Val element = l.load(k, at);
+    x.push_back(moves_only ? element : widen(element));
   }
   Val result;
   if (x.size() == 2 && !summed.empty()) {

@@ -188,6 +188,9 @@ OpDef bitcast_op() {
         DType to = op.attrs.dtype("dtype");
         need_value((class_mask(to) & numeric) && bits_of(to) == bits_of(x.dtype), op, "dtype", "is ",
                    name_of(to), ", which has not the width of ", name_of(x.dtype));
+        for (DType dtype : {x.dtype, to})
+          need_value(is_integer(dtype) || is_computable_float(dtype), op, "dtype", "is ", name_of(to),
+                     " for an operand of ", name_of(x.dtype), ", and nothing computes with ", name_of(dtype));
         return std::vector{TensorType{to, x.dims}};
       })
       .lower([](Lowering& l) {

@@ -27,16 +27,27 @@ struct Pool {
   Window declared;
   Window window;  ///< what of it is gone over
   Indices result, operand;
+  Val inside;  ///< whether the element is one of the kernel; no token: it always is
 };
 Pool begin_pool(Lowering& l) {
   const auto declared = pool_window(l.op);
-  Pool pool{declared, trimmed(declared), {}, {}};
-  auto vars = l.begin(l.result().type.dims, pool.window.kernel);
-  size_t rank = pool.window.rank();
+  Pool pool{declared, trimmed(declared), {}, {}, {}};
+  const Window& w = pool.window;
+  const size_t rank = w.rank();
+  Dims walk;
+  for (size_t d = 0; d < rank; ++d) walk.push_back(walk_of(w, d));
+  auto vars = l.begin(l.result().type.dims, walk);
   pool.result.assign(vars.begin(), vars.begin() + static_cast<std::ptrdiff_t>(rank + 2));
   pool.operand = {vars[0], vars[1]};
-  for (size_t d = 0; d < rank; ++d)
-    pool.operand.push_back(window_index(pool.window, d, vars[2 + d], vars[2 + rank + d]));
+  for (size_t d = 0; d < rank; ++d) {
+    Idx element = vars[2 + rank + d];
+    if (walk[d] < w.kernel[d]) {
+      element = element + walk_start(w, d, vars[2 + d]);
+      const Val inside = l.value(element) < static_cast<double>(w.kernel[d]);
+      pool.inside = pool.inside.lowering() ? pool.inside & inside : inside;
+    }
+    pool.operand.push_back(window_index(w, d, vars[2 + d], element));
+  }
   return pool;
 }
 void end_pool(Lowering& l, const Pool& pool, Val value) {
@@ -47,13 +58,15 @@ void end_pool(Lowering& l, const Pool& pool, Val value) {
 void lower_max_pool(Lowering& l) {
   auto pool = begin_pool(l);
   auto x = l.operand(0);
-  Val element = load_window(l, x, pool.operand, 2, pool.window, [&] { return lowest(l, x.type.dtype); });
+  Val element =
+      load_window(l, x, pool.operand, 2, pool.window, [&] { return lowest(l, x.type.dtype); }, pool.inside);
   end_pool(l, pool, l.reduce(FE_REDUCE_MAX, widen(element)));
 }
 
 Val load_or_zero(Lowering& l, const Pool& pool) {
   auto x = l.operand(0);
-  return widen(load_window(l, x, pool.operand, 2, pool.window, [&] { return l.constant(x.type.dtype, 0); }));
+  return widen(load_window(
+      l, x, pool.operand, 2, pool.window, [&] { return l.constant(x.type.dtype, 0); }, pool.inside));
 }
 
 /// How many elements of the window at `at` lie in [low, high) of dim d.

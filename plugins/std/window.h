@@ -68,6 +68,17 @@ inline Window trimmed(Window w) {
   return w;
 }
 
+/// How many elements of the kernel one window goes over in dim d: all of them, or where the kernel is more than
+/// twice as long as the operand those that can meet it, from walk_start on.
+inline int64_t walk_of(const Window& w, size_t d) {
+  const int64_t most = std::max<int64_t>((w.input[d] - 1) / w.dilations[d] + 1, 1);
+  return w.kernel[d] / 2 > most ? most : w.kernel[d];
+}
+/// The first element of the kernel that is not before the operand, of the window at result position `at`.
+inline Idx walk_start(const Window& w, size_t d, Idx at) {
+  return max_index((at * -w.strides[d] + (w.low[d] + w.dilations[d] - 1)) / w.dilations[d], 0);
+}
+
 /// The operand's spatial dims.
 inline Dims spatial_dims(const TensorType& type) { return {type.dims.begin() + 2, type.dims.end()}; }
 
@@ -77,10 +88,9 @@ inline Idx window_index(const Window& w, size_t d, Idx at, Idx step) {
 }
 
 /// Loads `buffer` at `index`, whose coordinates from `first` on are window indices: with a mask and `other`
-/// only for the dims where a window leaves the operand.
+/// only for the dims where a window leaves the operand, and where `mask` (no token: true) does not hold.
 inline Val load_window(Lowering& l, const BufferRef& buffer, const Indices& index, size_t first,
-                       const Window& w, const std::function<Val()>& other) {
-  Val mask;
+                       const Window& w, const std::function<Val()>& other, Val mask = {}) {
   auto add = [&](Val condition) { mask = mask.lowering() ? mask & condition : condition; };
   for (size_t d = 0; d < w.rank(); ++d) {
     if (!w.before(d) && !w.past(d)) continue;

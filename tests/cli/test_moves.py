@@ -58,6 +58,7 @@ MOVES = {
     "chosen_one": ("where(%c, %x, %v)", lambda x, y, v: np.where(CHOICE, x, v)),
     "tiled": ("tile(%x) {repeats = [2, 3]}", lambda x, y, v: np.tile(x, (2, 3))),
     "spread": ("expand(%v) {shape = [5, 11]}", lambda x, y, v: np.broadcast_to(v, (5, 11))),
+    "relabelled": ("einsum(%x) {equation = \"ij->ji\"}", lambda x, y, v: x.T),
     "upper": ("trilu(%x) {k = 1}", lambda x, y, v: np.triu(x, 1)),
     "replaced": ("scatter_nd(%x, %p, %u)", lambda x, y, v: replaced(x, y)),
     "resized": ("resize(%x) {mode = \"nearest\", scales = [2.0, 1.0], sizes = [10, 37], coordinate_mode = \"asymmetric\", "

@@ -202,6 +202,21 @@ class Windows(GraphTest):
                 cases.append((f"{op}(%x) {{{given}}}", {"x": x.reshape(1, 1, -1)}, np.array(wanted, np.float64).reshape(1, 1, -1)))
         self.check(cases, rtol=1e-14)
 
+    def test_as_many_windows_as_padding(self):
+        """Each of 100000 windows goes over what it can meet of the operand, not over its own 100000 elements."""
+        x, pad = np.array([3, -1, 4, 1], np.float64), 10**5
+        for op, stride, dilation, none in (("max_pool", 1, 1, -np.inf), ("lp_pool", 1, 1, 0), ("max_pool", 2, 3, -np.inf), ("lp_pool", 1, 2, 0)):
+            kernel = pad // dilation + 1
+            starts = np.arange(0, x.size + 2 * pad - (kernel - 1) * dilation, stride) - pad
+            parts = []
+            for at, number in enumerate(x):
+                met = (at >= starts) & ((at - starts) % dilation == 0) & ((at - starts) // dilation < kernel)
+                parts.append(np.where(met, number if op == "max_pool" else number * number, none))
+            wanted = np.max(parts, 0) if op == "max_pool" else np.sqrt(np.sum(parts, 0))
+            given = f"kernel = [{kernel}], pads_low = [{pad}], pads_high = [{pad}], strides = [{stride}], dilations = [{dilation}]"
+            with self.subTest(op=op, given=given):
+                self.check([(f"{op}(%x) {{{given}}}", {"x": x.reshape(1, 1, -1)}, wanted.reshape(1, 1, -1))], rtol=1e-14)
+
     def test_padding_counts(self):
         given = "kernel = [1024], pads_low = [1023], pads_high = [1023], strides = [1024], count_include_pad = true"
         x = np.array([6.0, 3.0]).reshape(1, 1, 2)
