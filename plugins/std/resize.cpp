@@ -28,6 +28,7 @@ struct AxisPlan {
   std::vector<int64_t> positions;  ///< [tap][element]
   std::vector<double> weights;     ///< [tap][element]; none of them: all are 1
   std::vector<uint8_t> inside;     ///< [element]: whether it is no extrapolation
+  bool averages = true;            ///< the weights of each element sum to 1, but for rounding
 };
 constexpr int64_t most_positions = int64_t{1} << 28;  // of an axis: they are written down, 16 bytes each
 
@@ -133,6 +134,7 @@ AxisPlan plan_axis(const Instance& op, size_t d, Region region) {
     }
     for (size_t tap = 0; exclude && total != 0 && tap < plan.taps; ++tap)
       plan.weights[tap * count + k] /= total;
+    plan.averages = plan.averages && !(exclude && total == 0);
   }
   return plan;
 }
@@ -181,19 +183,30 @@ Value along_axis(Graph& g, std::span<const double> numbers, DType dtype, size_t 
   return g.literal({dtype, shape}, data.data());
 }
 
+/// Where all that an element reads is one number, the element is that number: rounded weights need not sum to
+/// 1, and integers truncate.
 Value resample(Graph& g, Value x, size_t d, const AxisPlan& plan) {
   if (plan.weights.empty()) return select(g, x, d, plan.positions);
   size_t count = plan.positions.size() / plan.taps;
-  Value result;
+  Value result, first, same;
   for (size_t tap = 0; tap < plan.taps; ++tap) {
     std::span positions(plan.positions.data() + tap * count, count);
     std::span weights(plan.weights.data() + tap * count, count);
     if (std::all_of(weights.begin(), weights.end(), [](double w) { return w == 0; })) continue;
-    Value term = select(g, x, d, positions);
+    const Value tap_of = select(g, x, d, positions);
+    if (first) {
+      const Value equal = g.make("eq", {tap_of, first});
+      same = same ? g.make("logical_and", {same, equal}) : equal;
+    } else {
+      first = tap_of;
+    }
+    Value term = tap_of;
     if (!std::all_of(weights.begin(), weights.end(), [](double w) { return w == 1; }))
       term = g.make("mul", {term, along_axis(g, weights, x.dtype(), d, x.rank())});
     result = result ? g.make("add", {result, term}) : term;
   }
+  if (plan.averages && first && !same) return first;
+  if (plan.averages && same) return g.make("where", {same, first, result});
   return result ? result : select(g, x, d, {plan.positions.data(), count});
 }
 
@@ -261,7 +274,9 @@ OpDef resize_op() {
           "x resampled to `sizes`: a scale and a size for each dim. A scale that is the ratio of the sizes, "
           "rounded to f32 or f64, stands for that ratio, any other for itself; positions are exact "
           "fractions. "
-          "`roi`, a constant, is for tf_crop_and_resize. Weighted sums of integers truncate.")
+          "`roi`, a constant, is for tf_crop_and_resize. Weighted sums of integers truncate; the sum of "
+          "equal "
+          "numbers is that number.")
       .operands("x", "roi?")
       .attr(attr("mode", "nearest"), "nearest | linear | cubic")
       .required(attr("scales", std::vector<double>{}))

@@ -62,7 +62,7 @@ class ResizeTest(ProgramTest):
     def results(self, x, nodes, *options):
         """What each node of the lines gives; each line is of slices of x, the first `size` elements, and says its own size first."""
         np.save(self.folder / "x.npy", x)
-        dtype = {"int32": "i32", "float32": "f32", "float64": "f64"}[x.dtype.name]
+        dtype = x.dtype.name.replace("uint", "u").replace("int", "i").replace("float", "f")
         body, known = "", set()
         for k, (size, line) in enumerate(nodes):
             if size not in known:
@@ -161,6 +161,18 @@ class ResizeTest(ProgramTest):
         x = np.full(4, 2**30 + 1, np.int32)
         (found,) = self.results(x, [(4, '{r} = resize({x}) {{mode = "linear", scales = [2.0], sizes = [8]}}')])
         np.testing.assert_array_equal(found, np.full(8, 2**30 + 1))
+
+    def test_equal_numbers_stay(self):
+        """Weights that are rounded need not sum to 1, and integers truncate; one number all over is that number still."""
+        attributes = ["", 'coordinate_mode = "align_corners", ', 'coordinate_mode = "asymmetric", exclude_outside = true, ']
+        nodes = [(size, f'{{r}} = resize({{x}}) {{{{mode = "{mode}", {more}scales = [{number!r}], sizes = [{out}]}}}}')
+                 for mode in ("linear", "cubic") for more in attributes for size, out, number, _ in [*list(cases())[1::90], (10, 13, 1.3, 0)]]  # fmt: skip
+        for number in (np.uint8(20), np.int8(-77), np.uint16(65535), np.int32(-(2**31) + 1), np.float16(0.1), np.float32(0.1), np.float64(-0.7),
+                       np.float32(np.inf), np.float32(3e38)):  # fmt: skip
+            for options in ((), INTERPRETER):
+                with self.subTest(number=number, options=options):
+                    for node, found in zip(nodes, self.results(np.full(LONGEST, number), nodes, *options)):
+                        np.testing.assert_array_equal(found, np.full(found.shape, number), err_msg=str(node))
 
     def test_what_is_refused(self):
         for attributes, pattern in (
