@@ -135,6 +135,7 @@ class Builder : public Subgraphs {
     if (auto found = values_.find(name); found != values_.end()) return found->second;
     if (auto found = initializers_.find(name); found != initializers_.end()) {
       Value value = constant_of(graph_, source_.file, *found->second.tensor, found->second.raw);
+      declared_.check(name, value, "initializer");
       values_.emplace(name, value);
       return value;
     }

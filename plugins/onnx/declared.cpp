@@ -53,7 +53,7 @@ void DeclaredTypes::check(const std::string& name, const Value& value, const std
          name_of(value.dtype()), "; the model is damaged, export it again");
   if (!type.has_shape() || !contradicts(type.shape(), value.dims()) || !differ_.insert(name).second) return;
   if (!warn_ || differ_.size() > most_shown) return;
-  warn_(detail::concatenate("FE-I30", " ", file_, ": ", where, ": output '", name, "' is declared as ",
+  warn_(detail::concatenate("FE-I30", " ", file_, ": ", where, ": value '", name, "' is declared as ",
                             type_text(declared, type.shape()), " and is ", to_string(value.type()),
                             ", which is used; export the model again, or infer its shapes anew"));
 }

@@ -101,19 +101,27 @@ class Declared(ModelTest):
     def test_shapes_that_differ(self):
         nodes = [helper.make_node("Relu", ["x"], ["h"], name="act"), helper.make_node("Flatten", ["h"], ["y"], name="flat")]
         x = np.zeros((2, 3, 4), np.float32)
-        for declared, made in (([2, 3, 5], "'act' (Relu, opset 13): output 'h' is declared as f32[2,3,5] and is f32[2,3,4]"),
-                               (["n", 2, None], "'act' (Relu, opset 13): output 'h' is declared as f32[n,2,?] and is f32[2,3,4]"),
-                               ([2, 12], "'act' (Relu, opset 13): output 'h' is declared as f32[2,12] and is f32[2,3,4]")):  # fmt: skip
+        for declared, made in (([2, 3, 5], "'act' (Relu, opset 13): value 'h' is declared as f32[2,3,5] and is f32[2,3,4]"),
+                               (["n", 2, None], "'act' (Relu, opset 13): value 'h' is declared as f32[n,2,?] and is f32[2,3,4]"),
+                               ([2, 12], "'act' (Relu, opset 13): value 'h' is declared as f32[2,12] and is f32[2,3,4]")):  # fmt: skip
             done = self.run_model(nodes, {"x": x}, value_info=self.shapes(("h", declared)))
             self.assertRegex(done.stderr, r"^ferrite: warning: FE-I30 .*m\.onnx: node ")
             self.assertIn(made, done.stderr)
         done = self.run_model(nodes, {"x": x}, shape=[2, 13])
-        self.assertIn("'flat' (Flatten, opset 13): output 'y' is declared as f32[2,13] and is f32[2,12]", done.stderr)
+        self.assertIn("'flat' (Flatten, opset 13): value 'y' is declared as f32[2,13] and is f32[2,12]", done.stderr)
         self.assertEqual(done.stderr.count("FE-I30"), 1)
         self.assertEqual(self.found().shape, (2, 12))
         for command in ("opt", "explain"):
             self.assertIn("FE-I30", self.call(command, "m.onnx").stderr)
         self.assertIn("FE-I30", self.call("compile", "m.onnx", "-o", "m.fepkg").stderr)
+
+    def test_initializers_that_differ(self):
+        node = helper.make_node("Add", ["x", "w"], ["y"])
+        w = np.zeros(2, np.float32)
+        done = self.run_model([node], {"x": w}, {"w": w}, value_info=self.shapes(("w", [3])))
+        self.assertIn("m.onnx: initializer: value 'w' is declared as f32[3] and is f32[2]", done.stderr)
+        done = self.run_model([node], {"x": w}, {"w": w}, value_info=self.shapes(("w", [2])))
+        self.assertEqual(done.stderr, "")
 
     def test_shapes_that_agree(self):
         nodes = [helper.make_node("Relu", ["x"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
