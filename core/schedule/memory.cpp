@@ -290,10 +290,7 @@ int64_t MemoryLimit::room(int64_t live) const {
   return std::max<int64_t>(MemoryLimit{op_by_op, 1}.bytes(0) - live, 0);
 }
 
-int64_t MemoryLimit::left(int64_t live) const {
-  if (!op_by_op) return std::numeric_limits<int64_t>::max();
-  return std::max<int64_t>(*op_by_op - live, 0) + each_worker * device_workers;
-}
+int64_t MemoryLimit::for_parts() const { return each_worker * device_workers; }
 
 bool MemoryLimit::allows(int64_t workspace_bytes, int64_t live) const {
   return workspace_bytes <= std::max<int64_t>(bytes(0) - live, 0);

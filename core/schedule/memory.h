@@ -33,8 +33,9 @@ struct MemoryLimit {
   /// What a step of the scheduler may add between kernels where so much lives, whatever it gains: as bytes(), of one worker, so that
   /// results do not depend on how many there are.
   int64_t room(int64_t live) const;
-  /// What of op_by_op is left where so much lives; of a device's memory 1 MiB more for each of its workers. INT64_MAX: it is not known.
-  int64_t left(int64_t live) const;
+  /// What the parts of a divided loop may take in any case: of a device's own memory 1 MiB for each of its workers. It hangs on no
+  /// other step, so that a program divides its loops alike whatever stage its text is of.
+  int64_t for_parts() const;
   /// Whether a kernel may have workspaces of so many bytes in all, where so many live while it runs.
   bool allows(int64_t workspace_bytes, int64_t live) const;
 };

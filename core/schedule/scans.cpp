@@ -238,7 +238,6 @@ bool is_written_once(const LoopProgram& program, const Statement& statement) {
 
 void split_scans(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory, Ledger& ledger) {
   auto& program = schedule.program;
-  const auto live = live_bytes(schedule);
   std::vector<Group> groups;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const auto& group = schedule.groups[g];
@@ -246,7 +245,7 @@ void split_scans(Schedule& schedule, const TargetNumbers& target, const MemoryLi
     auto states = group.statements.size() == 1 ? states_of(program, whole) : std::vector<RunningState>();
     const auto cut = states.empty() ? Cut()
                                     : cut_within(whole, parts_that_pay(whole, target),
-                                                 bytes_of_part(whole, states), memory.left(live[g]));
+                                                 bytes_of_part(whole, states), memory.for_parts());
     if (cut.parts < 2) {
       groups.push_back(group);
       continue;

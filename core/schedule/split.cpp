@@ -167,12 +167,11 @@ void split_reductions(Schedule& schedule, const TargetNumbers& target, const Mem
   if (std::ranges::all_of(apart, [](bool stays) { return stays; })) return;
   // What stands around such a reduction is a part of it, or behind it.
   merge_statements(schedule, apart);
-  const auto live = live_bytes(schedule);
   std::vector<Group> groups;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const auto& group = schedule.groups[g];
     const auto division = apart[g] ? std::optional<Division>()
-                                   : division_of(program, group, target, memory.left(live[g]), ledger);
+                                   : division_of(program, group, target, memory.for_parts(), ledger);
     if (!division) {
       groups.push_back(group);
       continue;
