@@ -239,8 +239,7 @@ bool is_written_once(const LoopProgram& program, const Statement& statement) {
 void split_scans(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory, Ledger& ledger) {
   auto& program = schedule.program;
   std::vector<Group> groups;
-  for (size_t g = 0; g < schedule.groups.size(); ++g) {
-    const auto& group = schedule.groups[g];
+  for (const auto& group : schedule.groups) {
     const auto& whole = program.statements[group.statements[0]];
     auto states = group.statements.size() == 1 ? states_of(program, whole) : std::vector<RunningState>();
     const auto cut = states.empty() ? Cut()

@@ -113,7 +113,7 @@ struct Division {
 
 /// Of a group whose reduction pays to be divided, and around which all is merged that can be.
 std::optional<Division> division_of(const LoopProgram& program, const Group& group,
-                                    const TargetNumbers& target, int64_t left, Ledger& ledger) {
+                                    const TargetNumbers& target, int64_t allowed, Ledger& ledger) {
   const auto& whole = program.statements[group.statements[0]];
   if (group.statements.size() > 1) {
     const auto reduction = std::ranges::find_if(
@@ -125,7 +125,7 @@ std::optional<Division> division_of(const LoopProgram& program, const Group& gro
   }
   const auto walk = walk_of(program, whole, target);
   const int64_t wanted = wanted_parts(walk, target);
-  const auto cut = cut_within(whole, wanted, bytes_of_part(whole), left);
+  const auto cut = cut_within(whole, wanted, bytes_of_part(whole), allowed);
   if (cut.parts < 2) {
     if (wanted > 1)
       refuse(ledger, whole, "memory",

@@ -96,15 +96,12 @@ int64_t bytes_of_part(const Statement& whole) {
   return bytes * std::max<int64_t>(1, whole.points(VarKind::parallel));
 }
 
-int64_t most_bytes_of_parts(const Statement& whole, int64_t left) {
-  constexpr int64_t least = 1 << 10, most = 1 << 20, share = 64;
+Cut cut_within(const Statement& statement, int64_t wanted, int64_t part_bytes, int64_t allowed) {
+  constexpr int64_t slack = 1 << 10, largest = 1 << 20, share = 64;
   int64_t points = 1;
-  for (const auto& var : whole.vars) points *= std::max<int64_t>(1, var.extent);
-  return std::max(left, std::clamp(points * bits_of(DType::f32_) / 8 / share, least, most));
-}
-
-Cut cut_within(const Statement& statement, int64_t wanted, int64_t part_bytes, int64_t left) {
-  const int64_t most = most_bytes_of_parts(statement, left);
+  for (const auto& var : statement.vars) points *= std::max<int64_t>(1, var.extent);
+  const int64_t most =
+      std::max(allowed, std::clamp(points * bits_of(DType::f32_) / 8 / share, slack, largest));
   for (wanted = std::min(wanted, most / part_bytes); wanted > 1; wanted = wanted * 3 / 4) {
     const auto cut = cut_of(statement, wanted);
     if ((cut.parts + (cut.rest > 0 ? 1 : 0)) * part_bytes <= most) return cut;

@@ -27,11 +27,10 @@ Cut cut_of(const Statement& statement, int64_t wanted);
 
 /// What each part gives, in bytes.
 int64_t bytes_of_part(const Statement& whole);
-/// At most how many bytes parts may give: a 64th of f32 at all points, at least 1 KiB, which is the slack of a memory plan, and at most
-/// 1 MiB; or what MemoryLimit::left() says, where that is more. Counts of parts stay within it whatever the numbers of a target are.
-int64_t most_bytes_of_parts(const Statement& whole, int64_t left);
-/// cut_of() of at most so many parts as may be; no parts where two give too much.
-Cut cut_within(const Statement& statement, int64_t wanted, int64_t part_bytes, int64_t left);
+/// cut_of() of as many parts as memory allows, whatever the numbers of a target are; no parts where two give too
+/// much. All parts together may give a 64th of the bytes that all points have as f32, at least 1 KiB, which is the
+/// slack of a memory plan, and at most 1 MiB; or `allowed` bytes (MemoryLimit::for_parts()), where that is more.
+Cut cut_within(const Statement& statement, int64_t wanted, int64_t part_bytes, int64_t allowed);
 
 /// The loops of all parts, their number being the first variable; or of what is left behind them, in the place behind theirs.
 struct PartLoops {
