@@ -21,7 +21,10 @@ struct Options {
 /// An op of a format: who reads it, if anyone does.
 struct Coverage {
   std::string op, versions, state, by;
+  std::string when;  ///< where another one is asked first: when this one is asked
 };
+
+constexpr std::string_view handler_text = "import handler of ";
 
 /// What the importer itself says of each op of its format.
 Result<std::vector<Coverage>> coverage_of(const core::plugin::Registry& registry,
@@ -46,23 +49,32 @@ Result<std::vector<Coverage>> coverage_of(const core::plugin::Registry& registry
     result.push_back(
         {std::string(line.substr(0, first)),
          std::string(line.substr(std::min(first + 1, line.size()), second - std::min(first + 1, second))),
-         std::string(state), state == "supported" ? "built in, " + entry.plugin->id : std::string()});
+         std::string(state),
+         state == "supported" ? "built in, " + entry.plugin->id : std::string(),
+         {}});
   }
   const auto format = core::abi::view(core::abi::read(&importer).format);
   if (format.empty()) return result;
   for (const auto& [source, reader] : core::plugin::readers_of(registry, format)) {
     std::string name = source.substr(format.size() + 1);
     for (size_t at = name.find("::"); at != std::string::npos; at = name.find("::")) name.replace(at, 2, ".");
-    const auto by = reader.kind == FE_READER_HANDLER ? fmt::format("import handler of {}", reader.plugin)
+    const auto by = reader.kind == FE_READER_HANDLER ? fmt::format("{}{}", handler_text, reader.plugin)
                     : reader.kind == FE_READER_ALIAS
                         ? fmt::format("alias of {}: {}", reader.plugin, reader.op)
                         : fmt::format("op of {}", reader.plugin);
     result.push_back(
-        {std::move(name), core::plugin::versions_text(reader.first, reader.last), "supported", by});
+        {std::move(name), core::plugin::versions_text(reader.first, reader.last), "supported", by, {}});
   }
   // What reads an op first stands first: plugins go before the importer.
   std::ranges::stable_sort(result, {},
                            [](const Coverage& c) { return std::pair(c.op, c.by.starts_with("built in")); });
+  // Handlers of one op are of different versions and may decline; an alias or an op reads all of its nodes.
+  for (size_t k = 1; k < result.size(); ++k) {
+    const auto& before = result[k - 1];
+    auto& entry = result[k];
+    if (entry.op != before.op || entry.by.starts_with(handler_text)) continue;
+    entry.when = before.by.starts_with(handler_text) ? "where no handler reads the node" : "never asked";
+  }
   return result;
 }
 
@@ -110,11 +122,15 @@ Result<void> ops(const Options& options) {
     for (const auto& entry : coverage) {
       all.insert(entry.op);
       if (entry.state == "supported") supported.insert(entry.op);
-      list.push_back(
-          {{"op", entry.op}, {"versions", entry.versions}, {"state", entry.state}, {"by", entry.by}});
+      list.push_back({{"op", entry.op},
+                      {"versions", entry.versions},
+                      {"state", entry.state},
+                      {"by", entry.by},
+                      {"when", entry.when}});
       if (!options.json)
-        fmt::print("  {:<38} {:<14} {}\n", entry.op, entry.versions,
-                   entry.by.empty() ? entry.state : entry.by);
+        fmt::print("  {:<38} {:<14} {}{}\n", entry.op, entry.versions,
+                   entry.by.empty() ? entry.state : entry.by,
+                   entry.when.empty() ? "" : fmt::format(" ({})", entry.when));
     }
     report["importers"].push_back({{"id", id}, {"coverage", list}});
     if (!options.json) fmt::print("{} of {} ops supported\n", supported.size(), all.size());

@@ -128,7 +128,7 @@ Result<void> list(const Options& options) {
   for (const auto& loaded : session->registry().plugins()) {
     ids.insert(loaded->id);
     fmt::print("  {} {}\n    why: {}\n    library: {}\n", loaded->id, loaded->version, loaded->why,
-               loaded->library.empty() ? "none, rule files only" : loaded->library);
+               loaded->library.empty() ? "none" : loaded->library);
     if (options.why) print_reasons(request_of(pipeline, *loaded));
     fmt::print("    gives: {}\n", contributions_text(session->registry(), *loaded));
     if (options.why) print_contributions(session->registry(), *loaded);

@@ -58,8 +58,14 @@ struct Model::State {
   std::shared_ptr<const graph::MappedFile> file;
   const fe_importer* importer = nullptr;
   void* model = nullptr;
-  std::optional<graph::Graph> text_graph;
+  std::optional<graph::OpenGraph> text_graph;
+  graph::ParseOptions text_options;
   std::shared_ptr<const package::Package> package;
+
+  std::string_view text() const {
+    const auto bytes = file->bytes();
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
 };
 
 Model::Model(const Session& session) : session_(session) {}
@@ -103,30 +109,30 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
     return model;
   }
   if (extension == ".fe") {
-    graph::ParseOptions options;
-    options.file = path;
-    options.weight_folder = file.parent_path().string();
-    options.registry = &session.registry().ops();
-    FE_TRY(state.text_graph,
-           graph::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options));
+    state.text_options.file = path;
+    state.text_options.weight_folder = file.parent_path().string();
+    state.text_options.registry = &session.registry().ops();
+    FE_TRY(state.text_graph, graph::parse_open(state.text(), state.text_options));
+    auto& graph = state.text_graph->graph;
     auto port_of = [&](const std::string& name, const graph::TensorType& type) {
       ModelPort port{name, type.dtype, true, {}, {}};
       for (auto dim : type.dims) {
         port.dims.push_back(graph::is_static(dim) ? dim : -1);
         std::string symbol;
         if (!graph::is_static(dim))
-          if (auto s = state.text_graph->symbols().pool().as_symbol(graph::expression_of(dim)))
-            symbol = state.text_graph->symbols().pool().symbol_name(*s);
+          if (auto s = graph.symbols().pool().as_symbol(graph::expression_of(dim)))
+            symbol = graph.symbols().pool().symbol_name(*s);
         port.dim_names.push_back(symbol);
       }
       return port;
     };
-    for (const auto& input : state.text_graph->inputs()) {
-      const auto& value = state.text_graph->value(input.value);
+    for (const auto& input : graph.inputs()) {
+      const auto& value = graph.value(input.value);
       model->inputs_.push_back(port_of(value.name, value.type));
     }
-    for (const auto& output : state.text_graph->outputs())
-      model->outputs_.push_back(port_of(output.name, state.text_graph->type(output.value)));
+    for (const auto& output : state.text_graph->outputs)
+      model->outputs_.push_back(output.type ? port_of(output.name, *output.type)
+                                            : ModelPort{output.name, DType::none, false, {}, {}});
     return model;
   }
 
@@ -225,7 +231,13 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
         }
         if (!bound) bindings.emplace_back(name, input_dims[k][d]);
       }
-    return graph::specialise(*state_->text_graph, bindings);
+    const auto& read = state_->text_graph->graph;
+    if (read.symbols().size() == 0) return read;
+    // Read again with the sizes, so that the ops' rules see them.
+    auto options = state_->text_options;
+    options.sizes = bindings;
+    FE_TRY(const graph::Graph sized, graph::parse(state_->text(), options));
+    return graph::specialise(sized, bindings);
   }
   graph::Graph graph(std::filesystem::path(path_).stem().string(),
                      std::filesystem::path(path_).parent_path().string());

@@ -126,7 +126,7 @@ void check_files(const CheckOptions& options, Runner& runner) {
     if (!descriptor)
       none = "the descriptor cannot be read";
     else if (library.empty())
-      none = "the plugin has rule files only";
+      none = "the plugin has no library";
     runner.run("descriptor", [&]() -> Verdict {
       if (!descriptor) return descriptor.error();
       std::error_code failed;

@@ -40,7 +40,7 @@ Verdict compare(const std::vector<std::string>& first, const std::vector<std::st
 Verdict agrees(const Subject& subject, const std::string& path) {
   if (path.empty()) return Verdict::skipped("the library has no descriptor beside it");
   FE_TRY(const auto descriptor, plugin::Descriptor::read(path));
-  if (descriptor.library.empty()) return Verdict::skipped("the plugin has rule files only");
+  if (descriptor.library.empty()) return Verdict::skipped("the plugin has no library");
   const auto& plugin = subject.plugin();
   const auto version = plugin::Version::parse(plugin.version);
   if (!version)

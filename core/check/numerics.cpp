@@ -22,7 +22,6 @@ namespace {
 
 constexpr size_t sampled_graphs = 150;
 constexpr size_t most_rounds = 8;
-constexpr int64_t most_points = 20'000'000;  // of a graph that is interpreted
 
 /// One rule over graphs that are drawn from its own text.
 Verdict check_rule(const rewrite::CompiledRules& rules, size_t index, const Subject& subject, uint64_t seed) {

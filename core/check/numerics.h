@@ -2,16 +2,22 @@
 // L3: whether what a plugin computes is right, against the interpreter.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/check/levels.h"
 #include "core/graph/graph.h"
 #include "core/plugin/registry.h"
+#include "core/run/executable.h"
+#include "core/trust/tensors.h"
 
 namespace ferrite::core::check {
 
 class Subject;
+
+inline constexpr int64_t most_points = 20'000'000;  ///< of the loops of a graph that is interpreted
 
 /// Ops over their own samples: the same result each time, and the same by lowering and by decomposition.
 void check_ops(const CheckOptions& options, const Subject& subject, Runner& runner);
@@ -21,6 +27,10 @@ void check_passes(const CheckOptions& options, const Subject& subject, Runner& r
 void check_importers(const CheckOptions& options, const Subject& subject, Runner& runner);
 /// Of import handlers and aliases, over the models that are given.
 void check_readers(const CheckOptions& options, const Subject& subject, Runner& runner);
+
+/// What a compiled program, compiled with red zones, gives. FE-P52 where it writes beside its buffers; else the codes of running it.
+Result<std::vector<trust::Tensor>> run_on(const run::Executable& executable,
+                                          std::span<const trust::Tensor> inputs);
 
 /// Whether the phase is one of those that see a graph.
 bool works_on_graphs(const plugin::PassEntry& pass);

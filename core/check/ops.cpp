@@ -7,6 +7,7 @@
 
 #include "core/check/numerics.h"
 #include "core/check/subject.h"
+#include "core/compile.h"
 #include "core/graph/print.h"
 #include "core/graph/verify.h"
 #include "core/loop/eval.h"
@@ -156,6 +157,34 @@ Result<std::unique_ptr<Session>> without_plugin(const CheckOptions& options) {
   return Session::open(pipeline);
 }
 
+/// The graph of a model is the same, interpreted and compiled for the session's device. Says what was done.
+Result<std::string> computed(const graph::Graph& graph, const Subject& subject, uint64_t seed) {
+  const auto interpreted = trust::Interpreted::make(graph, subject.registry());
+  if (!interpreted && interpreted.error().code == "FE-R34")
+    return std::string("not computed: a type of it cannot be compared");
+  if (!interpreted)
+    return error(FE_EINVALID, "FE-P51", "the model cannot be lowered: {}", interpreted.error().message());
+  if (interpreted->points() > most_points) return std::string("not computed: it is too large to interpret");
+  const auto& device = subject.session().pipeline().device;
+  if (!device) return std::string("not computed: there is no device");
+  CompileOptions options;
+  options.device = *device;
+  options.red_zones = true;
+  Ledger ledger;
+  const auto compiled = compile(graph::Graph(graph), subject.registry(), options, ledger);
+  if (!compiled)
+    return error(FE_EINVALID, "FE-P51", "the model cannot be compiled: {}", compiled.error().message());
+  const auto difference = trust::compare(
+      *interpreted, [&](auto inputs) { return run_on(*compiled->executable, inputs); },
+      trust::ordinary_contents, seed);
+  if (!difference)
+    return error(FE_EINVALID, "FE-P51", "the model fails on every input: {}", difference.error().message());
+  if (*difference)
+    return error(FE_EINVALID, "FE-P51", "the model computes one thing interpreted and another compiled: {}",
+                 (*difference)->text());
+  return std::string("computed");
+}
+
 bool reads(const fe_importer& importer, const std::string& path) {
   const auto extension = std::filesystem::path(path).extension().string();
   return !extension.empty() &&
@@ -283,7 +312,8 @@ void check_readers(const CheckOptions& options, const Subject& subject, Runner& 
         }
         if (const auto without = model->graph(dims); without && graph::print(*without) == graph::print(first))
           return Verdict::skipped("no node of the model is read by the plugin");
-        return Verdict::passed(counted(first.node_count(), "node"));
+        FE_TRY(const auto done, computed(first, subject, options.seed));
+        return Verdict::passed(fmt::format("{}, {}", counted(first.node_count(), "node"), done));
       });
     }
   }

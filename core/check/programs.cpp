@@ -15,7 +15,6 @@ namespace ferrite::core::check {
 namespace {
 
 constexpr size_t sampled_graphs = 60;
-constexpr int64_t most_points = 20'000'000;  // of a graph that is interpreted
 
 /// The sample graphs of all ops, all inputs of floats but the first constant: most libraries take nothing but constant weights, which
 /// graphs drawn from all ops seldom have.
@@ -53,6 +52,8 @@ size_t parts_of(const Compilation& compiled, const Ledger& ledger, const fe_prov
   return static_cast<size_t>(launched + taken);
 }
 
+}  // namespace
+
 Result<std::vector<trust::Tensor>> run_on(const run::Executable& executable,
                                           std::span<const trust::Tensor> inputs) {
   std::vector<const void*> in;
@@ -69,6 +70,8 @@ Result<std::vector<trust::Tensor>> run_on(const run::Executable& executable,
   if (!beside.empty()) return error(FE_EINVALID, "FE-P52", "{}", beside);
   return outputs;
 }
+
+namespace {
 
 Verdict check_provider(const fe_provider& provider, const std::vector<graph::Graph>& graphs,
                        const std::string& device, const Subject& subject, uint64_t seed) {

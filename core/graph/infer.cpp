@@ -203,9 +203,9 @@ Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
   return info;
 }
 
-Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op,
-                                            std::span<const ValueId> operands,
-                                            std::span<const Attribute> attributes) {
+namespace {
+
+Result<std::vector<TensorType>> ask_rule(const Graph& graph, const OpInfo& op, const fe_instance& instance) {
   struct Collected {
     const Graph& graph;
     std::vector<TensorType> types;
@@ -234,9 +234,8 @@ Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op
     return FE_OK;
   };
 
-  const InstanceView view(graph, op.name, operands, attributes);
   auto args = abi::sized<fe_infer_args>();
-  args.op = view.get();
+  args.op = &instance;
   abi::Call call;
   const int32_t status =
       callback::call({op.plugin, "shape rule of op", op.name}, op.def.infer, op.def.self, call, &args, &out);
@@ -253,6 +252,51 @@ Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op
                  op.name, op.plugin, counted(collected.types.size(), "result"), op.def.results);
   }
   return std::move(collected.types);
+}
+
+/// A size that hardly anything else has, another one for each open dim.
+Dim stand_in(Dim dim) { return is_static(dim) ? dim : 1009 - 2 * dim; }
+
+/// Whether a rule that was asked with open dims, and then with sizes in their place, said the same.
+bool says_the_same(const Result<std::vector<TensorType>>& open,
+                   const Result<std::vector<TensorType>>& sized) {
+  if (open.has_value() != sized.has_value()) return false;
+  if (!open) return open.error().code == sized.error().code && open.error().text == sized.error().text;
+  return std::ranges::equal(*open, *sized, [](const TensorType& a, const TensorType& b) {
+    return a.dtype == b.dtype && std::ranges::equal(a.dims, b.dims, {}, stand_in);
+  });
+}
+
+}  // namespace
+
+Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op,
+                                            std::span<const ValueId> operands,
+                                            std::span<const Attribute> attributes) {
+  const InstanceView view(graph, op.name, operands, attributes);
+  auto types = ask_rule(graph, op, *view.get());
+  std::string open;
+  for (const ValueId operand : operands) {
+    const Value* value = graph.find(operand);
+    if (!value) continue;
+    const auto dim = std::ranges::find_if_not(value->type.dims, is_static);
+    if (dim == value->type.dims.end()) continue;
+    open = graph.symbols().print(*dim);
+    break;
+  }
+  if (open.empty()) return types;
+  // A rule may take the code of an open dim for a number; then it says something else of a size.
+  std::vector<fe_value_view> values;
+  std::vector<std::vector<Dim>> sizes;
+  for (const ValueId operand : operands) {
+    auto& value = values.emplace_back(view_of(graph, operand));
+    auto& dims = sizes.emplace_back(value.type.dims, value.type.dims + value.type.rank);
+    std::ranges::transform(dims, dims.begin(), stand_in);
+    value.type.dims = dims.data();
+  }
+  fe_instance sized = *view.get();
+  sized.operands = abi::array(values.data(), values.size());
+  if (says_the_same(types, ask_rule(graph, op, sized))) return types;
+  return error(FE_EINVALID, needs_sizes, "the size of dim {} decides what its result is", open);
 }
 
 namespace {

@@ -55,7 +55,11 @@ class InstanceView {
 Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
                                std::vector<ValueId>& operands, std::vector<Attribute>& attributes);
 
-/// The result types by the op's rule. The rule's own error is passed on; FE-G16 where it breaks its contract.
+/// The code of infer_types' error where sizes that are open decide.
+inline constexpr std::string_view needs_sizes = "FE-G27";
+
+/// The result types by the op's rule. The rule's own error is passed on; FE-G16 where it breaks its contract; FE-G27 where an
+/// operand has an open dim, and with a size in its place the rule says something else.
 Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op,
                                             std::span<const ValueId> operands,
                                             std::span<const Attribute> attributes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/graph/parse.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "core/graph/infer.h"
@@ -32,9 +33,24 @@ std::string key_of(const Token& token) {
 class Parser {
  public:
   Parser(const text::TokenList& list, const ParseOptions& options)
-      : cursor_(list), registry_(options.registry), graph_("main", options.weight_folder) {}
+      : cursor_(list),
+        registry_(options.registry),
+        sizes_(options.sizes),
+        graph_("main", options.weight_folder) {}
 
   Result<Graph> read() {
+    FE_CHECK(read_all());
+    return std::move(graph_);
+  }
+
+  Result<OpenGraph> read_open() {
+    open_outputs_.emplace();
+    FE_CHECK(read_all());
+    return OpenGraph{std::move(graph_), std::move(*open_outputs_)};
+  }
+
+ private:
+  Result<void> read_all() {
     FE_CHECK(cursor_.expect("ferrite"));
     FE_CHECK(cursor_.expect("graph"));
     const Error version = cursor_.unexpected("version 0, the only one that this build reads");
@@ -65,13 +81,12 @@ class Parser {
     FE_CHECK(outputs());
     for (const auto& [input, token] : mutations_) {
       FE_TRY(const ValueId value, use(token));
-      FE_CHECK(graph_.set_mutated_by(input, value));
+      if (value) FE_CHECK(graph_.set_mutated_by(input, value));
     }
     graph_.commit();
-    return std::move(graph_);
+    return {};
   }
 
- private:
   template <class T>
   Result<T> here(Position position, Result<T> result) const {
     if (result) return result;
@@ -102,6 +117,11 @@ class Parser {
       }
       if (cursor_.accept("hint")) {
         FE_TRY(hint, cursor_.expect_integer("a usual size"));
+      }
+      const auto given = std::ranges::find(sizes_, name.text, &std::pair<std::string, int64_t>::first);
+      if (given != sizes_.end() && divisor > 0) {
+        FE_CHECK(here(name.position, check_size(name.text, range, divisor, given->second)));
+        range = {given->second, given->second};
       }
       FE_CHECK(here(name.position, graph_.symbols().declare(std::string(name.text), range, divisor, hint)));
       symbols_[name.position.line * uint64_t{1} << 32 | name.position.column] = cursor_.offset();
@@ -148,7 +168,12 @@ class Parser {
       const Position position = cursor_.peek().position;
       FE_TRY(const ValueId value, operand());
       FE_TRY(std::string name, cursor_.expect_string("the output's name in quotes"));
-      FE_TRY(const uint32_t output, here(position, graph_.add_output(std::move(name), value)));
+      if (open_outputs_)
+        open_outputs_->push_back({name, value ? std::optional(graph_.type(value)) : std::nullopt});
+      uint32_t output = 0;
+      if (value) {
+        FE_TRY(output, here(position, graph_.add_output(std::move(name), value)));
+      }
       ValueId alias;
       std::vector<int64_t> strides;
       if (cursor_.accept("alias_of")) {
@@ -160,7 +185,7 @@ class Parser {
           return cursor_.unexpected("a list of strides before this");
         strides = std::get<std::vector<int64_t>>(std::move(list));
       }
-      if (alias || !strides.empty()) {
+      if (value && (alias || !strides.empty())) {
         FE_CHECK(here(position, graph_.set_output_place(output, alias, std::move(strides))));
       }
     } while (cursor_.accept(","));
@@ -288,12 +313,14 @@ class Parser {
     NodeSpec spec;
     FE_TRY(spec.op, parse_word(cursor_, results.empty() ? "a statement or '}'" : "the name of an op"));
     FE_CHECK(cursor_.expect("("));
+    bool left_out = false;
     while (!cursor_.is(")")) {
       if (!spec.operands.empty()) FE_CHECK(cursor_.expect(","));
       if (cursor_.accept("_")) {
         spec.operands.emplace_back();
       } else {
         FE_TRY(spec.operands.emplace_back(), operand());
+        left_out = left_out || !spec.operands.back();
       }
     }
     FE_CHECK(cursor_.expect(")"));
@@ -318,8 +345,17 @@ class Parser {
                 error(FE_EINVALID, "FE-G19", "ops are not known here: the result types must be given"));
     }
     if (!registry_) spec.types = types;
-    FE_TRY(const NodeId id, here(position, registry_ ? make_inferred(graph_, *registry_, std::move(spec))
-                                                     : graph_.make(std::move(spec))));
+    std::optional<Result<NodeId>> node;
+    if (!left_out) {
+      node.emplace(here(position, registry_ ? make_inferred(graph_, *registry_, std::move(spec))
+                                            : graph_.make(std::move(spec))));
+      left_out = open_outputs_ && !*node && node->error().code == needs_sizes;
+    }
+    if (left_out) {
+      for (const Token& result : results) define(result, {});
+      return {};
+    }
+    FE_TRY(const NodeId id, std::move(*node));
     const std::vector<ValueId> made = graph_.node(id).results;
     if (made.size() != results.size()) {
       return at(cursor_.where(position), error(FE_EINVALID, "FE-G19", "{} gives {} results, not {}",
@@ -372,6 +408,7 @@ class Parser {
     if (!taken) return {};
     return at(cursor_.where(name.position), error(FE_EINVALID, "FE-G17", "'{}' is defined twice", name.text));
   }
+  /// `id` is null where the node that gives the value is left out.
   void define(const Token& name, ValueId id) { values_.insert_or_assign(key_of(name), id); }
 
   Result<ValueId> use(const Token& name) const {
@@ -388,7 +425,9 @@ class Parser {
 
   Cursor cursor_;
   const OpRegistry* registry_;
+  std::span<const std::pair<std::string, int64_t>> sizes_;
   Graph graph_;
+  std::optional<std::vector<OpenGraph::Output>> open_outputs_;  // where sizes may be open
   std::unordered_map<std::string, ValueId> values_;
   std::unordered_map<uint64_t, size_t>
       symbols_;  // position of a declared symbol's name -> the token after it
@@ -400,6 +439,11 @@ class Parser {
 Result<Graph> parse(std::string_view text, const ParseOptions& options) {
   FE_TRY(const text::TokenList list, text::TokenList::read(text, options.file));
   return Parser(list, options).read();
+}
+
+Result<OpenGraph> parse_open(std::string_view text, const ParseOptions& options) {
+  FE_TRY(const text::TokenList list, text::TokenList::read(text, options.file));
+  return Parser(list, options).read_open();
 }
 
 }  // namespace ferrite::core::graph

@@ -11,13 +11,7 @@ Result<void> check_binding(const SymbolTable& symbols, const std::string& name, 
   const auto symbol = symbols.find(name);
   if (!symbol)
     return error(FE_EINVALID, "FE-G12", "the graph has no symbol '{}' to give the size {}", name, size);
-  const index::Range range = symbols.range(*symbol);
-  const int64_t divisor = symbols.divisor(*symbol);
-  if (size < range.lo || size > range.hi || size % divisor != 0) {
-    return error(FE_EINVALID, "FE-G12", "size {} of '{}' is outside [{}, {}] or no multiple of {}", size,
-                 name, range.lo, range.hi, divisor);
-  }
-  return {};
+  return check_size(name, symbols.range(*symbol), symbols.divisor(*symbol), size);
 }
 
 /// Whether the guard holds; none where that depends on symbols.

@@ -5,6 +5,12 @@
 
 namespace ferrite::core::graph {
 
+Result<void> check_size(std::string_view name, index::Range range, int64_t divisor, int64_t size) {
+  if (size >= range.lo && size <= range.hi && size % divisor == 0) return {};
+  return error(FE_EINVALID, "FE-G12", "size {} of '{}' is outside [{}, {}] or no multiple of {}", size, name,
+               range.lo, range.hi, divisor);
+}
+
 Result<index::Symbol> SymbolTable::declare(std::string name, index::Range range, int64_t divisor,
                                            int64_t hint) {
   if (name.empty() || names_.contains(name)) {
@@ -34,11 +40,12 @@ std::optional<index::Symbol> SymbolTable::find(std::string_view name) const {
 }
 
 Result<Dim> SymbolTable::dim(index::Expr expression) {
-  if (const auto value = pool_.as_constant(expression)) {
-    if (*value < 0) return error(FE_EINVALID, "FE-G11", "a dimension cannot be {}", *value);
-    return *value;
+  const index::Range range = pool_.range(expression);
+  if (range.lo == range.hi) {
+    if (range.lo < 0) return error(FE_EINVALID, "FE-G11", "a dimension cannot be {}", range.lo);
+    return range.lo;
   }
-  if (pool_.range(expression).hi < 0) {
+  if (range.hi < 0) {
     return error(FE_EINVALID, "FE-G11", "dimension {} is always negative", print(dim_of(expression)));
   }
   return dim_of(expression);

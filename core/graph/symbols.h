@@ -24,6 +24,9 @@ struct Guard {
   friend bool operator==(const Guard&, const Guard&) = default;
 };
 
+/// FE-G12 where the size is outside the range of the symbol of that name, or no multiple of its divisor (1 or more).
+Result<void> check_size(std::string_view name, index::Range range, int64_t divisor, int64_t size);
+
 /// Symbols are numbered as in the pool, from 0 in the order of declaration.
 class SymbolTable {
  public:
@@ -41,7 +44,7 @@ class SymbolTable {
   index::Pool& pool() { return pool_; }
   const index::Pool& pool() const { return pool_; }
 
-  /// The coded dim; a constant expression becomes a static one. The expression must not be negative (FE-G11).
+  /// The coded dim; an expression that has one value becomes a static one. The expression must not be negative (FE-G11).
   Result<Dim> dim(index::Expr expression);
   /// The dim as an expression; a code that names no expression of the pool is none.
   index::Expr expression(Dim dim);

@@ -255,7 +255,7 @@ class Runner {
       if (value < 0 || value >= extent) {
         std::vector<std::string> dims;
         for (const auto& [buffer, dim] : dims_indexed_by(list_, number_, in.op))
-          dims.push_back(describe_dim(dim, list_.buffers[buffer]->name, *list_.buffers[buffer]));
+          dims.push_back(describe_dim(dim, indexed_name(list_, buffer), *list_.buffers[buffer]));
         fail("{}{}{}",
              describe_bad_index(static_cast<uint64_t>(registers_[in.a].i[l]), extent,
                                 in.mode == FE_INDIRECT_WRAP, !is_signed(in.from)),

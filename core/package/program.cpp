@@ -23,6 +23,7 @@ void put(Encoder& to, const std::vector<PortInfo>& ports) {
     to.put(port.dtype);
     to.put(port.dims);
     to.put(port.changed);
+    to.put(std::string_view(port.indexed));
   }
 }
 
@@ -97,6 +98,7 @@ class Reader {
       port.dtype = from_.get<DType>();
       port.dims = from_.list<int64_t>();
       port.changed = from_.get<uint8_t>() != 0;
+      port.indexed = from_.text();
       if (!from_.ok()) break;
       if (!find_dtype(port.dtype)) return impossible("a port of its program has no known type");
       int64_t elements = 1;

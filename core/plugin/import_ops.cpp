@@ -15,6 +15,9 @@
 namespace ferrite::core::plugin {
 namespace {
 
+/// The code of a decline: any other failure of a handler is an error.
+constexpr std::string_view declines = "FE-P20";
+
 /// "com.acme.FusedRope" of "onnx:com.acme::FusedRope"; empty where the op is of no domain.
 std::string op_name_of(std::string_view source) {
   std::string_view rest = source.substr(source.find(':') + 1);
@@ -33,6 +36,14 @@ class Place {
   template <class... Args>
   Error wrong(std::string_view code, fmt::format_string<Args...> format, Args&&... args) const {
     return error(FE_EINVALID, code, "{}: {}", text_, fmt::format(format, std::forward<Args>(args)...));
+  }
+  /// An error out of an import handler; its own text may begin with the place.
+  Error by_handler(Error fault, std::string_view plugin) const {
+    std::string_view rest = fault.text;
+    if (const auto begun = fmt::format("{}: ", text_); rest.starts_with(begun))
+      rest.remove_prefix(begun.size());
+    fault.text = fmt::format("{}: the import handler of plugin '{}': {}", text_, plugin, rest);
+    return fault;
   }
   Error named(Error fault) const {
     fault.text = fmt::format("{}: {}", text_, fault.text);
@@ -331,12 +342,9 @@ Result<void> ImportOps::import_node(const fe_import_args& args, const fe_import_
     const int32_t status = callback::call({plugin->id, "import handler of op", source}, table->import_node,
                                           table->self, call, &given, &results);
     if (status == FE_OK) return check_handled(graph, inputs, outputs, node, out, plugin->id);
-    auto fault =
-        call.error(status, "FE-I42", fmt::format("the import handler of plugin '{}' failed", plugin->id));
-    if (status != FE_EUNSUPPORTED) {
-      if (!fault.text.starts_with(abi::view(node.place))) fault = place.named(std::move(fault));
-      return fault;
-    }
+    auto fault = call.error(status, "FE-I42", "it failed without a reason");
+    if (status != FE_EUNSUPPORTED || fault.code != declines)
+      return place.by_handler(std::move(fault), plugin->id);
     FE_CHECK(graph.rollback(mark));
     declined += fmt::format("; the import handler of plugin '{}' declines it: {}", plugin->id, fault.text);
   }

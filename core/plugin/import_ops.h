@@ -2,6 +2,7 @@
 // Ops of models that plugins read: what an importer asks the host for where it does not know an op itself.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@ class GraphApi;
 namespace ferrite::core::plugin {
 
 inline constexpr std::string_view source_example = "\"onnx:com.acme::FusedRope\"";
+/// Formats that plugins may be for while no plugin reads such models.
+inline constexpr std::array<std::string_view, 2> known_formats{"onnx", "torch"};
 /// Whether that is a source op: a format, ':' and names joined by "::", without blanks.
 bool valid_source(std::string_view text);
 /// "1 to 3", "2", "any", "4 and later"

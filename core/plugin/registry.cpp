@@ -391,7 +391,32 @@ Result<void> Registry::add_import_handler(const LoadedPlugin& plugin, const fe_i
   return {};
 }
 
+/// Of aliases and import handlers: FE-P96 where no importer reads models of the format.
+static Result<void> check_formats(const Registry& registry) {
+  std::vector<std::string_view> known(known_formats.begin(), known_formats.end());
+  for (const auto& [table, plugin] : registry.importers())
+    if (const auto format = abi::view(abi::read(table).format);
+        !format.empty() && std::ranges::find(known, format) == known.end())
+      known.push_back(format);
+  const auto check = [&](std::string_view source, std::string_view what) -> Result<void> {
+    const auto format = source.substr(0, source.find(':'));
+    if (std::ranges::find(known, format) != known.end()) return {};
+    return error(
+        FE_EINVALID, "FE-P96",
+        "{} '{}' is for models of format '{}', which no enabled importer reads{}; the formats are {}", what,
+        source, format, did_you_mean(format, known), fmt::join(known, ", "));
+  };
+  for (const auto& [source, entry] : registry.aliases())
+    if (auto checked = check(source, "the alias"); !checked)
+      return at(entry.alias.where, std::move(checked.error()));
+  for (const auto& [table, plugin] : registry.import_handlers())
+    if (auto checked = check(abi::view(table->source), "the import handler for"); !checked)
+      return at(plugin->id, std::move(checked.error()));
+  return {};
+}
+
 Result<void> Registry::settle_aliases() {
+  FE_CHECK(check_formats(*this));
   const auto all = ops_.all();
   for (auto& [source, entry] : aliases_) {
     auto& alias = entry.alias;

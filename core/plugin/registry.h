@@ -177,8 +177,8 @@ class Registry {
   const std::vector<Contributed<fe_import_handler>>& import_handlers() const { return import_handlers_; }
   /// By source op, each once.
   const std::map<std::string, AliasEntry, std::less<>>& aliases() const { return aliases_; }
-  /// Finds the op of each alias. FE-P95 where it is not defined, or the plugin has none or several to choose from. Call after the
-  /// last load().
+  /// Finds the op of each alias. FE-P95 where it is not defined, or the plugin has none or several to choose from; FE-P96 where
+  /// one, or an import handler, is for a format that nothing reads. Call after the last load().
   Result<void> settle_aliases();
   /// Kinds of devices that there are plugins for, loaded or not.
   const std::vector<std::string>& device_kinds() const { return device_kinds_; }

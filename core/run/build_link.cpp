@@ -17,6 +17,8 @@ Result<std::shared_ptr<Executable>> Builder::Steps::link() {
   }
   if (auto prepared = executable_->prepare(); !prepared) {
     if (forgive(prepared.error())) return std::shared_ptr<Executable>();
+    // An index of the model's own that is out of range says nothing of who made the code.
+    if (prepared.error().code == "FE-X10") return std::move(prepared.error());
     return with_makers(std::move(prepared.error()));
   }
   record_recording();

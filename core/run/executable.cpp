@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/loop/indexed.h"
 #include "core/plugin/serial.h"
 #include "core/schedule/plan.h"
 #include "core/support/abi.h"
@@ -44,12 +45,13 @@ std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
   std::vector<bool> has_versions(program.buffers.size());
   for (const auto& buffer : program.buffers)
     if (buffer.base != loop::none) has_versions[buffer.base] = true;
+  const auto list = loop::list_of(program);
   std::vector<PortInfo> ports;
   for (loop::BufferId id : buffers) {
     const auto& buffer = program.buffers[id];
     const bool changed = buffer.role == loop::Role::input && has_versions[id];
-    ports.push_back(
-        {buffer.name, buffer.dtype, buffer.dims, bytes_of(buffer.dtype, buffer.elements()), changed});
+    ports.push_back({buffer.name, buffer.dtype, buffer.dims, bytes_of(buffer.dtype, buffer.elements()),
+                     changed, loop::indexed_name(list, id)});
   }
   return ports;
 }

@@ -77,6 +77,7 @@ struct PortInfo {
   std::vector<int64_t> dims;
   int64_t bytes = 0;
   bool changed = false;  ///< an input whose contents are others behind the run
+  std::string indexed;   ///< what an index into it is said to address, as loop::indexed_name says
 };
 
 /// Where buffers begin at multiples of: kernels may assume it. Of the caller's host memory they may not.

@@ -330,7 +330,8 @@ Error Executable::bad_index(const Launch& launch, std::span<const int64_t> words
     const auto* port = place.kind == Place::Kind::input    ? &inputs[place.number]
                        : place.kind == Place::Kind::output ? &outputs[place.number]
                                                            : nullptr;
-    auto text = port ? fmt::format("{} '{}'", checked.text, port->name) : checked.text;
+    auto text =
+        port && !port->indexed.empty() ? fmt::format("{} '{}'", checked.text, port->indexed) : checked.text;
     if (std::ranges::find(dims, text) == dims.end()) dims.push_back(std::move(text));
   }
   return at(launch.provenance, error(FE_EINVALID, "FE-X10", "{}{}{}",

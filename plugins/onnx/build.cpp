@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "context.h"
+#include "expansion.h"
 #include "readers.h"
 #include "survey.h"
 
@@ -31,10 +32,12 @@ struct Scope {
 
 class Builder : public Subgraphs {
  public:
-  Builder(Graph& graph, const Source& source, ReaderTable& readers, Scope scope, Builder* outer)
+  Builder(Graph& graph, const Source& source, ReaderTable& readers, Expansion& expansion, Scope scope,
+          Builder* outer)
       : graph_(graph),
         source_(source),
         readers_(readers),
+        expansion_(expansion),
         scope_(std::move(scope)),
         outer_(outer),
         declared_(source.file.path, source.warn) {}
@@ -56,6 +59,8 @@ class Builder : public Subgraphs {
           Initializer{&proto.initializer(k),
                       static_cast<size_t>(k) < raw.size() ? &raw[static_cast<size_t>(k)] : nullptr});
     declared_.add(proto);
+    // What a function calls is counted with it.
+    if (!scope_.call) expansion_.add_calls(proto.node(), scope_.opsets, scope_.within);
     refuse_unsupported(proto.node(), scope_.opsets, readers_);
     for (int k : order(proto.node())) import(proto.node(k), k);
     std::vector<Value> outputs;
@@ -74,7 +79,7 @@ class Builder : public Subgraphs {
   std::vector<Value> inline_graph(const onnx::AttributeProto& attribute, std::string_view place) override {
     Scope inside = scope_;
     inside.within = " in '" + attribute.name() + "' of " + std::string(place);
-    Builder inner(graph_, source_, readers_, std::move(inside), this);
+    Builder inner(graph_, source_, readers_, expansion_, std::move(inside), this);
     return inner.run(attribute.g(), {});
   }
 
@@ -188,7 +193,10 @@ class Builder : public Subgraphs {
         declined = failure;
       }
     if (who.function) {
-      if (declined) refuse_unsupported(who.function->proto->node(), who.function->opsets, readers_);
+      if (declined) {
+        expansion_.add_call(*who.function, where);
+        refuse_unsupported(who.function->proto->node(), who.function->opsets, readers_);
+      }
       return call(*who.function, node, operands, name, where);
     }
     // The survey let the node pass, so a plugin reads it, and has declined.
@@ -218,7 +226,7 @@ class Builder : public Subgraphs {
     const Bindings bindings = function.bind(node, where);
     Scope inside{function.opsets, bindings, &call, " in function " + function.text + ", called by " + where,
                  name + "/"};
-    Builder inner(graph_, source_, readers_, std::move(inside), nullptr);
+    Builder inner(graph_, source_, readers_, expansion_, std::move(inside), nullptr);
     for (int k = 0; k < function.proto->input_size(); ++k) {
       const auto operand = static_cast<size_t>(k);
       inner.define(function.proto->input(k), operand < operands.size() ? operands[operand] : Value());
@@ -240,6 +248,7 @@ class Builder : public Subgraphs {
   Graph& graph_;
   const Source& source_;
   ReaderTable& readers_;
+  Expansion& expansion_;
   const Scope scope_;
   Builder* const outer_;
   DeclaredTypes declared_;
@@ -253,7 +262,8 @@ std::vector<Value> build_graph(Graph& graph, const Source& source,
                                std::span<const std::pair<std::string, Value>> inputs) {
   ReaderTable readers(source.functions, source.plugins);
   const Bindings none;
-  Builder builder(graph, source, readers, {source.opsets, none, nullptr, {}, {}}, nullptr);
+  Expansion expansion(readers);
+  Builder builder(graph, source, readers, expansion, {source.opsets, none, nullptr, {}, {}}, nullptr);
   for (const auto& [name, value] : inputs) builder.define(name, value);
   return builder.run(source.graph, source.raw);
 }

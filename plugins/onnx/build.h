@@ -31,7 +31,7 @@ struct Source {
 /// Adds what the model computes from the inputs and gives its outputs in order. Initializers are added when first used. Calls of
 /// functions that the model defines become what the functions compute.
 /// Errors: FE-I20 unknown ops, FE-I21 versions of ops that are not known, FE-I25 names that nothing or two things define,
-/// or a cycle, FE-I27 of DeclaredTypes, FE-I40 a function that calls itself, and what handlers, plugins and the host refuse, with the node's name and op
+/// or a cycle, FE-I27 of DeclaredTypes, FE-I40 a function that calls itself, FE-I43 of Expansion, and what handlers, plugins and the host refuse, with the node's name and op
 /// put before it.
 std::vector<Value> build_graph(Graph& graph, const Source& source,
                                std::span<const std::pair<std::string, Value>> inputs);

@@ -132,7 +132,7 @@ class Fields:
         self.list(self.text, self.text)
         for _ in range(2):
             self.list(self.text, lambda: self.number("type", "<H"), lambda: self.list(lambda: self.number("dim")),
-                      lambda: self.number("changed", "<B"))  # fmt: skip
+                      lambda: self.number("changed", "<B"), self.text)  # fmt: skip
         for _ in range(2):  # of a run, and at load
             self.list(lambda: self.number("arena"))
         self.list(lambda: self.number("persistent device", "<I"), lambda: self.number("persistent bytes"))

@@ -118,6 +118,48 @@ class Functions(ModelTest):
         self.assertRefused(self.run_saved(x=X), "FE-I40",
                            "node 'back' .* in function custom.Second, called by .*calls itself: custom.First -> custom.Second -> custom.First")  # fmt: skip
 
+    def doubling(self, levels):
+        """F1 is one node, and each further function calls the one before it twice: 3 * 2**(n - 1) - 2 nodes, calls included."""
+        made = [function("F1", ["a"], ["b"], [node("Neg", ["a"], ["b"])])]
+        for k in range(2, levels + 1):
+            before = f"F{k - 1}"
+            made.append(function(f"F{k}", ["a"], ["b"], [node(before, ["a"], ["t"], domain="custom"), node(before, ["t"], ["b"], domain="custom")]))
+        return made
+
+    def test_expansion_is_bounded(self):
+        for levels, count in ((40, 3 * 2**39 - 2), (20, 3 * 2**19 - 2), (80, None)):
+            with self.subTest(levels=levels):
+                self.save_functions([node(f"F{levels}", ["x"], ["y"], name="call", domain="custom")], *self.doubling(levels))
+                text = f"expands to {count} nodes" if count else "expands to more than"
+                self.assertRefused(self.run_saved(x=X), "FE-I43", rf"node 'call' .*the function custom\.F{levels} {text}.*at most 1000000", UNSUPPORTED)
+        self.save_functions([node("F9", ["x"], ["y"], domain="custom")], *self.doubling(9))
+        np.testing.assert_array_equal(self.results(x=X)[0], X)
+
+    def test_expansion_counts_all_calls_and_branches(self):
+        made = self.doubling(19)  # 786430 nodes
+        calls = [node("F19", ["x"], ["h"], domain="custom"), node("F19", ["h"], ["y"], name="second", domain="custom")]
+        self.save_functions(calls, *made)
+        self.assertRefused(self.run_saved(x=X), "FE-I43", "node 'second'.*which makes 1572860 of", UNSUPPORTED)
+        output = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+        branch = helper.make_graph([node("F40", ["x"], ["z"], name="inner", domain="custom")], "branch", [], [output])
+        condition = node("Constant", [], ["yes"], value=helper.make_tensor("yes", TensorProto.BOOL, [], [1]))
+        fork = helper.make_node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch)
+        self.save_functions([condition, fork], *self.doubling(40))
+        self.assertRefused(self.run_saved(x=X), "FE-I43", "node 'inner'.* in 'then_branch'", UNSUPPORTED)
+
+    def test_depth_is_bounded(self):
+        def chain(length):
+            made = [function("F1", ["a"], ["b"], [node("Neg", ["a"], ["b"])])]
+            for k in range(2, length + 1):
+                made.append(function(f"F{k}", ["a"], ["b"], [node(f"F{k - 1}", ["a"], ["b"], domain="custom")]))
+            self.save_functions([node(f"F{length}", ["x"], ["y"], domain="custom")], *made)
+
+        chain(201)
+        np.testing.assert_array_equal(self.results(x=X)[0], -X)
+        for length in (202, 20_000):
+            chain(length)
+            self.assertRefused(self.run_saved(x=X), "FE-I43", "more than 200 deep", UNSUPPORTED)
+
     def test_errors_name_function_and_node(self):
         wrong = function("Wrong", ["a"], ["b"], [node("Softmax", ["a"], ["b"], name="soft", axis=7)])
         self.save_functions([node("Wrong", ["x"], ["y"], name="outer", domain="custom")], wrong)

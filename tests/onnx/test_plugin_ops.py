@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from models import ModelTest  # noqa: E402
-from program import BAD_INPUT, BUILD, OK, ROOT, UNSUPPORTED, Settings, main  # noqa: E402
+from program import BAD_INPUT, BUILD, INTERNAL, OK, ROOT, UNSUPPORTED, Settings, main  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "docs/examples/fused_rope"))
 import make_model  # noqa: E402
@@ -167,6 +167,40 @@ class ByHandler(PluginOps):
         np.testing.assert_array_equal(self.values()[0], X * 10)
         np.testing.assert_array_equal(self.results(x=X)[0], -X)
 
+    def test_what_the_handler_ignores(self):
+        self.node("Times", x=1)
+        self.refused("FE-I44", "node 'it'.*plugin 'test.readers': attribute 'x' is ignored; those that are looked at: none")
+        self.node("Times", ("x", "b"))
+        self.refused("FE-I44", "node 'it'.*plugin 'test.readers': input 1 of the node's 2 is ignored", x=X, b=X)
+        self.node("Times", ("x", ""))
+        np.testing.assert_array_equal(self.values()[0], X * 2)
+        self.save_table(values=numpy_helper.from_array(X), facto=0.5)
+        self.refused("FE-I44", "attribute 'facto' is ignored; those that are looked at: 'values', 'factor'")
+        self.save_table(values=numpy_helper.from_array(X), more=numpy_helper.from_array(X))
+        self.refused("FE-I44", "attribute 'more' is ignored")
+
+    def test_attributes_of_other_types(self):
+        self.save_table(values=numpy_helper.from_array(X), factor=2)
+        self.refused("FE-I23", "node 'it'.*plugin 'test.readers': attribute 'factor' is an integer, and a float is wanted")
+        self.node("Failing")
+        self.refused("FE-I23", "node 'it'.*plugin 'test.readers': attribute 'how' is missing")
+
+    def test_only_a_decline_declines(self):
+        """Another reader, a function of the model, is there; the handler's failure is the error all the same."""
+        for how, code, pattern, status in (
+            ("no op", "FE-G13", "nosuch", UNSUPPORTED),
+            ("no attribute", "FE-G15", "strange", BAD_INPUT),
+            ("shapes", "FE-G60", "", BAD_INPUT),
+            ("exception", "FE-P21", "boom", INTERNAL),
+            ("status", "test.readers/unsupported", "not a decline", UNSUPPORTED),
+        ):
+            with self.subTest(how=how):
+                body = [helper.make_node("Neg", ["a"], ["b"])]
+                function = helper.make_function("com.test", "Failing", ["a"], ["b"], body, [helper.make_opsetid("", 17)], ["how"])
+                call = helper.make_node("Failing", ["x"], ["y"], name="it", domain="com.test", how=how)
+                self.save([call], {"x": [2, 3]}, {"y": None}, domains=("com.test",), functions=[function])
+                self.refused(code, "node 'it' .*: the import handler of plugin 'test.readers': .*" + pattern, status)
+
     def test_wrong_ones(self):
         self.node("Never")
         self.refused("FE-I41", "node 'it'.*plugin 'test.readers' declines it: .*never for anything", UNSUPPORTED)
@@ -199,12 +233,17 @@ class Descriptors(PluginOps):
         for line, code, pattern in (
             ('aliases = ["com.other::Turned = neg"]', "FE-M03", ":4:12: .*is no alias"),
             ('aliases = ["onnx:a:b = neg"]', "FE-M03", "is no alias"),
+            ('aliases = ["onxx:com.other::Turned = neg"]', "FE-P96", ":4:12: .*format 'onxx', which no enabled importer reads; did you mean 'onnx'"),
             ('aliases = ["onnx:com.other::Turned = negg"]', "FE-P95", ":4:12: .*'negg', which no enabled plugin.*did you mean"),
             ('aliases = ["onnx:com.other::Turned"]', "FE-P95", "does not say which op.*defines none"),
             ('aliases = ["onnx:a::B = neg", "onnx:a::B = abs"]', "FE-P08", ":4:31: .*'onnx:a::B' is an alias of plugin 'acme.names' already"),
         ):  # fmt: skip
             with self.subTest(line=line):
                 self.assertRefused(self.call("ops", *self.descriptor("acme.names", line)), code, pattern)
+
+    def test_a_format_to_come(self):
+        done = self.call("ops", *self.descriptor("acme.names", 'aliases = ["torch:acme::turned = neg"]'))
+        self.assertEqual(done.returncode, OK, done.stderr)
 
     def test_two_plugins_with_one_alias(self):
         both = [*self.descriptor("acme.a", 'aliases = ["onnx:a::B = neg"]'), *self.descriptor("acme.b", 'aliases = ["onnx:a::B = abs"]')]
@@ -226,6 +265,12 @@ class Listing(PluginOps):
         self.assertEqual(lines["test.affine", "any"], "op of test.readers")
         self.assertEqual([e["by"] for e in importer["coverage"] if e["op"] == "Celu"],
                          ["import handler of test.readers", "built in, ferrite.onnx"])  # fmt: skip
+        self.assertEqual([e["when"] for e in importer["coverage"] if e["op"] == "Celu"], ["", "where no handler reads the node"])
+        self.assertEqual({e["when"] for e in importer["coverage"] if e["op"] == "com.test.Times"}, {""})
+        descriptor = self.folder / "acme.names.plugin.toml"
+        descriptor.write_text('schema = 0\nid = "acme.names"\nversion = "1.0.0"\naliases = ["onnx:Relu = neg"]\n')
+        done = self.call("ops", "--onnx", "--plugin", descriptor)
+        self.assertRegex(done.stdout, r"Relu +any +alias of acme.names: neg\n  Relu +6-28 +built in, ferrite.onnx \(never asked\)")
 
 
 class FusedRope(ModelTest):
@@ -263,20 +308,33 @@ class FusedRope(ModelTest):
 
     def test_handler(self):
         """com.acme::ScaledRope, which the plugin reads as two ops."""
-        model = make_model.model()
-        node = model.graph.node[1]
-        node.op_type, node.attribute[0].name = "ScaledRope", "scale"
-        node.attribute[0].CopyFrom(helper.make_attribute("scale", 2.0))
+        for interleaved in (False, True):
+            model = make_model.model()
+            node = model.graph.node[1]
+            node.op_type, node.attribute[0].i = "ScaledRope", interleaved
+            node.attribute.append(helper.make_attribute("scale", 2.0))
+            (self.folder / "model.onnx").write_bytes(model.SerializeToString())
+            (y,) = self.results("--plugin", Settings.rope, x=self.x, cos=self.cos, sin=self.sin)
+            wanted = 2 * (self.expected(interleaved) - self.x) + self.x
+            np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-6)
+
+    def test_integers_are_refused(self):
+        node = helper.make_node("FusedRope", ["x", "c", "s"], ["y"], domain="com.acme")
+        ints = {"x": [2, 4], "c": [2, 2], "s": [2, 2]}
+        self.save([node], ints, {}, domains=("com.acme",))
+        model = onnx.load(self.folder / "model.onnx")
+        for port in model.graph.input:
+            port.type.tensor_type.elem_type = TensorProto.INT32
+        model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.INT32, None))
         (self.folder / "model.onnx").write_bytes(model.SerializeToString())
-        (y,) = self.results("--plugin", Settings.rope, x=self.x, cos=self.cos, sin=self.sin)
-        wanted = 2 * (self.expected(False) - self.x) + self.x
-        np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-6)
+        done = self.run_saved("--plugin", Settings.rope, **{name: np.ones(dims, np.int32) for name, dims in ints.items()})
+        self.assertRefused(done, "acme.rope/dtype", "has no floats")
 
     def test_the_checker_tries_them_on_models(self):
         sample = ROOT / "docs/examples/fused_rope/rope.onnx"
         done = self.call("plugin", "check", Settings.rope, "--sample", sample, "--level", "L2", "--level", "L3")
         self.assertEqual(done.returncode, OK, done.stdout + done.stderr)
-        for pattern in (r"ops of models: fused_rope/rope\.onnx", r"importer ferrite\.onnx: refused host calls"):
+        for pattern in (r"ops of models: fused_rope/rope\.onnx.*3 nodes, computed", r"importer ferrite\.onnx: refused host calls"):
             self.assertRegex(done.stdout, pattern)
         self.save([helper.make_node("Relu", ["x"], ["y"])], {"x": [2, 3]}, {"y": None})
         done = self.call("plugin", "check", Settings.rope, "--sample", "model.onnx", "--level", "L3")

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Ops that models reach by name or by an alias, and import handlers: of several versions, one that declines, ones that are wrong.
+#include <stdexcept>
+
 #include "ferrite/plugin.hpp"
 
 namespace {
@@ -77,10 +79,24 @@ std::vector<Value> celu(Graph& graph, const ImportNode& node) {
 }
 
 std::vector<Value> declining(Graph&, const ImportNode&) { decline("never for anything"); }
-std::vector<Value> nothing(Graph&, const ImportNode&) { return {}; }
+std::vector<Value> nothing(Graph&, const ImportNode& node) {
+  node.operand(0);
+  return {};
+}
 std::vector<Value> too_many(Graph&, const ImportNode& node) { return {node.operand(0), node.operand(0)}; }
-std::vector<Value> adds_an_input(Graph& graph, const ImportNode&) {
+std::vector<Value> adds_an_input(Graph& graph, const ImportNode& node) {
+  node.operand(0);
   return {graph.input("more", TensorType{f32, {2, 3}})};
+}
+/// Fails in the way that the attribute says, none of which is a decline.
+std::vector<Value> failing(Graph& graph, const ImportNode& node) {
+  const Value x = node.operand(0);
+  const auto how = node.attrs.string("how");
+  if (how == "no op") return {graph.make("nosuch", {x})};
+  if (how == "no attribute") return {graph.make("neg", {x}, {attr("strange", 1.0)})};
+  if (how == "shapes") return {graph.make("add", {x, graph.make("reshape", {x}, {attr("shape", Dims{6})})})};
+  if (how == "exception") throw std::runtime_error("boom");
+  throw Failure(FE_EUNSUPPORTED, "test.readers/unsupported", "not a decline");
 }
 
 }  // namespace
@@ -97,6 +113,7 @@ FERRITE_PLUGIN("test.readers", "1.0.0", import_handler("onnx:com.test::Table", t
                import_handler("onnx:custom::Inner",
                               [](Graph& graph, const ImportNode& node) { return times(graph, node, 10); }),
                import_handler("onnx:com.test::Never", declining),
+               import_handler("onnx:com.test::Failing", failing),
                import_handler("onnx:com.test::Nothing", nothing),
                import_handler("onnx:com.test::TooMany", too_many),
                import_handler("onnx:com.test::Input", adds_an_input))

@@ -126,6 +126,21 @@ def own_project(kind: str, scratch: Path, prefix: Path) -> str:
     return f"{kind} of one's own: {run_tests(scratch / f'build-{kind}')} tests passed in {clock.lap():.1f} s"
 
 
+def two_of_rules(ferrite: Path, scratch: Path) -> list[str]:
+    """What is wrong where two projects of rules are installed into one prefix: each keeps its own rules."""
+    prefix, failures = scratch / "together", []
+    for name in ("acme.first", "acme.second"):
+        call(ferrite, "plugin", "new", "rules", name, folder=scratch)
+        build(scratch / name, scratch / f"build-{name}", ferrite.parents[1], build_type="None")
+        call("cmake", "--install", scratch / f"build-{name}", "--prefix", prefix, folder=scratch)
+    for name in ("acme.first", "acme.second"):
+        (descriptor,) = prefix.rglob(f"{name}.plugin.toml")
+        said = call(ferrite, "explain", scratch / name / "sample.fe", "--plugin", descriptor, folder=scratch)
+        if f"applied  {name}." not in said:
+            failures.append(f"{name}, installed beside another project of rules, applies no rule of its own: {said}")
+    return failures
+
+
 WEIGHTED = """ferrite graph 0
 graph @weighted(%x: f32[64,64]) -> (%y "y") {
   %w = full() {dtype = f32, shape = [64,64], value = 0.5}
@@ -196,6 +211,8 @@ def main() -> int:
         with ThreadPoolExecutor(2) as pool:
             for line in pool.map(lambda kind: project(kind, ferrite, scratch, prefix), kinds):
                 print(line)
+        if "rules" in kinds:
+            failures += two_of_rules(ferrite, scratch)
         for kind in sorted({"pass", "rules"} & set(kinds)):
             print(own_project(kind, scratch, prefix))
         if {"backend", "provider"} <= set(kinds):

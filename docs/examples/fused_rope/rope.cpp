@@ -30,6 +30,7 @@ OpDef rope() {
       .attr(attr("interleaved", false), "pairs lie side by side")
       .infer([](const Instance& op) {
         const TensorType x = op.operand(0);
+        if (!is_float(x.dtype)) fail("acme.rope/dtype", to_string(x), " has no floats");
         if (x.rank() < 2 || x.dims.back() % 2 != 0)
           fail("acme.rope/shape", to_string(x), " has no rows of pairs");
         const TensorType angles{x.dtype, {x.dims[x.rank() - 2], x.dims.back() / 2}};
@@ -55,7 +56,8 @@ std::vector<Value> import_scaled_rope(Graph& graph, const ImportNode& node) {
   const Value x = node.operand(0);
   const Value scale = graph.scalar(x.dtype(), node.attrs.number("scale", 1.0));
   const Value scaled = graph.make("mul", {x, scale});
-  return {graph.make("acme.rope", {scaled, node.operand(1), node.operand(2)})};
+  return {graph.make("acme.rope", {scaled, node.operand(1), node.operand(2)},
+                     {attr("interleaved", node.attrs.integer("interleaved", 0) != 0)})};
 }
 
 }  // namespace

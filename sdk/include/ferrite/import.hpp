@@ -3,6 +3,7 @@
 //   import_handler("onnx:com.acme::FusedRope", [](Graph& graph, const ImportNode& node) { ... }).versions(1, 2)
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -18,10 +19,83 @@
 
 namespace ferrite::inline v0 {
 
-/// A node of a model, whatever its format. Valid while the handler runs.
+/// The attributes of a node of a model, as the model has them. It remembers which ones were asked for. Throws FE-I23, with the node's
+/// place, where one is missing or of another type than the function that reads it.
+class ImportAttrs {
+ public:
+  ImportAttrs(fe_array attrs, std::string_view place) : attrs_(attrs), place_(place) {}
+
+  bool has(std::string_view name) const {
+    ask(name);
+    return attrs_.has(name);
+  }
+  int64_t integer(std::string_view name) const { return of_kind(name, FE_ATTR_INT).integer(name); }
+  int64_t integer(std::string_view name, int64_t otherwise) const {
+    return has(name) ? integer(name) : otherwise;
+  }
+  double number(std::string_view name) const { return of_kind(name, FE_ATTR_FLOAT).number(name); }
+  double number(std::string_view name, double otherwise) const {
+    return has(name) ? number(name) : otherwise;
+  }
+  std::string_view string(std::string_view name) const { return of_kind(name, FE_ATTR_STRING).string(name); }
+  std::string_view string(std::string_view name, std::string_view otherwise) const {
+    return has(name) ? string(name) : otherwise;
+  }
+  std::span<const int64_t> integers(std::string_view name) const {
+    return of_kind(name, FE_ATTR_INTS).integers(name);
+  }
+  std::span<const double> numbers(std::string_view name) const {
+    return of_kind(name, FE_ATTR_FLOATS).numbers(name);
+  }
+  /// All of them, as values to give to another node; all count as asked for.
+  std::vector<Attr> copy() const {
+    auto all = attrs_.copy();
+    for (const Attr& attribute : all) ask(attribute.name());
+    return all;
+  }
+
+ private:
+  friend class ImportNode;
+
+  static std::string_view kind_text(uint32_t kind) {
+    switch (kind) {
+      case FE_ATTR_INT: return "an integer";
+      case FE_ATTR_FLOAT: return "a float";
+      case FE_ATTR_STRING: return "a string";
+      case FE_ATTR_INTS: return "a list of integers";
+      case FE_ATTR_FLOATS: return "a list of floats";
+      case FE_ATTR_STRINGS: return "a list of strings";
+      default: return "of another type";
+    }
+  }
+  void ask(std::string_view name) const {
+    if (std::ranges::find(asked_, name) == asked_.end()) asked_.emplace_back(name);
+  }
+  const AttrView& of_kind(std::string_view name, uint32_t wanted) const {
+    ask(name);
+    const fe_attr* found = attrs_.find(name);
+    if (!found) fail("FE-I23", place_, ": attribute '", name, "' is missing");
+    if (found->kind != wanted)
+      fail("FE-I23", place_, ": attribute '", name, "' is ", kind_text(found->kind), ", and ",
+           kind_text(wanted), " is wanted");
+    return attrs_;
+  }
+
+  AttrView attrs_;
+  std::string_view place_;
+  mutable std::vector<std::string> asked_;
+};
+
+/// A node of a model, whatever its format. Valid while the handler runs. It remembers what the handler asks for: an attribute or an
+/// input that it never looks at would change nothing, so the node is refused then (FE-I44).
 class ImportNode {
  public:
-  ImportNode(Graph& graph, const fe_import_node& node) : attrs(node.attrs), graph_(&graph), node_(&node) {}
+  ImportNode(Graph& graph, const fe_import_node& node)
+      : attrs(node.attrs, from_abi(node.place)),
+        graph_(&graph),
+        node_(&node),
+        asked_(node.operands.count, false) {}
+  ImportNode(const ImportNode&) = delete;
 
   /// "onnx:com.acme::FusedRope"
   std::string_view source() const { return from_abi(node_->source); }
@@ -32,7 +106,11 @@ class ImportNode {
   std::string_view place() const { return from_abi(node_->place); }
 
   size_t operand_count() const { return node_->operands.count; }
-  bool has(size_t k) const { return k < operand_count() && element<fe_value>(node_->operands, k) != 0; }
+  bool has(size_t k) const {
+    if (k >= operand_count()) return false;
+    asked_[k] = true;
+    return element<fe_value>(node_->operands, k) != 0;
+  }
   /// Throws FE-I23 where the model leaves operand k out.
   Value operand(size_t k) const {
     if (!has(k)) fail("FE-I23", place(), ": input ", k, " is missing");
@@ -51,6 +129,7 @@ class ImportNode {
   /// An attribute that is a tensor, as a constant of the graph; absent where the model has none of the name. The others are in
   /// `attrs`.
   Value tensor(std::string_view attribute) const {
+    attrs.ask(attribute);
     for (size_t k = 0; k < node_->tensors.count; ++k)
       if (const auto& tensor = element<fe_named_value>(node_->tensors, k); from_abi(tensor.name) == attribute)
         return {graph_, tensor.value};
@@ -68,11 +147,31 @@ class ImportNode {
     return k < result_count() && element<fe_string>(node_->results, k).length != 0;
   }
 
-  const AttrView attrs;
+  const ImportAttrs attrs;
+
+  /// FE-I44 where the node has an attribute or an input that nobody asked for. Called when the handler has made its results.
+  void refuse_ignored() const {
+    for (size_t k = 0; k < node_->attrs.count; ++k) refuse_ignored(element<fe_attr>(node_->attrs, k).name);
+    for (size_t k = 0; k < node_->tensors.count; ++k)
+      refuse_ignored(element<fe_named_value>(node_->tensors, k).name);
+    for (size_t k = 0; k < asked_.size(); ++k)
+      if (!asked_[k] && element<fe_value>(node_->operands, k) != 0)
+        fail("FE-I44", place(), ": input ", k, " of the node's ", asked_.size(), " is ignored");
+  }
 
  private:
+  void refuse_ignored(fe_string attribute) const {
+    const std::string_view name = from_abi(attribute);
+    if (std::ranges::find(attrs.asked_, name) != attrs.asked_.end()) return;
+    std::string looked_at;
+    for (const auto& other : attrs.asked_) looked_at += (looked_at.empty() ? "'" : ", '") + other + "'";
+    fail("FE-I44", place(), ": attribute '", name,
+         "' is ignored; those that are looked at: ", looked_at.empty() ? "none" : looked_at);
+  }
+
   Graph* graph_;
   const fe_import_node* node_;
+  mutable std::vector<bool> asked_;  ///< by operand
 };
 
 /// Adds what the node computes and gives its results in order; trailing ones that are not wanted may be left out. decline() has the

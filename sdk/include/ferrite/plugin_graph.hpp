@@ -154,11 +154,12 @@ inline void PluginBuilder::add(ImportHandlerDef def) {
     return detail::guarded(call, [&] {
       Graph graph(args->graph);
       graph.set_origin(std::string(from_abi(args->node->name)));
-      const auto node = at_own_size(args->node);
-      const auto results = static_cast<ImportHandlerTable*>(self)->def.import(graph, ImportNode(graph, node));
+      const auto table = at_own_size(args->node);
+      const ImportNode node(graph, table);
+      const auto results = static_cast<ImportHandlerTable*>(self)->def.import(graph, node);
       if (results.size() > out->capacity)
-        fail("FE-I42", "an import handler gave ", results.size(), " results for a node that has ",
-             out->capacity);
+        fail("FE-I42", "it gave ", results.size(), " results for a node that has ", out->capacity);
+      node.refuse_ignored();
       for (size_t k = 0; k < results.size(); ++k) out->results[k] = results[k].handle();
     });
   };

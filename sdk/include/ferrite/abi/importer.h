@@ -71,7 +71,8 @@ typedef struct fe_import_out {
   uint64_t capacity;
 } fe_import_out;
 // Reads an op in models of a format, in versions `first` to `last` of its operator set. The nodes that it makes are the node's place
-// in the graph; it adds no inputs and outputs. FE_EUNSUPPORTED declines: what it made is undone, and the node is read as without it.
+// in the graph; it adds no inputs and outputs. FE_EUNSUPPORTED with code FE-P20 declines: what it made is undone, and the node is read
+// as without it. It refuses a node of which it ignores an attribute or an input (FE-I44).
 typedef struct fe_import_handler {
   uint64_t size;
   uint32_t rev;
