@@ -76,8 +76,8 @@ struct PortInfo {
   DType dtype = DType::none;
   std::vector<int64_t> dims;
   int64_t bytes = 0;
-  bool changed = false;  ///< an input whose contents are others behind the run
-  std::string indexed;   ///< what an index into it is said to address, as loop::indexed_name says
+  bool changed = false;   ///< an input whose contents are others behind the run
+  std::string indexed{};  ///< what an index into it is said to address, as loop::indexed_name says
 };
 
 /// Where buffers begin at multiples of: kernels may assume it. Of the caller's host memory they may not.

@@ -31,7 +31,9 @@ TEST(KeepApart, NoTwoPlacesTouch) {
     EXPECT_EQ(part.offset % 128, 0);
     EXPECT_GE(part.offset, end + 256);
     end = part.offset + part.bytes;
-    if (part.buffer != loop::none) EXPECT_EQ(plan.offsets().at(part.buffer), part.offset);
+    if (part.buffer != loop::none) {
+      EXPECT_EQ(plan.offsets().at(part.buffer), part.offset);
+    }
   }
   EXPECT_GE(plan.bytes(), end + 256);
   for (const size_t group : {0u, 2u}) EXPECT_EQ(plan.workspaces().at(group), parts.back().offset);

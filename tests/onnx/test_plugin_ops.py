@@ -311,7 +311,7 @@ class FusedRope(ModelTest):
         for interleaved in (False, True):
             model = make_model.model()
             node = model.graph.node[1]
-            node.op_type, node.attribute[0].i = "ScaledRope", interleaved
+            node.op_type, node.attribute[0].i = "ScaledRope", int(interleaved)
             node.attribute.append(helper.make_attribute("scale", 2.0))
             (self.folder / "model.onnx").write_bytes(model.SerializeToString())
             (y,) = self.results("--plugin", Settings.rope, x=self.x, cos=self.cos, sin=self.sin)

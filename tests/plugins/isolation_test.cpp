@@ -426,7 +426,9 @@ TEST(Isolation, AProviderIsAskedInTheChildAndOutlivesIt) {
       EXPECT_EQ(layout.term_count, 3u);
       EXPECT_EQ(layout.factor_dim, 1u);
       EXPECT_EQ(layout.factors.count, 6u);
-      if (layout.factors.count == 6) EXPECT_EQ(abi::element<double>(layout.factors, 5), 6);
+      if (layout.factors.count == 6) {
+        EXPECT_EQ(abi::element<double>(layout.factors, 5), 6);
+      }
     }
     return FE_OK;
   };
