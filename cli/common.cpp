@@ -132,7 +132,8 @@ void DeviceOptions::add_to(CLI::App& command) {
   command
       .add_option(
           "--memory-limit", memory_limit,
-          "Bytes that results, and what lives between kernels, may take at a time; 0: what the machine has")
+          "Bytes that the results, and the values between kernels, may take at any one time; 0: all that the "
+          "machine has")
       ->type_name("BYTES")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 56));
   command

@@ -145,7 +145,8 @@ Result<void> ops(const Options& options) {
 Run add_ops(CLI::App& command) {
   auto options = std::make_shared<Options>();
   command.add_flag("--json", options->json, "JSON instead of text");
-  command.add_flag("--onnx", options->onnx, "the ops of ONNX models alone, and who reads each");
+  command.add_flag("--onnx", options->onnx,
+                   "Only the ops of ONNX models, and the plugin that reads each of them");
   options->pipeline.add_to(command);
   return [options] {
     auto done = ops(*options);

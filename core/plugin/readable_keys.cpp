@@ -185,8 +185,8 @@ constexpr Key pipeline_keys[] = {
      .type = KeyType::integer,
      .absent = "0",
      .example = "8589934592",
-     .doc = "bytes that results, and what lives between kernels, may take at a time; a program that takes "
-            "more is "
+     .doc = "bytes that the results, and the values between kernels, may take at any one time; a program "
+            "that needs more is "
             "refused (`FE-S30`). 0: what this process can have, of memory and swap or of its control group",
      .least = 0,
      .most = int64_t{1} << 56},
