@@ -4,7 +4,7 @@
 //   rules_bench --limit RATIO [--rounds N]    the passes alone; exit status 1 where the interface costs more than that
 //   rules:  200 rules over graphs of 1,000 to 100,000 nodes, applied until nothing applies any more, and what they touched
 //           verified, as the pass gate does. "dense": one node in eight is rewritten; "bare": no rule applies, and those whose
-//           ops fit get as far as their conditions.
+//           ops fit get as far as their conditions; "choice": as "bare", each term with four alternatives, one inside another.
 //   passes: every node of 10,000 is read and one in ten replaced, by a pass of the SDK through the C interface, and by the
 //           same loop written against the core.
 // Each figure is the fastest of N rounds (9), in processor time of this thread.
@@ -78,8 +78,12 @@ graph::Graph make_graph(const graph::OpRegistry& registry, size_t size) {
   return graph;
 }
 
-/// 200 rules, each for an op over another, 25 for each op. Where `dense`, those for scale apply.
-std::string make_rules(bool dense) {
+/// Dense: the rules for scale apply. Bare: none does. Choice: none does, and each term has four alternatives.
+enum class Kind : uint8_t { dense, bare, choice };
+constexpr std::string_view kind_names[] = {"dense", "bare", "choice"};
+
+/// 200 rules, each for an op over another, 25 for each op.
+std::string make_rules(Kind kind) {
   std::string text;
   for (size_t k = 0; k < 200; ++k) {
     const size_t root = k % period, inner = k / period % period;
@@ -88,13 +92,19 @@ std::string make_rules(bool dense) {
                                     : fmt::format("{}({})", unary[op - std::size(binary)], first);
     };
     const std::string_view name = root < std::size(binary) ? binary[root] : unary[root - std::size(binary)];
-    const bool takes = dense && name == "scale";
+    const auto terms = [&](size_t op, std::string_view first, std::string_view second) {
+      std::string alternatives = term(op, first, second);
+      for (size_t more = 1; kind == Kind::choice && more < 4; ++more)
+        alternatives += " | " + term((op + 2 * more) % period, first, second);
+      return alternatives;
+    };
+    const bool takes = kind == Kind::dense && name == "scale";
     text += fmt::format(
         "rule bench.rule_{} at post_grad_pre {{\n"
         "  match {{ %a = {}\n %r = {} }}\n"
         "  where {{ dtype(%x) == f32, rank(%x) == 2, dim(%x, 0) == {} }}\n"
         "  yield {{ %r = {} }}\n}}\n",
-        k, term(inner, "%x", "%y"), term(root, "%a", "%z"), takes ? 2 : 3 + k,
+        k, terms(inner, "%x", "%y"), terms(root, "%a", "%z"), takes ? 2 : 3 + k,
         name == "neg" ? "relu(%a)" : "neg(%a)");
   }
   return text;
@@ -106,10 +116,10 @@ struct RulesRow {
   double ms = 0;
 };
 
-RulesRow measure_rules(const graph::OpRegistry& registry, bool dense, size_t nodes, int rounds) {
-  const auto rules = must(rewrite::compile_rules(make_rules(dense), "bench.rules", {}, registry));
+RulesRow measure_rules(const graph::OpRegistry& registry, Kind kind, size_t nodes, int rounds) {
+  const auto rules = must(rewrite::compile_rules(make_rules(kind), "bench.rules", {}, registry));
   const graph::Graph original = make_graph(registry, nodes);
-  RulesRow row{dense ? "dense" : "bare", nodes, 0, 1e30};
+  RulesRow row{std::string(kind_names[static_cast<size_t>(kind)]), nodes, 0, 1e30};
   for (int round = 0; round < rounds; ++round) {
     graph::Graph graph = original;
     Ledger ledger;
@@ -248,9 +258,9 @@ int run(int rounds, const std::string& json_file, const std::string& commit) {
   const rewrite::test::Ops ops;
   nlohmann::ordered_json rules = nlohmann::ordered_json::array(), passes = rules;
   fmt::print("{:<7} {:>9} {:>13} {:>10} {:>9}\n", "rules", "nodes", "applications", "ms", "us/node");
-  for (const bool dense : {true, false})
+  for (const Kind kind : {Kind::dense, Kind::bare, Kind::choice})
     for (const size_t nodes : {1'000, 10'000, 100'000}) {
-      const RulesRow row = measure_rules(ops.registry(), dense, nodes, rounds);
+      const RulesRow row = measure_rules(ops.registry(), kind, nodes, rounds);
       const double each = row.ms * 1e3 / static_cast<double>(row.nodes);
       fmt::print("{:<7} {:>9} {:>13} {:>10.3f} {:>9.3f}\n", row.kind, row.nodes, row.applications, row.ms,
                  each);

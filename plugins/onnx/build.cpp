@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "build.h"
 
+#include <exception>
 #include <queue>
 #include <string_view>
 #include <unordered_map>
@@ -185,12 +186,12 @@ class Builder : public Subgraphs {
   std::vector<Value> results_of(const onnx::NodeProto& node, const NodeOp& op, std::vector<Value> operands,
                                 const std::string& name, const std::string& where) {
     const Readers who = readers_.find(op);
-    std::optional<Failure> declined;
+    std::exception_ptr declined;
     if (who.plugin && who.plugin->kind != FE_READER_NONE) try {
         return import_by_plugin(graph_, source_.file, readers_.plugins(), node, op, operands, name, where);
       } catch (const Failure& failure) {
         if (failure.code() != "FE-I41") throw;
-        declined = failure;
+        declined = std::current_exception();
       }
     if (who.function) {
       if (declined) {
@@ -200,7 +201,7 @@ class Builder : public Subgraphs {
       return call(*who.function, node, operands, name, where);
     }
     // The survey let the node pass, so a plugin reads it, and has declined.
-    if (!reads(who.entry, op.version)) throw declined.value();
+    if (!reads(who.entry, op.version)) std::rethrow_exception(declined);
     Context context(graph_, source_.file, node, *who.entry, op.version, std::move(operands), *this, where);
     if (context.signature) check_node(node, *context.signature, where);
     run_handler(context);
