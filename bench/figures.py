@@ -22,6 +22,7 @@ TITLES = {FERRITE: "Ferrite", "onnxruntime": "ONNX Runtime", "openvino": "OpenVI
 PEERS = [name for name in TITLES if name != FERRITE]
 TABLE = re.compile(r"(<!-- figures: (?!end )(.*?) -->\n)(.*?)(<!-- figures: end -->)", re.DOTALL)
 LINE = 110
+RATIO = "fastest / Ferrite"
 PAGES = (":!README.md", ":!docs/performance.md", ":!docs/pictures/speed.svg")  # what figures are written into
 
 
@@ -100,7 +101,7 @@ def padded(texts: list[str], headings: list[str]) -> str:
 
 
 def heading(peers: list[str]) -> list[str]:
-    ours = ["best / Ferrite", "cold", "warm", "init", "kernels"]
+    ours = [RATIO, "cold", "warm", "init", "kernels"]
     return ["model", *(TITLES[name] for name in [FERRITE, *peers]), *ours]
 
 
@@ -118,11 +119,11 @@ def means_text(rows: list[dict]) -> str:
     if not means:
         return "No row has a time of both Ferrite and a peer."
     parts = [
-        f"{'the best of each row' if name == 'best' else TITLES[name]} {figures['mean']:.2f} "
-        f"({figures['rows']} rows, least {figures['least']:.2f})"
+        f"{'the fastest other' if name == 'best' else TITLES[name]} {figures['mean']:.2f} "
+        f"({figures['rows']} models, least {figures['least']:.2f})"
         for name, figures in means.items()
     ]
-    return f"Geometric means of peer / Ferrite: {', '.join(parts)}."
+    return f"Geometric means of time / Ferrite's time: {', '.join(parts)}."
 
 
 def markdown(report: dict) -> str:

@@ -88,7 +88,7 @@ def source(name: str, report: dict) -> str:
 def models_of_readme() -> str:
     report = read(MODELS_OF_README)
     peers = report["peers"]
-    head = ["model", *(figures.TITLES[name] for name in [figures.FERRITE, *peers]), "fastest other / Ferrite"]
+    head = ["model", *(figures.TITLES[name] for name in [figures.FERRITE, *peers]), figures.RATIO]
     versions = ", ".join(f"{figures.TITLES[name]} {report['versions'][name]}" for name in [figures.FERRITE, *peers])
     intro = (
         f"Median time of a run in ms, f32, {report['threads']} threads, {title(MODELS_OF_README)}, without tuning: {versions}."
@@ -110,7 +110,7 @@ def summary() -> str:
         slowest = min((row for row in report["rows"] if figures.best_ratio(row)), key=figures.best_ratio)
         rows.append([f"{title(name)}", f"`{report['commit']}`", *(f"{means[peer]['mean']:.2f}" for peer in [*figures.PEERS, "best"]),
                      f"{means['best']['least']:.2f}, {slowest['row']}"])  # fmt: skip
-    head = ["machine", "commit", *(figures.TITLES[peer] for peer in figures.PEERS), "the fastest of each row", "least of these"]
+    head = ["machine", "commit", *(figures.TITLES[peer] for peer in figures.PEERS), "the fastest other", "least of these"]
     return table(head, rows, 2)
 
 

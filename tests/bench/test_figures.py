@@ -78,7 +78,7 @@ class Texts(unittest.TestCase):
                   "versions": {"ferrite": "0.1", "onnxruntime": "1.2"}}  # fmt: skip
         text = figures.markdown(report)
         self.assertIn("2 threads on Some CPU (4 cores)", text.replace("\n", " "))
-        self.assertIn("ONNX Runtime 1.41 (2 rows, least 0.50)", text.replace("\n", " "))
+        self.assertIn("ONNX Runtime 1.41 (2 models, least 0.50)", text.replace("\n", " "))
         self.assertLessEqual(max(map(len, text.splitlines())), figures.LINE)
 
     def test_tables_between_their_marks_are_made_anew(self):
