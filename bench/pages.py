@@ -227,8 +227,8 @@ def gpu_models() -> str:
     equal = all(row["equal"] for run in report["runs"] for row in run["rows"])
     times = [run["host_us_median"] for run in host["runs"]]
     text = (
-        f"{'All' if equal else 'Not all'} of {len(names)} models give on `cuda:0` what they give on the CPU, with the libraries and without: "
-        f"{report['tolerance']} ([cuda-models.json](../bench/results/cuda-models.json)). A replayed run of BERT base, f32 with 128 tokens, "
+        f"The results of {'all' if equal else 'not all'} {len(names)} models on `cuda:0` agree with the CPU, with the libraries and without: "
+        f"`{report['tolerance'].split(' for ')[0]}` for every element ([cuda-models.json](../bench/results/cuda-models.json)). A replayed run of BERT base, f32 with 128 tokens, "
         f"takes the host {min(times):.1f} to {max(times):.1f} microseconds beyond the driver's own calls "
         "([cuda-host.json](../bench/results/cuda-host.json))."
     )
