@@ -9,6 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 import figures  # noqa: E402
+import pages  # noqa: E402
 
 
 def row(name: str, **medians: float | str | None) -> dict:
@@ -90,6 +91,10 @@ class Texts(unittest.TestCase):
                       "<!-- figures: one -->\n<!-- figures: two -->\n<!-- figures: end -->"):  # fmt: skip
             with self.assertRaises(ValueError, msg=wrong):
                 figures.filled(wrong, {"one": str, "two": str})
+
+    def test_every_table_is_on_one_page(self):
+        marks = [found[1] for page in pages.PAGES for found in figures.TABLE.finditer(page.read_text(encoding="utf-8"))]
+        self.assertEqual(sorted(mark.removeprefix("<!-- figures: ").removesuffix(" -->\n") for mark in marks), sorted(pages.TABLES))
 
     def test_names_of_machines(self):
         self.assertEqual(figures.plain_cpu("Intel(R) Xeon(R) CPU @ 2.00GHz"), "Intel Xeon CPU")
