@@ -14,13 +14,16 @@ import statistics
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 FERRITE = "ferrite"
 TITLES = {FERRITE: "Ferrite", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "torch.compile"}
 PEERS = [name for name in TITLES if name != FERRITE]
-BEGIN, END = "<!-- bench/run: models -->", "<!-- bench/run: end -->"
+TABLE = re.compile(r"(<!-- figures: (?!end )(.*?) -->\n)(.*?)(<!-- figures: end -->)", re.DOTALL)
 LINE = 110
+RATIO = "fastest / Ferrite"
+PAGES = (":!README.md", ":!docs/performance.md", ":!docs/pictures/speed.svg")  # what figures are written into
 
 
 def over_rounds(rounds: list[tuple[float, float]]) -> dict:
@@ -98,7 +101,7 @@ def padded(texts: list[str], headings: list[str]) -> str:
 
 
 def heading(peers: list[str]) -> list[str]:
-    ours = ["best / Ferrite", "cold", "warm", "init", "kernels"]
+    ours = [RATIO, "cold", "warm", "init", "kernels"]
     return ["model", *(TITLES[name] for name in [FERRITE, *peers]), *ours]
 
 
@@ -116,42 +119,49 @@ def means_text(rows: list[dict]) -> str:
     if not means:
         return "No row has a time of both Ferrite and a peer."
     parts = [
-        f"{'the best of each row' if name == 'best' else TITLES[name]} {figures['mean']:.2f} "
-        f"({figures['rows']} rows, least {figures['least']:.2f})"
+        f"{'the fastest other' if name == 'best' else TITLES[name]} {figures['mean']:.2f} "
+        f"({figures['rows']} models, least {figures['least']:.2f})"
         for name, figures in means.items()
     ]
-    return f"Geometric means of peer / Ferrite: {', '.join(parts)}."
+    return f"Geometric means of time / Ferrite's time: {', '.join(parts)}."
 
 
 def markdown(report: dict) -> str:
-    """The table of a report with what one has to know to read it."""
+    """The table of a report, and how to read it."""
     versions = ", ".join(f"{TITLES[name]} {version}" for name, version in report["versions"].items())
     intro = (
-        f"Median latency in ms, f32, {report['threads']} threads on {report['cpu']} ({report['cores']} cores), all in "
-        f"one run: {versions}. Ferrite's `cold` and `warm` are "
-        "milliseconds to compile, without and from its cache; `init` is the packing of weights at load."
+        f"Median time of a run in ms, f32, {report['threads']} threads on {report['cpu']} ({report['cores']} cores), all "
+        f"engines in turns: {versions}. Ferrite's `cold` and `warm` are the times to compile in ms, without its cache and "
+        "from it; `init` is the time to pack weights at load."
     )
     lines = [table_head(report["peers"]), *(table_line(row, report["peers"]) for row in report["rows"])]
     wrapped = [textwrap.fill(text, LINE, break_on_hyphens=False) for text in (intro, means_text(report["rows"]))]
     return f"{wrapped[0]}\n\n" + "\n".join(lines) + f"\n\n{wrapped[1]}\n"
 
 
-def replace_between(text: str, begin: str, end: str, inner: str) -> str:
-    """`text` with what stands between the two marker lines replaced; ValueError unless each is there once, in order."""
-    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-        raise ValueError(f"expected '{begin}' and then '{end}', once each")
-    return text[: text.index(begin) + len(begin)] + f"\n{inner}" + text[text.index(end) :]
+def filled(text: str, tables: Mapping[str, Callable[[], str]]) -> str:
+    """A page with its tables made anew, each between `<!-- figures: NAME -->` and `<!-- figures: end -->`; ValueError where
+    a name is not among the tables or a mark has no partner."""
+
+    def fill(found: re.Match) -> str:
+        if found[2] not in tables or "<!-- figures:" in found[3]:
+            raise ValueError(f"'{found[1].strip()}': no such table, or its end is missing")
+        return f"{found[1]}{tables[found[2]]()}\n{found[4]}"
+
+    if text.count("<!-- figures:") != 2 * len(TABLE.findall(text)):
+        raise ValueError("a line '<!-- figures: NAME -->' or '<!-- figures: end -->' has no partner")
+    return TABLE.sub(fill, text)
 
 
 def origin(script: str) -> dict:
-    """What every file of results begins with: the command, the commit ("-dirty" where files differ from it that are no figures) and the
-    machine."""
+    """What every file of results begins with: the command, the commit ("-dirty" where a file differs from it that holds
+    no figures) and the machine."""
 
     def git(*arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run(["git", *arguments], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
 
     commit = git("describe", "--always").stdout.strip() or "unknown"
-    if git("diff", "--quiet", "HEAD", "--", ".", ":!README.md", ":!bench/results").returncode == 1:
+    if git("diff", "--quiet", "HEAD", "--", ".", *PAGES, ":!bench/results").returncode == 1:
         commit += "-dirty"
     return {"command": shlex.join([script, *sys.argv[1:]]), "commit": commit, "cpu": cpu_name(),
             "cores": len(os.sched_getaffinity(0))}  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 import figures  # noqa: E402
+import pages  # noqa: E402
 
 
 def row(name: str, **medians: float | str | None) -> dict:
@@ -73,20 +74,27 @@ class Texts(unittest.TestCase):
             figures.failures([FAST, BROKEN]), [("broken", "ferrite", "FE-X01: no"), ("broken", "openvino", "died")]
         )
 
-    def test_the_text_for_the_readme(self):
+    def test_the_text_of_a_machine(self):
         report = {"rows": [FAST, SLOW], "peers": ["onnxruntime"], "cpu": "Some CPU", "cores": 4, "threads": 2,
                   "versions": {"ferrite": "0.1", "onnxruntime": "1.2"}}  # fmt: skip
         text = figures.markdown(report)
         self.assertIn("2 threads on Some CPU (4 cores)", text.replace("\n", " "))
-        self.assertIn("ONNX Runtime 1.41 (2 rows, least 0.50)", text.replace("\n", " "))
+        self.assertIn("ONNX Runtime 1.41 (2 models, least 0.50)", text.replace("\n", " "))
         self.assertLessEqual(max(map(len, text.splitlines())), figures.LINE)
 
-    def test_what_is_between_the_marks_is_replaced(self):
-        replaced = figures.replace_between("a\n<b>\nold\n<e>\nz\n", "<b>", "<e>", "new\n")
-        self.assertEqual(replaced, "a\n<b>\nnew\n<e>\nz\n")
-        for text in ("a <b> c", "<e> <b>", "<b> <b> <e>", ""):
-            with self.assertRaises(ValueError, msg=text):
-                figures.replace_between(text, "<b>", "<e>", "new")
+    def test_tables_between_their_marks_are_made_anew(self):
+        text = "a\n<!-- figures: one -->\nold\n<!-- figures: end -->\nb\n<!-- figures: two -->\n<!-- figures: end -->\n"
+        filled = figures.filled(text, {"one": lambda: "| 1 |", "two": lambda: "| 2 |"})
+        self.assertEqual(filled, text.replace("old", "| 1 |").replace("two -->\n", "two -->\n| 2 |\n"))
+        self.assertEqual(figures.filled("no table", {}), "no table")
+        for wrong in ("<!-- figures: three -->\n<!-- figures: end -->", "<!-- figures: one -->\n", "<!-- figures: end -->",
+                      "<!-- figures: one -->\n<!-- figures: two -->\n<!-- figures: end -->"):  # fmt: skip
+            with self.assertRaises(ValueError, msg=wrong):
+                figures.filled(wrong, {"one": str, "two": str})
+
+    def test_every_table_is_on_one_page(self):
+        marks = [found[1] for page in pages.PAGES for found in figures.TABLE.finditer(page.read_text(encoding="utf-8"))]
+        self.assertEqual(sorted(mark.removeprefix("<!-- figures: ").removesuffix(" -->\n") for mark in marks), sorted(pages.TABLES))
 
     def test_names_of_machines(self):
         self.assertEqual(figures.plain_cpu("Intel(R) Xeon(R) CPU @ 2.00GHz"), "Intel Xeon CPU")

@@ -49,7 +49,7 @@ def main() -> int:
         (["no-such-model"], "no such model: no-such-model; known: magika-b1"),
         (["--peers", "glow"], "no such peer: glow; known: onnxruntime, openvino, torch"),
         (["--rounds", "0", "magika-b1"], "are above 0"),
-        (["--write-readme", "magika-b1"], "--write-readme writes the table of all rows"),
+        (["--write-pages", "magika-b1"], "--write-pages writes tables of bench/results"),
     ]:
         done = run(*arguments)
         assert done.returncode == 2 and message in done.stderr, done

@@ -13,6 +13,7 @@ Prints one line a violation; exit status 1 when there is any.
                    indent is allowed.
   links            A link to a file of the repository names one that is there, and a heading that it has.
   width            No line of a block is longer than 110 columns.
+  length           README.md has at most 150 lines.
   coverage         command-line.md names what --help names, numerics.md the bounds that the tests hold the vector
                    math to.
 
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LONGEST_LINE = 110
+LONGEST_README = 150
 TIMEOUT_SECONDS = 50.0
 FENCE = re.compile(r"^(`{3,})\s*(\w*)\s*$")
 COMMENT = re.compile(r"^<!--\s*(file|not run):\s*(.*?)\s*-->$")
@@ -260,6 +262,8 @@ def faults_of(page: Path, root: Path, build: Path, show: bool) -> list[tuple[int
         coverage = command_line_faults(text, build / "bin" / "ferrite")
     elif page.name == "numerics.md":
         coverage = numerics_faults(text, root)
+    elif page.name == "README.md" and text.count("\n") > LONGEST_README:
+        coverage = [f"the page has {text.count(chr(10))} lines, more than {LONGEST_README}"]
     return faults + [(1, fault) for fault in coverage]
 
 

@@ -77,7 +77,8 @@ WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*")
 
 PUBLIC_HOSTS = (
     "apache.org", "arxiv.org", "debian.org", "dmlc.github.io", "doi.org", "example.com", "example.org", "github.com",
-    "ieee.org", "json-schema.org", "llvm.org", "onnx.ai", "onnxruntime.ai", "python.org", "pypi.org", "wikipedia.org",
+    "ieee.org", "json-schema.org", "llvm.org", "onnx.ai", "onnxruntime.ai", "python.org", "pypi.org", "w3.org",
+    "wikipedia.org",
 )  # fmt: skip
 TEXT_RULES = [
     (re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b"), "a mark of unfinished work: finish it or say what holds"),
