@@ -227,7 +227,7 @@ TEST(Trials, SayWhatTheyCovered) {
 TEST(Trials, SayWhereEvidenceIsThin) {
   Coverage few;
   for (int k = 0; k < 3; ++k) few.add({});
-  const auto reasons = few.thin(rewrite::Rule(), few);
+  const auto reasons = few.thin(rewrite::Rule(), few, {});
   ASSERT_EQ(reasons.size(), 1u);
   EXPECT_EQ(reasons[0], "it was tried on 3 graphs only that could show a difference");
   const Verdict flat = try_text(rule("%n = neg(%x)  %r = neg(%n)", "%r = %x", "rank(%x) == 2"));
