@@ -205,8 +205,8 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
     if (declined_here == of_cell && of_cell > 0) verdict = place::Verdict::declined;
     passed += verdict == place::Verdict::passed;
     if (declined_here > 0)
-      declined.push_back(fmt::format("{} ({} of {})", ferrite::name_of(dtype), declined_here,
-                                     counted(of_cell, "case")));
+      declined.push_back(
+          fmt::format("{} ({} of {})", ferrite::name_of(dtype), declined_here, counted(of_cell, "case")));
   }
   FE_CHECK(table.set(name, verdicts));
   if (first) {

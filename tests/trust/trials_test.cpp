@@ -6,6 +6,8 @@
 #include <sstream>
 
 #include "core/graph/print.h"
+#include "core/rewrite/apply.h"
+#include "core/support/abi.h"
 #include "tests/trust/trust_support.h"
 
 namespace ferrite::core::trust {
@@ -273,7 +275,8 @@ TEST(Trials, AreThinWhereASizeNeverVaried) {
   // Ranks that a predicate refuses, or types, are no gap; those that it never saw are one.
   const Coverage ranks = of({{What::rank, "1"}, {What::rank, "2"}}, 10);
   EXPECT_EQ(reasons(of({{What::rank, "2"}}, 10), ranks, of({{What::rank, "1"}}, 3)), "");
-  EXPECT_EQ(reasons(of({{What::rank, "2"}}, 10), ranks, of({{What::rank, "2"}}, 3)), "it was 2 in all graphs");
+  EXPECT_EQ(reasons(of({{What::rank, "2"}}, 10), ranks, of({{What::rank, "2"}}, 3)),
+            "it was 2 in all graphs");
 }
 
 /// The verdict on a rule that applies where `accepts` is true of the rank of the first value that it captures.
@@ -281,13 +284,14 @@ Verdict with_predicate(const char* match, const char* yield, bool (*accepts)(siz
   auto predicate = abi::sized<fe_predicate>();
   predicate.self = &accepts;
   predicate.name = abi::string(std::string_view("acme.rank"));
-  predicate.accept = [](void* self, fe_call* call, const fe_match_args* args, fe_predicate_out* out) -> int32_t {
+  predicate.accept = [](void* self, fe_call* call, const fe_match_args* args,
+                        fe_predicate_out* out) -> int32_t {
     auto view = abi::sized<fe_value_view>();
     auto which = abi::sized<fe_value_args>();
     which.value = abi::element<fe_value>(args->values, 0);
     if (const auto status = args->graph->value(args->graph->self, call, &which, &view); status != FE_OK)
       return status;
-    out->accepted = (*static_cast<decltype(accepts)*>(self))(view.type.dims.count);
+    out->accepted = (*static_cast<decltype(accepts)*>(self))(view.type.rank);
     return FE_OK;
   };
   const auto session = open("");
