@@ -53,6 +53,14 @@ struct Restricted {
       if (whole) ranks.insert(shapes.begin(), shapes.end());
       alike.push_back(std::move(shapes));
     }
+    // A constant that is read as one number is that number, whatever its rank.
+    for (const auto& term : rule.yields)
+      for (const auto& attribute : term.attributes)
+        if (attribute.computed)
+          rewrite::for_each_part(*attribute.computed, [&](const Expression& e) {
+            if (e.kind == Kind::value_of && e.value.kind == Operand::Kind::capture)
+              ranks.insert(e.value.index);
+          });
     for (size_t pass = 0; pass < alike.size(); ++pass)
       for (const auto& set : alike)
         if (std::ranges::any_of(set, [&](uint32_t k) { return ranks.contains(k); }))
@@ -121,13 +129,21 @@ std::string Coverage::lacks(const Coverage& offered) const {
   return text;
 }
 
-/// Whether nothing is left of what was offered but what these samples, to which the rule was not applied, had: some of each.
-bool Coverage::was_tried(const std::pair<Seen::What, uint32_t>& key, const Entry& offered) const {
+/// Whether these samples, to which the rule was not applied, had what was offered: enough of it where a predicate may have said
+/// no, enough of each value where types alone can have kept the rule away, which they do by chance.
+bool Coverage::was_tried(const std::pair<Seen::What, uint32_t>& key, const Entry& offered,
+                         bool by_predicate) const {
   constexpr size_t enough = 3;
   const auto found = entries_.find(key);
   if (found == entries_.end()) return false;
-  return std::ranges::all_of(offered.values,
-                             [&](const auto& value) { return found->second.count(value.first) >= enough; });
+  size_t total = 0;
+  bool each = true;
+  for (const auto& [value, count] : offered.values) {
+    const size_t tried = found->second.count(value);
+    total += tried;
+    each = each && tried >= enough;
+  }
+  return by_predicate ? total >= enough : each;
 }
 
 std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverage& offered,
@@ -163,7 +179,7 @@ std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverag
     Entry others = entry;
     others.values.erase(only);
     // What a predicate keeps at one value is its own affair, if it saw others.
-    if (declined.was_tried(key, others)) continue;
+    if (declined.was_tried(key, others, restricted.predicates)) continue;
     reasons.push_back(fmt::format("{} was {} in all graphs", entry.heading, only));
   }
   return reasons;

@@ -65,7 +65,7 @@ class Coverage {
       return found == values.end() ? 0 : found->second;
     }
   };
-  bool was_tried(const std::pair<Seen::What, uint32_t>& key, const Entry& offered) const;
+  bool was_tried(const std::pair<Seen::What, uint32_t>& key, const Entry& offered, bool by_predicate) const;
   std::map<std::pair<Seen::What, uint32_t>, Entry> entries_;
   size_t telling_ = 0;
 };

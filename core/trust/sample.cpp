@@ -40,17 +40,19 @@ std::vector<bool> captures_read_as_numbers(const rewrite::Rule& rule) {
   return read;
 }
 
-/// The captured attributes that conditions may keep at one value: an order does not, `$k >= 0` leaves many.
+/// The captured attributes that conditions may keep at one value, by an equality or by bounds on both sides: `$k >= 0` alone
+/// leaves many.
 std::vector<bool> asked_of(const rewrite::Rule& rule) {
-  std::vector<bool> asked(rule.attributes.size());
-  for (const auto& condition : rule.conditions) {
-    bool equality = false;
-    for_each_part(condition.expression,
-                  [&](const Expression& e) { equality = equality || e.kind == Expression::Kind::equal; });
+  std::vector<bool> asked(rule.attributes.size()), bounded(rule.attributes.size());
+  for (const auto& condition : rule.conditions)
     for_each_part(condition.expression, [&](const Expression& e) {
-      if (equality && e.kind == Expression::Kind::attribute) asked[e.index] = true;
+      if (e.kind < Expression::Kind::equal || e.kind > Expression::Kind::greater_equal) return;
+      for_each_part(e, [&](const Expression& part) {
+        if (part.kind != Expression::Kind::attribute) return;
+        if (e.kind == Expression::Kind::equal || bounded[part.index]) asked[part.index] = true;
+        bounded[part.index] = true;
+      });
     });
-  }
   return asked;
 }
 
