@@ -13,6 +13,7 @@
 
 #include "core/support/printable.h"
 #include "core/support/suggest.h"
+#include "core/support/warning.h"
 
 namespace ferrite::cli {
 
@@ -115,7 +116,9 @@ std::unique_ptr<core::trust::PassCheck> CheckPassesOptions::make(const core::Ses
 }
 
 void report(const core::trust::PassCheck* check) {
-  if (check) fmt::print(stderr, "{}\n", check->summary());
+  if (!check) return;
+  fmt::print(stderr, "{}\n", check->summary());
+  if (const auto fault = check->nothing_compared()) core::log::warn("passes", fault->message());
 }
 
 void DeviceOptions::add_to(CLI::App& command) {

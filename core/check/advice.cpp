@@ -128,9 +128,13 @@ Verdict check_larger(const Policies& policies, std::vector<graph::Graph> graphs,
 Verdict check_schedules(const Policies& policies, const std::vector<graph::Graph>& graphs,
                         const plugin::Registry& registry, uint64_t seed) {
   size_t tried = 0, decided = 0;
+  trust::Uncompared skipped;
   for (const auto& graph : graphs) {
     const auto before = trust::Interpreted::make(graph, registry);
-    if (!before || before->points() > most_points) continue;
+    if (!before || before->points() > most_points) {
+      before ? skipped.too_large() : skipped.failed(before.error());
+      continue;
+    }
     graph::Graph parts(graph);
     const auto program = program_of(parts, registry);
     if (!program) continue;
@@ -151,14 +155,18 @@ Verdict check_schedules(const Policies& policies, const std::vector<graph::Graph
       return outputs;
     };
     const auto difference = trust::compare(*before, run, trust::ordinary_contents, seed);
-    if (!difference) continue;  // the inputs suit no op of it
+    if (!difference) {  // the inputs suit no op of it
+      skipped.failed(difference.error());
+      continue;
+    }
     ++tried;
     if (*difference)
       return error(FE_EINVALID, "FE-P49", "by its schedule {} computes something else: {}\n{}", graph.name(),
                    (*difference)->text(), schedule::print(schedule));
   }
-  if (tried == 0) return Verdict::skipped("none of the sampled graphs could be lowered");
-  return Verdict::passed(fmt::format("{}, {}", counted(tried, "graph"), counted(decided, "decision")));
+  if (tried == 0) return nothing_compared(skipped);
+  return Verdict::passed(
+      fmt::format("{}{}, {}", counted(tried, "graph"), skipped.and_text(), counted(decided, "decision")));
 }
 
 /// The kernels of graphs, each statement one.

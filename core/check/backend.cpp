@@ -170,7 +170,7 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
   for (const DType dtype : types_of(name))
     if (!cases_of({name, dtype}).empty()) verdicts[dtype] = place::Verdict::failed;
   FE_CHECK(table.set(name, verdicts));
-  size_t cases = 0, failed = 0, passed = 0;
+  size_t cases = 0, failed = 0, passed = 0, taken = 0;
   double worst = 0;
   std::optional<Error> first;
   std::vector<std::string> declined;
@@ -178,10 +178,12 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
   for (auto& [dtype, verdict] : verdicts) {
     const KernelCell cell{name, dtype};
     verdict = place::Verdict::passed;
+    size_t of_cell = 0, declined_here = 0;
     for (const auto& kernel : sampled(cell, options.all)) {
       const auto result = run_case(kernel, devices, options.seed ^ hash_of(cell, kernel));
       runner.goes_on();
       ++cases;
+      ++of_cell;
       if (!result) {
         verdict = place::Verdict::failed;
         ++failed;
@@ -191,13 +193,20 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
         continue;
       }
       worst = std::max(worst, result->ulp);
-      if (!result->declined) continue;
-      // A cell is declined as soon as one of its cases is: placement asks for the cell.
-      if (verdict == place::Verdict::passed) verdict = place::Verdict::declined;
+      if (!result->declined) {
+        ++taken;
+        continue;
+      }
+      ++declined_here;
       reason = result->reason;
     }
+    // A cell is declined where all of its cases are: of others, the provider is asked kernel by kernel, and what it declines goes to
+    // another device.
+    if (declined_here == of_cell && of_cell > 0) verdict = place::Verdict::declined;
     passed += verdict == place::Verdict::passed;
-    if (verdict == place::Verdict::declined) declined.emplace_back(ferrite::name_of(dtype));
+    if (declined_here > 0)
+      declined.push_back(
+          fmt::format("{} ({} of {})", ferrite::name_of(dtype), declined_here, counted(of_cell, "case")));
   }
   FE_CHECK(table.set(name, verdicts));
   if (first) {
@@ -205,7 +214,7 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
     return *first;
   }
   if (passed == 0) return Verdict::skipped(fmt::format("declined: {}", reason));
-  auto text = fmt::format("{}, {}", counted(cases, "case"), counted(passed, "element type"));
+  auto text = fmt::format("{}, {}", counted(taken, "case"), counted(passed, "element type"));
   if (worst > 0) text += fmt::format(", at most {:.2g} ulp", worst);
   if (!declined.empty()) text += fmt::format("; declined for {}: {}", fmt::join(declined, ", "), reason);
   return Verdict::passed(std::move(text));

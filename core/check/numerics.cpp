@@ -15,6 +15,7 @@
 #include "core/schedule/schedule.h"
 #include "core/trust/compare.h"
 #include "core/trust/try_rule.h"
+#include "core/trust/uncompared.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {
@@ -113,24 +114,32 @@ Verdict check_valid(const std::vector<Run>& runs, const plugin::Registry& regist
 
 Verdict check_equal(const std::vector<Run>& runs, const plugin::Registry& registry, uint64_t seed) {
   size_t compared = 0;
+  trust::Uncompared skipped;
   for (const auto& run : runs) {
     if (!run.changed || !run.after) continue;
     const auto before = trust::Interpreted::make(*run.before, registry);
-    if (!before || before->points() > most_points) continue;
+    if (!before || before->points() > most_points) {
+      before ? skipped.too_large() : skipped.failed(before.error());
+      continue;
+    }
     const auto after = trust::Interpreted::make(*run.after, registry);
     if (!after)
       return error(FE_EINVALID, "FE-P49", "what it makes of {} cannot be interpreted any more: {}",
                    run.before->name(), after.error().message());
     const auto difference = trust::compare(*before, *after, trust::ordinary_contents, seed);
-    if (!difference) continue;  // the inputs suit no op of it, before and after
+    if (!difference) {  // the inputs suit no op of it, before and after
+      skipped.failed(difference.error());
+      continue;
+    }
     ++compared;
     if (*difference)
       return error(FE_EINVALID, "FE-P49", "it changes what {} computes: {}\n{}", run.before->name(),
                    (*difference)->text(), graph::print(*run.before));
   }
-  if (compared == 0)
+  if (compared > 0) return Verdict::passed(counted(compared, "graph") + skipped.and_text());
+  if (skipped.count() == 0)
     return Verdict::skipped("none of the sampled graphs is changed by it; give models with --sample");
-  return Verdict::passed(counted(compared, "graph"));
+  return nothing_compared(skipped);
 }
 
 Verdict check_settles(const plugin::PassEntry& pass, const std::vector<Run>& runs,
@@ -201,10 +210,15 @@ Verdict check_schedule_pass(const plugin::PassEntry& pass, const std::vector<gra
       return error(FE_EINVALID, "FE-P50", "run twice on {}, it gives two results", graph.name());
   }
   if (tried == 0) return Verdict::skipped("none of the sampled graphs could be lowered");
-  return Verdict::passed(counted(tried, "graph"));
+  return Verdict::passed(fmt::format("{} of {}", tried, counted(graphs.size(), "graph")));
 }
 
 }  // namespace
+
+Verdict nothing_compared(const trust::Uncompared& skipped) {
+  return Verdict::skipped(
+      fmt::format("nothing was compared: {}; give smaller models with --sample", skipped.text()));
+}
 
 bool works_on_graphs(const plugin::PassEntry& pass) {
   return !is_phase(pass, "pre_fusion") && !is_phase(pass, "post_fusion");

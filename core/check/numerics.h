@@ -12,6 +12,7 @@
 #include "core/plugin/registry.h"
 #include "core/run/executable.h"
 #include "core/trust/tensors.h"
+#include "core/trust/uncompared.h"
 
 namespace ferrite::core::check {
 
@@ -31,6 +32,9 @@ void check_readers(const CheckOptions& options, const Subject& subject, Runner& 
 /// What a compiled program, compiled with red zones, gives. FE-P52 where it writes beside its buffers; else the codes of running it.
 Result<std::vector<trust::Tensor>> run_on(const run::Executable& executable,
                                           std::span<const trust::Tensor> inputs);
+
+/// A check that had graphs and could compare none of them.
+Verdict nothing_compared(const trust::Uncompared& skipped);
 
 /// Whether the phase is one of those that see a graph.
 bool works_on_graphs(const plugin::PassEntry& pass);

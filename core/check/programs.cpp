@@ -76,9 +76,13 @@ namespace {
 Verdict check_provider(const fe_provider& provider, const std::vector<graph::Graph>& graphs,
                        const std::string& device, const Subject& subject, uint64_t seed) {
   size_t parts = 0, compared = 0;
+  trust::Uncompared skipped;
   for (const auto& graph : graphs) {
     const auto before = trust::Interpreted::make(graph, subject.registry());
-    if (!before || before->points() > most_points) continue;
+    if (!before || before->points() > most_points) {
+      before ? skipped.too_large() : skipped.failed(before.error());
+      continue;
+    }
     CompileOptions options;
     options.device = device;
     options.tune.libraries_first = true;
@@ -94,7 +98,10 @@ Verdict check_provider(const fe_provider& provider, const std::vector<graph::Gra
     const auto difference = trust::compare(
         *before, [&](auto inputs) { return run_on(*compiled->executable, inputs); }, trust::ordinary_contents,
         seed);
-    if (!difference) continue;  // the inputs suit no op of it, by the interpreter
+    if (!difference) {  // the inputs suit no op of it, by the interpreter
+      skipped.failed(difference.error());
+      continue;
+    }
     if (*difference)
       return error(FE_EINVALID, "FE-P52", "on {}: {}\n{}", graph.name(), (*difference)->text(),
                    graph::print(graph));
@@ -102,8 +109,11 @@ Verdict check_provider(const fe_provider& provider, const std::vector<graph::Gra
     ++compared;
   }
   if (compared == 0)
-    return Verdict::skipped("it takes no part of the sampled graphs; give models with --sample");
-  return Verdict::passed(fmt::format("{} of {}", counted(parts, "part"), counted(compared, "graph")));
+    return Verdict::skipped(fmt::format(
+        "it takes no part of the sampled graphs that could be compared{}; give models with --sample",
+        skipped.and_text()));
+  return Verdict::passed(
+      fmt::format("{} of {}{}", counted(parts, "part"), counted(compared, "graph"), skipped.and_text()));
 }
 
 }  // namespace

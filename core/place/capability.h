@@ -15,9 +15,9 @@ namespace ferrite::core::place {
 
 /// What came of compiling and running the samples of one cell.
 enum class Verdict : uint8_t {
-  passed,    ///< every sample gave the interpreter's result
+  passed,    ///< every sample that the provider takes gave the interpreter's result
   failed,    ///< one was wrong, was refused by the runtime or killed the process
-  declined,  ///< the provider does not take it
+  declined,  ///< the provider takes none of them
 };
 
 /// The measured table of one target. A cell is a kind of statement (map, reduce, contract, scatter, serial) or a scalar

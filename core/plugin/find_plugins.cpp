@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "core/plugin/descriptor.h"
 #include "core/support/split.h"
@@ -71,7 +72,7 @@ class Finder {
   Result<std::vector<size_t>> load_order() const;
   Result<void> skip_what_lacks_a_requirement(const std::vector<size_t>& order,
                                              std::vector<PluginRequest>& requests) const;
-  void find_idle_passes();
+  void find_idle_names();
 
   const PipelineRequest& request_;
   const Lock* lock_;
@@ -436,13 +437,35 @@ Result<void> Finder::skip_what_lacks_a_requirement(const std::vector<size_t>& or
   return {};
 }
 
-/// The passes that descriptors list whose plugins are found and not enabled.
-void Finder::find_idle_passes() {
+/// The rules of a file, by how each begins: what else stands in it is not looked at.
+std::vector<std::string> rules_in(const std::string& path) {
+  std::vector<std::string> names;
+  const auto text = read_text_file(path);
+  if (!text) return names;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word, name, at;
+    if (words >> word >> name >> at && word == "rule" && at == "at") names.push_back(std::move(name));
+  }
+  return names;
+}
+
+/// The passes and rules of plugins that are found and not enabled, as far as descriptors say.
+void Finder::find_idle_names() {
+  for (const auto& [id, where] : disabled_)
+    if (std::ranges::find(enabled_, id, &EnabledPlugin::id) == enabled_.end())
+      pipeline_.disabled.emplace(id, where);
   for (const auto& folder : pipeline_.search)
     for (const auto& file : descriptors_in(folder)) {
       auto descriptor = Descriptor::read(file);
       if (!descriptor || descriptors_.contains(descriptor->id)) continue;
-      for (const auto& pass : descriptor->passes) pipeline_.idle_passes.push_back(pass.name);
+      const auto& id = descriptor->id;
+      for (const auto& pass : descriptor->passes) pipeline_.idle_passes.push_back({pass.name, id});
+      for (const auto& path : descriptor->rules) {
+        pipeline_.idle_passes.push_back({id + "/" + fs::path(path).filename().string(), id});
+        for (auto& rule : rules_in(path)) pipeline_.idle_rules.push_back({std::move(rule), id});
+      }
     }
 }
 
@@ -450,12 +473,18 @@ Result<void> Finder::check_settings_of_others() const {
   std::set<std::string_view> ids;
   for (const auto& enabled : enabled_) ids.insert(enabled.id);
   ids.insert(device_plugin_ids_.begin(), device_plugin_ids_.end());  // of a device that is named another time
-  for (const auto& [id, settings] : settings_)
-    if (!ids.contains(id))
+  for (const auto& [id, settings] : settings_) {
+    if (ids.contains(id)) continue;
+    if (const auto place = disabled_.find(id); place != disabled_.end())
       return at(settings.where,
                 error(FE_EINVALID, "FE-M05",
-                      "[plugin.\"{}\"] is for a plugin that is not enabled; add it to 'enable'{}", id,
-                      did_you_mean(id, std::vector(ids.begin(), ids.end()))));
+                      "[plugin.\"{}\"] is for a plugin that is disabled at {}; drop one of the two", id,
+                      place->second));
+    return at(settings.where,
+              error(FE_EINVALID, "FE-M05",
+                    "[plugin.\"{}\"] is for a plugin that is not enabled; add it to 'enable'{}", id,
+                    did_you_mean(id, std::vector(ids.begin(), ids.end()))));
+  }
   return {};
 }
 
@@ -473,7 +502,7 @@ Result<Pipeline> Finder::run() {
   FE_CHECK(check_provided());
   FE_TRY(auto order, load_order());
   FE_CHECK(skip_what_lacks_a_requirement(order, requests));
-  if (!pipeline_.passes.empty()) find_idle_passes();
+  if (!pipeline_.passes.empty() || !pipeline_.rules.empty()) find_idle_names();
   for (size_t k : order) pipeline_.plugins.push_back(std::move(requests[k]));
   for (auto& request : bare_) pipeline_.plugins.push_back(std::move(request));
   return std::move(pipeline_);

@@ -36,14 +36,21 @@ struct RuleOverride {
 /// refused where they are wrong; refused too where no sample reaches them.
 enum class Trust : uint8_t { off, on, strict };
 
+/// A pass or rule that is there, but of a plugin that is not enabled.
+struct IdleName {
+  std::string name, plugin;
+};
+
 /// A manifest with everything that it extends, resolved to files.
 struct Pipeline {
   std::vector<PluginRequest>
-      plugins;                       ///< in the order in which they are loaded: what is required comes first
-  std::vector<PassOverride> passes;  ///< later ones win
-  std::vector<RuleOverride> rules;   ///< later ones win
-  std::vector<std::string> idle_passes;   ///< passes of plugins that were found and are not enabled
-  std::vector<std::string> search;        ///< folders that were searched, in order
+      plugins;                        ///< in the order in which they are loaded: what is required comes first
+  std::vector<PassOverride> passes;   ///< later ones win
+  std::vector<RuleOverride> rules;    ///< later ones win
+  std::vector<IdleName> idle_passes;  ///< passes of plugins that were found and are not enabled
+  std::vector<IdleName> idle_rules;   ///< likewise rules, by their files
+  std::map<std::string, std::string, std::less<>> disabled;  ///< plugins that a manifest disables, and where
+  std::vector<std::string> search;                           ///< folders that were searched, in order
   std::vector<std::string> manifests;     ///< the files that were read, the outermost first
   std::vector<std::string> profiles;      ///< that they define
   std::string options;                    ///< what loads the same on a command line, for people and shells
@@ -112,7 +119,8 @@ Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& pa
 
 /// Puts what descriptors, [pass] and [rule] say into the registered passes. A pass of a plugin that was found and is not
 /// enabled orders nothing; so does, with a line in the log, any that is not there while a plugin with on_error = "skip" gave no
-/// pass. FE-M11 for other names that no loaded plugin has; FE-M20 for an expectation that cannot come true; FE-M22 for a
+/// pass. FE-M05 for settings of what a plugin has that is disabled or not enabled; FE-M11 for other names that no loaded
+/// plugin has; FE-M20 for an expectation that cannot come true; FE-M22 for a
 /// descriptor that its plugin contradicts; FE-M10 for a cycle.
 Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry>& passes);
 

@@ -71,6 +71,17 @@ class Settings {
   }
 
  private:
+  /// The plugin that is not enabled and has a pass or rule of this name; empty where none is known. Of passes that only a
+  /// library knows there is the name alone, which begins with the plugin's id.
+  std::string idle_plugin(std::string_view kind, const std::string& name) const {
+    const auto& idle = kind == "pass" ? pipeline_.idle_passes : pipeline_.idle_rules;
+    if (const auto found = std::ranges::find(idle, name, &IdleName::name); found != idle.end())
+      return found->plugin;
+    for (const auto& [id, where] : pipeline_.disabled)
+      if (name.starts_with(id + ".") || name.starts_with(id + "/")) return id;
+    return {};
+  }
+
   /// `may_be_gone`: it was said before a plugin was disabled, whose it may be; then nothing is expected of it either.
   Result<void> unknown(std::string_view kind, const std::string& name, const std::string& where,
                        const Names& known, bool may_be_gone,
@@ -78,6 +89,14 @@ class Settings {
     if (may_be_gone) {
       log::print("plugins", "{}: there is no {} '{}'; a plugin is disabled", where, kind, name);
       return {};
+    }
+    if (const std::string idle = idle_plugin(kind, name); !idle.empty()) {
+      const auto disabled = pipeline_.disabled.find(idle);
+      return at(where,
+                error(FE_EINVALID, "FE-M05", "{} '{}' is of plugin '{}', which is {}", kind, name, idle,
+                      disabled == pipeline_.disabled.end()
+                          ? std::string("not enabled; add it to 'enable'")
+                          : fmt::format("disabled at {}; drop one of the two", disabled->second)));
     }
     if (some_skipped_ && expect && !expect->holds(0))
       return at(expect->where,
@@ -160,7 +179,8 @@ class Settings {
       for (size_t k = 0; k < list->size(); ++k)
         if (contains(names_, (*list)[k]))
           FE_CHECK(check_phase(change.name, (*list)[k], (*places)[k]));
-        else if (!contains(pipeline_.idle_passes, (*list)[k]))
+        else if (std::ranges::find(pipeline_.idle_passes, (*list)[k], &IdleName::name) ==
+                 pipeline_.idle_passes.end())
           FE_CHECK(unknown("pass", (*list)[k], (*places)[k], names_, change.may_be_gone));
     for (auto& pass : passes_) {
       if (pass.name != change.name) continue;

@@ -106,18 +106,18 @@ Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
     }
     auto form = form_for(unit, compiler);
     if (!form) {
-      decline(form.error().text);
+      decline(fmt::format("provider '{}': {}", compiler.id, form.error().text));
       continue;
     }
     std::string declined;
     const size_t statements = form->group.kernel.statements.size();
     auto proposals = propose(compiler, form->bytes, statements, declined);
     if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) {
-      decline(proposals.error().text);
+      decline(fmt::format("provider '{}': {}", compiler.id, proposals.error().text));
       continue;
     }
     if (!proposals) return std::move(proposals.error());
-    if (!declined.empty()) decline(declined);
+    if (!declined.empty()) decline(fmt::format("provider '{}': {}", compiler.id, declined));
     for (auto& proposal : *proposals) {
       if (proposal.covered < statements) continue;
       ++candidates;
@@ -141,8 +141,8 @@ Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
     best->candidates = candidates;
     return std::move(*best);
   }
-  return error(FE_EUNSUPPORTED, "FE-K20", "{}",
-               reasons.empty() ? "the provider proposes nothing for this kernel" : reasons);
+  return error(FE_EUNSUPPORTED, "FE-K20", "no provider of device '{}' takes this kernel: {}", device.kind,
+               reasons.empty() ? "it has none" : reasons);
 }
 
 Result<std::vector<size_t>> Units::choose(const Declined& declined) {

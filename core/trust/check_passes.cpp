@@ -33,6 +33,9 @@ constexpr size_t most_applications = 8;  // of a rule to a part alone
 /// What the parts say of a pair.
 enum class Finding : uint8_t { equal, skipped, suspected };
 
+/// Why a part was skipped: the interpreter's fault, or none where the part is too large for it.
+using Reason = std::optional<Error>;
+
 }  // namespace
 
 class PassCheck::Impl {
@@ -178,6 +181,7 @@ class PassCheck::Impl {
       return Finding::equal;
     }
     Finding finding = Finding::skipped;
+    Reason reason;
     std::vector<ValueId> nearer;
     for (const size_t levels : {0, 1, 2, 4, 8}) {
       const auto inputs = same.common_ends(pair.before, pair.after, levels);
@@ -185,8 +189,11 @@ class PassCheck::Impl {
       nearer = inputs;
       auto was = extract(*before_, registry_.ops(), {inputs, {pair.before}, {}});
       auto is = extract(after, registry_.ops(), {inputs, {pair.after}, {}});
-      if (!was || !is) break;
-      const Finding here = compare_parts(*was, *is, pair, after, inputs);
+      if (!was || !is) {
+        reason = was ? is.error() : was.error();
+        break;
+      }
+      const Finding here = compare_parts(*was, *is, pair, after, inputs, reason);
       if (here == Finding::equal) return here;
       if (here == Finding::skipped) break;
       finding = Finding::suspected;
@@ -194,15 +201,25 @@ class PassCheck::Impl {
         if (auto effect = effect_of(edit, *was, registry_, ordinary_contents))
           return verdict(std::move(*was), *effect, place_of(pair.before), edit, named);
     }
-    ++(finding == Finding::suspected ? counts_.suspected : counts_.skipped);
-    if (finding == Finding::suspected)
+    if (finding == Finding::suspected) {
+      ++counts_.suspected;
       suspects_.push_back(place_of(pair.before) + (rule_.empty() ? "" : fmt::format(" (rule '{}')", rule_)));
+    } else if (reason) {
+      counts_.skipped.failed(*reason);
+    } else {
+      counts_.skipped.too_large();
+    }
     return finding;
   }
 
-  /// Equal parts are compared once.
+  /// Equal parts are compared once. `reason` is set where the part is skipped.
   Finding compare_parts(const Graph& was, const Graph& is, const Pair& pair, const Graph& after,
-                        const std::vector<ValueId>& inputs) {
+                        const std::vector<ValueId>& inputs, Reason& reason) {
+    reason.reset();
+    const auto failed = [&](const auto& one, const auto& other) {
+      reason = one ? other.error() : one.error();
+      return Finding::skipped;
+    };
     const std::string text = graph::print(was) + graph::print(is);
     const bool has_hidden_data = text.find(" memory") != std::string::npos;
     const std::string key = hash128(text);
@@ -212,7 +229,7 @@ class PassCheck::Impl {
     }
     auto before = Interpreted::make(was, registry_);
     auto now = Interpreted::make(is, registry_);
-    if (!before || !now) return Finding::skipped;
+    if (!before || !now) return failed(before, now);
     if (before->points() > options_.most_points || now->points() > options_.most_points) {
       // The same edit over smaller tensors: where sizes are free, which those of constants are not.
       std::set<int64_t> fixed;
@@ -230,13 +247,13 @@ class PassCheck::Impl {
         return Finding::skipped;
       before = Interpreted::make(std::move(*small_was), registry_);
       now = Interpreted::make(std::move(*small_is), registry_);
-      if (!before || !now) return Finding::skipped;
+      if (!before || !now) return failed(before, now);
       if (before->points() > options_.most_points || now->points() > options_.most_points)
         return Finding::skipped;
     }
-    ++counts_.places;
     auto found = compare(*before, *now, ordinary_contents, 1);
-    if (!found) return Finding::skipped;
+    if (!found) return failed(found, found);
+    ++counts_.places;
     if (*found) return Finding::suspected;
     if (!has_hidden_data) equal_.insert(key);
     return Finding::equal;
@@ -322,12 +339,26 @@ std::string PassCheck::summary() const {
   const CheckCounts& n = impl_->counts();
   std::string text = fmt::format("checked {} and {} of rules: ", counted(n.passes, "pass", "passes"),
                                  counted(n.applications, "application"));
-  // Whoever reads this line alone must not take suspicions for a clean bill.
-  text += n.suspected > 0 ? fmt::format("{} of {} suspected", n.suspected, counted(n.places, "place"))
-                          : fmt::format("no difference in {}", counted(n.places, "place"));
-  text += fmt::format(" ({} alike", n.alike);
-  if (n.skipped > 0) text += fmt::format(", {} skipped", n.skipped);
-  return text + ")";
+  // Whoever reads this line alone must not take suspicions, or that nothing was looked at, for a clean bill.
+  if (n.suspected > 0)
+    text += fmt::format("{} of {} suspected", n.suspected, counted(n.places, "place"));
+  else if (n.places + n.alike > 0)
+    text += fmt::format("no difference in {}", counted(n.places, "place"));
+  else if (n.skipped.count() > 0)
+    return text + fmt::format("nothing was compared: {}", n.skipped.text());
+  else
+    return text + "nothing was compared, as no value took the place of another";
+  return text + fmt::format(" ({} alike{})", n.alike, n.skipped.and_text());
+}
+
+std::optional<Error> PassCheck::nothing_compared() const {
+  const CheckCounts& n = impl_->counts();
+  if (n.skipped.count() == 0 || n.places + n.alike > 0) return std::nullopt;
+  return error(
+      FE_EUNSUPPORTED, "FE-R66",
+      "--check-passes compared nothing, so that it says nothing of the passes and rules: {}; check a "
+      "smaller model, or smaller sizes with --dim",
+      n.skipped.text());
 }
 
 }  // namespace ferrite::core::trust

@@ -10,9 +10,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/plugin/gate.h"
+#include "core/trust/uncompared.h"
 
 namespace ferrite::core::trust {
 
@@ -28,7 +30,7 @@ struct CheckCounts {
   size_t passes = 0, applications = 0;  ///< that changed the graph
   size_t places = 0;                    ///< edits that were interpreted; equal ones once
   size_t alike = 0;                     ///< edits that are the same nodes over the same values again
-  size_t skipped = 0;                   ///< too large, or not to be interpreted
+  Uncompared skipped;                   ///< edits that are too large, or not to be interpreted
   size_t suspected = 0;                 ///< differences that running the pass alone did not show: warned of
 };
 
@@ -46,8 +48,11 @@ class PassCheck final : public plugin::PassWatcher {
                      std::span<const rewrite::Replaced> replaced) override;
 
   const CheckCounts& counts() const;
-  /// "checked 5 passes and 12 applications of rules: no difference in 14 places (3 alike, 1 skipped)"
+  /// "checked 5 passes and 12 applications of rules: no difference in 14 places (3 alike, 1 not compared: 1 too large for
+  /// the interpreter)"; "… nothing was compared: …" where that is so.
   std::string summary() const;
+  /// FE-R66 where values were replaced and none of them could be compared.
+  std::optional<Error> nothing_compared() const;
 
  private:
   class Impl;

@@ -21,8 +21,11 @@ constexpr size_t most_named = 6;  // values under one heading of a text
 
 /// What conditions ask about, and so may keep at one value.
 struct Restricted {
-  bool everything = false, dtypes = false, all_ranks = false;
+  bool predicates = false, dtypes = false, all_ranks = false, shapes = false;
   std::set<uint32_t> ranks;  // of captures
+  std::set<uint32_t> sizes;  // of captures
+  std::set<uint32_t> terms;  // whose results' sizes are asked
+  std::set<uint32_t> dims;   // of regions
 
   explicit Restricted(const rewrite::Rule& rule) {
     for (const auto& region : rule.regions) all_ranks = all_ranks || region.over.has_value();
@@ -32,7 +35,12 @@ struct Restricted {
       bool whole = false;
       rewrite::for_each_part(condition.expression, [&](const Expression& e) {
         const bool capture = e.value.kind == Operand::Kind::capture;
-        everything = everything || e.kind == Kind::predicate;
+        predicates = predicates || e.kind == Kind::predicate;
+        const bool sized = e.kind == Kind::shape_of || e.kind == Kind::dim_of || e.kind == Kind::elements_of;
+        if (sized && capture) sizes.insert(e.value.index);
+        if (sized && e.value.kind == Operand::Kind::matched) terms.insert(e.value.index);
+        if (e.kind == Kind::dimension) dims.insert(e.index);
+        this->shapes = this->shapes || e.kind == Kind::shape_of;
         dtypes = dtypes || e.kind == Kind::dtype_of;
         whole = whole || e.kind == Kind::list;
         if (e.kind == Kind::rank_of) {
@@ -45,15 +53,28 @@ struct Restricted {
       if (whole) ranks.insert(shapes.begin(), shapes.end());
       alike.push_back(std::move(shapes));
     }
+    // A constant that is read as one number is that number, whatever its rank.
+    for (const auto& term : rule.yields)
+      for (const auto& attribute : term.attributes)
+        if (attribute.computed)
+          rewrite::for_each_part(*attribute.computed, [&](const Expression& e) {
+            if (e.kind == Kind::value_of && e.value.kind == Operand::Kind::capture)
+              ranks.insert(e.value.index);
+          });
     for (size_t pass = 0; pass < alike.size(); ++pass)
       for (const auto& set : alike)
         if (std::ranges::any_of(set, [&](uint32_t k) { return ranks.contains(k); }))
           ranks.insert(set.begin(), set.end());
   }
   bool holds(What what, uint32_t of) const {
-    if (everything) return true;
-    if (what == What::rank) return all_ranks || ranks.contains(of);
-    return what == What::dtype && dtypes;
+    switch (what) {
+      case What::rank: return all_ranks || ranks.contains(of);
+      case What::dtype: return dtypes;
+      case What::sizes: return shapes || sizes.contains(of);
+      case What::part: return shapes || terms.contains(of);
+      case What::dim: return dims.contains(of);
+      default: return false;
+    }
   }
 };
 
@@ -108,7 +129,26 @@ std::string Coverage::lacks(const Coverage& offered) const {
   return text;
 }
 
-std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverage& offered) const {
+/// Whether these samples, to which the rule was not applied, had what was offered: enough of it where a predicate may have said
+/// no, enough of each value where types alone can have kept the rule away, which they do by chance.
+bool Coverage::was_tried(const std::pair<Seen::What, uint32_t>& key, const Entry& offered,
+                         bool by_predicate) const {
+  constexpr size_t enough = 3;
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return false;
+  size_t total = 0;
+  bool each = true;
+  for (const auto& [value, count] : offered.values) {
+    const size_t tried = found->second.count(value);
+    total += tried;
+    each = each && tried >= enough;
+  }
+  return by_predicate ? total >= enough : each;
+}
+
+std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverage& offered,
+                                        const Coverage& declined) const {
+  constexpr size_t often = 6;  // of the samples offered: less may have been missed by chance
   std::vector<std::string> reasons;
   if (telling_ < least_samples)
     reasons.push_back("it was tried on " + counted(telling_, "graph") + " only that could show a difference");
@@ -122,12 +162,25 @@ std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverag
           reasons.push_back(fmt::format("no graph had {} as {}", value, entry.heading));
       continue;
     }
-    if (what != What::rank && what != What::dtype && what != What::attribute) continue;
-    if (found == entries_.end() || found->second.values.size() != 1 || entry.values.size() < 2 ||
-        restricted.holds(what, of))
+    if (found == entries_.end() || restricted.holds(what, of)) continue;
+    const Entry& seen = found->second;
+    if (what == What::sizes) {
+      // Where sizes are equal, dims that are mistaken for each other show nothing.
+      if (seen.count("equal") > 0 && seen.count("unequal") + seen.count("with ones") == 0 &&
+          entry.count("unequal") >= often)
+        reasons.push_back(fmt::format("{} were equal in all graphs", entry.heading));
       continue;
-    reasons.push_back(
-        fmt::format("{} was {} in all graphs", entry.heading, found->second.values.begin()->first));
+    }
+    const bool varies = what == What::rank || what == What::dtype || what == What::attribute ||
+                        what == What::part || what == What::dim;
+    if (!varies || seen.values.size() != 1 || entry.values.size() < 2) continue;
+    const std::string& only = seen.values.begin()->first;
+    if (what == What::part && (only != as_large || entry.count(of_other_sizes) < often)) continue;
+    Entry others = entry;
+    others.values.erase(only);
+    // What a predicate keeps at one value is its own affair, if it saw others.
+    if (declined.was_tried(key, others, restricted.predicates)) continue;
+    reasons.push_back(fmt::format("{} was {} in all graphs", entry.heading, only));
   }
   return reasons;
 }

@@ -25,8 +25,7 @@ using rewrite::OpTerm;
 
 namespace {
 
-constexpr size_t tries_of_a_term = 60, most_of_a_region = 3;
-constexpr double rare_constants = 0.15;  // of all captures
+constexpr size_t tries_of_a_term = 60, choosy_tries = 8, most_of_a_region = 3;
 
 /// The captures whose number the yield asks for.
 std::vector<bool> captures_read_as_numbers(const rewrite::Rule& rule) {
@@ -41,14 +40,26 @@ std::vector<bool> captures_read_as_numbers(const rewrite::Rule& rule) {
   return read;
 }
 
-/// The captured attributes that conditions ask about.
+/// The captured attributes that conditions may keep at one value, by an equality or by bounds on both sides: `$k >= 0` alone
+/// leaves many.
 std::vector<bool> asked_of(const rewrite::Rule& rule) {
-  std::vector<bool> asked(rule.attributes.size());
+  std::vector<bool> asked(rule.attributes.size()), bounded(rule.attributes.size());
   for (const auto& condition : rule.conditions)
     for_each_part(condition.expression, [&](const Expression& e) {
-      if (e.kind == Expression::Kind::attribute) asked[e.index] = true;
+      if (e.kind < Expression::Kind::equal || e.kind > Expression::Kind::greater_equal) return;
+      for_each_part(e, [&](const Expression& part) {
+        if (part.kind != Expression::Kind::attribute) return;
+        if (e.kind == Expression::Kind::equal || bounded[part.index]) asked[part.index] = true;
+        bounded[part.index] = true;
+      });
     });
   return asked;
+}
+
+bool is_permutation(const std::vector<int64_t>& list) {
+  for (size_t k = 0; k < list.size(); ++k)
+    if (std::ranges::find(list, static_cast<int64_t>(k)) == list.end()) return false;
+  return true;
 }
 
 /// One graph in the making.
@@ -86,7 +97,7 @@ class Draft final : public rewrite::Bindings {
     for (uint32_t k = 0; k < rule_.terms.size(); ++k) {
       if (!bound_.terms[k]) continue;
       bool made = false;
-      for (size_t attempt = 0; attempt < tries_of_a_term && !made; ++attempt) made = try_term(k);
+      for (attempt_ = 0; attempt_ < tries_of_a_term && !made; ++attempt_) made = try_term(k);
       if (!made) return std::nullopt;
     }
     if (!add_outputs()) return std::nullopt;
@@ -173,8 +184,34 @@ class Draft final : public rewrite::Bindings {
     if (std::ranges::any_of(results, empty) && std::ranges::none_of(graph_.node(*made).operands, empty) &&
         random_.chance(0.95))
       return false;
+    // Lists that leave all as it is, such as a slice of everything, show little of what the rule does with them; an op that takes
+    // few of those that are drawn may have them.
+    if (attempt_ < choosy_tries && opens_list(term, info) && is_whole(*made) && random_.chance(0.5))
+      return false;
     nodes_[index] = *made;
     return true;
+  }
+
+  /// Whether the match leaves integers of the op open that are no axes.
+  static bool opens_list(const OpTerm& term, const graph::OpInfo& info) {
+    return std::ranges::any_of(info.attributes, [&](const graph::OpInfo::AttributeDef& def) {
+      if (def.value.kind() != FE_ATTR_INTS ||
+          (def.flags & (FE_ATTRIBUTE_AXIS | FE_ATTRIBUTE_AXIS_OF_RESULT)) != 0)
+        return false;
+      const auto given = std::ranges::find(term.attributes, def.value.name, &rewrite::AttributeTerm::name);
+      return given == term.attributes.end() || given->capture || given->computed;
+    });
+  }
+
+  /// Whether the result has the sizes of the first operand; not where a permutation may have moved them.
+  bool is_whole(NodeId id) const {
+    const graph::Node& node = graph_.node(id);
+    if (node.operands.empty() || !node.operands[0]) return false;
+    for (const auto& attribute : node.attributes)
+      if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value);
+          list && list->size() > 1 && is_permutation(*list))
+        return false;
+    return graph_.type(node.results[0]).dims == graph_.type(node.operands[0]).dims;
   }
 
   bool make_region(uint32_t index) {
@@ -392,7 +429,15 @@ class Draft final : public rewrite::Bindings {
         ++number;
       }
       see_use(t, seen);
+      const OpTerm& term = rule_.terms[t];
+      if (nodes_[t] && opens_list(term, *registry_.find(term.op)))
+        seen.push_back({Seen::What::part, t, "result of " + name_of_term(term),
+                        is_whole(nodes_[t]) ? as_large : of_other_sizes});
     }
+    for (uint32_t k = 0; k < sizes_.size(); ++k)
+      if (sizes_[k])
+        seen.push_back(
+            {Seen::What::dim, k, fmt::format("size {}", rule_.dims[k]), fmt::format("{}", *sizes_[k])});
     return seen;
   }
 
@@ -472,110 +517,23 @@ class Draft final : public rewrite::Bindings {
   const std::vector<uint32_t> ways_;  // as Rule::choices
   const std::vector<bool> numbers_;
   const rewrite::Bound bound_;  // by the alternatives drawn
+  size_t attempt_ = 0;          // at the term that is made
 };
 
 }  // namespace
-
-RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& registry, uint64_t seed,
-                         bool conditions)
-    : rule_(rule), registry_(registry), random_(seed), conditions_(conditions) {
-  using Sizes = Plan::Sizes;
-  constants_.assign(rule.captures.size(), rare_constants);
-  pools_.hints = size_hints(rule);
-  pools_.sizes = {1, 2, 3, 4};
-  for (const double number : {0.0, 1.0, 2.0, -1.0, 0.5}) pools_.numbers.push_back({number, std::nullopt});
-  for (const auto& [dtype, weight] : std::initializer_list<std::pair<DType, double>>{{f32, 6},
-                                                                                     {f64, 2},
-                                                                                     {f16, 1.5},
-                                                                                     {bf16, 1},
-                                                                                     {i64, 1.5},
-                                                                                     {i32, 1},
-                                                                                     {i8, 1},
-                                                                                     {u8, 1},
-                                                                                     {boolean, 0.7},
-                                                                                     {i16, 0.3},
-                                                                                     {u16, 0.3},
-                                                                                     {u32, 0.3},
-                                                                                     {u64, 0.3}}) {
-    dtypes_.add(dtype, weight);
-    pools_.dtypes.push_back(dtype);
-  }
-  for (const auto& [rank, weight] : std::initializer_list<std::pair<size_t, double>>{
-           {0, 0.4}, {1, 1.2}, {2, 2}, {3, 2}, {4, 1.2}, {5, 0.7}})
-    ranks_.add(rank, weight);
-  for (const auto& [kind, weight] :
-       std::initializer_list<std::pair<Sizes, double>>{{Sizes::unequal, 3},
-                                                       {Sizes::equal, 3},
-                                                       {Sizes::ones, 1},
-                                                       {Sizes::mixed, 1.2},
-                                                       {Sizes::large, 0.6},
-                                                       {Sizes::empty, 0.6},
-                                                       {Sizes::hinted, pools_.hints.any() ? 3.0 : 0}})
-    sizes_.add(kind, weight);
-  for (const rewrite::Choice& choice : rule.choices)
-    for (auto& ways = ways_.emplace_back(); const Operand& way : choice.ways)
-      ways.add(static_cast<uint32_t>(&way - choice.ways.data()), 1);
-  read_text();
-  read_regions();
-}
-
-/// What the text of the rule mentions is drawn more often.
-void RuleSampler::read_text() {
-  const auto mention = [&](const AttributeValue& value) {
-    if (const auto* dtype = std::get_if<DType>(&value)) {
-      if (comparable(*dtype)) dtypes_.add(*dtype, 6);
-      if (comparable(*dtype)) pools_.dtypes.insert(pools_.dtypes.end(), 3, *dtype);
-    } else if (const auto* text = std::get_if<std::string>(&value)) {
-      pools_.strings.push_back(*text);
-    } else if (const auto* number = std::get_if<double>(&value)) {
-      // On both sides of a bound.
-      for (const double factor : {1.0, 0.5, 2.0}) pools_.numbers.push_back({*number * factor, std::nullopt});
-    } else if (const auto* integer = std::get_if<int64_t>(&value)) {
-      pools_.numbers.push_back({static_cast<double>(*integer), *integer});
-      if (*integer > 1) pools_.numbers.push_back({1 / static_cast<double>(*integer), std::nullopt});
-      if (*integer >= 1 && *integer <= 16) pools_.sizes.push_back(*integer);
-    }
-  };
-  for (const int64_t rank : pools_.hints.ranks) ranks_.add(static_cast<size_t>(rank), 1.5);
-  for (const auto& condition : rule_.conditions)
-    for_each_part(condition.expression, [&](const Expression& e) {
-      if (e.kind <= Expression::Kind::list) mention(e.literal);
-      const bool asks = e.kind == Expression::Kind::constant_of || e.kind == Expression::Kind::value_of;
-      if (asks && e.value.kind == Operand::Kind::capture) constants_[e.value.index] = 0.8;
-      if (e.kind == Expression::Kind::predicate)
-        for (auto& constant : constants_) constant = std::max(constant, 0.4);
-    });
-  for (const auto* terms : {&rule_.terms, &rule_.yields})
-    for (const OpTerm& term : *terms)
-      for (const auto& attribute : term.attributes) {
-        if (attribute.capture) continue;
-        if (const auto* text = std::get_if<std::string>(&attribute.literal)) pools_.strings.push_back(*text);
-        // A permutation, or one number a dim.
-        if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.literal);
-            list && list->size() > 1)
-          ranks_.add(list->size(), 3);
-      }
-}
-
-/// What regions are over are ranks and sizes that their samples need.
-void RuleSampler::read_regions() {
-  if (rule_.regions.empty()) return;
-  for (const graph::OpInfo* info : registry_.all()) {
-    if (rewrite::pointwise(*info)) pointwise_.push_back(info);
-  }
-  for (const rewrite::Region& region : rule_.regions) {
-    if (!region.over) continue;
-    ranks_.only(region.over->size());
-    for (const rewrite::RegionDim& dim : *region.over) {
-      if (dim.kind == rewrite::RegionDim::Kind::size && dim.size <= 64) pools_.sizes.push_back(dim.size);
-    }
-  }
-}
 
 std::optional<Sample> RuleSampler::draw() {
   Plan plan{dtypes_.next(random_), ranks_.next(random_), sizes_.next(random_), {}};
   for (auto& ways : ways_) plan.ways.push_back(ways.next(random_));
   return Draft(rule_, registry_, {pools_, pointwise_, constants_, conditions_}, plan, random_).run();
+}
+
+void RuleSampler::declined() {
+  // What a yield of other types stands for is not replaced; where sizes are equal, types agree by chance, and what is wrong shows.
+  constexpr double least = 0.1, most = 6;
+  if (equal_weight_ >= most) return;
+  equal_weight_ += least;
+  sizes_.add(Plan::Sizes::equal, least);
 }
 
 void RuleSampler::matched() {

@@ -14,6 +14,8 @@
 
 namespace ferrite::core::trust {
 
+inline constexpr double rare_constants = 0.15;  ///< of all captures
+
 /// A graph that a rule may match, and what it shows of the rule.
 struct Sample {
   graph::Graph graph;
@@ -83,6 +85,8 @@ class RuleSampler {
   std::optional<Sample> draw();
   /// The last sample was of use: others of its kind are less urgent.
   void matched();
+  /// The conditions of the last sample hold, and the rule was not applied: more of those whose sizes are equal come.
+  void declined();
 
  private:
   void read_text();
@@ -99,6 +103,7 @@ class RuleSampler {
   Pools pools_;
   std::vector<const graph::OpInfo*> pointwise_;  // by name
   std::vector<double> constants_;                // as Rule::captures: how often each is one
+  double equal_weight_ = 3;                      // of Plan::Sizes::equal
 };
 
 }  // namespace ferrite::core::trust

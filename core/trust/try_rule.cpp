@@ -75,7 +75,7 @@ class Trial {
         free.matched();
         offered.add(sample->seen);
       }
-    verdict_.thin = verdict_.covered.thin(rule_, offered);
+    verdict_.thin = verdict_.covered.thin(rule_, offered, declined_);
     verdict_.unreached = verdict_.covered.lacks(offered);
   }
 
@@ -132,7 +132,11 @@ class Trial {
       verdict_.broken = process_failed(count.error());
       return false;
     }
-    if (*count == 0) return false;
+    if (*count == 0) {
+      declined_.add(sample.seen, false);
+      sampler_.declined();
+      return false;
+    }
     const bool empty = elements_replaced(graph) == 0;
     if (empty && ++empty_ > most_empty) return false;
     auto before = Interpreted::make(graph, registry_);
@@ -193,6 +197,7 @@ class Trial {
   const TryOptions options_;
   RuleSampler sampler_;
   size_t drawn_ = 0, large_samples_ = 0, weak_samples_ = 0, empty_ = 0, last_new_ = 0;
+  Coverage declined_;  // by samples to which the rule was not applied
   Verdict verdict_;
 };
 

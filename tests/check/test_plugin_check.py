@@ -132,7 +132,8 @@ class PluginCheckTest(ProgramTest):
         self.assertFails(checks, "L3 backend poor: launch graphs", "FE-P52", "done before it is replayed")
         self.assertFails(checks, "L3 backend poor: add", "FE-P52", "the interpreter gives")
         self.assertEqual(checks["L3 backend poor: contract"]["outcome"], "skipped")
-        self.assertRegex(checks["L3 backend poor: contract"]["text"], "declined: nothing is proposed")
+        self.assertRegex(checks["L3 backend poor: contract"]["text"],
+                         "declined: no provider of device 'poor' takes this kernel: provider 'poor': nothing is proposed")
         written = tomllib.loads(table.read_text())
         self.assertEqual((written["provider"], written["plugin"]), ("poor", "check.poor_backend 1.0.0"))
         self.assertIn("f32", written["failed"]["add"])

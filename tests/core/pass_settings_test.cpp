@@ -94,6 +94,28 @@ TEST_F(PassSettings, AreIdleWhereAPluginIsDisabledLater) {
   EXPECT_EQ(apply(base + profile, "plain"), "FE-M11 13:1");
 }
 
+TEST_F(PassSettings, AreNotOfAPluginThatTheSameProfileDisables) {
+  write("plugins/acme.fuse.plugin.toml",
+        "schema = 0\nid = \"acme.fuse\"\nversion = \"1.2.0\"\nrules = [\"fuse.fe\"]\npasses = [\"quick\"]\n");
+  write("plugins/fuse.fe", "ferrite rules 0\nrule quick_rule at pre_grad {\n}\n");
+  const std::string base = "enable = [\"acme.fuse\"]\n[profile.plain]\ndisable = [\"acme.fuse\"]\n";
+  // By the descriptor's list, by the name of the rule file, by the rule file's text, and by the plugin's id.
+  for (const char* table :
+       {"pass.quick]\nenabled = true", "pass.\"acme.fuse/fuse.fe\"]\nmode = \"once\"",
+        "rule.quick_rule]\nexpect = \">=1\"", "pass.\"acme.fuse.hidden\"]\nenabled = true"}) {
+    EXPECT_EQ(apply(base + "[profile.plain." + table, "plain"), "FE-M05 7:1") << table;
+    EXPECT_NE(text_.find("is of plugin 'acme.fuse', which is disabled at "), std::string::npos) << text_;
+    EXPECT_NE(text_.find("p.toml:6:12; drop one of the two"), std::string::npos) << text_;
+  }
+  EXPECT_EQ(apply(base + "[profile.plain.plugin.\"acme.fuse\"]\non_error = \"skip\"", "plain"), "FE-M05 7:1");
+  EXPECT_NE(text_.find("is for a plugin that is disabled at "), std::string::npos) << text_;
+  // The same of a plugin that is there and was never enabled.
+  EXPECT_EQ(apply("[pass.quick]\nenabled = true"), "FE-M05 4:1");
+  EXPECT_NE(text_.find("'acme.fuse', which is not enabled; add it to 'enable'"), std::string::npos) << text_;
+  // Another name is of no plugin.
+  EXPECT_EQ(apply(base + "[profile.plain.pass.\"acme.fused\"]\nenabled = true", "plain"), "FE-M11 7:1");
+}
+
 TEST_F(PassSettings, KnowThePassesOfWhatIsNotEnabled) {
   write("plugins/acme.idle.plugin.toml",
         "schema = 0\nid = \"acme.idle\"\nversion = \"1.0.0\"\nrules = [\"fuse.fe\"]\npasses = "

@@ -6,6 +6,8 @@
 #include <sstream>
 
 #include "core/graph/print.h"
+#include "core/rewrite/apply.h"
+#include "core/support/abi.h"
 #include "tests/trust/trust_support.h"
 
 namespace ferrite::core::trust {
@@ -227,7 +229,7 @@ TEST(Trials, SayWhatTheyCovered) {
 TEST(Trials, SayWhereEvidenceIsThin) {
   Coverage few;
   for (int k = 0; k < 3; ++k) few.add({});
-  const auto reasons = few.thin(rewrite::Rule(), few);
+  const auto reasons = few.thin(rewrite::Rule(), few, {});
   ASSERT_EQ(reasons.size(), 1u);
   EXPECT_EQ(reasons[0], "it was tried on 3 graphs only that could show a difference");
   const Verdict flat = try_text(rule("%n = neg(%x)  %r = neg(%n)", "%r = %x", "rank(%x) == 2"));
@@ -242,6 +244,75 @@ TEST(Trials, SayWhereEvidenceIsThin) {
   EXPECT_NE(fmt::format("{}", fmt::join(way.thin, "; ")).find("alternative 2, reduce_sum as %q"),
             std::string::npos)
       << told(way);
+}
+
+Coverage of(std::initializer_list<std::pair<Seen::What, const char*>> values, int count) {
+  Coverage coverage;
+  for (int k = 0; k < count; ++k)
+    for (const auto& [what, value] : values) coverage.add({{what, 0, "it", value}}, true);
+  return coverage;
+}
+
+TEST(Trials, AreThinWhereASizeNeverVaried) {
+  using What = Seen::What;
+  const rewrite::Rule rule;
+  const auto reasons = [&](const Coverage& covered, const Coverage& offered, const Coverage& declined = {}) {
+    return fmt::format("{}", fmt::join(covered.thin(rule, offered, declined), "; "));
+  };
+  // Sizes of a value that were never unequal, where dims that are mistaken for each other show nothing.
+  const Coverage sizes = of({{What::sizes, "equal"}, {What::sizes, "unequal"}}, 10);
+  EXPECT_EQ(reasons(of({{What::sizes, "equal"}}, 10), sizes), "it were equal in all graphs");
+  EXPECT_EQ(reasons(of({{What::sizes, "with ones"}, {What::sizes, "equal"}}, 10), sizes), "");
+  EXPECT_EQ(reasons(of({{What::sizes, "one dim"}}, 10), sizes), "");
+  // Slices of everything; those that are never anything else are no slices.
+  const Coverage parts = of({{What::part, as_large}, {What::part, of_other_sizes}}, 10);
+  EXPECT_EQ(reasons(of({{What::part, as_large}}, 10), parts), "it was as large as its operand in all graphs");
+  EXPECT_EQ(reasons(of({{What::part, of_other_sizes}}, 10), parts), "");
+  EXPECT_EQ(reasons(of({{What::part, as_large}}, 10), of({{What::part, as_large}}, 10)), "");
+  // The size that a region names.
+  EXPECT_EQ(reasons(of({{What::dim, "2"}}, 10), of({{What::dim, "2"}, {What::dim, "3"}}, 10)),
+            "it was 2 in all graphs");
+  // Ranks that a predicate refuses, or types, are no gap; those that it never saw are one.
+  const Coverage ranks = of({{What::rank, "1"}, {What::rank, "2"}}, 10);
+  EXPECT_EQ(reasons(of({{What::rank, "2"}}, 10), ranks, of({{What::rank, "1"}}, 3)), "");
+  EXPECT_EQ(reasons(of({{What::rank, "2"}}, 10), ranks, of({{What::rank, "2"}}, 3)),
+            "it was 2 in all graphs");
+}
+
+/// The verdict on a rule that applies where `accepts` is true of the rank of the first value that it captures.
+Verdict with_predicate(const char* match, const char* yield, bool (*accepts)(size_t rank)) {
+  auto predicate = abi::sized<fe_predicate>();
+  predicate.self = &accepts;
+  predicate.name = abi::string(std::string_view("acme.rank"));
+  predicate.accept = [](void* self, fe_call* call, const fe_match_args* args,
+                        fe_predicate_out* out) -> int32_t {
+    auto view = abi::sized<fe_value_view>();
+    auto which = abi::sized<fe_value_args>();
+    which.value = abi::element<fe_value>(args->values, 0);
+    if (const auto status = args->graph->value(args->graph->self, call, &which, &view); status != FE_OK)
+      return status;
+    out->accepted = (*static_cast<decltype(accepts)*>(self))(view.type.rank);
+    return FE_OK;
+  };
+  const auto session = open("");
+  const auto rules = rewrite::compile_rules(rule(match, yield, "predicate(\"acme.rank\")"), "acme.rules",
+                                            {&predicate, 1}, session->registry().ops());
+  EXPECT_TRUE(rules) << rules.error().message();
+  return rules ? try_rule(*rules, 0, session->registry()) : Verdict();
+}
+
+TEST(Trials, ThatPredicatesGuard) {
+  const auto matrices = [](size_t rank) { return rank == 2; };
+  // What the predicate was asked about, and refused, is no gap.
+  const Verdict right = with_predicate("%n = neg(%x)  %r = neg(%n)", "%r = %x", matrices);
+  EXPECT_EQ(right.kind, Kind::passed) << told(right);
+  EXPECT_TRUE(right.thin.empty()) << told(right);
+  EXPECT_EQ(with_predicate("%n = neg(%x)  %r = neg(%n)", "%r = %x", [](size_t) { return false; }).kind,
+            Kind::untested);
+  // One that asks for too little guards nothing.
+  const Verdict wrong = with_predicate("%r = softmax(%x) {axis = 1}", "%r = softmax(%x) {axis = -1}",
+                                       [](size_t rank) { return rank >= 2; });
+  EXPECT_EQ(wrong.kind, Kind::wrong) << told(wrong);
 }
 
 }  // namespace
