@@ -9,13 +9,15 @@
 namespace ferrite::passes {
 namespace {
 
-/// How exporters mask the scores, and what the op's mask is then. In where() the scores come first or second.
+/// How exporters mask the scores, and what the op's mask is then: one sum, or two, as of T5's positions and its padding; a
+/// difference; a choice in which the scores come first or second.
 struct Masking {
   const char *name, *masked, *made, *mask, *attribute;
 };
 // clang-format off
 constexpr Masking maskings[] = {
     {"", "add(%t, %mask) once | %t", "", "%mask", ""},
+    {".biased", "add(add(%t, %bias) once, %more) once", "%mask = add(%bias, %more)", "%mask", ""},
     {".subtracted", "sub(%t, %mask) once", "%negated = neg(%mask)", "%negated", ""},
     {".chosen", "where(%mask, %t, %fill) once", "", "%mask", ", masked = value(%fill)"},
     {".filled", "where(%mask, %fill, %t) once", "%kept = logical_not(%mask)", "%kept", ", masked = value(%fill)"},
@@ -26,13 +28,17 @@ constexpr Masking maskings[] = {
 /// it scales.
 std::string scores(const Masking& masking, const std::string& of) {
   return R"(
-    %t = mul()" + of + R"(, %m) once | add(mul()" + of + R"(, %m) once, 0) once | div()" + of + R"(, %d) once | )" + of + R"(
-    %u = )" + masking.masked + R"(
+    %t = mul()" +
+         of + R"(, %m) once | add(mul()" + of + R"(, %m) once, 0) once | div()" + of + R"(, %d) once | )" +
+         of + R"(
+    %u = )" +
+         masking.masked + R"(
     %p = softmax(%u) {axis = rank(%u) - 1}
     %w = where(isnan(%p) once, %zero, %p) | %p
 )";
 }
-constexpr const char* attributes = "scale = value(%m) else 1 / value(%d) else 1.0, nan_as_zero = value(%zero) == 0 else false";
+constexpr const char* attributes =
+    "scale = value(%m) else 1 / value(%d) else 1.0, nan_as_zero = value(%zero) == 0 else false";
 /// What else reads the softmax keeps it. The condition on %zero is not asked where there is none.
 constexpr const char* conditions = "uses(%p) <= 2, uses(%w) == 1, value(%zero) == 0";
 
@@ -43,9 +49,10 @@ std::string plain_attention(const Masking& masking, size_t rank) {
   return "rule passes.recognise_attention" + std::string(rank == 3 ? ".of_3_dims" : "") + masking.name +
          " at post_grad_post {\n  match {\n    %s = matmul(%q, %k) once" + scores(masking, "%s") +
          "    %r = matmul(%w, %v)\n  }\n  where { rank(%q) == " + dims + ", rank(%k) == " + dims +
-         ", rank(%v) == " + dims + ", " + conditions + " }\n  yield {\n    %back = transpose(%k) {perm = " +
-         perm + "}\n    " + masking.made + "\n    %r = attention(%q, %back, %v, " + masking.mask + ") {" +
-         attributes + masking.attribute + "}\n  }\n}\n";
+         ", rank(%v) == " + dims + ", " + conditions +
+         " }\n  yield {\n    %back = transpose(%k) {perm = " + perm + "}\n    " + masking.made +
+         "\n    %r = attention(%q, %back, %v, " + masking.mask + ") {" + attributes + masking.attribute +
+         "}\n  }\n}\n";
 }
 
 /// TensorFlow's einsum, and PyTorch's attention that adds masks of several heads: the products have one batch dim, the softmax
@@ -119,10 +126,12 @@ class Rotary {
   /// rotate_half: a concatenation of the halves, with cos and sin of the whole dim.
   std::string halves(bool of_part) const {
     const std::string x = of_part ? "%z" : "%x";
-    const std::string split = of_part ? "" : "    %first, %second = split(%x) {axis = rank(%x) - 1, sizes = [$half, $half]}\n";
+    const std::string split =
+        of_part ? "" : "    %first, %second = split(%x) {axis = rank(%x) - 1, sizes = [$half, $half]}\n";
     const std::string low = slice(x, of_part ? "$start" : "0", "$half", "1"),
                       high = slice(x, of_part ? "$start + $half" : "$half", "$half", "1");
-    return head(of_part ? "part" : "") + part(of_part) + split + "    %low = " + (of_part ? "" : "%first | ") + low +
+    return head(of_part ? "part" : "") + part(of_part) + split +
+           "    %low = " + (of_part ? "" : "%first | ") + low +
            "\n    %high = " + (of_part ? "" : "%second | ") + high + R"(
     %turned = neg(%high) | add(neg(%high), 0)
     %rotated = concat(%turned, %low) {axis = rank(%x) - 1} once
@@ -136,20 +145,24 @@ class Rotary {
   }
   /// The two halves apart, with cos and sin of one half.
   std::string two_halves() const {
-    return head("two_halves") + "    %first, %second = split(%x) {axis = rank(%x) - 1, sizes = [$half, $half]}\n    %a = %first | " +
-           slice("%x", "0", "$half", "1") + "\n    %b = %second | " + slice("%x", "$half", "$half", "1") + products() +
-           "    %r = concat(%low, %high) {axis = rank(%x) - 1}\n  }\n" + each_pair("$half") +
+    return head("two_halves") +
+           "    %first, %second = split(%x) {axis = rank(%x) - 1, sizes = [$half, $half]}\n    %a = %first "
+           "| " +
+           slice("%x", "0", "$half", "1") + "\n    %b = %second | " + slice("%x", "$half", "$half", "1") +
+           products() + "    %r = concat(%low, %high) {axis = rank(%x) - 1}\n  }\n" + each_pair("$half") +
            "  yield { %r = rotary_embedding(%x, %cos, %sin) }\n}\n";
   }
   /// Pairs side by side, with cos and sin of the whole dim: what is put together again has the pairs' dim last.
   std::string interleaved(bool of_part) const {
     const std::string x = of_part ? "%z" : "%x";
-    return head(of_part ? "interleaved.part" : "interleaved") + part(of_part) + "    %a = " +
-           slice(x, of_part ? "$start" : "0", "$half", "2") + "\n    %b = " + slice(x, of_part ? "$start + 1" : "1", "$half", "2") +
-           (of_part ? "" : pairs()) + R"(
+    return head(of_part ? "interleaved.part" : "interleaved") + part(of_part) +
+           "    %a = " + slice(x, of_part ? "$start" : "0", "$half", "2") +
+           "\n    %b = " + slice(x, of_part ? "$start + 1" : "1", "$half", "2") + (of_part ? "" : pairs()) +
+           R"(
     %turned = neg(%b) | add(neg(%b), 0))" +
            (of_part ? "\n    %low = reshape(%turned)\n    %high = reshape(%a)\n"
-                    : " | neg(reshape(%pb)) | neg(%pb)\n    %low = reshape(%turned) | %turned\n    %high = reshape(%a) | %pa\n") +
+                    : " | neg(reshape(%pb)) | neg(%pb)\n    %low = reshape(%turned) | %turned\n    %high = "
+                      "reshape(%a) | %pa\n") +
            R"(    %pairs = concat(%low, %high) {axis = rank(%x)} once
     %rotated = reshape(%pairs) once
     %r = add(mul(%x, %cos) once, mul(%rotated, %sin) once)
@@ -157,8 +170,8 @@ class Rotary {
   where {
     rank(%x) == )" +
            std::to_string(rank_) + ", shape(%low) == " + dims_of("%x", lead_, "dim(%pairs, -2), 1") +
-           R"(, shape(%high) == shape(%low)
-    dim(%pairs, -2) * 2 == dim(%x, -1), shape(%y) == shape(%pairs), shape(%rotated) == shape(%x)
+           ", shape(%high) == shape(%low)\n    " + (of_part ? "" : "shape(%y) == shape(%pairs), ") +
+           R"(dim(%pairs, -2) * 2 == dim(%x, -1), shape(%rotated) == shape(%x)
   }
   yield { %r = rotary_embedding(%x, %cos, %sin) {interleaved = true} }
 }
@@ -166,15 +179,17 @@ class Rotary {
   }
   /// Pairs side by side with one number of cos and sin each, as of complex numbers.
   std::string interleaved_pairs() const {
-    return head("interleaved.pairs") + "    %y = reshape(%x)\n    %a = " + slice("%x", "0", "$half", "2") + " | gather(%y, 0) {axis = rank(%x)}" +
-           " | reshape(" + pair("0") + ")\n    %b = " + slice("%x", "1", "$half", "2") + " | gather(%y, 1) {axis = rank(%x)} | reshape(" +
-           pair("1") + ")" + products() + R"(    %pairs = concat(reshape(%low), reshape(%high)) {axis = rank(%x)} once
+    return head("interleaved.pairs") + "    %y = reshape(%x)\n    %a = " + slice("%x", "0", "$half", "2") +
+           " | gather(%y, 0) {axis = rank(%x)}" + " | reshape(" + pair("0") +
+           ")\n    %b = " + slice("%x", "1", "$half", "2") + " | gather(%y, 1) {axis = rank(%x)} | reshape(" +
+           pair("1") + ")" + products() +
+           R"(    %pairs = concat(reshape(%low), reshape(%high)) {axis = rank(%x)} once
     %r = reshape(%pairs)
   }
   where {
     rank(%x) == )" +
-           std::to_string(rank_) + ", shape(%pairs) == " + dims_of("%x", lead_, "dim(%pairs, -2), 2") + ", shape(%a) == " +
-           dims_of("%x", lead_, "dim(%pairs, -2)") + R"(
+           std::to_string(rank_) + ", shape(%pairs) == " + dims_of("%x", lead_, "dim(%pairs, -2), 2") +
+           ", shape(%a) == " + dims_of("%x", lead_, "dim(%pairs, -2)") + R"(
     dim(%pairs, -2) * 2 == dim(%x, -1), shape(%y) == shape(%pairs), shape(%r) == shape(%x), shape(%b) == shape(%a)
     shape(%low) == shape(%a), shape(%high) == shape(%a), dim(%cos, -1) == dim(%a, -1), dim(%sin, -1) == dim(%a, -1)
   }
@@ -185,16 +200,19 @@ class Rotary {
   /// The same with the pairs' dim kept throughout, in cos and sin too, which have `factors` dims without it.
   std::string complex_pairs(size_t factors) const {
     auto without = [&](const std::string& of) {
-      return "reshape(" + of + ") {shape = " + dims_of(of, factors - 1, "dim(" + of + ", " + std::to_string(factors - 1) + ")") + "}";
+      return "reshape(" + of + ") {shape = " +
+             dims_of(of, factors - 1, "dim(" + of + ", " + std::to_string(factors - 1) + ")") + "}";
     };
     const std::string rank = std::to_string(factors + 1);
-    return head("interleaved.complex_" + std::to_string(factors)) + "    %y = reshape(%x)\n    %a = " + pair("0") + "\n    %b = " + pair("1") +
-           products() + R"(    %pairs = concat(%low, %high) {axis = rank(%x)} once
+    return head("interleaved.complex_" + std::to_string(factors)) +
+           "    %y = reshape(%x)\n    %a = " + pair("0") + "\n    %b = " + pair("1") + products() +
+           R"(    %pairs = concat(%low, %high) {axis = rank(%x)} once
     %r = reshape(%pairs)
   }
   where {
     rank(%x) == )" +
-           std::to_string(rank_) + ", rank(%cos) == " + rank + ", rank(%sin) == " + rank + ", shape(%y) == " + dims_of("%x", lead_, "dim(%y, -2), 2") + R"(
+           std::to_string(rank_) + ", rank(%cos) == " + rank + ", rank(%sin) == " + rank +
+           ", shape(%y) == " + dims_of("%x", lead_, "dim(%y, -2), 2") + R"(
     dim(%y, -2) * 2 == dim(%x, -1), shape(%pairs) == shape(%y), shape(%r) == shape(%x)
     dim(%cos, -1) == 1, dim(%sin, -1) == 1, dim(%cos, -2) == dim(%y, -2), dim(%sin, -2) == dim(%y, -2)
   }
@@ -206,20 +224,24 @@ class Rotary {
 
  private:
   std::string head(const std::string& form) const {
-    return "rule passes.recognise_rotary_embedding" + (form.empty() ? form : "." + form) + suffix_ + " at post_grad_post {\n  match {\n";
+    return "rule passes.recognise_rotary_embedding" + (form.empty() ? form : "." + form) + suffix_ +
+           " at post_grad_post {\n  match {\n";
   }
   std::string part(bool of_part) const {
     return of_part ? "    %x = " + slice("%z", "$start", "$size", "1") + "\n" : "";
   }
-  std::string slice(const std::string& of, const std::string& start, const std::string& size, const std::string& stride) const {
-    return "slice(" + of + ") {starts = " + repeat(lead_, "0", start) + ", sizes = " + dims_of(of, lead_, size) +
-           ", strides = " + repeat(lead_, "1", stride) + "}";
+  std::string slice(const std::string& of, const std::string& start, const std::string& size,
+                    const std::string& stride) const {
+    return "slice(" + of + ") {starts = " + repeat(lead_, "0", start) +
+           ", sizes = " + dims_of(of, lead_, size) + ", strides = " + repeat(lead_, "1", stride) + "}";
   }
   std::string pair(const std::string& start) const {
     return "slice(%y) {starts = " + repeat(rank_, "0", start) + ", sizes = " + dims_of("%y", rank_, "1") +
            ", strides = " + repeat(rank_, "1", "1") + "}";
   }
-  std::string pairs() const { return "\n    %y = reshape(%x)\n    %pa = " + pair("0") + "\n    %pb = " + pair("1"); }
+  std::string pairs() const {
+    return "\n    %y = reshape(%x)\n    %pa = " + pair("0") + "\n    %pb = " + pair("1");
+  }
   static std::string products() {
     return R"(
     %low = sub(mul(%a, %cos), mul(%b, %sin)) once
@@ -227,8 +249,9 @@ class Rotary {
 )";
   }
   std::string each_pair(const std::string& half) const {
-    return "  where {\n    rank(%x) == " + std::to_string(rank_) + ", " + half + " * 2 == dim(%x, -1), dim(%cos, -1) == " + half +
-           ", dim(%sin, -1) == " + half + "\n    shape(%low) == shape(%a), shape(%high) == shape(%a)\n  }\n";
+    return "  where {\n    rank(%x) == " + std::to_string(rank_) + ", " + half +
+           " * 2 == dim(%x, -1), dim(%cos, -1) == " + half + ", dim(%sin, -1) == " + half +
+           "\n    shape(%low) == shape(%a), shape(%high) == shape(%a)\n  }\n";
   }
 
   size_t rank_, lead_;

@@ -40,7 +40,8 @@ rule passes.recognise_gelu.tanh)" +
 }  // namespace
 
 RuleSet recognise_gelu() {
-  return rule_text("passes.recognise_gelu", gelu_rules("", "post_grad_pre") + gelu_rules(".simplified", "post_grad_post"));
+  return rule_text("passes.recognise_gelu",
+                   gelu_rules("", "post_grad_pre") + gelu_rules(".simplified", "post_grad_post"));
 }
 
 }  // namespace ferrite::passes

@@ -59,7 +59,8 @@ constexpr LastDims last_dims[] = {
 };
 
 /// The text with what stands in it for the dims, and the names and the phase of the rules.
-std::string over(const LastDims& dims, const std::string& suffix, const std::string& phase, std::string text) {
+std::string over(const LastDims& dims, const std::string& suffix, const std::string& phase,
+                 std::string text) {
   auto put = [&](const std::string& what, const std::string& with) {
     for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
       text.replace(at, what.size(), with);

@@ -27,8 +27,8 @@ Value together(Graph& g, Value first, Value second, bool interleaved) {
   Dims dims = first.dims(), apart = dims;
   apart.push_back(1);
   dims.back() *= 2;
-  Value pairs = g.make("concat", {reshape_to(g, first, apart), reshape_to(g, second, apart)},
-                       {attr("axis", rank)});
+  Value pairs =
+      g.make("concat", {reshape_to(g, first, apart), reshape_to(g, second, apart)}, {attr("axis", rank)});
   return reshape_to(g, pairs, dims);
 }
 /// Whether cos or sin has one number for each pair of numbers of x, and not one for each number.
@@ -40,7 +40,8 @@ OpDef rotary_embedding_op() {
   return op_def("rotary_embedding")
       .doc(
           "x * cos + rotated(x) * sin, where rotated(x) has the halves of the last dim swapped and the first "
-          "of them negated then (Su et al., 2021); interleaved: so each pair of numbers that lie side by side, "
+          "of them negated then (Su et al., 2021); interleaved: so each pair of numbers that lie side by "
+          "side, "
           "and not the halves. cos and sin broadcast to x, or have half of its last dim: the same number for "
           "both of a pair.")
       .operands("x", "cos", "sin")
@@ -83,8 +84,10 @@ OpDef attention_op() {
   return op_def("attention")
       .doc(
           "softmax(scale * q * transposed(k) + mask) * v over the last two dims, the others being batches "
-          "that broadcast: the scaled dot product (Vaswani et al., 2017). A mask of bool is not added: where it "
-          "is false, the scaled product becomes `masked`. nan_as_zero: results of the softmax that are NaN, as "
+          "that broadcast: the scaled dot product (Vaswani et al., 2017). A mask of bool is not added: where "
+          "it "
+          "is false, the scaled product becomes `masked`. nan_as_zero: results of the softmax that are NaN, "
+          "as "
           "of a row that is -inf throughout, count as 0.")
       .operands("q", "k", "v", "mask?")
       .attr(attr("scale", 1.0))
@@ -120,8 +123,8 @@ OpDef attention_op() {
           scores = g.make("mul", {scores, g.scalar(scores.dtype(), scale)});
         if (op.has_operand(3))
           scores = op.operand(3).dtype == boolean
-                       ? g.make("where", {operands[3], scores,
-                                          g.scalar(scores.dtype(), op.attrs.number("masked"))})
+                       ? g.make("where",
+                                {operands[3], scores, g.scalar(scores.dtype(), op.attrs.number("masked"))})
                        : g.make("add", {scores, operands[3]});
         Value weights = g.make("softmax", {scores});
         if (op.attrs.boolean("nan_as_zero"))
