@@ -24,14 +24,13 @@ constexpr Masking maskings[] = {
 };
 // clang-format on
 
-/// What lies between the two products. The last line of %w is what PyTorch writes for a mask of bool. Paddle adds 0 to whatever
-/// it scales.
-std::string scores(const Masking& masking, const std::string& of) {
-  return R"(
-    %t = mul()" +
-         of + R"(, %m) once | add(mul()" + of + R"(, %m) once, 0) once | div()" + of + R"(, %d) once | )" +
-         of + R"(
-    %u = )" +
+/// What lies between the two products. Paddle adds 0 to whatever it scales, and a tensor of zeros to what it chooses from. The
+/// choice at %w is what PyTorch writes for a mask of bool.
+std::string scores(const Masking& masking) {
+  return std::string(R"(
+    %scaled = mul(%s, %m) once
+    %t = %scaled | add(%scaled, 0) once | add(add(%scaled, 0) once, 0) once | div(%s, %d) once | %s
+    %u = )") +
          masking.masked + R"(
     %p = softmax(%u) {axis = rank(%u) - 1}
     %w = where(isnan(%p) once, %zero, %p) | %p
@@ -47,7 +46,7 @@ constexpr const char* conditions = "uses(%p) <= 2, uses(%w) == 1, value(%zero) =
 std::string plain_attention(const Masking& masking, size_t rank) {
   const std::string perm = rank == 3 ? "[0, 2, 1]" : "[0, 1, 3, 2]", dims = std::to_string(rank);
   return "rule passes.recognise_attention" + std::string(rank == 3 ? ".of_3_dims" : "") + masking.name +
-         " at post_grad_post {\n  match {\n    %s = matmul(%q, %k) once" + scores(masking, "%s") +
+         " at post_grad_post {\n  match {\n    %s = matmul(%q, %k) once" + scores(masking) +
          "    %r = matmul(%w, %v)\n  }\n  where { rank(%q) == " + dims + ", rank(%k) == " + dims +
          ", rank(%v) == " + dims + ", " + conditions +
          " }\n  yield {\n    %back = transpose(%k) {perm = " + perm + "}\n    " + masking.made +
@@ -62,7 +61,7 @@ std::string reshaped_attention(const Masking& masking) {
   match {
     %s3 = matmul(%q, %k) once
     %s = reshape(%s3) once)" +
-         scores(masking, "%s") + R"(
+         scores(masking) + R"(
     %w3 = reshape(%w) once
     %r = matmul(%w3, %v)
   }

@@ -18,7 +18,7 @@ bool is_finite(Value value) {
 }
 
 /// x * (scale / root) + (bias - mean * (scale / root)), as Keras writes it, with the mean negated or the product subtracted. Of an
-/// infinite scale that is NaN, and the op is not.
+/// infinite scale that is NaN, and the op is not; nor where the root is 0, as only of an epsilon that is no positive number.
 Rule distributed_layer_norm(bool scaled, bool shifted) {
   const char* last_dim = "{axes = [rank(%x) - 1], keepdims = true}";
   const char* attributes = "{axis = -1, epsilon = value(%epsilon)}";
@@ -38,6 +38,7 @@ Rule distributed_layer_norm(bool scaled, bool shifted) {
         .where("elements(%bias) == dim(%x, -1), dim(%bias, -1) == dim(%x, -1)");
   else
     made.match(sub(whole, product) | add(whole, negated));
+  made.where("value(%epsilon) > 0");
   if (scaled) made.where("elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1)");
   made.where([=](const Match& match) {
     return (!scaled || is_finite(match["scale"])) && (!shifted || is_finite(match["bias"]));
@@ -153,7 +154,7 @@ rule passes.recognise_rms_norm.distributed at post_grad_post {
     %r = mul(%x, mul(%inverse, %scale))
   }
   where {
-    dtype(%x) == f32 or dtype(%x) == f64 or value(%epsilon) >= 1e-6
+    value(%epsilon) > 0, dtype(%x) == f32 or dtype(%x) == f64 or value(%epsilon) >= 1e-6
     elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1)
   }
   yield { %r = rms_norm(%x, %scale) {axis = -1, epsilon = value(%epsilon)} }
