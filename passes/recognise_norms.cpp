@@ -103,6 +103,19 @@ rule passes.recognise_layer_norm.exactNAME at PHASE {
   where { dtype(%x) == f32 or dtype(%x) == f64 }
   yield { %r = layer_norm(%x) {axis = AXIS, epsilon = 0.0} }
 }
+rule passes.recognise_layer_norm.scaled_rootNAME at PHASE {
+  match {
+    %mean = reduce_mean(%x) {axes = AXES, keepdims = true}
+    %d = sub(%x, %mean)
+    %square = mul(%d, %d) | pow(%d, 2)
+    %variance = reduce_mean(%square) {axes = AXES, keepdims = true}
+    %v = add(%variance, %epsilon)
+    %centred = sub(%x, %mean)
+    %r = mul(%centred, mul(rsqrt(%v) | reciprocal(sqrt(%v)), %scale))
+  }
+  where { value(%epsilon) > 0, dtype(%x) == f32 or dtype(%x) == f64 or value(%epsilon) >= 1e-6, FITS(scale) }
+  yield { %r = layer_norm(%x, %scale) {axis = AXIS, epsilon = value(%epsilon)} }
+}
 rule passes.recognise_layer_norm.scaleNAME at PHASE {
   match {
     %n = layer_norm(%x) {axis = FIRST, epsilon = $epsilon} once

@@ -318,6 +318,9 @@ class RecogniserTest(ProgramTest):
             body += [f"%y = mul(%x, {factor})", f"%z = mul(%n, {factor})"]
             self.check([X], [*body, "%r = add(%y, %z)"], lambda x, w=w if scaled else 1: layer_norm(x, w, 0, 1e-3), "layer_norm")
             self.check([X], [*body, "%u = add(%z, #b)", "%r = add(%y, %u)"], lambda x, w=w if scaled else 1: layer_norm(x, w, b, 1e-3), "layer_norm")
+        # TensorFlow's optimiser joins root and scale where the mean is subtracted, too.
+        joined = [e, *parts[:-1], "%f = mul(%i, %w)", "%y = mul(%d, %f)", "%r = add(%y, %b)"]
+        self.check([X, W, B], joined, lambda x, w, b: layer_norm(x, w, b, 1e-3), "layer_norm")
         rms = [e, "%s = mul(%x, %x)", mean("%a", "%s"), "%v = add(%a, %e)", "%q = sqrt(%v)", "%i = reciprocal(%q)", "%f = mul(%i, %w)", "%r = mul(%x, %f)"]
         self.check([X, W], rms, lambda x, w: rms_norm(x, w, 1e-3), "rms_norm")
 
