@@ -38,5 +38,6 @@ RuleSet recognise_attention();
 RuleSet recognise_gelu();
 RuleSet recognise_layer_norm();
 RuleSet recognise_rms_norm();
+RuleSet recognise_simplified_layer_norm();
 
 }  // namespace ferrite::passes

@@ -14,6 +14,7 @@ void add_passes(ferrite::PluginBuilder& builder, const ferrite::PluginContext&) 
   builder.add(passes::recognise_gelu());
   builder.add(passes::recognise_layer_norm());
   builder.add(passes::recognise_rms_norm());
+  builder.add(passes::recognise_simplified_layer_norm());
 
   // Shape arithmetic becomes constant before anything is matched against constants.
   builder.add(pass("pre_grad", "passes.fold_constants_early", passes::fold_constants));

@@ -25,6 +25,23 @@ rule passes.recognise_hardswish at post_grad_post {
   where { $alpha * 6 > 0.99999, $alpha * 6 < 1.00001, value(%k) * 6 > 0.99999, value(%k) * 6 < 1.00001 }
   yield { %r = hardswish(%x) }
 }
+// PyTorch's threshold, from which on it takes x for softplus(x): at 20 they are one number but in f64. The sum that keeps its range
+// is how softplus is computed here, too.
+rule passes.recognise_softplus at post_grad_post {
+  match {
+    %e = exp(%x)
+    %r = log(add(%e, 1)) | log1p(%e) | add(relu(%x) | maximum(%x, 0), log1p(exp(neg(abs(%x)))))
+  }
+  yield { %r = softplus(%x) }
+}
+rule passes.recognise_softplus.threshold at post_grad_post {
+  match {
+    %s = softplus(%x)
+    %r = where(gt(%x, %limit), %x, %s) | where(le(%x, %limit), %s, %x)
+  }
+  where { dtype(%x) != f64, value(%limit) >= 20 }
+  yield { %r = softplus(%x) }
+}
 rule passes.recognise_mish at post_grad_post {
   match {
     %p = softplus(%x) | log(add(exp(%x), 1)) | log1p(exp(%x))

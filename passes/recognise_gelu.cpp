@@ -5,27 +5,43 @@
 
 namespace ferrite::passes {
 
-RuleSet recognise_gelu() {
-  return rule_text("passes.recognise_gelu", R"(
-rule passes.recognise_gelu at post_grad_pre {
-  match {
-    %f = add(erf(div(%x, 1.4142135623730951) | mul(%x, 0.7071067811865476)), 1)
-    %r = mul(mul(%x, %f), 0.5) | mul(mul(%x, 0.5), %f) | mul(%x, mul(%f, 0.5)) | div(mul(%x, %f), 2) | mul(div(%x, 2), %f)
+namespace {
+
+/// The rules at one phase. Paddle multiplies by 1 and adds 0 where it adds or scales by a number: the factors of 1 have gone by
+/// the later phase, the zeros are still there.
+std::string gelu_rules(const std::string& suffix, const std::string& phase) {
+  const std::string outer = R"(
+    %h = mul(%x, 0.5) | add(mul(%x, 0.5), 0) | div(%x, 2)
+    %m = mul(%x, %f)
+    %r = mul(%m, 0.5) | mul(%h, %f) | mul(%x, mul(%f, 0.5)) | div(%m, 2)
   }
-  yield { %r = gelu(%x) {approximate = "none"} }
+)";
+  return "rule passes.recognise_gelu" + suffix + " at " + phase + R"( {
+  match {
+    %c = mul(%x, 0.7071067811865476)
+    %f = add(erf(div(%x, 1.4142135623730951) | %c | add(%c, 0)), 1))" +
+         outer + R"(  yield { %r = gelu(%x) {approximate = "none"} }
 }
 // tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)), or with x taken out of the sum.
-rule passes.recognise_gelu.tanh at post_grad_pre {
+rule passes.recognise_gelu.tanh)" +
+         suffix + " at " + phase + R"( {
   match {
     %cube = pow(%x, 3) | mul(mul(%x, %x), %x)
+    %scaled = mul(%cube, 0.044715)
     %square = mul(%x, mul(%x, 0.044715)) | mul(mul(%x, %x), 0.044715) | mul(pow(%x, 2), 0.044715)
-    %u = mul(add(%x, mul(%cube, 0.044715)), 0.7978845608028654) | mul(mul(%x, 0.7978845608028654), add(%square, 1))
-    %f = add(tanh(%u), 1)
-    %r = mul(mul(%x, %f), 0.5) | mul(mul(%x, 0.5), %f) | mul(%x, mul(%f, 0.5)) | div(mul(%x, %f), 2) | mul(div(%x, 2), %f)
-  }
-  yield { %r = gelu(%x) {approximate = "tanh"} }
+    %sum = mul(add(%x, %scaled | add(%scaled, 0)), 0.7978845608028654)
+    %u = %sum | add(%sum, 0) | mul(mul(%x, 0.7978845608028654), add(%square, 1))
+    %f = add(tanh(%u), 1))" +
+         outer + R"(  yield { %r = gelu(%x) {approximate = "tanh"} }
 }
-)");
+)";
+}
+
+}  // namespace
+
+RuleSet recognise_gelu() {
+  return rule_text("passes.recognise_gelu",
+                   gelu_rules("", "post_grad_pre") + gelu_rules(".simplified", "post_grad_post"));
 }
 
 }  // namespace ferrite::passes

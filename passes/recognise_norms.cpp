@@ -17,89 +17,187 @@ bool is_finite(Value value) {
   return std::all_of(elements.begin(), elements.end(), [](float element) { return std::isfinite(element); });
 }
 
-/// x * (scale / root) + (bias - mean * (scale / root)), as Keras writes it. Of an infinite scale that is NaN, and the op is not.
-Rule distributed_layer_norm() {
+/// x * (scale / root) + (bias - mean * (scale / root)), as Keras writes it, with the mean negated or the product subtracted. Of an
+/// infinite scale that is NaN, and the op is not; nor where the root is 0, as only of an epsilon that is no positive number.
+Rule distributed_layer_norm(bool scaled, bool shifted) {
   const char* last_dim = "{axes = [rank(%x) - 1], keepdims = true}";
+  const char* attributes = "{axis = -1, epsilon = value(%epsilon)}";
   auto add = op("add"), mul = op("mul"), sub = op("sub");
   Term x = any("x"), scale = any("scale"), bias = any("bias");
   Term mean = op("reduce_mean")(x).attrs(last_dim);
   Term centred = sub(x, mean);
   Term variance = op("reduce_mean")(mul(centred, centred) | op("pow")(centred, 2.0)).attrs(last_dim);
-  Term shifted = add(variance, any("epsilon"));
-  Term factor = mul(op("rsqrt")(shifted) | op("reciprocal")(op("sqrt")(shifted)), scale);
-  return rule("passes.recognise_layer_norm.distributed")
-      .match(add(mul(x, factor), sub(bias, mul(mean, factor))))
-      .where("elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1)")
-      .where("elements(%bias) == dim(%x, -1), dim(%bias, -1) == dim(%x, -1)")
-      .where([](const Match& match) { return is_finite(match["scale"]) && is_finite(match["bias"]); })
-      .yield(op("layer_norm")(x, scale, bias).attrs("{axis = -1, epsilon = value(%epsilon)}"));
+  Term sum = add(variance, any("epsilon"));
+  Term inverse = op("rsqrt")(sum) | op("reciprocal")(op("sqrt")(sum));
+  Term factor = scaled ? mul(inverse, scale) : inverse;
+  Term whole = mul(x, factor), product = mul(mean, factor), negated = mul(op("neg")(mean), factor);
+  Rule made = rule(std::string("passes.recognise_layer_norm.distributed") + (scaled ? "" : ".unscaled") +
+                   (shifted ? "" : ".unshifted"));
+  if (shifted)
+    made.match(add(whole, sub(bias, product) | add(negated, bias)))
+        .where("elements(%bias) == dim(%x, -1), dim(%bias, -1) == dim(%x, -1)");
+  else
+    made.match(sub(whole, product) | add(whole, negated));
+  made.where("value(%epsilon) > 0");
+  if (scaled) made.where("elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1)");
+  made.where([=](const Match& match) {
+    return (!scaled || is_finite(match["scale"])) && (!shifted || is_finite(match["bias"]));
+  });
+  auto norm = op("layer_norm");
+  if (scaled) return made.yield((shifted ? norm(x, scale, bias) : norm(x, scale)).attrs(attributes));
+  Term plain = norm(x).attrs(attributes);
+  return made.yield(shifted ? add(plain, bias) : plain);
 }
 
-}  // namespace
+/// The dims that are normalised: the last one, or the last two.
+struct LastDims {
+  const char *name, *axes, *axis, *shape;
+};
+constexpr LastDims last_dims[] = {
+    {"", "[rank(%x) - 1]", "-1", "elements(%V) == dim(%x, -1), dim(%V, -1) == dim(%x, -1)"},
+    {".of_2_dims", "[rank(%x) - 2, rank(%x) - 1]", "-2",
+     "elements(%V) == dim(%x, -2) * dim(%x, -1), dim(%V, -2) == dim(%x, -2), dim(%V, -1) == dim(%x, -1)"},
+};
 
-// Where a norm is written with duplicates of x - mean, as TensorFlow does, two terms match one node each, or the same one.
-RuleSet recognise_layer_norm() {
-  RuleSet set = rule_text("passes.recognise_layer_norm", R"(
-rule passes.recognise_layer_norm at post_grad_pre {
+/// The text with what stands in it for the dims, and the names and the phase of the rules.
+std::string over(const LastDims& dims, const std::string& suffix, const std::string& phase,
+                 std::string text) {
+  auto put = [&](const std::string& what, const std::string& with) {
+    for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+      text.replace(at, what.size(), with);
+  };
+  std::string axis = dims.axis;
+  put("FITS(scale)", dims.shape), put("%V", "%scale");
+  put("FITS(bias)", dims.shape), put("%V", "%bias");
+  put("AXES", dims.axes), put("AXIS", axis), put("FIRST", "rank(%x) - " + axis.substr(1));
+  put("NAME", dims.name + suffix), put("PHASE", phase);
+  return text;
+}
+
+/// Where a norm is written with duplicates of x - mean, as TensorFlow does, two terms match one node each, or the same one. PyTorch's
+/// exporter drops an epsilon that is small enough; of small floats the op would make something else then.
+constexpr const char* layer_norm_text = R"(
+rule passes.recognise_layer_normNAME at PHASE {
   match {
-    %mean = reduce_mean(%x) {axes = [rank(%x) - 1], keepdims = true}
+    %mean = reduce_mean(%x) {axes = AXES, keepdims = true}
     %d = sub(%x, %mean)
     %square = mul(%d, %d) | pow(%d, 2)
-    %variance = reduce_mean(%square) {axes = [rank(%x) - 1], keepdims = true}
+    %variance = reduce_mean(%square) {axes = AXES, keepdims = true}
     %v = add(%variance, %epsilon)
     %inverse = rsqrt(%v) | reciprocal(sqrt(%v)) | div(1, sqrt(%v)) | pow(%v, -0.5)
     %centred = sub(%x, %mean)
     %r = div(%centred, sqrt(%v) | pow(%v, 0.5)) | mul(%centred, %inverse)
   }
   where { dtype(%x) == f32 or dtype(%x) == f64 or value(%epsilon) >= 1e-6 }
-  yield { %r = layer_norm(%x) {axis = -1, epsilon = value(%epsilon)} }
+  yield { %r = layer_norm(%x) {axis = AXIS, epsilon = value(%epsilon)} }
 }
-rule passes.recognise_layer_norm.scale at post_grad_pre {
+rule passes.recognise_layer_norm.exactNAME at PHASE {
   match {
-    %n = layer_norm(%x) {axis = rank(%x) - 1, epsilon = $epsilon} once
+    %mean = reduce_mean(%x) {axes = AXES, keepdims = true}
+    %d = sub(%x, %mean)
+    %square = mul(%d, %d) | pow(%d, 2)
+    %variance = reduce_mean(%square) {axes = AXES, keepdims = true}
+    %centred = sub(%x, %mean)
+    %r = div(%centred, sqrt(%variance)) | mul(%centred, rsqrt(%variance) | reciprocal(sqrt(%variance)))
+  }
+  where { dtype(%x) == f32 or dtype(%x) == f64 }
+  yield { %r = layer_norm(%x) {axis = AXIS, epsilon = 0.0} }
+}
+rule passes.recognise_layer_norm.scaled_rootNAME at PHASE {
+  match {
+    %mean = reduce_mean(%x) {axes = AXES, keepdims = true}
+    %d = sub(%x, %mean)
+    %square = mul(%d, %d) | pow(%d, 2)
+    %variance = reduce_mean(%square) {axes = AXES, keepdims = true}
+    %v = add(%variance, %epsilon)
+    %centred = sub(%x, %mean)
+    %r = mul(%centred, mul(rsqrt(%v) | reciprocal(sqrt(%v)), %scale))
+  }
+  where { value(%epsilon) > 0, dtype(%x) == f32 or dtype(%x) == f64 or value(%epsilon) >= 1e-6, FITS(scale) }
+  yield { %r = layer_norm(%x, %scale) {axis = AXIS, epsilon = value(%epsilon)} }
+}
+rule passes.recognise_layer_norm.scaleNAME at PHASE {
+  match {
+    %n = layer_norm(%x) {axis = FIRST, epsilon = $epsilon} once
     %r = mul(%n, %scale)
   }
-  where { elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1) }
-  yield { %r = layer_norm(%x, %scale) {axis = -1, epsilon = $epsilon} }
+  where { FITS(scale) }
+  yield { %r = layer_norm(%x, %scale) {axis = AXIS, epsilon = $epsilon} }
 }
-rule passes.recognise_layer_norm.bias at post_grad_pre {
+rule passes.recognise_layer_norm.biasNAME at PHASE {
   match {
-    %n = layer_norm(%x, %scale | none) {axis = rank(%x) - 1, epsilon = $epsilon} once
+    %n = layer_norm(%x, %scale | none) {axis = FIRST, epsilon = $epsilon} once
     %r = add(%n, %bias)
   }
-  where { elements(%bias) == dim(%x, -1), dim(%bias, -1) == dim(%x, -1) }
-  yield { %r = layer_norm(%x, %scale, %bias) {axis = -1, epsilon = $epsilon} }
+  where { FITS(bias) }
+  yield { %r = layer_norm(%x, %scale, %bias) {axis = AXIS, epsilon = $epsilon} }
 }
-)");
-  set.phase = "post_grad_pre";
-  set.rules.push_back(distributed_layer_norm());
-  return set;
-}
+)";
 
-// A layer norm has all of an RMS norm in it, and is recognised in a phase before. Rules of other plugins that look for the same
-// forms have had their turn.
-RuleSet recognise_rms_norm() {
-  return rule_text("passes.recognise_rms_norm", R"(
-rule passes.recognise_rms_norm at post_grad_post {
+constexpr const char* rms_norm_text = R"(
+rule passes.recognise_rms_normNAME at PHASE {
   match {
     %square = mul(%x, %x) | pow(%x, 2)
-    %mean = reduce_mean(%square) {axes = [rank(%x) - 1], keepdims = true}
+    %mean = reduce_mean(%square) {axes = AXES, keepdims = true}
     %v = add(%mean, %epsilon)
     %inverse = rsqrt(%v) | reciprocal(sqrt(%v)) | div(1, sqrt(%v)) | pow(%v, -0.5)
     %r = div(%x, sqrt(%v) | pow(%v, 0.5)) | mul(%x, %inverse)
   }
   where { dtype(%x) == f32 or dtype(%x) == f64 or value(%epsilon) >= 1e-6 }
-  yield { %r = rms_norm(%x) {axis = -1, epsilon = value(%epsilon)} }
+  yield { %r = rms_norm(%x) {axis = AXIS, epsilon = value(%epsilon)} }
 }
-rule passes.recognise_rms_norm.scale at post_grad_post {
+rule passes.recognise_rms_norm.scaleNAME at PHASE {
   match {
-    %n = rms_norm(%x) {axis = rank(%x) - 1, epsilon = $epsilon} once
+    %n = rms_norm(%x) {axis = FIRST, epsilon = $epsilon} once
     %r = mul(%n, %scale)
   }
-  where { elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1) }
-  yield { %r = rms_norm(%x, %scale) {axis = -1, epsilon = $epsilon} }
+  where { FITS(scale) }
+  yield { %r = rms_norm(%x, %scale) {axis = AXIS, epsilon = $epsilon} }
 }
-)");
+)";
+
+/// Keras multiplies the scale with the root first. An infinite one times an inverse that is 0 is NaN either way.
+constexpr const char* distributed_rms_norm = R"(
+rule passes.recognise_rms_norm.distributed at post_grad_post {
+  match {
+    %square = mul(%x, %x) | pow(%x, 2)
+    %mean = reduce_mean(%square) {axes = [rank(%x) - 1], keepdims = true}
+    %v = add(%mean, %epsilon)
+    %inverse = rsqrt(%v) | reciprocal(sqrt(%v))
+    %r = mul(%x, mul(%inverse, %scale))
+  }
+  where {
+    value(%epsilon) > 0, dtype(%x) == f32 or dtype(%x) == f64 or value(%epsilon) >= 1e-6
+    elements(%scale) == dim(%x, -1), dim(%scale, -1) == dim(%x, -1)
+  }
+  yield { %r = rms_norm(%x, %scale) {axis = -1, epsilon = value(%epsilon)} }
+}
+)";
+
+}  // namespace
+
+RuleSet recognise_layer_norm() {
+  std::string text;
+  for (const LastDims& dims : last_dims) text += over(dims, "", "post_grad_pre", layer_norm_text);
+  RuleSet set = rule_text("passes.recognise_layer_norm", std::move(text));
+  set.phase = "post_grad_pre";
+  for (bool scaled : {true, false})
+    for (bool shifted : {true, false}) set.rules.push_back(distributed_layer_norm(scaled, shifted));
+  return set;
+}
+
+// Once more when factors of 1 and reshapes to the same shape are gone: Paddle multiplies by 1 where it adds a number.
+RuleSet recognise_simplified_layer_norm() {
+  return rule_text("passes.recognise_layer_norm.simplified",
+                   over(last_dims[0], ".simplified", "post_grad_post", layer_norm_text));
+}
+
+// A layer norm has all of an RMS norm in it, and is recognised before. Rules of other plugins that look for the same
+// forms have had their turn.
+RuleSet recognise_rms_norm() {
+  std::string text = distributed_rms_norm;
+  for (const LastDims& dims : last_dims) text += over(dims, "", "post_grad_post", rms_norm_text);
+  return rule_text("passes.recognise_rms_norm", std::move(text));
 }
 
 }  // namespace ferrite::passes

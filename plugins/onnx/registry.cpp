@@ -14,9 +14,9 @@ using Table = std::map<std::pair<std::string_view, std::string_view>, const OpEn
 const Table& table() {
   static const Table all = [] {
     Table result;
-    for (auto entries :
-         {pointwise_ops(), activation_ops(), shape_ops(), move_ops(), create_ops(), control_ops(),
-          reduce_ops(), norm_ops(), contract_ops(), window_ops(), resize_ops(), quantise_ops(), loss_ops()})
+    for (auto entries : {pointwise_ops(), activation_ops(), shape_ops(), move_ops(), create_ops(),
+                         control_ops(), reduce_ops(), norm_ops(), attention_ops(), contract_ops(),
+                         window_ops(), resize_ops(), quantise_ops(), loss_ops()})
       for (const auto& entry : entries) result.emplace(std::pair{entry.domain, entry.name}, &entry);
     return result;
   }();

@@ -34,6 +34,7 @@ std::span<const OpEntry> create_ops();
 std::span<const OpEntry> control_ops();
 std::span<const OpEntry> reduce_ops();
 std::span<const OpEntry> norm_ops();
+std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> contract_ops();
 std::span<const OpEntry> window_ops();
 std::span<const OpEntry> resize_ops();

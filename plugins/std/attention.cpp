@@ -1,48 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What the layers of transformers are made of, whole. Composites: what they decompose into is fused as if it had been written.
+#include <limits>
+
 #include "common.h"
 
 namespace ferrite::standard {
 namespace {
 
-/// The two halves of the last dim.
-std::pair<Value, Value> halves(Graph& g, Value x) {
+/// The two parts of the last dim that are turned against each other: its halves, or where they are interleaved the first and the
+/// second numbers of its pairs.
+std::pair<Value, Value> parts(Graph& g, Value x, bool interleaved) {
   Dims starts(x.rank(), 0), strides(x.rank(), 1), sizes = x.dims();
   sizes.back() /= 2;
+  if (interleaved) strides.back() = 2;
   auto part = [&] {
     return g.make("slice", {x}, {attr("starts", starts), attr("sizes", sizes), attr("strides", strides)});
   };
-  Value low = part();
-  starts.back() = sizes.back();
-  return {low, part()};
+  Value first = part();
+  starts.back() = interleaved ? 1 : sizes.back();
+  return {first, part()};
+}
+/// What parts() takes apart.
+Value together(Graph& g, Value first, Value second, bool interleaved) {
+  const auto rank = static_cast<int64_t>(first.rank());
+  if (!interleaved) return g.make("concat", {first, second}, {attr("axis", rank - 1)});
+  Dims dims = first.dims(), apart = dims;
+  apart.push_back(1);
+  dims.back() *= 2;
+  Value pairs =
+      g.make("concat", {reshape_to(g, first, apart), reshape_to(g, second, apart)}, {attr("axis", rank)});
+  return reshape_to(g, pairs, dims);
+}
+/// Whether cos or sin has one number for each pair of numbers of x, and not one for each number.
+bool for_each_pair(const TensorType& x, const TensorType& factor) {
+  return x.dims.back() > 2 && factor.rank() > 0 && factor.dims.back() * 2 == x.dims.back();
 }
 
 OpDef rotary_embedding_op() {
   return op_def("rotary_embedding")
       .doc(
           "x * cos + rotated(x) * sin, where rotated(x) has the halves of the last dim swapped and the first "
-          "of them "
-          "negated then (Su et al., 2021). cos and sin broadcast to x.")
+          "of them negated then (Su et al., 2021); interleaved: so each pair of numbers that lie side by "
+          "side, "
+          "and not the halves. cos and sin broadcast to x, or have half of its last dim: the same number for "
+          "both of a pair.")
       .operands("x", "cos", "sin")
+      .attr(attr("interleaved", false))
       .infer([](const Instance& op) {
         auto x = typed(op, 0, FE_PRIM_FLOAT);
         need_rank(op, 0, x.rank(), 1, 64);
         need_fit(x.dims.back() % 2 == 0, op, "the last dim of ", to_string(x), " has no halves");
+        Dims dims = x.dims;
+        if (for_each_pair(x, op.operand(1)) || for_each_pair(x, op.operand(2))) dims.back() /= 2;
         for (size_t k = 1; k < 3; ++k) {
           need_same_dtype(op, k, x.dtype);
-          need_broadcast_to(op, k, x.dims);
+          need_broadcast_to(op, k, dims);
         }
         return std::vector{x};
       })
-      .decompose([](Graph& g, const Instance&, std::span<const Value> operands) {
-        Value x = operands[0];
-        auto [low, high] = halves(g, x);
-        Value rotated = g.make("concat", {g.make("neg", {high}), low},
-                               {attr("axis", static_cast<int64_t>(x.rank()) - 1)});
-        return std::vector{
-            g.make("add", {g.make("mul", {x, operands[1]}), g.make("mul", {rotated, operands[2]})})};
+      .decompose([](Graph& g, const Instance& op, std::span<const Value> operands) {
+        Value x = operands[0], cos = operands[1], sin = operands[2];
+        auto mul = [&](Value a, Value b) { return g.make("mul", {a, b}); };
+        const bool interleaved = op.attrs.boolean("interleaved");
+        auto [first, second] = parts(g, x, interleaved);
+        if (for_each_pair(op.operand(0), op.operand(1)) || for_each_pair(op.operand(0), op.operand(2))) {
+          Value low = g.make("sub", {mul(first, cos), mul(second, sin)});
+          Value high = g.make("add", {mul(second, cos), mul(first, sin)});
+          return std::vector{together(g, low, high, interleaved)};
+        }
+        Value rotated = together(g, g.make("neg", {second}), first, interleaved);
+        return std::vector{g.make("add", {mul(x, cos), mul(rotated, sin)})};
       })
       .samples({sample("%x: f32[2,3,8], %c: f32[3,8], %s: f32[3,8]", "rotary_embedding(%x, %c, %s)"),
+                sample("%x: f32[2,3,8], %c: f32[3,4], %s: f32[3,4]", "rotary_embedding(%x, %c, %s)"),
+                sample("%x: f32[2,3,8], %c: f32[3,8], %s: f32[8]",
+                       "rotary_embedding(%x, %c, %s) {interleaved = true}"),
+                sample("%x: f32[2,3,8], %c: f32[3,4], %s: f32[3,4]",
+                       "rotary_embedding(%x, %c, %s) {interleaved = true}"),
                 sample("%x: bf16[2,4], %c: bf16[4], %s: bf16[4]", "rotary_embedding(%x, %c, %s)")});
 }
 
@@ -50,10 +84,15 @@ OpDef attention_op() {
   return op_def("attention")
       .doc(
           "softmax(scale * q * transposed(k) + mask) * v over the last two dims, the others being batches "
-          "that broadcast: "
-          "the scaled dot product (Vaswani et al., 2017).")
+          "that broadcast: the scaled dot product (Vaswani et al., 2017). A mask of bool is not added: where "
+          "it "
+          "is false, the scaled product becomes `masked`. nan_as_zero: results of the softmax that are NaN, "
+          "as "
+          "of a row that is -inf throughout, count as 0.")
       .operands("q", "k", "v", "mask?")
       .attr(attr("scale", 1.0))
+      .attr(attr("masked", -std::numeric_limits<double>::infinity()))
+      .attr(attr("nan_as_zero", false))
       .infer([](const Instance& op) {
         auto q = typed(op, 0, FE_PRIM_FLOAT);
         for (size_t k = 0; k < 3; ++k) {
@@ -68,7 +107,7 @@ OpDef attention_op() {
         Dims result = broadcast_dims(op.op(), scores, batch(v));
         scores.insert(scores.end(), {q.dims[q.rank() - 2], k[k.size() - 2]});
         if (op.has_operand(3)) {
-          need_same_dtype(op, 3, q.dtype);
+          if (op.operand(3).dtype != boolean) need_same_dtype(op, 3, q.dtype);
           need_broadcast_to(op, 3, scores);
         }
         result.insert(result.end(), {q.dims[q.rank() - 2], v.back()});
@@ -82,13 +121,22 @@ OpDef attention_op() {
             g.make("matmul", {operands[0], g.make("transpose", {operands[1]}, {attr("perm", perm)})});
         if (double scale = op.attrs.number("scale"); scale != 1)
           scores = g.make("mul", {scores, g.scalar(scores.dtype(), scale)});
-        if (op.has_operand(3)) scores = g.make("add", {scores, operands[3]});
-        return std::vector{g.make("matmul", {g.make("softmax", {scores}), operands[2]})};
+        if (op.has_operand(3))
+          scores = op.operand(3).dtype == boolean
+                       ? g.make("where",
+                                {operands[3], scores, g.scalar(scores.dtype(), op.attrs.number("masked"))})
+                       : g.make("add", {scores, operands[3]});
+        Value weights = g.make("softmax", {scores});
+        if (op.attrs.boolean("nan_as_zero"))
+          weights = g.make("where", {g.make("isnan", {weights}), g.scalar(weights.dtype(), 0), weights});
+        return std::vector{g.make("matmul", {weights, operands[2]})};
       })
       .samples(
           {sample("%q: f32[2,3,4], %k: f32[2,5,4], %v: f32[2,5,6]", "attention(%q, %k, %v) {scale = 0.5}"),
            sample("%q: f32[2,2,3,4], %k: f32[2,1,5,4], %v: f32[2,1,5,4], %m: f32[3,5]",
-                  "attention(%q, %k, %v, %m) {scale = 0.5}")});
+                  "attention(%q, %k, %v, %m) {scale = 0.5}"),
+           sample("%q: f32[2,3,4], %k: f32[2,5,4], %v: f32[2,5,6], %m: bool[3,5]",
+                  "attention(%q, %k, %v, %m) {scale = 0.5, masked = -10000, nan_as_zero = true}")});
 }
 
 }  // namespace

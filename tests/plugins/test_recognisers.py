@@ -66,9 +66,11 @@ class RecogniserTest(ProgramTest):
             name = declared[1 : declared.index(":")]
             dims = declared[declared.index("[") + 1 : -1]
             value = (random.standard_normal([int(d) for d in dims.split(",") if d]) * 2).astype(np.float32)
+            if ": bool[" in declared:
+                value = value > -1
             np.save(self.folder / f"{name}.npy", value)
             feeds += ["-i", f"{name}={name}.npy"]
-            values.append(value.astype(np.float64))
+            values.append(value if value.dtype == bool else value.astype(np.float64))
         results = expected(*values)
         for device in (["--device", "interpreter"], []):
             done = self.call("run", "form.fe", "-o", "out", *feeds, *device)
@@ -95,7 +97,7 @@ class RecogniserTest(ProgramTest):
 
         for axis in (0, 1):
             self.check([X], body(f"[{axis}]"), lambda x, a=axis: x / np.sqrt((x**2).mean(a, keepdims=True) + 1e-5), "rms_norm", 0)
-        self.check([X], body("[1, 2]"), lambda x: x / np.sqrt((x**2).mean((1, 2), keepdims=True) + 1e-5), "rms_norm", 0)
+        self.check([X], body("[0, 2]"), lambda x: x / np.sqrt((x**2).mean((0, 2), keepdims=True) + 1e-5), "rms_norm", 0)
         # One epsilon for each row is no number.
         each = np.linspace(1, 2, 6).reshape(1, 6, 1)
         rows = f"#e = data f32[1,6,1] {{{', '.join(map(str, each.ravel()))}}}"
@@ -300,6 +302,196 @@ class RecogniserTest(ProgramTest):
         self.check([x, cos, sin], [*slices(4, 0), *end], lambda x, c, s: x * c + np.concatenate([-x[..., :4], x[..., 4:]], -1) * s, "rotary_embedding", 0)
         self.check([x, cos, sin, "%y: f32[2,3,5,8]"], [*slices(), *end[:2], "%a = mul(%y, %c)", *end[3:]],
                    lambda x, c, s, y: y * c + np.concatenate([-x[..., 4:], x[..., :4]], -1) * s, "rotary_embedding", 0)  # fmt: skip
+
+    def test_norms_of_keras(self):
+        """tf2onnx 1.17 of Keras 3: the scale goes with the root, and the mean is negated."""
+        e, parts = "%e = literal f32[] {1e-3}", [mean("%m", "%x"), "%d = sub(%x, %m)", "%s = mul(%d, %d)", mean("%a", "%s"), "%v = add(%a, %e)",
+                                                 "%q = sqrt(%v)", "%i = reciprocal(%q)", "%n = neg(%m)"]  # fmt: skip
+        scale, bias = "#w = data f32[1,1,32] {" + ", ".join(["0.5", "-2"] * 16) + "}", "#b = data f32[1,1,32] {" + ", ".join(["1", "3"] * 16) + "}"
+        w, b = np.tile([0.5, -2], 16), np.tile([1, 3], 16)
+        for scaled in (True, False):
+            factor = "%i"
+            body = [e, scale, bias, *parts]
+            if scaled:
+                body.append("%f = mul(%i, #w)")
+                factor = "%f"
+            body += [f"%y = mul(%x, {factor})", f"%z = mul(%n, {factor})"]
+            self.check([X], [*body, "%r = add(%y, %z)"], lambda x, w=w if scaled else 1: layer_norm(x, w, 0, 1e-3), "layer_norm")
+            self.check([X], [*body, "%u = add(%z, #b)", "%r = add(%y, %u)"], lambda x, w=w if scaled else 1: layer_norm(x, w, b, 1e-3), "layer_norm")
+        # TensorFlow's optimiser joins root and scale where the mean is subtracted, too.
+        joined = [e, *parts[:-1], "%f = mul(%i, %w)", "%y = mul(%d, %f)", "%r = add(%y, %b)"]
+        self.check([X, W, B], joined, lambda x, w, b: layer_norm(x, w, b, 1e-3), "layer_norm")
+        rms = [e, "%s = mul(%x, %x)", mean("%a", "%s"), "%v = add(%a, %e)", "%q = sqrt(%v)", "%i = reciprocal(%q)", "%f = mul(%i, %w)", "%r = mul(%x, %f)"]
+        self.check([X, W], rms, lambda x, w: rms_norm(x, w, 1e-3), "rms_norm")
+
+    def test_norms_over_two_dims(self):
+        """PyTorch's of a shape, exported without the op."""
+        start = ["%e = literal f32[] {1e-5}", mean("%m", "%x", "[1, 2]"), "%d = sub(%x, %m)"]
+        end = [mean("%a", "%s", "[1, 2]"), "%v = add(%a, %e)", "%q = sqrt(%v)"]
+        w, b = "%w: f32[6,32]", "%b: f32[6,32]"
+
+        def expected(x, w, b, centre=1):
+            centred = x - centre * x.mean((1, 2), keepdims=True)
+            return centred / np.sqrt((centred**2).mean((1, 2), keepdims=True) + 1e-5) * w + b
+
+        self.check([X, w, b], [*start, "%s = mul(%d, %d)", *end, "%n = div(%d, %q)", "%y = mul(%n, %w)", "%r = add(%y, %b)"], expected, "layer_norm")
+        self.check([X, w], [start[0], "%s = mul(%x, %x)", *end, "%n = div(%x, %q)", "%r = mul(%n, %w)"], lambda x, w: expected(x, w, 0, 0), "rms_norm")
+
+    def test_layer_norm_with_factors_of_one_and_without_epsilon(self):
+        start = ["%one = literal f32[1] {1}", "%e = literal f32[] {1e-6}", mean("%m", "%x"), "%d = sub(%x, %m)", "%s = mul(%d, %d)", mean("%a", "%s")]
+        end = ["%q = sqrt(%v)", "%n = div(%d, %q)", "%y = mul(%n, %w)", "%r = add(%y, %b)"]
+        # paddle2onnx 2.1: a sum with a number is a scaling by 1 and then the sum.
+        self.check([X, W, B], [*start, "%k = mul(%a, %one)", "%v = add(%k, %e)", *end], lambda x, w, b: layer_norm(x, w, b, 1e-6), "layer_norm")
+        # torch 2.15, dynamo: an epsilon of 1e-12 is gone.
+        self.check([X, W, B], [*start, "%q = sqrt(%a)", *end[1:]], lambda x, w, b: layer_norm(x, w, b, 0), "layer_norm")
+
+    def test_softplus(self):
+        def expected(x):
+            return np.log1p(np.exp(x))
+
+        self.check([X], ["%one = literal f32[] {1}", "%e = exp(%x)", "%a = add(%e, %one)", "%r = log(%a)"], expected, "softplus")
+        self.check([X], ["%e = exp(%x)", "%r = log1p(%e)"], expected, "softplus")
+        self.check([X], ["%l = relu(%x)", "%a = abs(%x)", "%n = neg(%a)", "%e = exp(%n)", "%p = log1p(%e)", "%r = add(%l, %p)"], expected, "softplus")
+        # torch 2.15, dynamo: the threshold of PyTorch's, which is none at 20, and is one at 1.
+        for limit, left in ((20, 0), (1, 1)):
+            body = [f"%t = literal f32[] {{{limit}}}", "%s = softplus(%x)", "%g = gt(%x, %t)", "%r = where(%g, %x, %s)"]
+            self.check([X], body, lambda x, t=limit: np.where(x > t, x, expected(x)), "where", left)
+
+    def test_sums_with_zero(self):
+        """paddle2onnx 2.1 adds 0 to what it scales."""
+        zero = "%z = literal f32[] {0}"
+        gelu = [zero, "%h = literal f32[1] {0.5}", "%k = literal f32[1] {0.70710677}", "%one = literal f32[1] {1}", "%m = mul(%x, %h)",
+                "%p = add(%m, %z)", "%c = mul(%x, %k)", "%a = add(%c, %z)", "%e = erf(%a)", "%o = mul(%e, %one)", "%f = add(%o, %one)",
+                "%r = mul(%p, %f)"]  # fmt: skip
+        self.check([X], gelu, lambda x: x * 0.5 * (1 + ERF(x / math.sqrt(2))), "gelu")
+        tanh = [zero, "%h = literal f32[1] {0.5}", "%one = literal f32[1] {1}", "%c = literal f32[1] {0.044715}", "%k = literal f32[1] {0.7978846}",
+                "%three = literal f32[] {3}", "%m = mul(%x, %h)", "%p = add(%m, %z)", "%u = pow(%x, %three)", "%v = mul(%u, %c)", "%w = add(%v, %z)",
+                "%s = add(%x, %w)", "%t = mul(%s, %k)", "%y = add(%t, %z)", "%g = tanh(%y)", "%o = mul(%g, %one)", "%f = add(%o, %one)",
+                "%r = mul(%p, %f)"]  # fmt: skip
+        self.check([X], tanh, lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), "gelu")
+
+    def test_attention_with_masks(self):
+        q, k, v, mask = "%q: f32[2,3,5,8]", "%k: f32[2,3,7,8]", "%v: f32[2,3,7,6]", "%m: f32[2,1,5,7]"
+        start = ["%c = literal f32[] {0.25}", "%t = transpose(%k) {perm = [0, 1, 3, 2]}", "%s = matmul(%q, %t)", "%d = mul(%s, %c)"]
+        end = ["%p = softmax(%u)", "%r = matmul(%p, %v)"]
+
+        def expected(change, nan_as_zero=False):
+            def compute(q, k, v, *masks):
+                with np.errstate(invalid="ignore"):
+                    powers = change(q @ k.swapaxes(-1, -2) * 0.25, *masks)
+                    powers = np.exp(powers - powers.max(-1, keepdims=True))
+                weights = powers / powers.sum(-1, keepdims=True)
+                return np.where(np.isnan(weights) & nan_as_zero, 0, weights) @ v
+
+            return compute
+
+        self.check([q, k, v, mask], [*start, "%u = sub(%d, %m)", *end], expected(lambda s, m: s - m), "attention")
+        # Positions and padding, as of T5.
+        self.check([q, k, v, mask, "%n: f32[3,5,7]"], [*start, "%b = add(%d, %n)", "%u = add(%b, %m)", *end], expected(lambda s, m, n: s + n + m), "attention")
+        # Paddle adds 0 to what it scales.
+        self.check([q, k, v, mask], ["%z = literal f32[] {0}", *start, "%b = add(%d, %z)", "%u = add(%b, %m)", *end], expected(lambda s, m: s + m), "attention")
+        # Masks of bool, with which a row may be masked throughout: PyTorch's guard against that, and none.
+        rows = [q, k, v, "%b: bool[2,1,5,7]"]
+        for low in ("-inf", "-1e9", "-3"):
+            fill = f"%low = literal f32[] {{{low}}}"
+            for wanted, choice in ((True, "where(%b, %d, %low)"), (False, "where(%b, %low, %d)")):
+                self.check(rows, [fill, *start, f"%u = {choice}", *end], expected(lambda s, b, w=wanted, f=low: np.where(b == w, s, float(f))), "attention")
+        guard = ["%zero = literal f32[] {0}", "%low = literal f32[] {-inf}", *start, "%u = where(%b, %d, %low)", "%p = softmax(%u)", "%i = isnan(%p)",
+                 "%w = where(%i, %zero, %p)", "%r = matmul(%w, %v)"]  # fmt: skip
+        none = ["%b = expand(%one) {shape = [2, 1, 5, 7]}", *guard]
+        self.check(rows, guard, expected(lambda s, b: np.where(b, s, -np.inf), True), "attention")
+        self.check(rows[:3] + ["%one: bool[2,1,5,1]"], none, expected(lambda s, b: np.where(b, s, -np.inf), True), "attention")
+        # Another number in place of NaN is not what the op has.
+        self.check(rows, [line.replace("%zero = literal f32[] {0}", "%zero = literal f32[] {1}") for line in guard],
+                   expected(lambda s, b: np.where(b, s, -np.inf)), "attention", 0)  # fmt: skip
+
+    def test_attention_of_other_ranks(self):
+        def expected(q, k, v, m=0.0):
+            scores = q @ k.swapaxes(-1, -2) * 0.25 + m
+            powers = np.exp(scores - scores.max(-1, keepdims=True))
+            return powers / powers.sum(-1, keepdims=True) @ v
+
+        q, k, v = "%q: f32[6,5,8]", "%k: f32[6,7,8]", "%v: f32[6,7,4]"
+        start = ["%c = literal f32[] {0.25}", "%t = transpose(%k) {perm = [0, 2, 1]}", "%s = matmul(%q, %t)"]
+        self.check([q, k, v, "%m: f32[6,5,7]"], [*start, "%d = mul(%s, %c)", "%u = add(%d, %m)", "%p = softmax(%u)", "%r = matmul(%p, %v)"],
+                   expected, "attention")  # fmt: skip
+        # tf2onnx 1.17 of einsum: one batch dim in the products, two in the softmax.
+        between = ["%s4 = reshape(%s) {shape = [2, 3, 5, 7]}", "%d = mul(%s4, %c)", "%u = add(%d, %m)", "%p = softmax(%u)", "%w = reshape(%p) {shape = [6, 5, 7]}",
+                   "%r = matmul(%w, %v)"]  # fmt: skip
+        self.check([q, k, v, "%m: f32[2,1,5,7]"], [*start, *between],
+                   lambda q, k, v, m: expected(q, k, v, m.repeat(3, 1).reshape(6, 5, 7)), "attention")  # fmt: skip
+        # The same numbers in another order are no batches.
+        crossed = ["%s4 = reshape(%s) {shape = [2, 3, 7, 5]}", "%p = softmax(%s4)", "%w = reshape(%p) {shape = [6, 5, 7]}", "%r = matmul(%w, %v)"]
+
+        def other(q, k, v):
+            powers = np.exp((q @ k.swapaxes(-1, -2)).reshape(2, 3, 7, 5))
+            return (powers / powers.sum(-1, keepdims=True)).reshape(6, 5, 7) @ v
+
+        self.check([q, k, v], [*start, *crossed], other, "attention", 0)
+        # Keras' einsum has keys by queries, and turns the weights around.
+        turned = ["%c = literal f32[] {0.25}", "%t = transpose(%q) {perm = [0, 1, 3, 2]}", "%s = matmul(%k, %t)", "%d = mul(%s, %c)", "%p = softmax(%d) {axis = 2}",
+                  "%w = transpose(%p) {perm = [0, 1, 3, 2]}", "%r = matmul(%w, %v)"]  # fmt: skip
+        self.check(["%q: f32[2,3,5,8]", "%k: f32[2,3,7,8]", "%v: f32[2,3,7,6]"], turned, expected, "attention")
+
+    def test_rotary_embedding_of_other_forms(self):
+        def half(x, cos, sin):
+            low, high = np.split(x, 2, -1)
+            return x * cos + np.concatenate([-high, low], -1) * sin
+
+        def pairs(x, cos, sin):
+            return x * cos + np.stack([-x[..., 1::2], x[..., ::2]], -1).reshape(x.shape) * sin
+
+        def part(name, of, start, size, stride=1, dims=(2, 3, 5)):
+            starts, sizes = [0] * len(dims) + [start], [*dims, size]
+            return f"{name} = slice({of}) {{starts = {starts}, sizes = {sizes}, strides = {[1] * len(dims) + [stride]}}}"
+
+        x, cos, sin, c4, s4 = "%x: f32[2,3,5,8]", "%c: f32[5,8]", "%s: f32[5,8]", "%c: f32[5,4]", "%s: f32[5,4]"
+        end = ["%a = mul(%x, %c)", "%b = mul(%t, %s)", "%r = add(%a, %b)"]
+        op = "rotary_embedding"
+        # Of 3 dims; the last 8 of 12 numbers; Paddle's negation.
+        three = [part("%l", "%x", 0, 4, dims=(3, 5)), part("%h", "%x", 4, 4, dims=(3, 5)), "%n = neg(%h)", "%t = concat(%n, %l) {axis = -1}", *end]
+        self.check(["%x: f32[3,5,8]", cos, sin], three, half, op)
+        halves = [part("%x", "%y", 4, 8), part("%l", "%y", 4, 4), part("%h", "%y", 8, 4), "%n = neg(%h)", "%t = concat(%n, %l) {axis = -1}", *end]
+        self.check(["%y: f32[2,3,5,12]", cos, sin], halves, lambda y, c, s: half(y[..., 4:], c, s), op)
+        wrong = [part("%x", "%y", 4, 8), part("%l", "%y", 4, 4), part("%h", "%y", 7, 4), *halves[3:]]
+        self.check(["%y: f32[2,3,5,12]", cos, sin], wrong,
+                   lambda y, c, s: y[..., 4:] * c + np.concatenate([-y[..., 7:11], y[..., 4:8]], -1) * s, op, 0)  # fmt: skip
+        minus = ["%k = literal f32[1] {-1}", "%z = literal f32[] {0}", part("%l", "%x", 0, 4), part("%h", "%x", 4, 4), "%m = mul(%h, %k)", "%n = add(%m, %z)",
+                 "%t = concat(%n, %l) {axis = -1}", *end]  # fmt: skip
+        self.check([x, cos, sin], minus, half, op)
+        # Each half for itself, with one number of cos and sin for both.
+        both = ["%ac = mul(%l, %c)", "%bs = mul(%h, %s)", "%u = sub(%ac, %bs)", "%bc = mul(%h, %c)", "%as = mul(%l, %s)", "%v = add(%bc, %as)"]
+        self.check([x, c4, s4], [part("%l", "%x", 0, 4), part("%h", "%x", 4, 4), *both, "%r = concat(%u, %v) {axis = -1}"],
+                   lambda x, c, s: half(x, np.tile(c, 2), np.tile(s, 2)), op)  # fmt: skip
+        # One number of cos for all: no rotation by halves is spoilt by it, and one for each of the numbers is no pair's.
+        self.check([x, "%c: f32[5,1]", "%s: f32[5,1]"], [part("%l", "%x", 0, 4), part("%h", "%x", 4, 4), *both, "%r = concat(%u, %v) {axis = -1}"],
+                   half, op, 0)  # fmt: skip
+        # Pairs side by side, GPT-J's, of the whole and of a part.
+        apart = ["%n = neg(%h)", "%h5 = reshape(%n) {shape = [2, 3, 5, 4, 1]}", "%l5 = reshape(%l) {shape = [2, 3, 5, 4, 1]}",
+                 "%p = concat(%h5, %l5) {axis = 4}", "%t = reshape(%p) {shape = [2, 3, 5, 8]}", *end]  # fmt: skip
+        self.check([x, cos, sin], [part("%l", "%x", 0, 4, 2), part("%h", "%x", 1, 4, 2), *apart], pairs, op)
+        self.check(["%y: f32[2,3,5,12]", cos, sin], [part("%x", "%y", 4, 8), part("%l", "%y", 4, 4, 2), part("%h", "%y", 5, 4, 2), *apart],
+                   lambda y, c, s: pairs(y[..., 4:], c, s), op)  # fmt: skip
+        self.check([x, cos, sin], [part("%l", "%x", 1, 4, 2), part("%h", "%x", 0, 4, 2), *apart],
+                   lambda x, c, s: x * c + np.stack([-x[..., ::2], x[..., 1::2]], -1).reshape(x.shape) * s, op, 0)  # fmt: skip
+        view, five = "%y = reshape(%x) {shape = [2, 3, 5, 4, 2]}", (2, 3, 5, 4)
+        flux = [view, part("%l5", "%y", 0, 1, dims=five), part("%b", "%y", 1, 1, dims=five), "%h = reshape(%b) {shape = [2, 3, 5, 4]}", "%n = neg(%h)",
+                "%h5 = reshape(%n) {shape = [2, 3, 5, 4, 1]}", "%p = concat(%h5, %l5) {axis = 4}", "%t = reshape(%p) {shape = [2, 3, 5, 8]}"]  # fmt: skip
+        self.check([x, cos, sin], flux + [end[0], end[1].replace("%b", "%g"), end[2].replace("%b", "%g")], pairs, op)
+        # One number of cos and sin for each pair: by slices, by gather, of a view with the pairs last.
+        together = ["%u5 = reshape(%u) {shape = [2, 3, 5, 4, 1]}", "%v5 = reshape(%v) {shape = [2, 3, 5, 4, 1]}", "%p = concat(%u5, %v5) {axis = 4}",
+                    "%r = reshape(%p) {shape = [2, 3, 5, 8]}"]  # fmt: skip
+        takes = [[part("%l", "%x", 0, 4, 2), part("%h", "%x", 1, 4, 2)],
+                 [view, "%i = literal i64[] {0}", "%j = literal i64[] {1}", "%l = gather(%y, %i) {axis = 4}", "%h = gather(%y, %j) {axis = 4}"],
+                 [view, part("%l5", "%y", 0, 1, dims=five), part("%h5", "%y", 1, 1, dims=five), "%l = reshape(%l5) {shape = [2, 3, 5, 4]}",
+                  "%h = reshape(%h5) {shape = [2, 3, 5, 4]}"]]  # fmt: skip
+        for take in takes:
+            self.check([x, c4, s4], [*take, *both, *together], lambda x, c, s: pairs(x, c.repeat(2, -1), s.repeat(2, -1)), op)
+        # torch 2.15, dynamo, of complex numbers: the pairs' dim stays to the end.
+        whole = [view, part("%l", "%y", 0, 1, dims=five), part("%h", "%y", 1, 1, dims=five), *both, "%p = concat(%u, %v) {axis = 4}",
+                 "%r = reshape(%p) {shape = [2, 3, 5, 8]}"]  # fmt: skip
+        self.check([x, "%c: f32[5,4,1]", "%s: f32[5,4,1]"], whole,
+                   lambda x, c, s: pairs(x, c[..., 0].repeat(2, -1), s[..., 0].repeat(2, -1)), op)  # fmt: skip
 
 
 if __name__ == "__main__":
