@@ -182,13 +182,16 @@ class Rotary {
            " | gather(%y, 0) {axis = rank(%x)}" + " | reshape(" + pair("0") +
            ")\n    %b = " + slice("%x", "1", "$half", "2") + " | gather(%y, 1) {axis = rank(%x)} | reshape(" +
            pair("1") + ")" + products() +
-           R"(    %pairs = concat(reshape(%low), reshape(%high)) {axis = rank(%x)} once
+           R"(    %l = reshape(%low)
+    %h = reshape(%high)
+    %pairs = concat(%l, %h) {axis = rank(%x)} once
     %r = reshape(%pairs)
   }
   where {
     rank(%x) == )" +
-           std::to_string(rank_) + ", shape(%pairs) == " + dims_of("%x", lead_, "dim(%pairs, -2), 2") +
-           ", shape(%a) == " + dims_of("%x", lead_, "dim(%pairs, -2)") + R"(
+           std::to_string(rank_) + ", shape(%l) == " + dims_of("%x", lead_, "dim(%pairs, -2), 1") +
+           ", shape(%h) == shape(%l), shape(%pairs) == " + dims_of("%x", lead_, "dim(%pairs, -2), 2") +
+           "\n    shape(%a) == " + dims_of("%x", lead_, "dim(%pairs, -2)") + R"(
     dim(%pairs, -2) * 2 == dim(%x, -1), shape(%y) == shape(%pairs), shape(%r) == shape(%x), shape(%b) == shape(%a)
     shape(%low) == shape(%a), shape(%high) == shape(%a), dim(%cos, -1) == dim(%a, -1), dim(%sin, -1) == dim(%a, -1)
   }

@@ -48,9 +48,12 @@ class Rounding {
     Random random(1);
     const int runs = moved.points() <= 1'000'000 ? 16 : 4;
     for (int run = 0; run < runs; ++run) {
+      // Squares of small f16 numbers lose bits, so that a unit of the input may show nothing after them.
+      const int units = of.narrow() && run % 2 == 1 ? 4 : 1;
       std::vector<Tensor> inputs;
       for (size_t k = 0; k < moved.graph().inputs().size(); ++k)
-        inputs.push_back(perturbed(moved.graph().type(moved.graph().inputs()[k].value), inputs_[k], random));
+        inputs.push_back(
+            perturbed(moved.graph().type(moved.graph().inputs()[k].value), inputs_[k], units, random));
       const auto other = moved.run(inputs);
       for (size_t k = 0; other && k < results.size(); ++k)
         add_spread(of.graph().type(of.graph().outputs()[k].value), results[k], (*other)[k], spread_[k]);

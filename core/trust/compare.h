@@ -28,6 +28,8 @@ class Interpreted {
   int64_t points() const { return points_; }
   /// Whether something is rounded to whole numbers: what ties are of interest to.
   bool rounds() const { return rounds_; }
+  /// Whether something is computed in floats narrower than f32.
+  bool narrow() const { return narrow_; }
   std::vector<Tensor> random_inputs(Contents contents, uint64_t seed) const;
   /// `exact`: where not null, whether no result of an operation was rounded. Of floats narrower than f32 it is never known.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, bool* exact = nullptr) const;

@@ -106,6 +106,9 @@ class Draft final : public rewrite::Bindings {
     return Sample{std::move(graph_), std::move(seen)};
   }
 
+  /// As Rule::choices: those whose operand is part of the sample.
+  const std::vector<bool>& reached() const { return bound_.choices; }
+
   /// The operand behind the alternatives that were drawn.
   const Operand& resolve(const Operand& operand) const {
     const Operand* last = &operand;
@@ -166,14 +169,16 @@ class Draft final : public rewrite::Bindings {
     for (size_t k = 0; k < term.operands.size(); ++k) {
       const Operand& operand = resolve(term.operands[k]);
       if (operand.kind != Operand::Kind::number) continue;
-      const DType dtype = random_.chance(0.2) ? DType::bool_ : like->dtype;  // a choice is one
+      // Beside numbers of the operand's type, a choice is a boolean, and an index an integer.
+      const double kind = random_.real();
+      const DType dtype = kind < 0.2 ? DType::bool_ : kind < 0.3 ? DType::i64_ : like->dtype;
       spec.operands[k] = splat(dtype, drawer_.number_dims(like->dims), operand.number);
       if (!spec.operands[k]) return false;
     }
     const auto first =
         spec.operands.empty() || !spec.operands[0] ? like->dims : graph_.type(spec.operands[0]).dims;
     for (const auto& def : info.attributes) {
-      if (auto value = attribute_for(term, def, first))
+      if (auto value = attribute_for(index, def, first))
         spec.attributes.push_back({def.value.name, std::move(*value)});
     }
     auto made = graph::make_inferred(graph_, registry_, std::move(spec));
@@ -192,15 +197,68 @@ class Draft final : public rewrite::Bindings {
     return true;
   }
 
-  /// Whether the match leaves integers of the op open that are no axes.
+  /// Whether the match leaves the attribute open, and it is integers that are no axes.
+  static bool is_open_list(const OpTerm& term, const graph::OpInfo::AttributeDef& def) {
+    if (def.value.kind() != FE_ATTR_INTS ||
+        (def.flags & (FE_ATTRIBUTE_AXIS | FE_ATTRIBUTE_AXIS_OF_RESULT)) != 0)
+      return false;
+    const auto given = std::ranges::find(term.attributes, def.value.name, &rewrite::AttributeTerm::name);
+    return given == term.attributes.end() || given->capture || given->computed;
+  }
   static bool opens_list(const OpTerm& term, const graph::OpInfo& info) {
-    return std::ranges::any_of(info.attributes, [&](const graph::OpInfo::AttributeDef& def) {
-      if (def.value.kind() != FE_ATTR_INTS ||
-          (def.flags & (FE_ATTRIBUTE_AXIS | FE_ATTRIBUTE_AXIS_OF_RESULT)) != 0)
-        return false;
-      const auto given = std::ranges::find(term.attributes, def.value.name, &rewrite::AttributeTerm::name);
-      return given == term.attributes.end() || given->capture || given->computed;
-    });
+    return std::ranges::any_of(info.attributes, [&](const auto& def) { return is_open_list(term, def); });
+  }
+
+  /// The sizes that conditions name for a value of this number of elements that is not made yet, such as the
+  /// result of a reshape: `shape(%y) == [dim(%x, 0), dim(%y, 1), 2]`. One size may be left open; it follows
+  /// from the number. None: the conditions say nothing, or too little.
+  std::optional<std::vector<int64_t>> wanted_sizes(const Operand& of, int64_t elements, size_t depth = 0) {
+    constexpr size_t most_steps = 3;  // from value to value
+    const auto reads_it = [&](const Expression& e) {
+      const Operand& read = resolve(e.value);
+      return e.kind == Expression::Kind::shape_of && read.kind == of.kind && read.index == of.index &&
+             read.result == of.result;
+    };
+    for (const auto& condition : rule_.conditions) {
+      const Expression& e = condition.expression;
+      if (e.kind != Expression::Kind::equal || depth == most_steps) continue;
+      for (size_t side = 0; side < 2; ++side) {
+        const Expression& other = e.children[1 - side];
+        if (!reads_it(e.children[side])) continue;
+        auto sizes = decidable(other) || other.kind != Expression::Kind::shape_of
+                         ? sizes_by(other, elements)
+                         : wanted_sizes(resolve(other.value), elements, depth + 1);
+        if (sizes) return sizes;
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::vector<int64_t>> sizes_by(const Expression& e, int64_t elements) {
+    const auto known = [&]<class T>(const Expression& part, T& result) {
+      if (!decidable(part)) return false;
+      const auto value = rewrite::evaluate(graph_, splats_, part, *this);
+      const T* held = value && *value ? std::get_if<T>(&**value) : nullptr;
+      if (held) result = *held;
+      return held != nullptr;
+    };
+    std::vector<int64_t> sizes;
+    if (e.kind != Expression::Kind::list_of) return known(e, sizes) ? std::optional(sizes) : std::nullopt;
+    std::optional<size_t> open;
+    int64_t others = 1;
+    for (const Expression& child : e.children) {
+      int64_t size = 0;
+      if (!known(child, size)) {
+        if (open) return std::nullopt;
+        open = sizes.size();
+      } else if (size < 1 || size > elements || (others *= size) > elements) {
+        return std::nullopt;
+      }
+      sizes.push_back(size);
+    }
+    if (open && elements % others != 0) return std::nullopt;
+    if (open) sizes[*open] = elements / others;
+    return sizes;
   }
 
   /// Whether the result has the sizes of the first operand; not where a permutation may have moved them.
@@ -266,8 +324,11 @@ class Draft final : public rewrite::Bindings {
     if (operand.kind == Operand::Kind::any) return draw_value("other", rare_constants);
     if (operand.kind == Operand::Kind::capture) {
       ValueId& bound = captures_[operand.index];
-      if (!bound && numbers_[operand.index])
-        bound = splat(dtype_, drawer_.number_dims({}), random_.pick(source_.pools.numbers));
+      if (!bound && numbers_[operand.index]) {
+        // One draw after the other: the order of a call's arguments is the C++ compiler's.
+        auto dims = drawer_.number_dims({});
+        bound = splat(dtype_, std::move(dims), random_.pick(source_.pools.numbers));
+      }
       if (!bound) bound = draw_value(rule_.captures[operand.index], source_.constants[operand.index]);
       return bound;
     }
@@ -328,18 +389,31 @@ class Draft final : public rewrite::Bindings {
     return literal ? *literal : ValueId();
   }
 
-  std::optional<AttributeValue> attribute_for(const OpTerm& term, const graph::OpInfo::AttributeDef& def,
+  std::optional<AttributeValue> attribute_for(uint32_t index, const graph::OpInfo::AttributeDef& def,
                                               const std::vector<graph::Dim>& operand) {
+    const OpTerm& term = rule_.terms[index];
+    const auto drawn = [&]() -> std::optional<AttributeValue> {
+      const auto open = std::ranges::count_if(registry_.find(term.op)->attributes,
+                                              [&](const auto& other) { return is_open_list(term, other); });
+      const auto elements = TensorType{dtype_, operand, {}, 0}.elements();
+      if (open == 1 && is_open_list(term, def) && elements && random_.chance(0.85)) {
+        Operand result;
+        result.kind = Operand::Kind::matched;
+        result.index = index;
+        if (auto sizes = wanted_sizes(result, *elements)) return AttributeValue(std::move(*sizes));
+      }
+      return drawer_.attribute(def, operand);
+    };
     for (const rewrite::AttributeTerm& given : term.attributes) {
       if (given.name != def.value.name) continue;
       if (given.computed) return computed(*given.computed, def, operand);
       if (!given.capture) return given.literal;
       auto& bound = attributes_[*given.capture];
-      if (!bound) bound = drawer_.attribute(def, operand);
+      if (!bound) bound = drawn();
       if (!bound) bound = def.value.value;
       return bound;
     }
-    return drawer_.attribute(def, operand);
+    return drawn();
   }
 
   /// What the expression is once names that it binds are drawn; a drawn one where it is not defined.
@@ -525,7 +599,12 @@ class Draft final : public rewrite::Bindings {
 std::optional<Sample> RuleSampler::draw() {
   Plan plan{dtypes_.next(random_), ranks_.next(random_), sizes_.next(random_), {}};
   for (auto& ways : ways_) plan.ways.push_back(ways.next(random_));
-  return Draft(rule_, registry_, {pools_, pointwise_, constants_, conditions_}, plan, random_).run();
+  Draft draft(rule_, registry_, {pools_, pointwise_, constants_, conditions_}, plan, random_);
+  // A choice within an alternative that was not taken had no turn.
+  reached_ = draft.reached();
+  for (size_t k = 0; k < ways_.size(); ++k)
+    if (!reached_[k]) ways_[k].unused();
+  return draft.run();
 }
 
 void RuleSampler::declined() {
@@ -540,7 +619,8 @@ void RuleSampler::matched() {
   dtypes_.worked();
   ranks_.worked();
   sizes_.worked();
-  for (auto& ways : ways_) ways.worked();
+  for (size_t k = 0; k < ways_.size(); ++k)
+    if (reached_[k]) ways_[k].worked();
 }
 
 }  // namespace ferrite::core::trust

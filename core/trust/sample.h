@@ -2,6 +2,7 @@
 // Graphs that a rule should match, drawn from its own text.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -52,6 +53,12 @@ class Turns {
     return turns_[last_].value;
   }
   void worked() { ++turns_[last_].successes; }
+  /// The last value made no difference.
+  void unused() { --turns_[last_].tries; }
+  bool all_worked() const {
+    constexpr size_t enough_successes = 3;
+    return std::ranges::none_of(turns_, [](const Turn& turn) { return turn.successes < enough_successes; });
+  }
 
  private:
   struct Turn {
@@ -83,6 +90,10 @@ class RuleSampler {
   /// A graph whose outputs are what the rule replaces; none where the ops or the conditions took nothing that was drawn.
   /// Whether the rule matches is the matcher's to say: predicates were not asked.
   std::optional<Sample> draw();
+  /// Whether samples that were of use had every alternative.
+  bool all_ways_worked() const {
+    return std::ranges::all_of(ways_, [](const auto& ways) { return ways.all_worked(); });
+  }
   /// The last sample was of use: others of its kind are less urgent.
   void matched();
   /// The conditions of the last sample hold, and the rule was not applied: more of those whose sizes are equal come.
@@ -100,6 +111,7 @@ class RuleSampler {
   Turns<size_t> ranks_;
   Turns<Plan::Sizes> sizes_;
   std::vector<Turns<uint32_t>> ways_;  // as Rule::choices
+  std::vector<bool> reached_;          // as Rule::choices: those that the last sample has
   Pools pools_;
   std::vector<const graph::OpInfo*> pointwise_;  // by name
   std::vector<double> constants_;                // as Rule::captures: how often each is one

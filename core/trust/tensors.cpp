@@ -142,10 +142,10 @@ Tensor random_tensor(const graph::TensorType& type, Contents contents, Random& r
   return tensor;
 }
 
-Tensor perturbed(const graph::TensorType& type, const Tensor& tensor, Random& random) {
+Tensor perturbed(const graph::TensorType& type, const Tensor& tensor, int units, Random& random) {
   if (!is_float(type.dtype)) return tensor;
   const size_t width = width_of(type.dtype);
-  const double unit = std::ldexp(1.0, -find_dtype(type.dtype)->mantissa);
+  const double unit = std::ldexp(static_cast<double>(units), -find_dtype(type.dtype)->mantissa);
   Tensor result(tensor);
   for (size_t k = 0; k < tensor.size() / width; ++k) {
     const double value = number_at(type.dtype, tensor, k);

@@ -53,8 +53,8 @@ bool comparable(DType dtype);
 
 Tensor random_tensor(const graph::TensorType& type, Contents contents, Random& random);
 
-/// The finite floats moved up or down by one unit of rounding; everything else as it is.
-Tensor perturbed(const graph::TensorType& type, const Tensor& tensor, Random& random);
+/// The finite floats moved up or down by so many units of rounding; everything else as it is.
+Tensor perturbed(const graph::TensorType& type, const Tensor& tensor, int units, Random& random);
 
 /// How far each element of a result is moved by rounding, grown to |b - a| where that is more.
 void add_spread(const graph::TensorType& type, const Tensor& a, const Tensor& b, std::vector<double>& spread);

@@ -59,10 +59,11 @@ class Trial {
     return apply_times(alone_, graph, registry_, options_.plugin, 1);
   }
 
-  /// After enough samples, as long as one of the last few was like none before.
+  /// After enough samples, as long as one of the last few was like none before, or an alternative is left.
   bool wants_more() const {
     const size_t telling = verdict_.covered.telling();
     if (telling < options_.samples) return true;
+    if (!sampler_.all_ways_worked()) return telling < 2 * options_.most_samples;
     return telling < options_.most_samples && telling - last_new_ < samples_without_news;
   }
 

@@ -19,7 +19,7 @@ struct TryOptions {
   uint64_t seed = 1;
   size_t samples = 32;       ///< graphs on which the rule is to apply and a difference could show
   size_t most_samples = 48;  ///< the same, while further ones show what none did before
-  size_t draws = 480;        ///< graphs that are drawn for that at most
+  size_t draws = 1200;       ///< graphs that are drawn for that at most
 };
 
 struct Verdict {
