@@ -241,7 +241,8 @@ def smooth(function, ulps=4.0, exact=False, steepest=None):
         if steepest is not None:
             return v, steepest * x.e
         ends = [function(x.v - x.e), function(x.v + x.e)]
-        e, unsure = np.zeros_like(x.v), np.zeros(x.shape, bool)
+        # Both ends may lie outside of the range of arguments, one at each side.
+        e, unsure = np.zeros_like(x.v), np.isnan(v) & (x.e > np.abs(x.v))
         for end in ends:
             same = (end == v) | (np.isnan(end) & np.isnan(v))
             gap = np.abs(end - v)
@@ -257,7 +258,9 @@ def reciprocal_of(x, root):
     one = Value(x.dtype, np.ones(x.shape), None, x.unsure)
     below = read(x)
     if root:
-        below = pointwise(x.dtype, lambda x: (np.sqrt(x.v), np.where(x.e > 0, x.e / np.sqrt(x.v - x.e), 0)), x, ulps=0)
+        # Beside zero the sign decides between a number and NaN.
+        below = pointwise(x.dtype, lambda x: (np.sqrt(x.v), np.where(x.e > 0, x.e / np.sqrt(x.v - x.e), 0),
+                                              (x.e > 0) & (np.abs(x.v) <= x.e)), x, ulps=0)  # fmt: skip
     below.raw = x.raw
     return [pointwise(x.dtype, div_of, one, below, ulps=3, exact=False)]
 
