@@ -406,8 +406,9 @@ def softplus(x):
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-def activation(name, function, steepest=1.2, absolute=0.0):
-    """`absolute`: an error of so many f32 units times max(1, |x|), which cancellation makes, beside those of the result's last place."""
+def activation(name, function, steepest=1.2, absolute=0.0, flushes=False):
+    """`absolute`: an error of so many f32 units times max(1, |x|), which cancellation makes, beside those of the result's last place.
+    `flushes`: a result below the normal numbers may be 0, as a quotient by a number that overflows is."""
 
     def of(attrs, x):
         def body(x):
@@ -418,6 +419,8 @@ def activation(name, function, steepest=1.2, absolute=0.0):
                 * absolute
                 * FLOATS["f64" if x.dtype == "f64" else "f32"].unit
             )
+            if flushes:
+                near = near + np.finfo(np.float64 if x.dtype == "f64" else np.float32).tiny
             return v, np.where(x.e > 0, slope * x.e, 0) + near, ~np.isfinite(x.v) & ~np.isfinite(v) & (x.e > 0)
 
         return [pointwise(x.dtype, body, x, ulps=8, exact=False)]
@@ -443,7 +446,7 @@ def negative_part(function):
 activation("gelu", half_infinite(gelu), absolute=16)
 activation("silu", half_infinite(lambda x, attrs: x * sigmoid(x), np.nan), absolute=8)
 activation("mish", half_infinite(lambda x, attrs: x * np.tanh(softplus(x))), absolute=16)
-activation("sigmoid", lambda x, attrs: sigmoid(x))
+activation("sigmoid", lambda x, attrs: sigmoid(x), flushes=True)
 activation("softplus", lambda x, attrs: softplus(x), absolute=4)
 activation("softsign", lambda x, attrs: x / (1 + np.abs(x)))
 activation(
