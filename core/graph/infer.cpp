@@ -303,8 +303,8 @@ namespace {
 
 Error with_place(Error fault, std::string_view op, std::string_view origin) {
   // The place names the op; a shape rule whose text begins with its name need not do so again.
-  if (const auto prefix = fmt::format("{}: ", op); fault.text.starts_with(prefix))
-    fault.text.erase(0, prefix.size());
+  for (const auto& prefix : {fmt::format("{}: ", op), fmt::format("op '{}' ", op)})
+    if (fault.text.starts_with(prefix)) fault.text.erase(0, prefix.size());
   return at(
       origin.empty() ? fmt::format("op '{}'", op) : fmt::format("op '{}' from {}", op, text::quote(origin)),
       std::move(fault));

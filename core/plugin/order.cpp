@@ -43,11 +43,18 @@ Error cycle_error(const std::vector<const PassEntry*>& members, const std::vecto
   std::reverse(cycle.begin(), cycle.end());
 
   std::string text, where;
+  // The user's own manifest is what is changed first, then a descriptor.
+  const auto prefer = [&](const std::string& place) {
+    const auto is_descriptor = [](const std::string& text) {
+      return text.find(".plugin.toml:") != std::string::npos;
+    };
+    if (where.empty() || !is_descriptor(place) || is_descriptor(where)) where = place;
+  };
   for (const auto* edge : cycle) {
     const auto &from = *edge->first, &to = *edge->second;
     text += fmt::format("{}{} -> {} ({})", text.empty() ? "" : ", ", from.name, to.name, edge->reason);
-    if (auto place = to.places.find({"after", from.name}); place != to.places.end()) where = place->second;
-    if (auto place = from.places.find({"before", to.name}); place != from.places.end()) where = place->second;
+    if (auto place = to.places.find({"after", from.name}); place != to.places.end()) prefer(place->second);
+    if (auto place = from.places.find({"before", to.name}); place != from.places.end()) prefer(place->second);
   }
   if (where.empty()) where = place_of(*pass, "", "");
   return at(std::move(where),

@@ -138,7 +138,13 @@ Result<std::vector<Tensor>> Interpreted::run(std::span<const Tensor> inputs, boo
 std::string Difference::text() const {
   const std::string of = fmt::format(" ({} inputs, seed {})", name_of(contents), seed);
   if (!failure.empty()) return "it cannot be computed any more: " + failure + of;
-  const auto number = [](double value) { return std::isnan(value) ? "nan" : fmt::format("{:.7g}", value); };
+  // As many digits as tell one from the other.
+  const auto in_digits = [](double value, int digits) {
+    return std::isnan(value) ? "nan" : fmt::format("{:.{}g}", value, digits);
+  };
+  int digits = 7;
+  while (digits < 17 && in_digits(mismatch.actual, digits) == in_digits(mismatch.expected, digits)) ++digits;
+  const auto number = [&](double value) { return in_digits(value, digits); };
   return fmt::format("element {} of '{}' is {}, was {}", mismatch.element, output, number(mismatch.actual),
                      number(mismatch.expected)) +
          of;

@@ -22,10 +22,11 @@ constexpr size_t most_named = 6;  // values under one heading of a text
 /// What conditions ask about, and so may keep at one value.
 struct Restricted {
   bool predicates = false, dtypes = false, all_ranks = false, shapes = false;
-  std::set<uint32_t> ranks;  // of captures
-  std::set<uint32_t> sizes;  // of captures
-  std::set<uint32_t> terms;  // whose results' sizes are asked
-  std::set<uint32_t> dims;   // of regions
+  std::set<uint32_t> ranks;    // of captures
+  std::set<uint32_t> sizes;    // of captures
+  std::set<uint32_t> terms;    // whose results' sizes are asked
+  std::set<uint32_t> dims;     // of regions
+  std::set<uint32_t> numbers;  // captures that are read as one
 
   explicit Restricted(const rewrite::Rule& rule) {
     for (const auto& region : rule.regions) all_ranks = all_ranks || region.over.has_value();
@@ -59,8 +60,9 @@ struct Restricted {
         if (attribute.computed)
           rewrite::for_each_part(*attribute.computed, [&](const Expression& e) {
             if (e.kind == Kind::value_of && e.value.kind == Operand::Kind::capture)
-              ranks.insert(e.value.index);
+              numbers.insert(e.value.index);
           });
+    ranks.insert(numbers.begin(), numbers.end());
     for (size_t pass = 0; pass < alike.size(); ++pass)
       for (const auto& set : alike)
         if (std::ranges::any_of(set, [&](uint32_t k) { return ranks.contains(k); }))
@@ -166,9 +168,14 @@ std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverag
     const Entry& seen = found->second;
     if (what == What::sizes) {
       // Where sizes are equal, dims that are mistaken for each other show nothing.
-      if (seen.count("equal") > 0 && seen.count("unequal") + seen.count("with ones") == 0 &&
+      if (seen.count("equal") > 0 &&
+          seen.count("unequal") + seen.count("with ones") + seen.count(one_element) == 0 &&
           entry.count("unequal") >= often)
         reasons.push_back(fmt::format("{} were equal in all graphs", entry.heading));
+      // Of one element none is mistaken for another.
+      if (seen.count(one_element) > 0 && seen.values.size() == 1 && !restricted.numbers.contains(of) &&
+          entry.values.size() > 1)
+        reasons.push_back(fmt::format("{} were 1 in all graphs", entry.heading));
       continue;
     }
     const bool varies = what == What::rank || what == What::dtype || what == What::attribute ||
@@ -179,7 +186,9 @@ std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverag
     Entry others = entry;
     others.values.erase(only);
     // What a predicate keeps at one value is its own affair, if it saw others.
-    if (declined.was_tried(key, others, restricted.predicates)) continue;
+    // Types keep a list at one value, such as dilations that a yield forgets, but for sizes that agree by chance.
+    const bool by_chance = what == What::attribute && only.starts_with('[') && !restricted.predicates;
+    if (!by_chance && declined.was_tried(key, others, restricted.predicates)) continue;
     reasons.push_back(fmt::format("{} was {} in all graphs", entry.heading, only));
   }
   return reasons;

@@ -31,6 +31,8 @@ struct Seen {
   std::string heading, value;  ///< "rank of %x", "2"
 };
 
+/// Of Seen::What::sizes.
+inline constexpr const char* one_element = "one element";
 /// Values of Seen::What::part.
 inline constexpr const char *as_large = "as large as its operand", *of_other_sizes = "of other sizes";
 
@@ -48,7 +50,7 @@ class Coverage {
   std::string lacks(const Coverage& offered) const;
   /// Why the samples are thin evidence; empty where they are not. Fewer than `least_samples` are telling; or one of several
   /// alternatives was in none; or a rank, dtype, attribute or size was the same in all that no condition asks about, though
-  /// `offered`, seen in samples drawn without regard for conditions, has others; or all sizes of a value were equal, or lists
+  /// `offered`, seen in samples drawn without regard for conditions, has others; or all sizes of a value were equal or 1, or lists
   /// never changed a size. `declined`: of samples that meet the conditions and to which the rule was not applied, by a
   /// predicate or by types: what is there often enough was tried.
   std::vector<std::string> thin(const rewrite::Rule& rule, const Coverage& offered,

@@ -419,9 +419,12 @@ class Draft final : public rewrite::Bindings {
   /// What the expression is once names that it binds are drawn; a drawn one where it is not defined.
   std::optional<AttributeValue> computed(const Expression& e, const graph::OpInfo::AttributeDef& def,
                                          const std::vector<graph::Dim>& operand) {
+    // An axis is below the rank; what else is named one by one, such as the sizes of pads, is small.
+    const bool is_axis = (def.flags & (FE_ATTRIBUTE_AXIS | FE_ATTRIBUTE_AXIS_OF_RESULT)) != 0;
+    const size_t values = std::max<size_t>(is_axis ? 1 : 3, operand.size());
     for_each_part(e, [&](const Expression& part) {
       if (part.kind != Expression::Kind::attribute || attributes_[part.index]) return;
-      attributes_[part.index] = static_cast<int64_t>(random_.below(std::max<size_t>(1, operand.size())));
+      attributes_[part.index] = static_cast<int64_t>(random_.below(values));
     });
     auto value = rewrite::evaluate(graph_, splats_, e, *this);
     if (value && *value) {
@@ -565,6 +568,7 @@ class Draft final : public rewrite::Bindings {
     const auto has = [&](graph::Dim size) { return std::ranges::find(dims, size) != dims.end(); };
     if (dims.empty()) return "scalar";
     if (has(0)) return "empty";
+    if (std::ranges::count(dims, 1) == std::ssize(dims)) return one_element;
     if (has(1)) return "with ones";
     if (dims.size() == 1) return "one dim";
     return std::ranges::adjacent_find(dims, std::ranges::not_equal_to()) == dims.end() ? "equal" : "unequal";

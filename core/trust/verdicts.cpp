@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using plugin::RuleSetEntry;
 
-constexpr int trial_version = 8;           // counts up where what is tried, or what counts as thin, changes
+constexpr int trial_version = 9;           // counts up where what is tried, or what counts as thin, changes
 constexpr uint64_t most_bytes = 16 << 20;  // of a verdict file
 
 /// A file as it is now, without reading it.

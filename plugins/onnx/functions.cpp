@@ -68,9 +68,6 @@ Bindings Function::bind(const onnx::NodeProto& call, std::string_view place) con
       fail("FE-I23", place, ": the function has no attribute '", attribute.name(), "'");
     bindings.insert_or_assign(attribute.name(), attribute);
   }
-  for (const auto& name : required)
-    if (!bindings.contains(name))
-      fail("FE-I23", place, ": attribute '", name, "' is missing, which the function has no default for");
   return bindings;
 }
 

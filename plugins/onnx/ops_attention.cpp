@@ -32,7 +32,7 @@ Value mask_of(Context& c, int64_t rows, int64_t columns) {
 void attention(Context& c) {
   for (size_t k = 4; k < c.operand_count(); ++k)
     if (c.has(k)) c.unsupported("a cache of keys and values, and lengths of them, are not supported");
-  c.only_results(1, "export the model without a cache of keys and values");
+  c.only_results(1, "export the model so that it returns the attention alone");
   if (c.number("softcap", 0) != 0) c.unsupported("attribute 'softcap' other than 0 is not supported");
   for (const char* window : {"left_window_size", "right_window_size"})
     if (c.integer(window, -1) >= 0) c.unsupported("attribute '", window, "' is not supported");

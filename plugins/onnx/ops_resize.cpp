@@ -92,7 +92,8 @@ void resize(Context& c) {
   };
   // An empty tensor stands for an absent one.
   auto given = [&](size_t k) { return c.has(k) && c.type(k).elements() > 0; };
-  if (given(2) == given(3)) c.bad("one of scales and sizes must be given");
+  if (given(2) && given(3)) c.bad("both scales and sizes are given; give one of the two");
+  if (!given(2) && !given(3)) c.bad("neither scales nor sizes are given; give one of the two");
   if (given(2))
     r.scales = spread(c.constant_numbers(2), std::vector<double>(x.rank(), 1.0));
   else

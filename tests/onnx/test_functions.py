@@ -169,10 +169,15 @@ class Functions(ModelTest):
         self.save_functions([node("Wrong", ["x"], ["y"], domain="custom")], unknown)
         self.assertRefused(self.run_saved(x=X), "FE-I20", "Frobnicate.*node 'strange'.* in function custom.Wrong", UNSUPPORTED)
 
+    def test_attributes_that_a_call_leaves_out(self):
+        """Without a default of the function, the node within has its own, as with onnx.inliner and ONNX Runtime."""
+        made = function("Leaky", ["a"], ["b"], [refers(node("LeakyRelu", ["a"], ["b"]), "alpha", "slope")], attributes=["slope"])
+        self.save_functions([node("Leaky", ["x"], ["y"], domain="custom")], made)
+        np.testing.assert_allclose(self.results(x=X)[0], np.where(X < 0, np.float32(0.01) * X, X), rtol=1e-6)
+
     def test_calls_that_do_not_fit(self):
         made = function("Leaky", ["a"], ["b"], [refers(node("LeakyRelu", ["a"], ["b"]), "alpha", "slope")], attributes=["slope"])
         for inputs, outputs, attributes, pattern in (
-            (["x"], ["y"], {}, "attribute 'slope' is missing"),
             (["x"], ["y"], {"slope": 1.0, "slop": 1.0}, "no attribute 'slop'"),
             (["x"], ["y"], {"slope": 1}, "'slope' of the function, which the call gives another type"),
             (["x", "x"], ["y"], {"slope": 1.0}, "2 inputs, and the function has 1"),

@@ -178,6 +178,12 @@ TEST(Trials, CountWhereADifferenceCouldShow) {
   EXPECT_LE(flat.samples, 8u);
   ASSERT_FALSE(flat.thin.empty());
   EXPECT_EQ(flat.thin[0], "it was tried on 0 graphs only that could show a difference");
+  // The last axis of a sum is taken for the channels of a bias; where the bias has one element, it makes no difference.
+  const Verdict bias = try_text(rule(
+      "%r = add(conv(%x, %w) {strides = [1, 1], pads_low = [0, 0], pads_high = [0, 0], dilations = [1, 1], "
+      "groups = 1}, %b)",
+      "%r = conv(%x, %w, %b)", "rank(%b) == 1"));
+  EXPECT_TRUE(bias.kind == Kind::wrong || !bias.thin.empty()) << told(bias);
   // Nothing of them is compared at all.
   const Verdict none = try_text(rule("%n = neg(%x)  %r = neg(%n)", "%r = %x", "dim(%x, 0) == 0"));
   EXPECT_EQ(none.kind, Kind::untested) << told(none);
