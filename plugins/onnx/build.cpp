@@ -160,8 +160,8 @@ class Builder : public Subgraphs {
   void import(const onnx::NodeProto& given, int index) {
     const NodeOp op = op_of(given, scope_.opsets);
     const std::string where = place_of(given, index, op) + scope_.within;
-    onnx::NodeProto storage;
-    const auto& node = bound_node(given, scope_.bindings, storage, where);
+    const auto bound = bound_node(given, scope_.bindings, where);
+    const auto& node = bound ? *bound : given;
     std::vector<Value> operands;
     for (const auto& input : node.input()) {
       const auto operand = input.empty() ? Value() : find(input);

@@ -98,15 +98,15 @@ const Function* Functions::find(std::string_view domain, std::string_view name,
   return found == functions_.end() ? nullptr : &found->second;
 }
 
-const onnx::NodeProto& bound_node(const onnx::NodeProto& node, const Bindings& bindings,
-                                  onnx::NodeProto& storage, std::string_view place) {
+std::optional<onnx::NodeProto> bound_node(const onnx::NodeProto& node, const Bindings& bindings,
+                                          std::string_view place) {
   const auto refers = [](const auto& attribute) { return !attribute.ref_attr_name().empty(); };
-  if (std::ranges::none_of(node.attribute(), refers)) return node;
-  storage = node;
-  storage.clear_attribute();
+  if (std::ranges::none_of(node.attribute(), refers)) return std::nullopt;
+  onnx::NodeProto bound = node;
+  bound.clear_attribute();
   for (const auto& attribute : node.attribute()) {
     if (!refers(attribute)) {
-      *storage.add_attribute() = attribute;
+      *bound.add_attribute() = attribute;
       continue;
     }
     const auto found = bindings.find(attribute.ref_attr_name());
@@ -114,11 +114,11 @@ const onnx::NodeProto& bound_node(const onnx::NodeProto& node, const Bindings& b
     if (attribute.type() != onnx::AttributeProto::UNDEFINED && attribute.type() != found->second.type())
       fail("FE-I23", place, ": attribute '", attribute.name(), "' refers to '", attribute.ref_attr_name(),
            "' of the function, which the call gives another type");
-    auto& given = *storage.add_attribute();
+    auto& given = *bound.add_attribute();
     given = found->second;
     given.set_name(attribute.name());
   }
-  return storage;
+  return bound;
 }
 
 }  // namespace ferrite::from_onnx

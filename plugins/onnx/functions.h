@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -50,9 +51,9 @@ class Functions {
   std::map<std::tuple<std::string, std::string, std::string>, Function> functions_;
 };
 
-/// The node with its references to attributes of the function replaced by these, in `storage` where it has any; those that the call
-/// leaves out are left out. FE-I23 where one has another type; `place` begins the message.
-const onnx::NodeProto& bound_node(const onnx::NodeProto& node, const Bindings& bindings,
-                                  onnx::NodeProto& storage, std::string_view place);
+/// The node with its references to attributes of the function replaced by these; those that the call leaves out are left out. None
+/// where it has no references. FE-I23 where one has another type; `place` begins the message.
+std::optional<onnx::NodeProto> bound_node(const onnx::NodeProto& node, const Bindings& bindings,
+                                          std::string_view place);
 
 }  // namespace ferrite::from_onnx
