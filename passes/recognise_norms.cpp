@@ -59,13 +59,20 @@ constexpr LastDims last_dims[] = {
      "elements(%V) == dim(%x, -2) * dim(%x, -1), dim(%V, -2) == dim(%x, -2), dim(%V, -1) == dim(%x, -1)"},
 };
 
-/// The text with what stands in it for the dims, and the names and the phase of the rules.
+/// Mean and variance, as every form of a layer norm begins.
+constexpr const char* variance_text = R"(    %mean = reduce_mean(%x) {axes = AXES, keepdims = true}
+    %d = sub(%x, %mean)
+    %square = mul(%d, %d) | pow(%d, 2)
+    %variance = reduce_mean(%square) {axes = AXES, keepdims = true})";
+
+/// The text with what stands in it for the dims, the variance, and the names and the phase of the rules.
 std::string over(const LastDims& dims, const std::string& suffix, const std::string& phase,
                  std::string text) {
   auto put = [&](const std::string& what, const std::string& with) {
     for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
       text.replace(at, what.size(), with);
   };
+  put("VARIANCE", variance_text);
   std::string axis = dims.axis;
   put("FITS(scale)", dims.shape), put("%V", "%scale");
   put("FITS(bias)", dims.shape), put("%V", "%bias");
@@ -79,10 +86,7 @@ std::string over(const LastDims& dims, const std::string& suffix, const std::str
 constexpr const char* layer_norm_text = R"(
 rule passes.recognise_layer_normNAME at PHASE {
   match {
-    %mean = reduce_mean(%x) {axes = AXES, keepdims = true}
-    %d = sub(%x, %mean)
-    %square = mul(%d, %d) | pow(%d, 2)
-    %variance = reduce_mean(%square) {axes = AXES, keepdims = true}
+VARIANCE
     %v = add(%variance, %epsilon)
     %inverse = rsqrt(%v) | reciprocal(sqrt(%v)) | div(1, sqrt(%v)) | pow(%v, -0.5)
     %centred = sub(%x, %mean)
@@ -93,10 +97,7 @@ rule passes.recognise_layer_normNAME at PHASE {
 }
 rule passes.recognise_layer_norm.exactNAME at PHASE {
   match {
-    %mean = reduce_mean(%x) {axes = AXES, keepdims = true}
-    %d = sub(%x, %mean)
-    %square = mul(%d, %d) | pow(%d, 2)
-    %variance = reduce_mean(%square) {axes = AXES, keepdims = true}
+VARIANCE
     %centred = sub(%x, %mean)
     %r = div(%centred, sqrt(%variance)) | mul(%centred, rsqrt(%variance) | reciprocal(sqrt(%variance)))
   }
@@ -105,10 +106,7 @@ rule passes.recognise_layer_norm.exactNAME at PHASE {
 }
 rule passes.recognise_layer_norm.scaled_rootNAME at PHASE {
   match {
-    %mean = reduce_mean(%x) {axes = AXES, keepdims = true}
-    %d = sub(%x, %mean)
-    %square = mul(%d, %d) | pow(%d, 2)
-    %variance = reduce_mean(%square) {axes = AXES, keepdims = true}
+VARIANCE
     %v = add(%variance, %epsilon)
     %centred = sub(%x, %mean)
     %r = mul(%centred, mul(rsqrt(%v) | reciprocal(sqrt(%v)), %scale))

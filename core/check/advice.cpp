@@ -130,11 +130,8 @@ Verdict check_schedules(const Policies& policies, const std::vector<graph::Graph
   size_t tried = 0, decided = 0;
   trust::Uncompared skipped;
   for (const auto& graph : graphs) {
-    const auto before = trust::Interpreted::make(graph, registry);
-    if (!before || before->points() > most_points) {
-      before ? skipped.too_large() : skipped.failed(before.error());
-      continue;
-    }
+    const auto before = interpretable(graph, registry, skipped);
+    if (!before) continue;
     graph::Graph parts(graph);
     const auto program = program_of(parts, registry);
     if (!program) continue;

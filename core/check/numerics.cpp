@@ -117,11 +117,8 @@ Verdict check_equal(const std::vector<Run>& runs, const plugin::Registry& regist
   trust::Uncompared skipped;
   for (const auto& run : runs) {
     if (!run.changed || !run.after) continue;
-    const auto before = trust::Interpreted::make(*run.before, registry);
-    if (!before || before->points() > most_points) {
-      before ? skipped.too_large() : skipped.failed(before.error());
-      continue;
-    }
+    const auto before = interpretable(*run.before, registry, skipped);
+    if (!before) continue;
     const auto after = trust::Interpreted::make(*run.after, registry);
     if (!after)
       return error(FE_EINVALID, "FE-P49", "what it makes of {} cannot be interpreted any more: {}",
@@ -218,6 +215,14 @@ Verdict check_schedule_pass(const plugin::PassEntry& pass, const std::vector<gra
 Verdict nothing_compared(const trust::Uncompared& skipped) {
   return Verdict::skipped(
       fmt::format("nothing was compared: {}; give smaller models with --sample", skipped.text()));
+}
+
+std::optional<trust::Interpreted> interpretable(const graph::Graph& graph, const plugin::Registry& registry,
+                                                trust::Uncompared& skipped) {
+  auto interpreted = trust::Interpreted::make(graph, registry);
+  if (interpreted && interpreted->points() <= most_points) return std::move(*interpreted);
+  interpreted ? skipped.too_large() : skipped.failed(interpreted.error());
+  return std::nullopt;
 }
 
 bool works_on_graphs(const plugin::PassEntry& pass) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/graph/graph.h"
 #include "core/plugin/registry.h"
 #include "core/run/executable.h"
+#include "core/trust/compare.h"
 #include "core/trust/tensors.h"
 #include "core/trust/uncompared.h"
 
@@ -35,6 +37,9 @@ Result<std::vector<trust::Tensor>> run_on(const run::Executable& executable,
 
 /// A check that had graphs and could compare none of them.
 Verdict nothing_compared(const trust::Uncompared& skipped);
+/// The graph, for the interpreter; none where it cannot lower it or would take too long, which `skipped` counts.
+std::optional<trust::Interpreted> interpretable(const graph::Graph& graph, const plugin::Registry& registry,
+                                                trust::Uncompared& skipped);
 
 /// Whether the phase is one of those that see a graph.
 bool works_on_graphs(const plugin::PassEntry& pass);

@@ -78,11 +78,8 @@ Verdict check_provider(const fe_provider& provider, const std::vector<graph::Gra
   size_t parts = 0, compared = 0;
   trust::Uncompared skipped;
   for (const auto& graph : graphs) {
-    const auto before = trust::Interpreted::make(graph, subject.registry());
-    if (!before || before->points() > most_points) {
-      before ? skipped.too_large() : skipped.failed(before.error());
-      continue;
-    }
+    const auto before = interpretable(graph, subject.registry(), skipped);
+    if (!before) continue;
     CompileOptions options;
     options.device = device;
     options.tune.libraries_first = true;

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "core/plugin/descriptor.h"
 #include "core/plugin/registry.h"
 
 namespace ferrite::core::plugin {
@@ -46,7 +47,7 @@ Error cycle_error(const std::vector<const PassEntry*>& members, const std::vecto
   // The user's own manifest is what is changed first, then a descriptor.
   const auto prefer = [&](const std::string& place) {
     const auto is_descriptor = [](const std::string& text) {
-      return text.find(".plugin.toml:") != std::string::npos;
+      return text.find(fmt::format("{}:", descriptor_suffix)) != std::string::npos;
     };
     if (where.empty() || !is_descriptor(place) || is_descriptor(where)) where = place;
   };

@@ -11,6 +11,7 @@
 #include "core/rewrite/region.h"
 #include "core/rewrite/splat.h"
 #include "core/rewrite/structure.h"
+#include "core/trust/wanted_sizes.h"
 
 namespace ferrite::core::trust {
 
@@ -209,58 +210,6 @@ class Draft final : public rewrite::Bindings {
     return std::ranges::any_of(info.attributes, [&](const auto& def) { return is_open_list(term, def); });
   }
 
-  /// The sizes that conditions name for a value of this number of elements that is not made yet, such as the
-  /// result of a reshape: `shape(%y) == [dim(%x, 0), dim(%y, 1), 2]`. One size may be left open; it follows
-  /// from the number. None: the conditions say nothing, or too little.
-  std::optional<std::vector<int64_t>> wanted_sizes(const Operand& of, int64_t elements, size_t depth = 0) {
-    constexpr size_t most_steps = 3;  // from value to value
-    const auto reads_it = [&](const Expression& e) {
-      const Operand& read = resolve(e.value);
-      return e.kind == Expression::Kind::shape_of && read.kind == of.kind && read.index == of.index &&
-             read.result == of.result;
-    };
-    for (const auto& condition : rule_.conditions) {
-      const Expression& e = condition.expression;
-      if (e.kind != Expression::Kind::equal || depth == most_steps) continue;
-      for (size_t side = 0; side < 2; ++side) {
-        const Expression& other = e.children[1 - side];
-        if (!reads_it(e.children[side])) continue;
-        auto sizes = decidable(other) || other.kind != Expression::Kind::shape_of
-                         ? sizes_by(other, elements)
-                         : wanted_sizes(resolve(other.value), elements, depth + 1);
-        if (sizes) return sizes;
-      }
-    }
-    return std::nullopt;
-  }
-
-  std::optional<std::vector<int64_t>> sizes_by(const Expression& e, int64_t elements) {
-    const auto known = [&]<class T>(const Expression& part, T& result) {
-      if (!decidable(part)) return false;
-      const auto value = rewrite::evaluate(graph_, splats_, part, *this);
-      const T* held = value && *value ? std::get_if<T>(&**value) : nullptr;
-      if (held) result = *held;
-      return held != nullptr;
-    };
-    std::vector<int64_t> sizes;
-    if (e.kind != Expression::Kind::list_of) return known(e, sizes) ? std::optional(sizes) : std::nullopt;
-    std::optional<size_t> open;
-    int64_t others = 1;
-    for (const Expression& child : e.children) {
-      int64_t size = 0;
-      if (!known(child, size)) {
-        if (open) return std::nullopt;
-        open = sizes.size();
-      } else if (size < 1 || size > elements || (others *= size) > elements) {
-        return std::nullopt;
-      }
-      sizes.push_back(size);
-    }
-    if (open && elements % others != 0) return std::nullopt;
-    if (open) sizes[*open] = elements / others;
-    return sizes;
-  }
-
   /// Whether the result has the sizes of the first operand; not where a permutation may have moved them.
   bool is_whole(NodeId id) const {
     const graph::Node& node = graph_.node(id);
@@ -400,7 +349,14 @@ class Draft final : public rewrite::Bindings {
         Operand result;
         result.kind = Operand::Kind::matched;
         result.index = index;
-        if (auto sizes = wanted_sizes(result, *elements)) return AttributeValue(std::move(*sizes));
+        const auto evaluate = [&](const Expression& e) -> std::optional<AttributeValue> {
+          if (!decidable(e)) return std::nullopt;
+          auto value = rewrite::evaluate(graph_, splats_, e, *this);
+          return value ? std::move(*value) : std::nullopt;
+        };
+        const auto as_drawn = [&](const Operand& operand) { return resolve(operand); };
+        if (auto sizes = wanted_sizes(rule_, result, *elements, {as_drawn, evaluate}))
+          return AttributeValue(std::move(*sizes));
       }
       return drawer_.attribute(def, operand);
     };
