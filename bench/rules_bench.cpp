@@ -18,12 +18,12 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph/api.h"
-#include "core/graph/infer.h"
-#include "core/graph/verify.h"
-#include "core/rewrite/apply.h"
+#include "core/ir/graph/api.h"
+#include "core/ir/graph/infer.h"
+#include "core/ir/graph/verify.h"
+#include "core/passes/rewrite/apply.h"
 #include "ferrite/graph.hpp"
-#include "tests/core/rewrite_ops.h"
+#include "tests/core/passes/rewrite_ops.h"
 
 namespace ferrite::bench {
 namespace {

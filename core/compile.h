@@ -11,14 +11,14 @@
 #include <variant>
 #include <vector>
 
-#include "core/cache/kernels.h"
-#include "core/graph/graph.h"
-#include "core/graph/parse.h"
+#include "driver/cache/kernel_cache.h"
+#include "core/ir/graph/graph.h"
+#include "core/ir/text/parse_graph.h"
 #include "core/plugin/registry.h"
-#include "core/run/executable.h"
+#include "runtime/executable.h"
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
-#include "core/tune/options.h"
+#include "core/select/tuning_options.h"
 
 namespace ferrite::core {
 

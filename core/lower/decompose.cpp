@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "core/graph/infer.h"
+#include "core/ir/graph/infer.h"
 #include "core/lower/lower.h"
-#include "core/support/abi.h"
-#include "core/support/callback.h"
+#include "core/support/abi/abi.h"
+#include "core/support/abi/callback.h"
 
 namespace ferrite::core::lower {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 
-#include "core/graph/infer.h"
-#include "core/loop/eval.h"
+#include "core/ir/graph/infer.h"
+#include "core/ir/loop/interpreter.h"
 #include "core/lower/lower.h"
 
 namespace ferrite::core::lower {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/lower/lower.h"
 
-#include "core/graph/infer.h"
-#include "core/loop/record.h"
-#include "core/place/region.h"
-#include "core/support/abi.h"
-#include "core/support/callback.h"
+#include "core/ir/graph/infer.h"
+#include "core/ir/loop/record.h"
+#include "core/select/claims.h"
+#include "core/support/abi/abi.h"
+#include "core/support/abi/callback.h"
 
 namespace ferrite::core::lower {
 namespace {

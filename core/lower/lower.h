@@ -5,9 +5,9 @@
 #include <map>
 #include <string_view>
 
-#include "core/graph/api.h"
-#include "core/graph/graph.h"
-#include "core/loop/program.h"
+#include "core/ir/graph/api.h"
+#include "core/ir/graph/graph.h"
+#include "core/ir/loop/program.h"
 #include "core/plugin/registry.h"
 #include "core/support/ledger.h"
 

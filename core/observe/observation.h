@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/observe/facts.h"
-#include "core/tune/decisions.h"
+#include "core/observe/kernel_facts.h"
+#include "core/select/decisions.h"
 
 namespace ferrite::core::observe {
 

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "core/plugin/serial.h"
-#include "core/run/numbers.h"
+#include "runtime/serialised_calls.h"
+#include "runtime/target/number_table.h"
 #include "core/schedule/api.h"
-#include "core/support/abi.h"
+#include "core/support/abi/abi.h"
 #include "core/support/warning.h"
 
 namespace ferrite::core::plugin {

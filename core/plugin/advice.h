@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/kernel/flatten.h"
+#include "core/ir/kernel/flatten.h"
 #include "core/plugin/registry.h"
-#include "core/schedule/advisor.h"
+#include "core/schedule/fusion/advisor.h"
 #include "core/support/error.h"
 #include "core/support/ledger.h"
 

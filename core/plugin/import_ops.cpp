@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 
-#include "core/graph/api.h"
-#include "core/graph/infer.h"
-#include "core/graph/print.h"
-#include "core/support/abi.h"
-#include "core/support/callback.h"
+#include "core/ir/graph/api.h"
+#include "core/ir/graph/infer.h"
+#include "core/ir/graph/print.h"
+#include "core/support/abi/abi.h"
+#include "core/support/abi/callback.h"
 #include "core/support/suggest.h"
 #include "ferrite/counted.hpp"
 

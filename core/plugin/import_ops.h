@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/plugin/registry.h"
-#include "core/support/loan.h"
+#include "core/support/abi/loan.h"
 #include "ferrite/abi/importer.h"
 
 namespace ferrite::core::graph {

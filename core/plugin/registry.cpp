@@ -5,14 +5,14 @@
 #include <deque>
 #include <filesystem>
 
-#include "core/graph/infer.h"
-#include "core/graph/print.h"
-#include "core/isolate/plugin.h"
+#include "core/ir/graph/infer.h"
+#include "core/ir/graph/print.h"
+#include "driver/isolate/isolated_plugin.h"
 #include "core/plugin/import_ops.h"
-#include "core/plugin/library.h"
-#include "core/plugin/phases.h"
-#include "core/support/abi.h"
-#include "core/support/callback.h"
+#include "runtime/plugin_library.h"
+#include "core/plugin/stages.h"
+#include "core/support/abi/abi.h"
+#include "core/support/abi/callback.h"
 #include "core/support/suggest.h"
 #include "ferrite/counted.hpp"
 

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph/op_registry.h"
-#include "core/rewrite/apply.h"
+#include "core/ir/graph/op_registry.h"
+#include "core/passes/rewrite/apply.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "ferrite/abi/plugin.h"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/loop/print.h"
-#include "core/support/abi.h"
+#include "core/ir/text/print_loops.h"
+#include "core/support/abi/abi.h"
 
 namespace ferrite::core::schedule {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/schedule/schedule.h"
 #include "core/support/deadline.h"
-#include "core/support/loan.h"
+#include "core/support/abi/loan.h"
 #include "ferrite/abi/schedule.h"
 
 namespace ferrite::core::schedule {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "core/loop/index_size.h"
+#include "core/ir/loop/index_size.h"
 
 namespace ferrite::core::schedule {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/loop/body_builder.h"
+#include "core/ir/loop/body_builder.h"
 
 namespace ferrite::core::schedule {
 

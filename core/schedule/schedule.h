@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/loop/program.h"
+#include "core/ir/loop/program.h"
 #include "core/schedule/features.h"
-#include "core/schedule/target_numbers.h"
+#include "runtime/target/target_numbers.h"
 #include "core/support/error.h"
 #include "core/support/ledger.h"
 

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "compiler.h"
-#include "core/kernel/flatten.h"
+#include "core/ir/kernel/flatten.h"
 #include "emitter_support.h"
 #include "ferrite/abi/error_words.h"
 #include "ferrite/plugin.hpp"

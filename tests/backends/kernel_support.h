@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/loop/eval.h"
+#include "core/ir/loop/interpreter.h"
 #include "ferrite/abi/error_words.h"
 #include "ferrite/error.hpp"
 #include "guarded.h"

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <span>
 
-#include "core/graph/flat.h"
-#include "core/graph/verify.h"
-#include "tests/core/graph_ops.h"
+#include "core/ir/flat/flat_graph.h"
+#include "core/ir/graph/verify.h"
+#include "tests/core/ir/graph_ops.h"
 
 using namespace ferrite::core::graph;
 

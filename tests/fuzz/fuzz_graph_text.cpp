@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/graph/parse.h"
-#include "core/graph/print.h"
-#include "core/graph/verify.h"
-#include "tests/core/graph_ops.h"
+#include "core/ir/text/parse_graph.h"
+#include "core/ir/graph/print.h"
+#include "core/ir/graph/verify.h"
+#include "tests/core/ir/graph_ops.h"
 
 using namespace ferrite::core::graph;
 

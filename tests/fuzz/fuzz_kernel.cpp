@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/kernel/flatten.h"
-#include "core/loop/eval.h"
-#include "core/loop/print.h"
+#include "core/ir/kernel/flatten.h"
+#include "core/ir/loop/interpreter.h"
+#include "core/ir/text/print_loops.h"
 #include "ferrite/kernel.hpp"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/loop/print.h"
+#include "core/ir/text/print_loops.h"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/plugin/descriptor.h"
-#include "core/plugin/lock.h"
-#include "core/plugin/manifest.h"
+#include "driver/config/descriptor.h"
+#include "driver/config/lock.h"
+#include "driver/config/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);

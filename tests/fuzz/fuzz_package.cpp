@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/package/program.h"
+#include "runtime/package/program.h"
 
 using namespace ferrite::core;
 

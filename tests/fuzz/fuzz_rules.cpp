@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/graph/parse.h"
-#include "core/graph/verify.h"
-#include "core/rewrite/apply.h"
-#include "core/rewrite/parse.h"
-#include "core/rewrite/print.h"
-#include "tests/core/rewrite_ops.h"
+#include "core/ir/text/parse_graph.h"
+#include "core/ir/graph/verify.h"
+#include "core/passes/rewrite/apply.h"
+#include "core/passes/rewrite/language/parse_rules.h"
+#include "core/passes/rewrite/language/print_rules.h"
+#include "tests/core/passes/rewrite_ops.h"
 
 using namespace ferrite::core;
 using namespace ferrite::core::rewrite;

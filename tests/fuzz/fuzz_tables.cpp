@@ -9,13 +9,13 @@
 #include <cstring>
 #include <deque>
 
-#include "core/graph/api.h"
-#include "core/graph/parse.h"
-#include "core/graph/print.h"
-#include "core/graph/verify.h"
+#include "core/ir/graph/api.h"
+#include "core/ir/text/parse_graph.h"
+#include "core/ir/graph/print.h"
+#include "core/ir/graph/verify.h"
 #include "core/plugin/registry.h"
-#include "core/support/abi.h"
-#include "tests/core/graph_ops.h"
+#include "core/support/abi/abi.h"
+#include "tests/core/ir/graph_ops.h"
 
 using namespace ferrite::core;
 

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <thread>
 
-#include "core/plugin/serial.h"
-#include "core/session.h"
+#include "runtime/serialised_calls.h"
+#include "driver/session.h"
 
 namespace ferrite::core {
 namespace {

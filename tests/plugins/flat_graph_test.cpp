@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The flat graph: every graph of the text tests there and back, parts of graphs, hostile bytes.
-#include "core/graph/flat.h"
+#include "core/ir/flat/flat_graph.h"
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-#include "core/graph/infer.h"
-#include "core/graph/verify.h"
+#include "core/ir/graph/infer.h"
+#include "core/ir/graph/verify.h"
 #include "ferrite/flat_graph.hpp"
 #include "plugin_support.h"
 

@@ -9,13 +9,13 @@
 #include <fstream>
 #include <thread>
 
-#include "core/graph/flat.h"
-#include "core/graph/verify.h"
-#include "core/isolate/plugin.h"
-#include "core/run/numbers.h"
-#include "core/support/abi.h"
+#include "core/ir/flat/flat_graph.h"
+#include "core/ir/graph/verify.h"
+#include "driver/isolate/isolated_plugin.h"
+#include "runtime/target/number_table.h"
+#include "core/support/abi/abi.h"
 #include "core/support/warning.h"
-#include "core/trust/verdicts.h"
+#include "driver/validate/verdicts.h"
 #include "ferrite/graph.hpp"
 #include "plugin_support.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Libraries that a lock names: only they are loaded, and what is written to their files makes no difference any more.
-#include "core/plugin/library.h"
+#include "runtime/plugin_library.h"
 
 #include <elf.h>
 #include <sys/stat.h>
@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/plugin/lock.h"
-#include "core/support/abi.h"
+#include "driver/config/lock.h"
+#include "core/support/abi/abi.h"
 #include "plugin_support.h"
 
 namespace ferrite::core::plugin::test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Metric tables that are off cost nothing: none of their rows is made, and nothing is gathered of a compilation that nobody asked about.
-#include "core/observe/metric_tables.h"
+#include "driver/observe/metric_tables.h"
 
 #include <unistd.h>
 

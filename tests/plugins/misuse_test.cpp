@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What only a program over the core can ask for: lowering before sizes are known, calls whose function is not in the text.
-#include "core/loop/parse.h"
-#include "core/loop/print.h"
+#include "core/ir/text/parse_loops.h"
+#include "core/ir/text/print_loops.h"
 #include "plugin_support.h"
 
 namespace ferrite::core::plugin::test {

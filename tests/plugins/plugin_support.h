@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/parse.h"
-#include "core/graph/print.h"
-#include "core/loop/eval.h"
-#include "core/plugin/gate.h"
-#include "core/session.h"
+#include "core/ir/text/parse_graph.h"
+#include "core/ir/graph/print.h"
+#include "core/ir/loop/interpreter.h"
+#include "core/passes/gate.h"
+#include "driver/session.h"
 
 namespace ferrite::core::plugin::test {
 

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "core/support/warning.h"
-#include "core/trust/check_passes.h"
+#include "driver/validate/check_passes.h"
 
 namespace ferrite::core::plugin::test {
 namespace {

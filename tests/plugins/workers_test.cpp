@@ -11,8 +11,8 @@
 #include <set>
 #include <thread>
 
-#include "core/plugin/host.h"
-#include "core/run/pool.h"
+#include "runtime/host.h"
+#include "runtime/pool.h"
 #include "core/schedule/features.h"
 #include "plugin_support.h"
 

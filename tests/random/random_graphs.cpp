@@ -18,14 +18,14 @@
 #include <optional>
 #include <regex>
 
-#include "cli/npy.h"
-#include "core/graph/parse.h"
+#include "tools/cli/npy.h"
+#include "core/ir/text/parse_graph.h"
 #include "core/observe/observation.h"
-#include "core/run/device.h"
-#include "core/run/numbers.h"
-#include "core/schedule/memory.h"
-#include "core/session.h"
-#include "core/support/abi.h"
+#include "runtime/device.h"
+#include "runtime/target/number_table.h"
+#include "core/schedule/memory/kernel_order.h"
+#include "driver/session.h"
+#include "core/support/abi/abi.h"
 #include "graph_generator.h"
 #include "random_source.h"
 

@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-SOURCES = ("core", "sdk", "cli", "plugins", "passes", "backends", "examples")
+SOURCES = ("core", "runtime", "driver", "tools", "sdk", "plugins", "passes", "backends", "examples")
 SUFFIXES = {".c", ".cpp", ".h", ".hpp", ".def"}
 TABLE = "sdk/include/ferrite/errors.def"
 PAGE = "docs/errors.md"

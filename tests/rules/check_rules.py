@@ -5,10 +5,10 @@
 Usage: check_rules.py [--root DIRECTORY]
 Prints one line a violation, `file:line: what and why`, then the lines of each backend; exit status 1 when there is any violation.
 
-  includes   nothing under plugins/, passes/, backends/, sdk/ includes a core header; core/, cli/, sdk/ include no
-             header of LLVM and their CMake files do not name it; a backend includes no header of another one, but for
-             those of the shared emitter in backends/llvm, and none of a plugin
-  ops        no string literal in core/ equals the name of an op that plugins/std registers, apart from the keywords
+  includes   nothing under plugins/, passes/, backends/, sdk/ includes a header of core/, runtime/, driver/ or tools/; these
+             and sdk/ include no header of LLVM and their CMake files do not name it; a backend includes no header of
+             another one, but for those that backends share, and none of a plugin
+  ops        no string literal in core/, runtime/ or driver/ equals the name of an op that plugins/std registers, apart from the keywords
              of the text forms in the files that read and write them, and the names of the scheduler's features
   vendors    a vendor's words, and names of its architectures, stand only in the folders of its own backend or provider,
              in tests/, bench/, docs/ and the README
@@ -33,9 +33,10 @@ EXEMPT = ("tests/identify/samples/", "tests/identify/golden.json", "tests/fuzz/c
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 LLVM_HEADER = re.compile(r"^(?:llvm|llvm-c|lld|clang|clang-c|mlir)/")
 CORE_FREE = ("plugins/", "passes/", "backends/", "sdk/")
-LLVM_FREE = ("core/", "cli/", "sdk/")
+COMPILER = ("core/", "runtime/", "driver/", "tools/")
+LLVM_FREE = COMPILER + ("sdk/",)
 
-EMITTER = "llvm"  # what backends share, under backends/
+SHARED = {"llvm", "gpu_runtime"}  # what backends share, under backends/
 MOST_LINES_OF_A_BACKEND = 1500
 
 # Comments, raw strings, strings and characters of C++, in the order in which they are tried.
@@ -50,8 +51,8 @@ TABLED = re.compile(r'\{\s*"([a-z][\w.]*)",\s*Prim::')
 TEXT_KEYWORDS = {"div", "mod", "min", "max", "cast", "bitcast", "where", "constant"}
 # The one table of the loop text's keywords (statement kinds, store modes, index modes), every word of which is text, and that
 # of the names of the scheduler's features.
-NAME_TABLES = ("core/loop/keywords.h", "core/schedule/features.h")
-TEXT_FILES = re.compile(r"^core/(?:text/|[\w/]*(?:parse|print|text|read|write)\w*\.)")
+NAME_TABLES = ("core/ir/text/loop_keywords.h", "core/schedule/features.h")
+TEXT_FILES = re.compile(r"^core/(?:ir/text/|ir/lexer/|[\w/]*(?:parse|print|text|read|write)\w*\.)")
 
 # Whole words, after identifiers are taken apart at underscores and at capitals; plus the folders that may use them. x86 and amx are
 # not among them: processors' instructions are no vendor's, and the shared emitter uses the tiles and the fence of x86 where a backend's
@@ -121,7 +122,7 @@ def line_of(text: str, offset: int) -> int:
 
 
 def include_rules(tree: Tree) -> Iterator[Violation]:
-    core_headers = {name for name, _ in tree.under(("core/",)) if Path(name).suffix in {".h", ".hpp", ".def"}}
+    headers = {name for name, _ in tree.under(COMPILER) if Path(name).suffix in {".h", ".hpp", ".def"}}
     for name, text in tree.under(CORE_FREE + LLVM_FREE, CPP_SUFFIXES):
         for number, line in enumerate(text.splitlines(), 1):
             match = INCLUDE.match(line)
@@ -130,9 +131,9 @@ def include_rules(tree: Tree) -> Iterator[Violation]:
             header = match[1]
             plain = header.lstrip("./")
             beside = (Path(name).parent / header).as_posix()
-            reaches_core = plain.startswith("core/") or (f"core/{plain}" in core_headers and beside not in tree.texts)
-            if name.startswith(CORE_FREE) and reaches_core:
-                yield name, number, f"includes {header}, a header of core: use what sdk/ offers"
+            under = any(f"{room}{plain}" in headers for room in COMPILER) and beside not in tree.texts
+            if name.startswith(CORE_FREE) and (plain.startswith(COMPILER) or under):
+                yield name, number, f"includes {header}, a header of the compiler: use what sdk/ offers"
             if name.startswith(LLVM_FREE) and LLVM_HEADER.match(header):
                 yield name, number, f"includes {header}: only backend plugins use LLVM"
     for name, text in tree.under(LLVM_FREE):
@@ -151,7 +152,7 @@ def backend_of(name: str) -> str | None:
 def backend_include_rule(tree: Tree) -> Iterator[Violation]:
     headers = [name for name, _ in tree.under(("backends/", "plugins/", "sdk/")) if Path(name).suffix in {".h", ".hpp", ".def"}]
     for name, text in tree.under(("backends/",), CPP_SUFFIXES):
-        own = {backend_of(name), EMITTER} - {None}
+        own = SHARED | {backend_of(name)} - {None}
         for number, line in enumerate(text.splitlines(), 1):
             match = INCLUDE.match(line)
             if not match:
@@ -168,11 +169,11 @@ def home_of(name: str) -> str:
 
 
 def lines_of_backends(tree: Tree) -> dict[str, int]:
-    """Of .cpp and .h files, by backend, without the emitter that they share."""
+    """Of .cpp and .h files, by backend, without the code that they share."""
     lines: dict[str, int] = {}
     for name, text in tree.under(("backends/",), {".cpp", ".h"}):
         backend = backend_of(name)
-        if backend and backend != EMITTER:
+        if backend and backend not in SHARED:
             lines[backend] = lines.get(backend, 0) + text.count("\n")
     return lines
 
@@ -193,7 +194,7 @@ def op_names(tree: Tree) -> set[str]:
 
 def op_name_rule(tree: Tree) -> Iterator[Violation]:
     names = op_names(tree)
-    for name, text in tree.under(("core/",), CPP_SUFFIXES):
+    for name, text in tree.under(("core/", "runtime/", "driver/"), CPP_SUFFIXES):
         for match in CPP_TOKEN.finditer(text):
             literal = match["text"]
             if literal not in names or name in NAME_TABLES or (literal in TEXT_KEYWORDS and TEXT_FILES.match(name)):

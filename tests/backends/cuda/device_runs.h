@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/session.h"
+#include "driver/session.h"
 
 namespace ferrite::core {
 namespace {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/session.h"
+#include "driver/session.h"
 
 namespace ferrite::core {
 namespace {

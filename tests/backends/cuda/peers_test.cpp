@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "core/check/streams.h"
-#include "core/run/mirrors.h"
+#include "tools/plugin_check/streams.h"
+#include "core/link/transfers.h"
 #include "device_runs.h"
 
 namespace ferrite::core {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/kernel/flatten.h"
-#include "core/kernel/legalise.h"
+#include "core/ir/kernel/flatten.h"
+#include "core/ir/kernel/legalise.h"
 #include "ferrite/plugin.hpp"
 #include "tests/backends/kernel_conformance.h"
 

@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The program that a plugin with isolation = "process" runs in.
-#include "core/isolate/serve.h"
-
-int main() { return ferrite::core::isolate::serve(); }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The host's side of fe_graph_api: what passes, rules, decompositions and importers read and edit a graph through.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/graph/graph.h"
+#include "core/ir/graph/op_registry.h"
+#include "core/support/deadline.h"
+#include "core/support/abi/loan.h"
+#include "ferrite/abi/graph.h"
+
+namespace ferrite::core::graph {
+
+/// One graph as a plugin sees it. Types are inferred at each edit; an edit that fails leaves the graph as it was.
+/// Views live until the next edit. Slots answer the thread that made it, as long as it lives, and refuse all others (FE-P62,
+/// FE-P63). Graph and registry outlive it.
+class GraphApi {
+ public:
+  using Evaluate = std::function<Result<ValueId>(Graph&, ValueId)>;
+
+  GraphApi(Graph& graph, const OpRegistry& registry);
+  GraphApi(const GraphApi&) = delete;
+  GraphApi& operator=(const GraphApi&) = delete;
+
+  const fe_graph_api* api() const { return loan_->table(); }
+  /// Lends another table for the next callback; the one before is refused from now on.
+  void renew();
+  /// FE-P63 where a callback let another thread use its table.
+  Result<void> check() const { return loan_->check(); }
+  /// Whose table that is: every one in this process is lent by some GraphApi, which must be there still.
+  static GraphApi& of(const fe_graph_api& api);
+  Graph& graph() { return graph_; }
+  /// No other object of this process has had it: with the graph's revision it says what the graph holds.
+  uint64_t serial() const { return serial_; }
+  /// The pass or rule that new nodes are said to be made by.
+  void set_made_by(std::string made_by) { made_by_ = std::move(made_by); }
+  /// What `evaluate` calls; without it the slot answers FE_EUNSUPPORTED.
+  void set_evaluate(Evaluate evaluate) { evaluate_ = std::move(evaluate); }
+  /// Once it has passed, every slot fails (FE-M21).
+  void set_deadline(const Deadline& deadline) { deadline_ = deadline; }
+  const Deadline& deadline() const { return deadline_; }
+
+ private:
+  struct NodeScratch {
+    std::vector<fe_attr> attributes;              // the first ones are the node's, as many as it has
+    std::vector<std::vector<fe_string>> strings;  // of each of them
+  };
+  /// The attributes of a node that was viewed: which of `node_views`, as long as the revision is still that.
+  struct Viewed {
+    uint64_t revision = UINT64_MAX;  // none yet
+    size_t view = 0;
+  };
+  /// What views point into. Its memory is used again at the first read after an edit: a pass that reads much and edits much
+  /// allocates once.
+  struct Scratch {
+    uint64_t revision = 0;
+    bool has_view = false;
+    std::vector<NodeId> nodes;
+    std::vector<ValueId> inputs, outputs;
+    std::vector<Viewed> viewed;          // by the node's index
+    std::deque<NodeScratch> node_views;  // the first `used` are of this revision
+    size_t used = 0;
+    std::unordered_map<uint64_t, std::vector<NodeId>> users;
+  };
+
+  Scratch& scratch();
+  const NodeScratch& attributes_of(NodeId id, const Node& node);
+  uint32_t flags_of(uint32_t op);
+  int32_t view(const fe_none& args, fe_graph_view& out, fe_call* call);
+  int32_t node(const fe_node_args& args, fe_node_view& out, fe_call* call);
+  int32_t value(const fe_value_args& args, fe_value_view& out, fe_call* call);
+  Result<void> make(const fe_make_args& args, fe_make_out& out);
+  Result<void> literal(const fe_literal_args& args, fe_handle_out& out);
+  Result<void> weight(const fe_weight_args& args, fe_handle_out& out);
+  Result<void> input(const fe_input_args& args, fe_handle_out& out);
+  Result<void> output(const fe_output_args& args, fe_none& out);
+  Result<void> replace_uses(const fe_replace_args& args, fe_none& out);
+  Result<void> erase(const fe_node_args& args, fe_none& out);
+  Result<void> set_operand(const fe_operand_args& args, fe_none& out);
+  Result<void> set_attr(const fe_attr_args& args, fe_none& out);
+  Result<void> evaluate(const fe_value_args& args, fe_handle_out& out);
+  Result<void> users(const fe_value_args& args, fe_users_out& out);
+
+  static const fe_graph_api& functions();
+  template <class Args>
+  static GraphApi* entered(void* self, fe_call* call, const Args* args, int32_t& status);
+  template <auto Fill, class Args, class Out>
+  static int32_t view_slot(void* self, fe_call* call, const Args* args, Out* out);
+  template <auto Method, class Args, class Out>
+  static int32_t slot(void* self, fe_call* call, const Args* args, Out* out);
+
+  Graph& graph_;
+  const OpRegistry& registry_;
+  const uint64_t serial_;
+  std::string made_by_;
+  Evaluate evaluate_;
+  Deadline deadline_;
+  Scratch scratch_;
+  std::vector<std::optional<uint32_t>> flags_;  // of ops, by the graph's number
+  std::optional<Loan<fe_graph_api, GraphApi>> loan_;
+};
+
+}  // namespace ferrite::core::graph

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Index expressions as text: `2*$n + 1`, `$n div 4`, `$n mod 4`, `min($n, 8)` (docs/text.md).
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/support/error.h"
+#include "core/ir/lexer/lexer.h"
+#include "ferrite/index.hpp"
+
+namespace ferrite::core::text {
+
+/// `name(symbol)` is what stands for a symbol, with its sigil where it has one.
+std::string print_expression(const index::Pool& pool, index::Expr expression,
+                             const std::function<std::string(index::Symbol)>& name);
+
+/// Reads the longest expression at the cursor. `symbol` gives the expression for a name: it is called with each
+/// identifier or sigil token that is no integer, `min` or `max`. What was printed reads back as the same expression.
+Result<index::Expr> parse_expression(Cursor& cursor, index::Pool& pool,
+                                     const std::function<Result<index::Expr>(const Token&)>& symbol);
+
+}  // namespace ferrite::core::text

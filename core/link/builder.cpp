@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/link/builder.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+
+#include "core/ir/loop/indexed.h"
+#include "core/ir/text/loop_keywords.h"
+#include "core/ir/text/print_loops.h"
+#include "core/observe/observation.h"
+#include "core/link/builder_steps.h"
+#include "core/select/propose.h"
+#include "core/ir/lexer/lexer.h"
+#include "core/select/decisions.h"
+
+namespace ferrite::core::run {
+namespace {
+
+bool is_checked(const loop::BodyOp& op) {
+  return op.code == FE_OP_INDIRECT && (op.flags == FE_INDIRECT_CHECK || op.flags == FE_INDIRECT_WRAP);
+}
+bool checks_indices(const loop::Kernel& kernel) {
+  return std::ranges::any_of(kernel.statements, [](const auto& statement) {
+    return std::ranges::any_of(statement.ops, is_checked);
+  });
+}
+
+/// The dims that these address, of buffers that are arguments.
+std::vector<CheckedDim> checked_dims(const loop::Kernel& kernel) {
+  const auto list = loop::list_of(kernel);
+  std::vector<uint32_t> arguments;
+  uint32_t count = 0;
+  for (const auto& buffer : kernel.buffers)
+    arguments.push_back(buffer.kind == FE_BUFFER_LOCAL ? FE_NONE32 : count++);
+  std::vector<CheckedDim> result;
+  for (size_t s = 0; s < kernel.statements.size(); ++s)
+    for (loop::OpId op = 0; op < kernel.statements[s].ops.size(); ++op) {
+      if (!is_checked(kernel.statements[s].ops[op])) continue;
+      for (const auto& [buffer, dim] : loop::dims_indexed_by(list, s, op)) {
+        if (arguments[buffer] == FE_NONE32) continue;
+        result.push_back({arguments[buffer], kernel.buffers[buffer].dims[dim],
+                          loop::describe_dim(dim, {}, kernel.buffers[buffer])});
+      }
+    }
+  return result;
+}
+
+}  // namespace
+
+Result<void> Builder::Steps::select() {
+  find_init_groups();
+  const schedule::KernelMaker kernels(schedule_);
+  for (size_t g = 0; g < schedule_.groups.size(); ++g) FE_CHECK(add_group(kernels, g));
+  return choose_candidates();
+}
+
+Result<void> Builder::Steps::select(const loop::Kernel& kernel) {
+  schedule::GroupKernel group{kernel, {}};
+  for (BufferId b = 0; b < kernel.buffers.size(); ++b) {
+    auto& buffer = group.kernel.buffers[b];
+    if (buffer.kind != FE_BUFFER_LOCAL) group.arguments.push_back(b);
+    // How a constant is packed is for the provider to say, again where it said so before.
+    if (!buffer.packing) continue;
+    buffer.packing.reset();
+    buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
+  }
+  FE_TRY(alone_, units_.add(group, "kernel", home()));
+  return choose_candidates();
+}
+
+Result<void> Builder::Steps::load() {
+  if (!options_.load) {
+    // What is loaded elsewhere is tried here where it can be.
+    FE_TRY([[maybe_unused]] const bool changed, compile_unloadable_anew());
+    return {};
+  }
+  for (size_t g = 0; g < groups_.size(); ++g)
+    if (const auto* call = region_call(g)) region_kernel(g, *call);
+  auto loaded = executable_->load_code(blobs_);
+  if (!loaded) {
+    FE_TRY(const bool changed, compile_unloadable_anew());
+    if (changed) loaded = executable_->load_code(blobs_);
+  }
+  if (loaded) observe_loaded();
+  if (loaded || forgive(loaded.error())) return {};
+  return with_makers(std::move(loaded.error()));
+}
+
+std::string Builder::Steps::text() const {
+  auto text =
+      fmt::format("{} {} {}\n", loop::keyword::ferrite, loop::keyword::listing, loop::keyword::version);
+  for (const auto& unit : units_) {
+    text += fmt::format("kernel {} from {} candidate {} {{\n", unit.entry, text::quote(unit.provenance),
+                        text::quote(unit.candidate_name));
+    text += loop::indented(loop::print(unit.group.kernel));
+    text += "}\n";
+  }
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const auto& state = groups_[g];
+    std::string arguments;
+    for (BufferId b : state.arguments) arguments += fmt::format("{}@{}", arguments.empty() ? "" : ", ", b);
+    const auto& statement = program_.statements[schedule_.groups[g].statements[0]];
+    text += fmt::format("group {} {} {}({})\n", g, state.init ? "init" : "run",
+                        state.call ? text::quote(statement.call.name) : units_[state.unit].entry, arguments);
+  }
+  for (uint32_t d = 0; d < devices_.size(); ++d) {
+    if (d != home() && arenas_[d].bytes() == 0) continue;
+    text += fmt::format("plan {} bytes {}{{\n{}}}\n", arenas_[d].bytes(),
+                        d == home() ? "" : fmt::format("on {} ", devices_[d]->place()), arenas_[d].text());
+  }
+  return text;
+}
+
+std::string Builder::Steps::code() const {
+  std::string text = "ferrite code 0\n";
+  for (size_t u = 0; u < units_.size(); ++u) {
+    text += fmt::format("kernel {} from {} candidate {} {{\n", units_[u].entry,
+                        text::quote(units_[u].provenance), text::quote(units_[u].candidate_name));
+    text += loop::indented(code_[u]) + "}\n";
+  }
+  return text;
+}
+
+Result<void> Builder::Steps::emit() {
+  FE_CHECK(compile_units());
+  if (blobs_.size() == units_.size()) record_kernels();
+  return {};
+}
+
+void Builder::Steps::find_init_groups() {
+  groups_.resize(schedule_.groups.size());
+  const auto init = schedule::init_groups(schedule_);
+  for (size_t g = 0; g < groups_.size(); ++g) groups_[g].init = init[g];
+  constants_ = schedule::init_buffers(schedule_, init);
+  for (BufferId b : constants_)
+    persistent_of_.emplace(b, executable_->add_persistent(home(), program_.buffers[b].bytes()));
+}
+
+Result<void> Builder::Steps::add_group(const schedule::KernelMaker& kernels, size_t g) {
+  auto& state = groups_[g];
+  const auto& members = schedule_.groups[g].statements;
+  const auto& statement = program_.statements[members[0]];
+  std::vector<std::string> names;
+  for (uint32_t s : members)
+    for (const auto& origin : program_.statements[s].origins) {
+      const auto& name = origin.names.empty() ? origin.op : origin.names;
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  state.provenance = fmt::format("{}", fmt::join(names, ", "));
+  if (statement.kind == FE_STATEMENT_CALL) {
+    state.call = true;
+    for (BufferId b : statement.call.reads) state.arguments.push_back(program_.storage(b));
+    for (BufferId b : statement.call.writes) state.arguments.push_back(program_.storage(b));
+    return {};
+  }
+  auto group = kernels.make(g);
+  schedule::mark_constants(group, constants_);
+  const auto& choice = placement_[g];
+  FE_TRY(state.unit, units_.add(group, state.provenance, choice.device, choice.compiler, choice.candidate));
+  state.arguments = std::move(group.arguments);
+  return {};
+}
+
+Result<void> Builder::Steps::choose_candidates() {
+  FE_TRY(const auto number,
+         units_.choose([&](size_t u, Error failed) { return send_elsewhere(u, std::move(failed)); }));
+  for (auto& group : groups_)
+    if (!group.call) group.unit = number[group.unit];
+  if (alone_) alone_ = number[*alone_];
+  return {};
+}
+
+Result<void> Builder::Steps::compile_units() {
+  auto made = codes_.make(units_);
+  bool failed = false;
+  for (size_t u = 0; u < units_.size(); ++u) {
+    if (!made[u].failed) continue;
+    failed = true;
+    FE_CHECK(refuse(u, std::move(*made[u].failed)));
+  }
+  if (failed) return {};
+  if (options_.observation) options_.observation->kernels.clear();
+  for (size_t u = 0; u < units_.size(); ++u) {
+    codes_.keep(units_[u], made[u]);
+    take(u, std::move(made[u]));
+  }
+  return {};
+}
+
+void Builder::Steps::take(size_t u, Code code) {
+  auto& made = code.kernel;
+  const size_t units = std::max(u + 1, blobs_.size());
+  executable_->kernels.resize(std::max(units, executable_->kernels.size()));
+  blobs_.resize(units);
+  code_.resize(units);
+  kept_.resize(units);
+  kept_[u] = code.found ? std::move(code.key) : std::string();
+  auto& kernel = executable_->kernels[u];
+  kernel.device = units_[u].device;
+  if (units_[u].compiler->is_library()) kernel.library = units_[u].compiler;
+  kernel.entry = units_[u].entry;
+  kernel.provenance = units_[u].provenance;
+  kernel.candidate = units_[u].candidate_name;
+  kernel.tasks = made.tasks;
+  kernel.grain = made.grain;
+  kernel.workspace_bytes = made.workspace_bytes;
+  kernel.checks_indices = checks_indices(units_[u].group.kernel);
+  kernel.checked_dims = checked_dims(units_[u].group.kernel);
+  kernel.registers = made.registers;
+  kernel.spills = made.spills;
+  kernel.shared_bytes = made.shared_bytes;
+  if (log::enabled("kernels"))
+    log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
+                                      loop::print(units_[u].group.kernel)));
+  if (!made.listing.empty() && log::enabled("output_code")) log::write("output_code", made.listing);
+  if (options_.observation) observe_kernel(u, made);
+  code_[u] = std::move(made.listing);
+  blobs_[u] = std::move(made.blob);
+}
+
+Result<bool> Builder::Steps::compile_unloadable_anew() {
+  bool any = false;
+  // Behind the units there may be regions, which are not kept.
+  for (size_t u = 0; u < std::min(kept_.size(), units_.size()); ++u) {
+    const auto& device = *devices_[units_[u].device];
+    if (kept_[u].empty() || (!options_.load && !device.refusal(device.description).empty())) continue;
+    Executable alone;
+    alone.devices = devices_;
+    alone.kernels = {executable_->kernels[u]};
+    const auto loaded = alone.load_code(std::span(&blobs_[u], 1));
+    if (loaded) continue;
+    any = true;
+    const char* what = loaded.error().code == "FE-P67" ? "" : "its code cannot be loaded: ";
+    FE_TRY(auto made, codes_.make_anew(units_[u], kept_[u], what + loaded.error().message()));
+    take(u, std::move(made));
+    ledger_.add({"kernel", units_[u].provenance, units_[u].candidate_name, "compiled anew", "damaged",
+                 units_[u].entry, static_cast<double>(blobs_[u].size())});
+  }
+  return any;
+}
+
+void Builder::Steps::observe_kernel(size_t u, const cache::CompiledKernel& made) {
+  const auto& unit = units_[u];
+  observe::Kernel seen{unit.entry,
+                       unit.provenance,
+                       unit.candidate_name,
+                       observe::facts_of(unit.group.kernel),
+                       loop::print(unit.group.kernel),
+                       made.listing,
+                       made.registers,
+                       made.spills,
+                       made.shared_bytes};
+  auto& kernels = options_.observation->kernels;
+  kernels.resize(std::max(u + 1, kernels.size()));
+  kernels[u] = std::move(seen);
+}
+
+void Builder::Steps::observe_loaded() {
+  if (!options_.observation) return;
+  auto& seen = options_.observation->kernels;
+  for (size_t u = 0; u < seen.size(); ++u) {
+    const auto& kernel = executable_->kernels[u];
+    seen[u].registers = kernel.registers;
+    seen[u].spills = kernel.spills;
+    seen[u].shared_bytes = kernel.shared_bytes;
+  }
+}
+
+bool Builder::Steps::forgive(const Error& failed) {
+  bool dropped = false;
+  for (const auto& unit : units_) dropped = refusals_.forgive(*unit.compiler, failed, ledger_) || dropped;
+  return dropped;
+}
+
+Error Builder::Steps::with_makers(Error failed) const {
+  std::set<std::string> makers;
+  const auto add = [&](const Compiler& compiler) {
+    makers.insert(fmt::format("provider '{}' of {}", compiler.id, compiler.plugin->id));
+  };
+  for (const auto& unit : units_) add(*unit.compiler);
+  for (const auto& region : regions_) add(*region.compiler);
+  failed.text += fmt::format("; what was loaded is made by {}", fmt::join(makers, ", "));
+  return failed;
+}
+
+Result<void> Builder::Steps::refuse(size_t u, Error failed) {
+  if (refusals_.forgive(*units_[u].compiler, failed, ledger_)) return {};
+  return send_elsewhere(u, std::move(failed));
+}
+
+Result<void> Builder::Steps::send_elsewhere(size_t u, Error failed) {
+  const auto* compiler = units_[u].compiler;
+  const bool library = compiler && compiler->is_library();
+  if (!library && units_[u].device == home()) return failed;
+  ledger_.add({"placement",
+               units_[u].provenance,
+               compiler ? compiler->id : devices_[units_[u].device]->kind,
+               "refused",
+               {},
+               failed.message(),
+               0});
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    bool uses = !groups_[g].call && groups_[g].unit == u;
+    for (const auto& pack : units_.packs(groups_[g].unit))
+      uses = uses || (!groups_[g].call && pack.unit == u);
+    if (uses)
+      refusals_.groups.try_emplace({placement_[g].group, placement_[g].device, library ? compiler : nullptr},
+                                   failed.message());
+  }
+  return {};
+}
+
+void Builder::Steps::record_kernels() {
+  std::vector<bool> seen(units_.size());
+  const auto add = [&](const std::string& provenance, std::optional<size_t> unit) {
+    LedgerRecord record{"kernel", provenance, {}, "called", {}, {}, 0};
+    if (unit) {
+      record.object = units_[*unit].candidate_name;
+      record.outcome = seen[*unit] ? "reused" : "compiled";
+      record.text = units_[*unit].entry;
+      record.score = static_cast<double>(blobs_[*unit].size());
+      seen[*unit] = true;
+    }
+    ledger_.add(std::move(record));
+  };
+  for (const auto& state : groups_)
+    add(state.provenance, state.call ? std::nullopt : std::optional(state.unit));
+  if (alone_) add(units_[*alone_].provenance, alone_);
+  for (size_t u = 0; u < units_.size(); ++u)
+    if (!seen[u])
+      ledger_.add({"packing",
+                   units_[u].provenance,
+                   units_[u].candidate_name,
+                   "compiled",
+                   {},
+                   units_[u].entry,
+                   static_cast<double>(blobs_[u].size())});
+}
+
+Builder::Builder(const Schedule& schedule, const Devices& devices, const place::Placement& placement,
+                 const std::vector<place::Region>& regions, const BuildOptions& options,
+                 place::Refusals& refusals, Ledger& ledger)
+    : steps_(std::make_unique<Steps>(schedule, devices, placement, regions, options, refusals, ledger)) {}
+Builder::~Builder() = default;
+Result<void> Builder::select() { return steps_->select(); }
+Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }
+Result<void> Builder::emit() { return steps_->emit(); }
+Result<void> Builder::load() { return steps_->load(); }
+void Builder::plan() { steps_->plan(); }
+Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
+std::string Builder::text() const { return steps_->text(); }
+std::string Builder::code() const { return steps_->code(); }
+
+}  // namespace ferrite::core::run

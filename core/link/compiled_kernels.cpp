@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/link/compiled_kernels.h"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+
+#include "runtime/launch_bounds.h"
+#include "core/observe/observation.h"
+#include "runtime/serialised_calls.h"
+#include "runtime/pool.h"
+#include "core/support/abi/abi.h"
+#include "core/support/digest.h"
+
+namespace ferrite::core::run {
+namespace {
+
+/// Tells an observation how long a kernel took to compile, or to be found in the cache. Does nothing where there is none.
+class CompileSpan {
+ public:
+  CompileSpan(observe::Observation* observation, const Unit& unit, int64_t worker)
+      : observation_(observation), unit_(unit), worker_(worker) {
+    if (observation_) start_ = observe::Clock::now();
+  }
+  ~CompileSpan() {
+    if (observation_)
+      observation_->add({"compile",
+                         unit_.provenance,
+                         start_,
+                         observe::Clock::now(),
+                         static_cast<uint32_t>(worker_),
+                         {{"kernel", unit_.entry}, {"candidate", unit_.candidate_name}}});
+  }
+  CompileSpan(const CompileSpan&) = delete;
+
+ private:
+  observe::Observation* observation_;
+  const Unit& unit_;
+  int64_t worker_;
+  observe::Clock::time_point start_;
+};
+
+}  // namespace
+
+Codes::Codes(const Devices& devices, const BuildOptions& options) : devices_(devices), options_(options) {
+  if (!options_.cache || !options_.cache->is_open()) return;  // libraries need not be read then
+  for (const auto& device : devices)
+    for (const auto& compiler : device->compilers) makers_[&compiler] = maker_key(compiler);
+}
+
+std::vector<Code> Codes::make(const Units& units) const {
+  struct Context {
+    const Codes& codes;
+    const Units& units;
+    std::vector<size_t> order;
+    std::vector<Code> made;
+    std::atomic<size_t> next{0};
+  } context{*this, units, std::vector<size_t>(units.size()), std::vector<Code>(units.size())};
+  // The largest kernels first, so that the last ones to finish are small.
+  std::iota(context.order.begin(), context.order.end(), size_t{0});
+  std::stable_sort(context.order.begin(), context.order.end(),
+                   [&](size_t a, size_t b) { return units[a].bytes.size() > units[b].bytes.size(); });
+  // One by one, whatever range a worker gets: neighbours in this order are the longest.
+  auto make = [](void* opaque, int64_t begin, int64_t end, int64_t worker) {
+    auto& c = *static_cast<Context*>(opaque);
+    for (int64_t k = begin; k < end; ++k) {
+      const size_t u = c.order[c.next.fetch_add(1)];
+      const CompileSpan span(c.codes.options_.observation, c.units[u], worker);
+      c.made[u] = c.codes.find_or_compile(c.units[u]);
+    }
+  };
+  Pool::process().parallel_for(static_cast<int64_t>(units.size()), 1, options_.jobs, &context, make);
+  return std::move(context.made);
+}
+
+void Codes::keep(const Unit& unit, const Code& code) const {
+  if (!options_.cache || code.found) return;
+  options_.cache->keep(code.key, code.kernel,
+                       {devices_[unit.device]->kind, unit.candidate_name, unit.provenance});
+}
+
+Result<Code> Codes::make_anew(const Unit& unit, const std::string& key, const std::string& reason) const {
+  options_.cache->drop(key, reason);
+  Code code;
+  code.key = key;
+  FE_TRY(code.kernel, compile(unit));
+  keep(unit, code);
+  return code;
+}
+
+Code Codes::find_or_compile(const Unit& unit) const {
+  Code code;
+  if (options_.cache) {
+    code.key = key_of(unit);
+    if (auto kept = options_.cache->find(code.key, options_.listings)) {
+      const auto why = kernel::unfit(kept->tasks, kept->grain, kept->workspace_bytes, &unit.group.kernel);
+      if (why.empty()) {
+        code.kernel = std::move(*kept);
+        code.found = true;
+        return code;
+      }
+      options_.cache->drop(code.key, why);
+    }
+  }
+  if (auto made = compile(unit))
+    code.kernel = std::move(*made);
+  else
+    code.failed = std::move(made.error());
+  return code;
+}
+
+/// What the unit's provider makes of it. Any-thread. FE-K22, FE-P67.
+Result<cache::CompiledKernel> Codes::compile(const Unit& unit) const {
+  const auto& compiler = *unit.compiler;
+  abi::Collector<> blob, listing;
+  abi::Call call;
+  auto args = abi::sized<fe_compile_args>();
+  args.target = compiler.target.target;
+  args.kernel = {unit.bytes.data(), unit.bytes.size(), 1};
+  args.candidate = unit.candidate;
+  args.entry = abi::string(unit.entry);
+  args.provenance = abi::string(unit.provenance);
+  auto out = abi::sized<fe_compile_out>();
+  out.blob = blob.sink();
+  if (options_.listings) out.listing = listing.sink();
+  const int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
+  if (status != FE_OK)
+    return core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
+  if (auto why = kernel::unfit(out.tasks, out.grain, out.workspace_bytes, &unit.group.kernel); !why.empty())
+    return core::at(unit.provenance, error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
+  return cache::CompiledKernel{std::move(blob.bytes()),
+                               std::move(listing.bytes()),
+                               options_.listings,
+                               out.tasks,
+                               out.grain,
+                               out.workspace_bytes,
+                               out.registers,
+                               out.spills,
+                               out.shared_bytes};
+}
+
+/// Everything that the code depends on; empty where the cache is closed or the provider has no fingerprint.
+std::string Codes::key_of(const Unit& unit) const {
+  if (makers_.empty() || unit.compiler->target_key.empty()) return {};
+  const std::string_view kernel(reinterpret_cast<const char*>(unit.bytes.data()), unit.bytes.size());
+  return sha256({makers_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
+                 unit.candidate_name, kernel});
+}
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/link/kernel_instances.h"
+
+#include <algorithm>
+#include <span>
+
+#include "core/ir/kernel/flatten.h"
+#include "core/ir/kernel/legalise.h"
+#include "core/select/pack.h"
+
+namespace ferrite::core::run {
+
+using loop::BufferId;
+
+/// What a unit becomes with one of its providers.
+struct Units::Offer {
+  const Compiler* compiler = nullptr;
+  Proposal proposal;
+  Unit form;  ///< the kernel in the kinds of statements that the provider takes, its bytes and entry
+  size_t candidates = 0;                  ///< of which it is one
+  std::optional<tune::Decision> decided;  ///< what spoke for it; none: its cost
+};
+
+namespace {
+
+/// Numbers buffers in the order of their first use, so that equal groups give equal bytes.
+void make_canonical(schedule::GroupKernel& group) {
+  std::vector<BufferId> old_argument(group.kernel.buffers.size(), loop::none), numbers, arguments;
+  size_t argument = 0;
+  for (BufferId b = 0; b < group.kernel.buffers.size(); ++b)
+    if (group.kernel.buffers[b].kind != FE_BUFFER_LOCAL) old_argument[b] = group.arguments[argument++];
+  group.kernel = kernel::canonical(group.kernel, numbers);
+  for (BufferId old : numbers)
+    if (old_argument[old] != loop::none) arguments.push_back(old_argument[old]);
+  group.arguments = std::move(arguments);
+}
+
+Result<void> flatten(Unit& unit) {
+  FE_TRY(auto flat, kernel::flatten(unit.group.kernel, unit.provenance));
+  unit.bytes = std::move(flat.bytes);
+  unit.entry = flat.entry;
+  return {};
+}
+
+/// The unit for a provider. FE-K07 where it has statements that the provider does not take.
+Result<Unit> form_for(const Unit& unit, const Compiler& compiler) {
+  Unit form = unit;
+  // Its buffers stay as they are, and so do the arguments.
+  FE_TRY(const bool changed,
+         kernel::legalise(form.group.kernel, compiler.target.statement_kinds, compiler.slots.features));
+  if (changed) FE_CHECK(flatten(form));
+  return form;
+}
+
+}  // namespace
+
+const std::vector<Pack>& Units::packs(size_t unit) const {
+  static const std::vector<Pack> none;
+  const auto found = packs_.find(unit);
+  return found == packs_.end() ? none : found->second;
+}
+
+Result<size_t> Units::add(schedule::GroupKernel& group, const std::string& provenance, uint32_t device,
+                          const Compiler* chosen, const std::string& candidate) {
+  make_canonical(group);
+  return unit_of(group, provenance, device, chosen, candidate);
+}
+
+/// The unit of a kernel, one for all groups of a device and provider whose kernels are the same bytes.
+Result<size_t> Units::unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
+                              const Compiler* compiler, const std::string& candidate) {
+  auto flat = kernel::flatten(group.kernel, provenance);
+  if (!flat) return at(provenance, std::move(flat.error()));
+  auto [found, added] = numbers_.emplace(std::tuple(device, compiler, candidate, flat->entry), units_.size());
+  if (added) {
+    Unit unit;
+    unit.group = std::move(group);
+    unit.bytes = std::move(flat->bytes);
+    unit.entry = flat->entry;
+    unit.provenance = std::move(provenance);
+    unit.device = device;
+    unit.compiler = compiler;
+    unit.candidate_name = candidate;
+    units_.push_back(std::move(unit));
+  }
+  return found->second;
+}
+
+/// The offer that was decided for or chosen with its compiler, else the cheapest one, of the providers that a unit may have; without one the error says why,
+/// FE-K20. `is_packing`: nothing is decided about what brings constants into their layout.
+Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
+  const auto& device = *devices_[unit.device];
+  const auto providers = unit.compiler ? std::span(unit.compiler, 1) : device.generators();
+  auto* const decisions = unit.compiler || is_packing ? nullptr : options_.decisions;
+  const auto decided =
+      decisions ? decisions->find(tune::Kind::kernel, device.kind, unit.entry) : std::nullopt;
+  if (decisions && decisions->is_locked() && !decided) return tune::not_locked(*decisions, unit.entry);
+  std::optional<Offer> best, wanted, refused;
+  size_t candidates = 0;
+  std::string reasons;
+  const auto decline = [&](const std::string& reason) { reasons += (reasons.empty() ? "" : "; ") + reason; };
+  for (const auto& compiler : providers) {
+    if (const auto dropped = refusals_.dropped.find(&compiler); dropped != refusals_.dropped.end()) {
+      decline(fmt::format("provider '{}' was dropped: {}", compiler.id, dropped->second));
+      continue;
+    }
+    auto form = form_for(unit, compiler);
+    if (!form) {
+      decline(fmt::format("provider '{}': {}", compiler.id, form.error().text));
+      continue;
+    }
+    std::string declined;
+    const size_t statements = form->group.kernel.statements.size();
+    auto proposals = propose(compiler, form->bytes, statements, declined);
+    if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) {
+      decline(fmt::format("provider '{}': {}", compiler.id, proposals.error().text));
+      continue;
+    }
+    if (!proposals) return std::move(proposals.error());
+    if (!declined.empty()) decline(fmt::format("provider '{}': {}", compiler.id, declined));
+    for (auto& proposal : *proposals) {
+      if (proposal.covered < statements) continue;
+      ++candidates;
+      if (unit.compiler && proposal.name == unit.candidate_name)
+        wanted = Offer{&compiler, proposal, *form, 0, {}};
+      if (decided && decided->provider == compiler.id && decided->candidate == proposal.name &&
+          (decisions->is_locked() || !refusals_.candidates.contains({&compiler, unit.entry, proposal.id})))
+        wanted = Offer{&compiler, proposal, *form, 0, decided};
+      // One that takes too much memory is taken where there is no other.
+      auto& to = refusals_.candidates.contains({&compiler, unit.entry, proposal.id}) ? refused : best;
+      if (to && to->proposal.cost <= proposal.cost) continue;
+      to = Offer{&compiler, std::move(proposal), *form, 0, {}};
+    }
+  }
+  if (decided && !wanted && decisions->is_locked())
+    return tune::no_candidate(*decisions, *decided, unit.entry,
+                              reasons.empty() ? "is not proposed" : "is not proposed: " + reasons);
+  if (wanted) best = std::move(wanted);
+  if (!best) best = std::move(refused);
+  if (best) {
+    best->candidates = candidates;
+    return std::move(*best);
+  }
+  return error(FE_EUNSUPPORTED, "FE-K20", "no provider of device '{}' takes this kernel: {}", device.kind,
+               reasons.empty() ? "it has none" : reasons);
+}
+
+Result<std::vector<size_t>> Units::choose(const Declined& declined) {
+  const size_t kernels = units_.size();
+  for (size_t u = 0; u < units_.size(); ++u) {
+    auto offer = best_offer(units_[u], u >= kernels);
+    if (!offer) {
+      const bool nothing = offer.error().code == "FE-K20";
+      auto failed = at(units_[u].provenance, std::move(offer.error()));
+      if (!nothing) return failed;
+      FE_CHECK(declined(u, std::move(failed)));
+      continue;
+    }
+    const bool generated = !units_[u].compiler;
+    const auto entry = units_[u].entry;
+    auto& unit = units_[u] = std::move(offer->form);
+    unit.compiler = offer->compiler;
+    unit.asked = entry;
+    unit.candidate = offer->proposal.id;
+    unit.cost = offer->proposal.cost;
+    if (u >= kernels) continue;
+    unit.candidate_name = offer->proposal.name;
+    record_choice(unit, entry, *offer, generated);
+    for (const auto& layout : offer->proposal.layouts) FE_CHECK(apply_layout(u, layout));
+  }
+  return merge_equal();
+}
+
+/// `entry`: of the kernel as it was before its provider's form of it.
+void Units::record_choice(const Unit& unit, const std::string& entry, const Offer& offer, bool generated) {
+  const auto& decided = offer.decided;
+  ledger_.add({"candidate", unit.provenance, unit.candidate_name, "chosen",
+               decided ? decided->by : std::string(),
+               decided ? tune::figures_text(unit.entry, *decided) : unit.entry, offer.proposal.cost});
+  if (!options_.decisions || !generated) return;
+  tune::Taken taken{.device = devices_[unit.device]->kind,
+                    .entry = entry,
+                    .provenance = unit.provenance,
+                    .candidates = offer.candidates,
+                    .decision = {.by = "cost"}};
+  if (decided) taken.decision = *decided;
+  taken.decision.provider = offer.compiler->id;
+  taken.decision.candidate = offer.proposal.name;
+  taken.decision.cost = offer.proposal.cost;
+  options_.decisions->took(std::move(taken));
+}
+
+/// Kernels that only differed in what their provider does not take are one.
+std::vector<size_t> Units::merge_equal() {
+  std::map<std::tuple<uint32_t, const Compiler*, std::string, std::string>, size_t> first;
+  std::vector<size_t> number;
+  for (const auto& unit : units_) {
+    const bool library = unit.compiler && unit.compiler->is_library();
+    const auto key = std::tuple(unit.device, unit.compiler, library ? unit.candidate_name : "", unit.entry);
+    number.push_back(first.emplace(key, first.size()).first->second);
+  }
+  if (first.size() == units_.size()) return number;
+  std::vector<Unit> kept(first.size());
+  decltype(packs_) packs;
+  for (size_t u = units_.size(); u-- > 0;) kept[number[u]] = std::move(units_[u]);
+  for (auto& [u, list] : packs_) {
+    for (auto& pack : list) pack.unit = number[pack.unit];
+    packs[number[u]] = std::move(list);
+  }
+  units_ = std::move(kept);
+  packs_ = std::move(packs);
+  return number;
+}
+
+Result<void> Units::apply_layout(size_t u, const OperandLayout& layout) {
+  auto& kernel = units_[u].group.kernel;
+  const auto plain = layout.buffer < kernel.buffers.size() ? kernel.buffers[layout.buffer] : loop::Buffer();
+  if (auto done = lay_out(kernel, layout); !done) return at(units_[u].provenance, std::move(done.error()));
+  FE_TRY(auto pack, make_pack_kernel(plain, layout));
+  uint32_t argument = 0;
+  for (uint32_t b = 0; b < layout.buffer; ++b)
+    if (kernel.buffers[b].kind != FE_BUFFER_LOCAL) ++argument;
+  schedule::GroupKernel pack_group{std::move(pack), {0, 1}};
+  make_canonical(pack_group);
+  FE_TRY(size_t pack_unit,
+         unit_of(std::move(pack_group), "packing for " + units_[u].provenance, units_[u].device, nullptr));
+  units_[pack_unit].candidate_name = "pack";
+  packs_[u].push_back({argument, pack_unit});
+  return flatten(units_[u]);
+}
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The kernels of a program, each once, and the candidates that are taken for them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/link/builder.h"
+#include "core/select/propose.h"
+#include "core/select/decisions.h"
+
+namespace ferrite::core::run {
+
+/// One kernel on its way from the group to code; equal groups share one.
+struct Unit {
+  schedule::GroupKernel group;   ///< of the first group that has it
+  std::vector<std::byte> bytes;  ///< flat, operand layouts in place
+  std::string entry;
+  std::string asked;  ///< the entry that it had when candidates were asked for
+  std::string provenance;
+  uint32_t device = 0;
+  const Compiler* compiler = nullptr;  ///< who compiles it; null: a code generator, until one is chosen
+  uint64_t candidate = 0;
+  std::string candidate_name;
+  double cost = 0;  ///< seconds that the candidate takes, by its provider
+};
+
+/// A constant argument of a unit that another unit brings into the layout that it wants.
+struct Pack {
+  uint32_t argument;
+  size_t unit;
+};
+
+class Units {
+ public:
+  /// All outlive it.
+  Units(const Devices& devices, const BuildOptions& options, place::Refusals& refusals, Ledger& ledger)
+      : devices_(devices), options_(options), refusals_(refusals), ledger_(ledger) {}
+
+  size_t size() const { return units_.size(); }
+  const Unit& operator[](size_t unit) const { return units_[unit]; }
+  auto begin() const { return units_.begin(); }
+  auto end() const { return units_.end(); }
+  /// What a unit wants packed; after choose().
+  const std::vector<Pack>& packs(size_t unit) const;
+
+  /// The unit of a kernel for the device's code generators, or for a candidate of one compiler; `group` is brought into its order.
+  Result<size_t> add(schedule::GroupKernel& group, const std::string& provenance, uint32_t device,
+                     const Compiler* chosen = nullptr, const std::string& candidate = {});
+
+  /// Told of a unit for which nobody proposes anything, and why; what it gives ends choose() where it is an error.
+  using Declined = std::function<Result<void>(size_t unit, Error)>;
+  /// Asks the providers for candidates and takes the one that was decided for, else the cheapest; the layouts that it wants for
+  /// constants become packing kernels, which are units behind the others and have no constants themselves. Gives the number that
+  /// each unit has then, as units that only differed in what their provider does not take are one. FE-T42, FE-T43 where a
+  /// decisions lock does not fit.
+  Result<std::vector<size_t>> choose(const Declined& declined);
+
+ private:
+  struct Offer;
+
+  Result<size_t> unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
+                         const Compiler* compiler, const std::string& candidate = {});
+  Result<Offer> best_offer(const Unit& unit, bool is_packing);
+  void record_choice(const Unit& unit, const std::string& entry, const Offer& offer, bool generated);
+  std::vector<size_t> merge_equal();
+  Result<void> apply_layout(size_t u, const OperandLayout& layout);
+
+  const Devices& devices_;
+  const BuildOptions& options_;
+  place::Refusals& refusals_;
+  Ledger& ledger_;
+  std::vector<Unit> units_;
+  std::map<std::tuple<uint32_t, const Compiler*, std::string, std::string>, size_t> numbers_;
+  std::map<size_t, std::vector<Pack>> packs_;
+};
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+#include <utility>
+
+#include "core/link/builder_steps.h"
+#include "core/support/abi/abi.h"
+
+namespace ferrite::core::run {
+
+Result<std::shared_ptr<Executable>> Builder::Steps::link() {
+  link_launches();
+  describe_ports();
+  executable_->plan_init();
+  if (!options_.load) {
+    executable_->code = std::move(blobs_);
+    return std::move(executable_);
+  }
+  if (auto prepared = executable_->prepare(); !prepared) {
+    if (forgive(prepared.error())) return std::shared_ptr<Executable>();
+    // An index of the model's own that is out of range says nothing of who made the code.
+    if (prepared.error().code == "FE-X10") return std::move(prepared.error());
+    return with_makers(std::move(prepared.error()));
+  }
+  record_recording();
+  return std::move(executable_);
+}
+
+void Builder::Steps::record_recording() {
+  const auto& plan = executable_->recording();
+  const auto& device = *devices_[plan.device];
+  if (!plan.reason.empty())
+    ledger_.add({"record", plan.subject, device.place(), "refused", plan.category, plan.reason, 0});
+  if (!plan.is_possible) return;
+  ledger_.add({"record",
+               {},
+               device.place(),
+               "recorded",
+               {},
+               "launches and copies, by the second run of a context for those behind it",
+               static_cast<double>(executable_->steps.size())});
+  const auto &inputs = executable_->inputs, &outputs = executable_->outputs;
+  for (const size_t port : plan.fixed)
+    ledger_.add(
+        {"record", port < inputs.size() ? inputs[port].name : outputs[port - inputs.size()].name,
+         device.place(), "recorded for each place", "place",
+         fmt::format("a library's launch or a copy reaches it, whose pointers stay as they were recorded; "
+                     "recordings of {} places are kept",
+                     most_recordings),
+         0});
+}
+
+void Builder::Steps::link_launches() {
+  Mirrors mirrors(*executable_, arenas_);
+  find_makers();
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].init) continue;
+    link_constants(g, mirrors);
+    link_group(g, mirrors);
+  }
+  for (BufferId b : brought_home()) mirrors.bring_home(b, place_of(b), executable_->steps);
+  executable_->estimate = estimate();
+  if (const auto transfers = mirrors.transfers(); !transfers.empty())
+    ledger_.add({"placement",
+                 {},
+                 {},
+                 "transfers",
+                 {},
+                 "copies between memories, at load and in each run",
+                 static_cast<double>(transfers.size())});
+  if (devices_.size() > 1)
+    record_placement(schedule_, placed_groups(), mirrors.transfers(), devices_, ledger_);
+}
+
+void Builder::Steps::find_makers() {
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (BufferId b : groups_[g].arguments)
+      if (groups_[g].init && constants_.count(b)) makers_[b].push_back(g);
+  const auto writes = [&](size_t g, BufferId b) {
+    return std::ranges::any_of(schedule_.groups[g].statements, [&](uint32_t s) {
+      return std::ranges::any_of(program_.statements[s].stores,
+                                 [&](const auto& store) { return program_.storage(store.buffer) == b; });
+    });
+  };
+  for (auto& [b, groups] : makers_)
+    while (!groups.empty() && !writes(groups.back(), b)) groups.pop_back();
+}
+
+void Builder::Steps::link_constants(size_t g, Mirrors& mirrors) {
+  std::set<size_t> wanted;
+  std::vector<size_t> pending = {g};
+  while (!pending.empty()) {
+    const size_t reader = pending.back();
+    pending.pop_back();
+    for (BufferId b : groups_[reader].arguments) {
+      const auto found = makers_.find(b);
+      if (found == makers_.end()) continue;
+      for (size_t maker : found->second)
+        if (wanted.insert(maker).second) pending.push_back(maker);
+      makers_.erase(found);
+    }
+  }
+  for (size_t maker : wanted)
+    if (!std::exchange(groups_[maker].linked, true)) link_group(maker, mirrors);
+}
+
+void Builder::Steps::link_group(size_t g, Mirrors& mirrors) {
+  const auto& state = groups_[g];
+  auto& steps = state.init ? executable_->init : executable_->steps;
+  Launch launch;
+  launch.provenance = state.provenance;
+  if (state.call) {
+    if (const auto* call = region_call(g))
+      link_region(g, *call, launch, mirrors);
+    else
+      link_call(g, launch, mirrors);
+    steps.push_back(std::move(launch));
+    return;
+  }
+  const auto& unit = units_[state.unit];
+  launch.kernel = static_cast<uint32_t>(state.unit);
+  set_workspace(launch, g);
+  for (size_t k = 0, b = 0; k < state.arguments.size(); ++k, ++b) {
+    while (unit.group.kernel.buffers[b].kind == FE_BUFFER_LOCAL) ++b;
+    const bool written = unit.group.kernel.buffers[b].kind == FE_BUFFER_OUTPUT;
+    const auto packed = packed_place(state, k, unit.device, mirrors);
+    launch.arguments.push_back(packed ? *packed
+                                      : reach(mirrors, unit.device, state.arguments[k], written, steps));
+  }
+  steps.push_back(std::move(launch));
+}
+
+std::vector<PlacedGroup> Builder::Steps::placed_groups() const {
+  std::vector<PlacedGroup> placed;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const auto& state = groups_[g];
+    std::string text;
+    if (const auto* call = region_call(g))
+      text = fmt::format("claimed by {} as {}", regions_[call->region].compiler->id,
+                         regions_[call->region].name);
+    else if (!state.call)
+      text = fmt::format("by {} as {}, kernel {}: {}", units_[state.unit].compiler->id,
+                         units_[state.unit].candidate_name, g + 1, units_[state.unit].entry);
+    if (const auto& why = placement_[g].why; !why.empty() && !region_call(g))
+      text += (text.empty() ? "" : "; ") + why;
+    placed.push_back({state.provenance, device_of(g), state.init, std::move(text)});
+  }
+  return placed;
+}
+
+double Builder::Steps::estimate() const {
+  constexpr double bytes_a_second = 16e9;  // of the usual bus between host and device
+  double seconds = 0;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].init) continue;
+    if (const auto* call = region_call(g))
+      seconds += regions_[call->region].cost;
+    else if (!groups_[g].call)
+      seconds += units_[groups_[g].unit].cost;
+    seconds += static_cast<double>(devices_[device_of(g)]->numbers.values.launch_ns) * 1e-9;
+  }
+  for (const auto& launch : executable_->steps)
+    if (launch.copy != no_copy) seconds += static_cast<double>(launch.arguments[0].bytes) / bytes_a_second;
+  return seconds;
+}
+
+void Builder::Steps::set_workspace(Launch& launch, size_t g) const {
+  const auto& workspaces = arenas_[device_of(g)].workspaces();
+  if (const auto found = workspaces.find(g); found != workspaces.end()) launch.workspace = found->second;
+}
+
+Place Builder::Steps::reach(Mirrors& mirrors, uint32_t device, BufferId b, bool written,
+                            std::vector<Launch>& steps) {
+  return mirrors.reach(device, b, place_of(b), written, steps);
+}
+
+const loop::CallInfo* Builder::Steps::region_call(size_t g) const {
+  if (!groups_[g].call) return nullptr;
+  const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
+  return call.region == loop::none ? nullptr : &call;
+}
+
+uint32_t Builder::Steps::region_kernel(size_t g, const loop::CallInfo& call) {
+  const auto& region = regions_[call.region];
+  auto [found, added] =
+      region_kernels_.try_emplace({region.device, region.entry}, executable_->kernels.size());
+  if (added) {
+    CompiledKernel kernel;
+    kernel.entry = region.entry;
+    kernel.provenance = groups_[g].provenance;
+    kernel.candidate = region.name;
+    kernel.device = region.device;
+    if (region.compiler->is_library()) kernel.library = region.compiler;
+    kernel.tasks = region.tasks;
+    kernel.grain = region.grain;
+    kernel.workspace_bytes = region.workspace_bytes;
+    executable_->kernels.push_back(std::move(kernel));
+    blobs_.push_back(region.blob);
+  }
+  return static_cast<uint32_t>(found->second);
+}
+
+void Builder::Steps::link_region(size_t g, const loop::CallInfo& call, Launch& launch, Mirrors& mirrors) {
+  const auto& region = regions_[call.region];
+  launch.kernel = region_kernel(g, call);
+  set_workspace(launch, g);
+  for (size_t k = 0; k < groups_[g].arguments.size(); ++k)
+    launch.arguments.push_back(
+        reach(mirrors, region.device, groups_[g].arguments[k], k >= call.reads.size(), executable_->steps));
+}
+
+void Builder::Steps::link_call(size_t g, Launch& launch, Mirrors& mirrors) {
+  const auto& state = groups_[g];
+  launch.call = program_.statements[schedule_.groups[g].statements[0]].call;
+  for (size_t k = 0; k < state.arguments.size(); ++k)
+    launch.arguments.push_back(
+        reach(mirrors, home(), state.arguments[k], k >= launch.call.reads.size(), executable_->steps));
+  for (BufferId b : state.arguments) launch.call_dims.push_back(program_.buffers[b].dims);
+  for (size_t k = 0; k < state.arguments.size(); ++k) {
+    auto type = abi::sized<fe_tensor_type>();
+    type.dtype = static_cast<fe_dtype>(program_.buffers[state.arguments[k]].dtype);
+    type.rank = static_cast<uint32_t>(launch.call_dims[k].size());
+    type.dims = launch.call_dims[k].data();
+    launch.call_types.push_back(type);
+  }
+}
+
+std::optional<Place> Builder::Steps::packed_place(const GroupState& state, size_t argument, uint32_t device,
+                                                  Mirrors& mirrors) {
+  for (const auto& pack : units_.packs(state.unit)) {
+    if (pack.argument != argument) continue;
+    auto [found, added] = packed_.try_emplace({state.arguments[argument], pack.unit});
+    if (!added) return found->second;
+    Launch prepare;
+    prepare.kernel = static_cast<uint32_t>(pack.unit);
+    prepare.provenance = units_[pack.unit].provenance;
+    for (const auto& buffer : units_[pack.unit].group.kernel.buffers) {
+      if (buffer.kind != FE_BUFFER_OUTPUT) {
+        prepare.arguments.push_back(
+            reach(mirrors, device, state.arguments[argument], false, executable_->init));
+        continue;
+      }
+      found->second.kind = Place::Kind::persistent;
+      found->second.device = device;
+      found->second.number = executable_->add_persistent(device, buffer.bytes());
+      found->second.bytes = buffer.bytes();
+      prepare.arguments.push_back(found->second);
+    }
+    executable_->init.push_back(std::move(prepare));
+    return found->second;
+  }
+  return std::nullopt;
+}
+
+void Builder::Steps::describe_ports() {
+  executable_->inputs = run::describe_ports(program_, program_.inputs);
+  executable_->outputs = run::describe_ports(program_, program_.outputs);
+  for (BufferId b : program_.outputs) executable_->output_places.push_back(place_of(program_.storage(b)));
+}
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+
+#include "core/observe/observation.h"
+#include "core/link/builder_steps.h"
+#include "ferrite/counted.hpp"
+
+namespace ferrite::core::run {
+
+void Builder::Steps::plan() {
+  arenas_.clear();
+  for (uint32_t d = 0; d < devices_.size(); ++d) {
+    const auto needs = arena_needs(d);
+    const int64_t most = options_.memory.bytes(needs.buffers.size());
+    auto& arena = arenas_.emplace_back(needs, static_cast<int64_t>(devices_[d]->alignment), most);
+    if (arena.bytes() > most) refuse_workspaces(needs, arena);
+    if (options_.red_zones) {
+      arena.keep_apart();
+      executable_->arena_parts.push_back(named_parts(arena));
+    }
+    executable_->arena_bytes.push_back(arena.bytes());
+  }
+  if (auto* seen = options_.observation) {
+    main_arena().describe(*seen);
+    seen->op_by_op_bytes = options_.memory.op_by_op;
+    seen->groups = groups_.size();
+  }
+}
+
+std::vector<Executable::ArenaPart> Builder::Steps::named_parts(const ArenaPlan& arena) const {
+  const auto name_of = [&](BufferId b) -> std::string {
+    if (b == loop::none) return "a workspace";
+    const auto& buffer = program_.buffers[b];
+    if (buffer.role == loop::Role::input) return fmt::format("input {}", buffer.number);
+    if (buffer.role == loop::Role::output) return fmt::format("output {}", buffer.number);
+    return fmt::format("buffer @{}", b);
+  };
+  std::vector<Executable::ArenaPart> parts;
+  for (const auto& part : arena.parts()) parts.push_back({name_of(part.buffer), part.offset, part.bytes});
+  return parts;
+}
+
+uint32_t Builder::Steps::device_of(size_t g) const {
+  if (!groups_[g].call) return units_[groups_[g].unit].device;
+  const auto* call = region_call(g);
+  return call ? regions_[call->region].device : home();
+}
+
+bool Builder::Steps::is_port(BufferId b) const {
+  const auto role = program_.buffers[b].role;
+  return role == loop::Role::input || role == loop::Role::output;
+}
+
+ArenaNeeds Builder::Steps::arena_needs(uint32_t d) const {
+  ArenaNeeds needs;
+  needs.workers = executable_->workers_of(d);
+  needs.workspaces = planned_workspaces(d);
+  if (d != home() && devices_[d]->host_memory) return needs;
+  std::map<BufferId, std::set<uint32_t>> memories;  // that its groups use
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (BufferId b : groups_[g].arguments) memories[b].insert(executable_->memory_of(device_of(g)));
+  const std::set<BufferId> leaving = brought_home();
+  const uint32_t ports = executable_->memory_of_ports();
+  const auto lives_here = [&](BufferId b) {
+    const bool port = is_port(b);
+    if (program_.buffers[b].role == loop::Role::constant || constants_.count(b) ||
+        (port && ports == executable_->memory_of(d)))
+      return false;
+    if (!devices_[d]->host_memory) return true;
+    // What crosses from one memory to another, and what lies here for its own sake.
+    const bool crosses = memories[b].size() > 1;
+    return port ? crosses || !memories[b].count(ports)
+                : crosses || memories[b].count(Executable::host) || leaving.count(b);
+  };
+  std::set<BufferId> here;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].init) continue;
+    for (BufferId b : groups_[g].arguments) {
+      if (d == home() || device_of(g) == d) here.insert(b);
+      if (here.count(b) && lives_here(b)) needs.keep(b, program_.buffers[b].bytes(), g);
+    }
+  }
+  for (BufferId b : leaving)
+    if (here.count(b) && lives_here(b)) needs.keep(b, program_.buffers[b].bytes(), groups_.size());
+  return needs;
+}
+
+std::set<BufferId> Builder::Steps::brought_home() const {
+  std::set<BufferId> result;
+  for (BufferId b : program_.outputs) result.insert(program_.storage(b));
+  for (const auto& buffer : program_.buffers)
+    if (buffer.base != loop::none && program_.buffers[buffer.base].role == loop::Role::input)
+      result.insert(buffer.base);
+  return result;
+}
+
+const ArenaPlan& Builder::Steps::main_arena() const {
+  return *std::ranges::max_element(arenas_, {}, [](const ArenaPlan& arena) { return arena.bytes(); });
+}
+
+std::vector<schedule::Lifetime> Builder::Steps::planned_workspaces(uint32_t d) const {
+  std::vector<schedule::Lifetime> result;
+  for (size_t g = 0; g < groups_.size() && options_.load; ++g) {
+    const auto& state = groups_[g];
+    if (state.init || device_of(g) != d) continue;
+    int64_t bytes = 0;
+    if (state.call) {
+      if (const auto* call = region_call(g)) bytes = regions_[call->region].workspace_bytes;
+    } else if (state.unit < executable_->kernels.size()) {
+      bytes = executable_->kernels[state.unit].workspace_bytes;
+    }
+    if (bytes > 0) result.push_back({bytes * executable_->workers_of(d), g, g});
+  }
+  return result;
+}
+
+void Builder::Steps::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena) {
+  for (const auto& want : needs.workspaces) {
+    const size_t g = want.first;
+    if (groups_[g].call || options_.memory.allows(want.bytes, needs.bytes_at(g))) continue;
+    const auto& unit = units_[groups_[g].unit];
+    const bool is_new =
+        unit.compiler->is_library()
+            ? refusals_.groups
+                  .try_emplace({placement_[g].group, placement_[g].device, unit.compiler}, "its workspace")
+                  .second
+            : refusals_.candidates.insert({unit.compiler, unit.asked, unit.candidate}).second;
+    if (!is_new) continue;
+    ledger_.add({"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
+                 fmt::format("with its workspace of {} bytes for each of {} the plan has {} bytes, "
+                             "op by op it is {}",
+                             want.bytes / needs.workers, counted(needs.workers, "worker"), arena.bytes(),
+                             *options_.memory.op_by_op),
+                 static_cast<double>(want.bytes)});
+  }
+}
+
+Place Builder::Steps::place_of(BufferId b) const {
+  const auto& buffer = program_.buffers[b];
+  Place place;
+  place.bytes = buffer.bytes();
+  place.number = buffer.number;
+  if (is_port(b)) place.device = executable_->ports_device();
+  switch (buffer.role) {
+    case loop::Role::input: place.kind = Place::Kind::input; break;
+    case loop::Role::output: place.kind = Place::Kind::output; break;
+    case loop::Role::constant: place.kind = Place::Kind::constant; break;
+    case loop::Role::temporary:
+      if (auto found = persistent_of_.find(b); found != persistent_of_.end()) {
+        place.kind = Place::Kind::persistent;
+        place.number = found->second;
+        place.device = home();
+      } else {
+        const auto& offsets = arenas_[home()].offsets();
+        place.device = home();
+        if (auto offset = offsets.find(b); offset != offsets.end()) place.offset = offset->second;
+      }
+      break;
+  }
+  return place;
+}
+
+}  // namespace ferrite::core::run

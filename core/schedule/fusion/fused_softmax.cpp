@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/schedule/fusion/fused_softmax.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/schedule/group_kernel.h"
+#include "ferrite/counted.hpp"
+#include "ferrite/softmax_products.hpp"
+
+namespace ferrite::core::schedule {
+namespace {
+
+/// Groups before a product that are looked at; a softmax is one to three.
+constexpr size_t most_groups = 8;
+/// Fewer rows leave most of a tile empty.
+constexpr int64_t least_rows = 16;
+/// Rows that a worker takes at a time, and columns that it goes over soon enough where others have nothing to do.
+constexpr int64_t rows_of_task = 64, few_columns = 1024;
+
+}  // namespace
+
+/// Groups that write what the group reads, others than itself.
+std::vector<uint32_t> SoftmaxRows::writers_of(const Groups& groups, uint32_t group) const {
+  std::vector<uint32_t> result;
+  for (const uint32_t s : groups[group].statements)
+    for (const BufferId b : deps_.reads[s])
+      for (const uint32_t w : deps_.writers[b]) {
+        const uint32_t other = groups.of(w);
+        if (other != group && std::ranges::find(result, other) == result.end()) result.push_back(other);
+      }
+  return result;
+}
+
+/// Whether the rows that the statements of the groups go over are reduced as for a softmax.
+bool SoftmaxRows::reduces(const Groups& groups, std::span<const uint32_t> members) const {
+  const auto has = [&](uint32_t kind) {
+    return std::ranges::any_of(members, [&](uint32_t group) {
+      return std::ranges::any_of(groups[group].statements, [&](uint32_t s) {
+        const auto& statement = program_.statements[s];
+        return statement.kind == FE_STATEMENT_REDUCE &&
+               std::ranges::count(statement.reductions, kind, &loop::Reduction::kind) > 0;
+      });
+    });
+  };
+  return has(FE_REDUCE_MAX) && has(FE_REDUCE_SUM);
+}
+
+std::vector<SoftmaxRows::Candidate> SoftmaxRows::candidates(const Groups& groups,
+                                                            uint32_t contraction) const {
+  const uint32_t last = groups.of(contraction);
+  if (groups[last].statements[0] != contraction) return {};
+  // What lies before it, up to contractions, the nearest first.
+  std::vector<uint32_t> rows, products, open = {last};
+  for (size_t k = 0; k < open.size() && rows.size() < most_groups; ++k)
+    for (const uint32_t writer : writers_of(groups, open[k])) {
+      const bool product = is_product(groups[writer].statements[0]);
+      auto& list = product ? products : rows;
+      if (writer == last || std::ranges::find(list, writer) != list.end()) continue;
+      list.push_back(writer);
+      if (!product) open.push_back(writer);
+    }
+  // Of that, what depends on one of these.
+  std::vector<Candidate> results;
+  for (const uint32_t product : products) {
+    Candidate result{{product}, groups[product].statements[0], contraction};
+    const auto depends = [&](uint32_t group) {
+      return std::ranges::any_of(writers_of(groups, group), [&](uint32_t writer) {
+        return std::ranges::find(result.groups, writer) != result.groups.end();
+      });
+    };
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (const uint32_t group : rows)
+        if (std::ranges::find(result.groups, group) == result.groups.end() && depends(group)) {
+          result.groups.push_back(group);
+          grows = true;
+        }
+    }
+    if (!reduces(groups, result.groups) || !depends(last)) continue;
+    result.groups.push_back(last);
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+SoftmaxRows::Answer SoftmaxRows::ask(const Groups& groups, const Candidate& candidate) const {
+  const auto refuse = [](std::string_view category, std::string text) {
+    return Answer{{category, std::move(text)}, 0};
+  };
+  Group all;
+  all.shared = groups[candidate.groups[0]].shared;
+  for (const uint32_t group : candidate.groups) {
+    const auto& statements = groups[group].statements;
+    all.statements.insert(all.statements.end(), statements.begin(), statements.end());
+    all.shared = std::min(all.shared, groups[group].shared);
+  }
+  std::ranges::sort(all.statements);
+  if (all.statements.size() > limits_.most_statements)
+    return refuse(category::size_limit, fmt::format("more than {} statements", limits_.most_statements));
+  const auto inside = [&](uint32_t s) { return std::ranges::binary_search(all.statements, s); };
+  for (const uint32_t s : all.statements) {
+    if (constant_[s]) return refuse(category::cost, "a part of it runs once, at load");
+    if (groups.of(s) != candidate.groups.back() && !std::ranges::all_of(deps_.after[s], inside))
+      return refuse(category::cycle, "another kernel depends on what lies between the products");
+    for (const uint32_t other : all.statements)
+      if (other != s)
+        all.shared =
+            std::min(all.shared, common_loops(program_, std::min(s, other), std::max(s, other), all.shared));
+  }
+  auto kernel = kernel_of(program_, all, [&](BufferId storage) {
+                  return !callers_.contains(storage) && std::ranges::all_of(deps_.readers[storage], inside) &&
+                         std::ranges::all_of(deps_.writers[storage], inside);
+                }).kernel;
+  const auto found = find_softmax_products(kernel.pool, kernel);
+  if (!found) return refuse(category::contraction, std::string(found.reason));
+  if (found.row.extent < least_rows)
+    return refuse(category::cost, fmt::format("{}: too few for a tile", counted(found.row.extent, "row")));
+  int64_t tasks = (found.row.extent + rows_of_task - 1) / rows_of_task;
+  for (uint32_t k = 0; k + 1 < all.shared; ++k) tasks *= found.between.vars[k].extent;
+  if (found.column.extent > few_columns && tasks < limits_.target.workers / 8)
+    return refuse(category::cost,
+                  counted(tasks, "tile of rows leaves workers idle", "tiles of rows leave workers idle"));
+  return {{}, all.shared};
+}
+
+}  // namespace ferrite::core::schedule

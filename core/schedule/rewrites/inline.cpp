@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+
+#include "core/schedule/rewrites/at_load.h"
+#include "core/schedule/body.h"
+#include "core/schedule/schedule.h"
+
+namespace ferrite::core::schedule {
+namespace {
+
+// Of a body that inlining makes: docs/architecture.md says what more of them cost.
+constexpr size_t most_operations = 96, most_loads = 8;
+// A value that is computed again so often from what it loads is better stored, whatever it costs.
+constexpr int64_t most_times = 4;
+// A statement picks few elements of a buffer that is so many times larger than what it makes.
+constexpr int64_t times_larger = 16;
+
+struct BodyCost {
+  size_t prims = 0, expensive = 0, loads = 0, indirect = 0;
+  int64_t loaded_elements = 0;
+};
+
+BodyCost cost_of(const LoopProgram& program, const Statement& statement) {
+  BodyCost cost;
+  for (const auto& op : statement.ops) {
+    if (op.code == FE_OP_LOAD) {
+      ++cost.loads;
+      cost.loaded_elements += program.buffers[op.buffer].elements();
+    } else if (op.code == FE_OP_INDIRECT) {
+      ++cost.indirect;
+    } else if (op.is_prim()) {
+      ++cost.prims;
+      if (!is_cheap(op.prim())) ++cost.expensive;
+    }
+  }
+  return cost;
+}
+
+class Inliner {
+ public:
+  Inliner(LoopProgram& program, const TargetNumbers& target, Ledger& ledger, const Homes& homes)
+      : program_(program),
+        ledger_(ledger),
+        homes_(homes),
+        target_(target),
+        cheap_(static_cast<size_t>(target.operations_of_element())),
+        at_load_(at_load(program)),
+        deps_(Dependencies::of(program)),
+        dropped_(program.statements.size()) {
+    for (const auto& readers : deps_.readers) readers_.emplace_back(readers.begin(), readers.end());
+    for (BufferId b : program.outputs) outputs_.insert(program.storage(b));
+    for (BufferId b = 0; b < program.buffers.size(); ++b)
+      if (program.buffers[b].base != none) versioned_.insert(program.buffers[b].base);
+  }
+
+  void run() {
+    // Consumers first: when a producer is looked at, what reads it has its final form. Before that, what is made and read at load:
+    // whether the last step of it is better stored is seen once it has the steps before it.
+    for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;)
+      if (stays_at_load(s)) consider(s);
+    for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;)
+      if (!dropped_[s]) consider(s);
+    std::vector<ProgramStatement> kept;
+    for (uint32_t s = 0; s < dropped_.size(); ++s)
+      if (!dropped_[s]) kept.push_back(std::move(program_.statements[s]));
+    program_.statements = std::move(kept);
+  }
+
+ private:
+  /// Whether it runs at load, and so do all that read what it stores.
+  bool stays_at_load(uint32_t s) const {
+    return at_load_.statements[s] &&
+           std::ranges::all_of(program_.statements[s].stores, [&](const Store& store) {
+             return std::ranges::all_of(readers_[program_.storage(store.buffer)],
+                                        [&](uint32_t r) { return at_load_.statements[r]; });
+           });
+  }
+
+  void consider(uint32_t s) {
+    auto& producer = program_.statements[s];
+    if (producer.kind == FE_STATEMENT_CALL || producer.stores.empty()) return;
+    bool needed = false;
+    for (const auto& store : producer.stores) {
+      BufferId storage = program_.storage(store.buffer);
+      needed = needed || outputs_.count(storage) || versioned_.count(storage) || !readers_[storage].empty();
+    }
+    if (!needed) return drop(s);
+    if (producer.kind != FE_STATEMENT_MAP || producer.stores.size() != 1) return;
+    const auto& store = producer.stores[0];
+    BufferId storage = program_.storage(store.buffer);
+    if (outputs_.count(storage) || versioned_.count(storage) || deps_.writers[storage].size() != 1 ||
+        store.mask != none || store.mode != FE_STORE_SET || !stores_identity(program_, producer))
+      return;
+    if (!worth_it(s, storage)) return;
+    const std::string names = origin_names(producer);
+    std::string readers;  // as they were before they took it in
+    for (uint32_t reader : readers_[storage]) {
+      readers += (readers.empty() ? "" : ", ") + origin_names(program_.statements[reader]);
+      inline_into(reader, s, storage);
+    }
+    ledger_.add({"inline",
+                 names,
+                 readers,
+                 "inlined",
+                 {},
+                 {},
+                 static_cast<double>(program_.buffers[storage].bytes())});
+    drop(s);
+  }
+
+  bool worth_it(uint32_t s, BufferId storage) {
+    const auto& producer = program_.statements[s];
+    const auto& readers = readers_[storage];
+    auto cost = cost_of(program_, producer);
+    const auto& value = producer.ops[producer.stores[0].value];
+    bool view = value.code == FE_OP_LOAD && cost.prims == 0 && cost.indirect == 0;
+    bool unmasked_view = view && value.a == none;
+    int64_t points = std::max<int64_t>(1, producer.points(VarKind::parallel));
+    // A read must not move behind a later write to what it reads.
+    for (BufferId b : deps_.reads[s])
+      for (uint32_t w : deps_.writers[b])
+        if (w > s && std::ranges::any_of(readers, [&](uint32_t r) { return w <= r; })) return false;
+    for (uint32_t r : readers) {
+      const auto& reader = program_.statements[r];
+      if (reader.kind == FE_STATEMENT_CALL) return false;
+      if (!view && homes_.apart(s, r)) return false;
+      // What is made once is not made again in each run, unless that takes no longer than loading it.
+      if (!view && at_load_.statements[s] && !at_load_.statements[r] &&
+          !is_as_cheap_as_stored(program_, producer, target_))
+        return false;
+      for (const auto& op : reader.ops) {
+        if (op.code != FE_OP_LOAD || program_.storage(op.buffer) != storage) continue;
+        if (op.a != none && !unmasked_view && cost.indirect > 0) return false;
+        if (!view && picks_in_size_one(program_, op)) return false;
+      }
+      for (const auto& st : reader.stores)
+        if (program_.storage(st.buffer) == storage) return false;
+      if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view)
+        return false;
+      const auto reads = static_cast<size_t>(std::ranges::count_if(reader.ops, [&](const BodyOp& op) {
+        return op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage;
+      }));
+      if (reader.ops.size() + reads * producer.ops.size() > most_operations) return false;
+      if (index_grows_too_large(program_, reader, producer)) return false;
+      auto reader_cost = cost_of(program_, reader);
+      if (!view && reader_cost.loads + cost.loads > most_loads) return false;
+      if (view) continue;
+      // How often the reader would compute each element.
+      int64_t reader_points = 1;
+      for (const auto& var : reader.vars) reader_points *= std::max<int64_t>(1, var.extent);
+      const int64_t computed = reader_points * static_cast<int64_t>(reads);
+      bool recomputed = computed > points;
+      if (recomputed && (cost.expensive > 0 || cost.prims > cheap_ || cost.loads > 1 || cost.indirect > 0))
+        return false;
+      if (recomputed && computed > most_times * points && cost.loads > 0 && cost.prims > 0) return false;
+    }
+    if (view) return true;
+    if (picks_few(producer, points)) return false;
+    if (readers.size() == 1) return true;
+    if (cost.loads == 0 && cost.expensive == 0) return true;
+    // What it reads is stored already, and is less: each reader widens it again rather than that more is stored.
+    if (widens(producer)) return true;
+    // Several readers: only where reading the inputs instead costs no more than reading the result would.
+    // An index that is computed again is checked again: only where it serves many elements, as along a line of them.
+    bool small = cost.prims <= cheap_ && cost.expensive == 0 && readers.size() <= 3 &&
+                 (cost.indirect == 0 || cost.loaded_elements * 4 <= points);
+    return small && cost.loaded_elements * 10 <= points * 12 && !could_be_epilogue(s);
+  }
+
+  /// Whether it only casts what it reads to a wider float, element by element.
+  bool widens(const Statement& producer) const {
+    const auto& value = producer.ops[producer.stores[0].value];
+    if (!value.is_prim() || value.prim() != Prim::cast_) return false;
+    const auto& load = producer.ops[value.a];
+    return load.code == FE_OP_LOAD && load.a == none && is_float(load.dtype) && is_float(value.dtype) &&
+           bits_of(load.dtype) < bits_of(value.dtype) &&
+           program_.buffers[load.buffer].elements() <= producer.points(VarKind::parallel);
+  }
+
+  /// Whether it picks a few elements, by number, of what another statement makes: done where that is at hand, it need not be kept
+  /// until its reader runs.
+  bool picks_few(const Statement& producer, int64_t points) const {
+    const auto picked = [&](const BodyOp& load) {
+      return std::ranges::any_of(producer.ops, [&](const BodyOp& op) {
+        return op.code == FE_OP_INDIRECT && std::ranges::any_of(load.index, [&](index::Expr expr) {
+                 return program_.pool.depends_on(expr, op.symbol);
+               });
+      });
+    };
+    return std::ranges::any_of(producer.ops, [&](const BodyOp& op) {
+      return op.code == FE_OP_LOAD && !deps_.writers[program_.storage(op.buffer)].empty() &&
+             program_.buffers[op.buffer].elements() >= times_larger * points && picked(op);
+    });
+  }
+
+  static bool reads_as_operand_op(const Statement& reader, OpId id) {
+    return id == reader.contract_a || id == reader.contract_b;
+  }
+  bool reads_as_operand(const Statement& reader, BufferId storage) const {
+    for (OpId id = 0; id < reader.ops.size(); ++id)
+      if (reader.ops[id].code == FE_OP_LOAD && program_.storage(reader.ops[id].buffer) == storage &&
+          reads_as_operand_op(reader, id))
+        return true;
+    return false;
+  }
+
+  /// Whether a contraction with the same parallel loops makes one of the inputs, and the others do not wait for it.
+  bool could_be_epilogue(uint32_t s) const {
+    const auto& statement = program_.statements[s];
+    for (BufferId b : deps_.reads[s])
+      for (uint32_t w : deps_.writers[b]) {
+        const auto& writer = program_.statements[w];
+        if (writer.kind == FE_STATEMENT_CONTRACT &&
+            writer.points(VarKind::parallel) == statement.points(VarKind::parallel))
+          return std::ranges::none_of(deps_.reads[s], [&](BufferId other) {
+            return other != b && std::ranges::any_of(deps_.writers[other], [&](uint32_t maker) {
+                     return maker > w && std::ranges::find(deps_.reads[maker], b) != deps_.reads[maker].end();
+                   });
+          });
+      }
+    return false;
+  }
+
+  void inline_into(uint32_t r, uint32_t s, BufferId storage) {
+    splice_into(program_, program_.statements[r], program_.statements[s]);
+    for (BufferId b : deps_.reads[s])
+      if (readers_[b].insert(r).second) deps_.reads[r].push_back(b);
+    std::erase(deps_.reads[r], storage);
+  }
+
+  void drop(uint32_t s) {
+    dropped_[s] = true;
+    for (BufferId b : deps_.reads[s]) readers_[b].erase(s);
+    for (BufferId b : deps_.writes[s]) std::erase(deps_.writers[b], s);
+  }
+
+  LoopProgram& program_;
+  Ledger& ledger_;
+  const Homes& homes_;
+  const TargetNumbers& target_;
+  const size_t cheap_;  ///< operations that are computed again rather than that an element is moved
+  const AtLoad at_load_;
+  Dependencies deps_;  ///< but for the readers
+  std::vector<std::set<uint32_t>>
+      readers_;  ///< by storage; many statements may read one, and leave it one by one
+  std::vector<bool> dropped_;
+  std::set<BufferId> outputs_, versioned_;
+};
+
+}  // namespace
+
+void inline_producers(LoopProgram& program, const TargetNumbers& target, Ledger& ledger, const Homes& homes) {
+  Inliner(program, target, ledger, homes).run();
+}
+
+}  // namespace ferrite::core::schedule

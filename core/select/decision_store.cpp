@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// An entry: 32 hexadecimal digits, the hash of what follows; the end of the line; JSON.
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/support/files/user_folder.h"
+#include "core/support/hash.h"
+#include "core/support/warning.h"
+#include "core/select/decisions.h"
+
+namespace ferrite::core::tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int schema = 0;
+constexpr size_t digits = 32;
+constexpr uint64_t most_bytes = 64 << 10;
+
+void warn(const std::string& where, Error fault) {
+  log::warn("kernels", at(where, std::move(fault)).message());
+}
+
+bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
+
+/// `fault` says why it is none.
+std::optional<Decision> parse(std::string_view text, std::string_view key, std::string& fault) {
+  const auto refuse = [&](const char* reason) {
+    fault = reason;
+    return std::nullopt;
+  };
+  if (text.size() <= digits || text[digits] != '\n') return refuse("it is cut short");
+  const auto body = text.substr(digits + 1);
+  if (hash128(body) != text.substr(0, digits)) return refuse("its contents were changed");
+  const auto json = nlohmann::json::parse(body, nullptr, false);
+  if (!json.is_object()) return refuse("it is no decision");
+  const auto string = [&](const char* name, std::string& to) {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_string()) return false;
+    to = found->get<std::string>();
+    return true;
+  };
+  const auto number = [&](const char* name, double& to) {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_number()) return false;
+    to = found->get<double>();
+    return is_time(to);
+  };
+  Decision decision;
+  std::string of;
+  const auto version = json.find("schema"), covered = json.find("covered");
+  if (version == json.end() || *version != schema) return refuse("it is of another version");
+  if (!string("key", of) || of != key) return refuse("it is another kernel's");
+  if (!string("provider", decision.provider) || !string("candidate", decision.candidate) ||
+      !string("usual", decision.usual) || !number("cost", decision.cost) ||
+      !number("seconds", decision.seconds) || !number("usual_seconds", decision.usual_seconds) ||
+      covered == json.end() || !covered->is_number_unsigned())
+    return refuse("it is no decision");
+  decision.covered = covered->get<uint64_t>();
+  decision.by = "stored";
+  return decision;
+}
+
+}  // namespace
+
+Store::Store(std::string folder) : folder_(std::move(folder)) {
+  if (folder_.empty()) return;
+  const auto why = cache::distrusted(folder_);
+  if (why.empty()) return;
+  warn(folder_, error(FE_EINVALID, "FE-T41", "decisions are not kept there: {}", why));
+  folder_.clear();
+}
+
+std::optional<Decision> Store::find(const std::string& key) const {
+  if (!is_open() || key.empty()) return std::nullopt;
+  const fs::path path = fs::path(folder_) / (key + std::string(decision_suffix));
+  std::string fault;
+  if (const auto text = cache::read_file(path, most_bytes, fault))
+    if (auto decision = parse(*text, key, fault)) return decision;
+  if (fault.empty()) return std::nullopt;
+  // It stays for whoever wants to see what happened to it, and is in nobody's way.
+  const std::string aside = path.string() + ".damaged";
+  std::error_code failed;
+  fs::rename(path, aside, failed);
+  warn(path.string(), error(FE_EINVALID, "FE-T40", "{}; {}, and the kernel is decided anew", fault,
+                            failed ? fmt::format("it cannot be set aside: {}", failed.message())
+                                   : "it is set aside as " + aside));
+  return std::nullopt;
+}
+
+void Store::keep(const std::string& key, const Decision& decision) const {
+  if (!is_open() || key.empty()) return;
+  const nlohmann::ordered_json json{{"schema", schema},
+                                    {"key", key},
+                                    {"provider", decision.provider},
+                                    {"candidate", decision.candidate},
+                                    {"covered", decision.covered},
+                                    {"cost", decision.cost},
+                                    {"seconds", decision.seconds},
+                                    {"usual", decision.usual},
+                                    {"usual_seconds", decision.usual_seconds}};
+  const auto text = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (const auto why =
+          cache::write_file(folder_, key + std::string(decision_suffix), hash128(text) + "\n" + text);
+      !why.empty())
+    warn(folder_, error(FE_EINVALID, "FE-T41", "a decision is not kept: {}", why));
+}
+
+}  // namespace ferrite::core::tune

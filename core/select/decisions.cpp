@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/select/decisions.h"
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <span>
+
+#include "core/support/files/toml_reader.h"
+#include "core/support/hash.h"
+#include "core/support/files/replace_file.h"
+
+namespace ferrite::core::tune {
+namespace {
+
+using plugin::Key;
+using plugin::KeyType;
+using plugin::TomlTable;
+
+constexpr Key entry_key{
+    .name = "entry", .type = KeyType::string, .absent = "required", .example = "", .doc = "the kernel"};
+constexpr Key from_key{
+    .name = "from", .type = KeyType::string, .absent = "required", .example = "", .doc = "model nodes"};
+constexpr Key device_key{
+    .name = "device", .type = KeyType::string, .absent = "required", .example = "", .doc = "its kind"};
+constexpr Key provider_key{
+    .name = "provider", .type = KeyType::string, .absent = "required", .example = "", .doc = "its id"};
+constexpr Key candidate_key{.name = "candidate",
+                            .type = KeyType::string,
+                            .absent = "required",
+                            .example = "",
+                            .doc = "as the provider calls it"};
+constexpr Key covered_key{.name = "covered",
+                          .type = KeyType::integer,
+                          .absent = "required",
+                          .example = "",
+                          .doc = "leading statements that the library takes",
+                          .least = 1};
+constexpr Key by_key{
+    .name = "by", .type = KeyType::string, .absent = "unknown", .example = "", .doc = "how it was decided"};
+constexpr Key cost_key{.name = "cost_ns",
+                       .type = KeyType::integer,
+                       .absent = "0",
+                       .example = "",
+                       .doc = "by the cost model",
+                       .least = 0};
+constexpr Key measured_key{.name = "measured_ns",
+                           .type = KeyType::integer,
+                           .absent = "it was not",
+                           .example = "",
+                           .doc = "measured",
+                           .least = 0};
+constexpr Key kernel_keys[] = {entry_key,     from_key, device_key, provider_key,
+                               candidate_key, by_key,   cost_key,   measured_key};
+constexpr Key library_keys[] = {entry_key,   from_key, device_key, provider_key, candidate_key,
+                                covered_key, by_key,   cost_key,   measured_key};
+constexpr plugin::KeyTable kernel_table{"[[kernel]]", kernel_keys};
+constexpr plugin::KeyTable library_table{"[[library]]", library_keys};
+constexpr auto target_keys = [] {
+  std::array<Key, 1 + run::number_table.size() + run::choice_table.size()> keys{device_key};
+  auto* key = &keys[1];
+  for (const auto& number : run::number_table)
+    *key++ = {.name = number.name,
+              .type = KeyType::integer,
+              .absent = "the target's own",
+              .example = "",
+              .doc = number.doc,
+              .least = number.least,
+              .most = number.most};
+  for (const auto& choice : run::choice_table)
+    *key++ = {.name = choice.name,
+              .type = KeyType::string,
+              .absent = "the target's own",
+              .example = "",
+              .doc = choice.doc,
+              .choices = choice.names};
+  return keys;
+}();
+constexpr plugin::KeyTable target_table{"[[target]]", target_keys};
+constexpr Key top_keys[] = {
+    {.name = "schema",
+     .type = KeyType::integer,
+     .absent = "required",
+     .example = "",
+     .doc = "0",
+     .least = 0,
+     .most = 0},
+    {.name = "kernel",
+     .type = KeyType::table_list,
+     .absent = "none",
+     .example = "",
+     .doc = "kernels",
+     .inner = &kernel_table},
+    {.name = "library",
+     .type = KeyType::table_list,
+     .absent = "none",
+     .example = "",
+     .doc = "libraries",
+     .inner = &library_table},
+    {.name = "target",
+     .type = KeyType::table_list,
+     .absent = "none",
+     .example = "",
+     .doc = "by which numbers groups are formed",
+     .inner = &target_table},
+};
+constexpr plugin::KeyTable lock_table{"", top_keys};
+
+constexpr std::string_view cure = "write the lock anew with --lock-decisions, or compile without --decisions";
+
+double seconds_of(const TomlTable& table, std::string_view key) {
+  return static_cast<double>(table.integer(key).value_or(0)) * 1e-9;
+}
+
+int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+}  // namespace
+
+Result<Decisions> Decisions::open(const Options& options, const std::function<Contexts()>& contexts) {
+  Decisions decisions;
+  decisions.libraries_first_ = options.libraries_first;
+  if (!options.replay.empty()) {
+    FE_CHECK(decisions.read_lock(options.replay));
+    return decisions;
+  }
+  std::error_code failed;
+  const bool stored = !options.folder.empty() && std::filesystem::exists(options.folder, failed);
+  if (options.mode == Mode::off || (options.mode == Mode::cached && !stored)) return decisions;
+  decisions.store_ = std::make_unique<Store>(options.folder);
+  if (decisions.store_->is_open()) decisions.contexts_ = contexts();
+  return decisions;
+}
+
+Result<void> Decisions::read_lock(const std::string& path) {
+  FE_TRY(const auto text, plugin::read_text_file(path));
+  FE_TRY(const auto document, plugin::parse_toml(text, path));
+  const TomlTable table(document, path, "");
+  FE_CHECK(table.check(lock_table));
+  lock_path_ = path;
+  for (const auto& entry : table.table_list("target")) {
+    run::SourcedNumbers numbers;
+    for (size_t k = 0; k < run::number_table.size(); ++k)
+      if (const auto value = entry.integer(run::number_table[k].name))
+        numbers.set(k, *value, run::Source::locked);
+    for (size_t k = 0; k < run::choice_table.size(); ++k)
+      if (const auto name = entry.string(run::choice_table[k].name)) {
+        const auto names = run::choice_table[k].names;
+        const auto chosen = std::ranges::find(names, *name) - names.begin();
+        numbers.choose(k, static_cast<uint32_t>(chosen), run::Source::locked);
+      }
+    const auto device = *entry.string("device");
+    if (!numbers_.emplace(device, numbers).second)
+      return core::at(
+          entry.place("device"),
+          error(FE_EINVALID, "FE-M08", "the numbers of device '{}' are given twice; {}", device, cure));
+  }
+  for (const auto kind : {Kind::kernel, Kind::library})
+    for (const auto& entry : table.table_list(kind == Kind::kernel ? "kernel" : "library")) {
+      Decision decision{.provider = *entry.string("provider"),
+                        .candidate = *entry.string("candidate"),
+                        .covered = static_cast<uint64_t>(entry.integer("covered").value_or(0)),
+                        .cost = seconds_of(entry, "cost_ns"),
+                        .seconds = seconds_of(entry, "measured_ns"),
+                        .usual = {},
+                        .usual_seconds = 0,
+                        .by = "locked"};
+      const tune::Decisions::Key key{kind, *entry.string("device"), *entry.string("entry")};
+      const auto place = entry.place("entry");
+      if (const auto [found, added] = locked_.emplace(key, place); !added)
+        return core::at(place, error(FE_EINVALID, "FE-M08", "{} is decided twice, at {} too; {}",
+                                     std::get<2>(key), found->second, cure));
+      known_.emplace(key, std::move(decision));
+    }
+  return {};
+}
+
+std::string Decisions::store_key(const Key& key) const {
+  const auto found = contexts_.find(std::get<1>(key));
+  if (found == contexts_.end() || found->second.empty()) return {};
+  return hash128({"decision 0", std::get<0>(key) == Kind::kernel ? "kernel" : "library", found->second,
+                  std::get<1>(key), std::get<2>(key)});
+}
+
+std::optional<Decision> Decisions::find(Kind kind, const std::string& device, const std::string& entry) {
+  const Key key{kind, device, entry};
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  if (!store_->is_open()) return std::nullopt;
+  return known_[key] = store_->find(store_key(key));
+}
+
+void Decisions::set(Kind kind, const std::string& device, const std::string& entry, Decision decision,
+                    bool keep) {
+  const Key key{kind, device, entry};
+  if (keep) store_->keep(store_key(key), decision);
+  known_[key] = std::move(decision);
+}
+
+Result<void> Decisions::check() const {
+  std::map<Key, std::string> unused = locked_;
+  for (const auto& taken : taken_) unused.erase({taken.kind, taken.device, taken.entry});
+  if (unused.empty()) return {};
+  const auto& [key, place] = *unused.begin();
+  return core::at(place,
+                  error(FE_EINVALID, "FE-T43",
+                        "the program has no kernel {} on device '{}' ({} of the lock's {} are not in it): "
+                        "the model, its shapes or the pipeline changed; {}",
+                        std::get<2>(key), std::get<1>(key), unused.size(), locked_.size(), cure));
+}
+
+void Decisions::lock_numbers(const run::Devices& devices) const {
+  for (const auto& device : devices) {
+    const auto found = numbers_.find(device->kind);
+    if (found == numbers_.end()) continue;
+    const auto& [values, sources, choice_sources] = found->second;
+    for (size_t k = 0; k < sources.size(); ++k)
+      if (sources[k] == run::Source::locked)
+        device->numbers.set(k, values.*run::number_table[k].value, run::Source::locked);
+    for (size_t k = 0; k < choice_sources.size(); ++k)
+      if (choice_sources[k] == run::Source::locked)
+        device->numbers.choose(k, run::choice_table[k].get(values), run::Source::locked);
+  }
+}
+
+Result<void> Decisions::write_lock(const std::string& path, const run::Devices& devices) const {
+  const auto text = lock_text(taken_, devices);
+  const std::array pieces{std::as_bytes(std::span(text))};
+  if (const auto why = replace_file(path, pieces); !why.empty())
+    return core::at(path, error(FE_EINVALID, "FE-C10", "the decisions lock cannot be written: {}", why));
+  return {};
+}
+
+Error no_candidate(const Decisions& decisions, const Decision& decision, std::string_view entry,
+                   std::string_view why) {
+  return core::at(decisions.lock_path(),
+                  error(FE_EINVALID, "FE-T42", "candidate '{}' of provider '{}' for {} {}; {}",
+                        decision.candidate, decision.provider, entry, why, cure));
+}
+
+Error not_locked(const Decisions& decisions, std::string_view entry) {
+  return core::at(
+      decisions.lock_path(),
+      error(FE_EINVALID, "FE-T43",
+            "it says nothing of kernel {}: the model, its shapes or the pipeline changed; {}", entry, cure));
+}
+
+std::string figures_text(std::string_view entry, const Decision& decision) {
+  std::string text(entry);
+  if (decision.seconds > 0)
+    text +=
+        fmt::format(": {:.1f} us measured, {:.1f} us by cost", decision.seconds * 1e6, decision.cost * 1e6);
+  if (decision.usual.empty() || decision.usual == decision.candidate) return text;
+  text += fmt::format("; costs pick '{}'", decision.usual);
+  if (decision.usual_seconds > 0) text += fmt::format(", {:.1f} us measured", decision.usual_seconds * 1e6);
+  return text;
+}
+
+std::string lock_text(std::span<const Taken> taken, const run::Devices& devices) {
+  std::set<std::tuple<Kind, std::string_view, std::string_view>> written;  // devices of a kind share theirs
+  std::string text =
+      "# Written by `ferrite ... --lock-decisions`: which candidate each kernel gets.\nschema = 0\n";
+  std::set<std::string_view> kinds;
+  for (const auto& device : devices) {
+    if (!kinds.insert(device->kind).second) continue;
+    const auto& numbers = device->numbers.values;
+    text += fmt::format("\n[[target]]\ndevice = {}\n", plugin::toml_string(device->kind));
+    for (const auto& number : run::number_table)
+      text += fmt::format("{} = {}\n", number.name, numbers.*number.value);
+    for (const auto& choice : run::choice_table)
+      text += fmt::format("{} = {}\n", choice.name, plugin::toml_string(choice.name_in(numbers)));
+  }
+  for (const auto& each : taken) {
+    const auto& decision = each.decision;
+    const bool library = each.kind == Kind::library;
+    if (!written.emplace(each.kind, each.device, each.entry).second) continue;
+    text += fmt::format("\n[[{}]]\nentry = {}\nfrom = {}\ndevice = {}\nprovider = {}\ncandidate = {}\n",
+                        library ? "library" : "kernel", plugin::toml_string(each.entry),
+                        plugin::toml_string(each.provenance), plugin::toml_string(each.device),
+                        plugin::toml_string(decision.provider), plugin::toml_string(decision.candidate));
+    if (library) text += fmt::format("covered = {}\n", decision.covered);
+    text +=
+        fmt::format("by = {}\ncost_ns = {}\n", plugin::toml_string(decision.by), nanoseconds(decision.cost));
+    if (decision.seconds > 0) text += fmt::format("measured_ns = {}\n", nanoseconds(decision.seconds));
+  }
+  return text;
+}
+
+}  // namespace ferrite::core::tune

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/select/prices.h"
+
+#include "core/ir/kernel/flatten.h"
+#include "core/select/propose.h"
+
+namespace ferrite::core::place {
+
+using Price = plugin::CostModels::Price;
+
+Result<std::optional<Price>> Prices::of(const run::Device& device, const ferrite::loop::Kernel& kernel) {
+  std::optional<Price> best;
+  for (const auto& compiler : device.generators()) {
+    if (refusals_.has_dropped(compiler)) continue;
+    std::string declined;
+    const auto proposals = run::propose_whole(compiler, kernel, declined);
+    if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
+    if (!proposals) return proposals.error();
+    for (const auto& proposal : *proposals)
+      if (!best || proposal.cost < best->seconds) best = Price{proposal.cost, {}};
+  }
+  if (best && !costs_.empty()) {
+    FE_TRY(const auto flat, kernel::flatten(kernel));
+    if (auto known = costs_.price(device.kind, flat)) best = std::move(known);
+    FE_CHECK(costs_.check());
+  }
+  return best;
+}
+
+}  // namespace ferrite::core::place

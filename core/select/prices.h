@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What kernels cost where a device's code generators compile them.
+#pragma once
+
+#include <optional>
+
+#include "core/select/candidate_blocklist.h"
+#include "core/plugin/advice.h"
+#include "runtime/device.h"
+
+namespace ferrite::core::place {
+
+class Prices {
+ public:
+  /// All outlive it.
+  Prices(plugin::CostModels& costs, Refusals& refusals, Ledger& ledger)
+      : costs_(costs), refusals_(refusals), ledger_(ledger) {}
+
+  /// What a cost model says that a kernel costs, else the cheapest code generator; none where all of these decline.
+  Result<std::optional<plugin::CostModels::Price>> of(const run::Device& device,
+                                                      const ferrite::loop::Kernel& kernel);
+
+ private:
+  plugin::CostModels& costs_;
+  Refusals& refusals_;
+  Ledger& ledger_;
+};
+
+}  // namespace ferrite::core::place

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The allocator of a program that embeds Ferrite.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "runtime/allocator.h"
+#include "core/support/error.h"
+#include "ferrite/ferrite.h"
+
+namespace ferrite::core::embed {
+
+class GivenAllocator final : public run::Allocator {
+ public:
+  /// FE-X30 where a function is missing.
+  static Result<std::shared_ptr<GivenAllocator>> make(const ferrite_allocator& given);
+
+  bool serves(const run::Device& device) const override;
+  void* alloc(const run::Device& device, uint64_t bytes, void* native_stream) override;
+  void free(const run::Device& device, void* data) override;
+
+ private:
+  explicit GivenAllocator(const ferrite_allocator& table) : table_(table) {}
+
+  const ferrite_allocator table_;
+  std::mutex mutex_;
+  struct Block {
+    uint64_t bytes = 0;
+    void* stream = nullptr;
+  };
+  std::map<void*, Block> blocks_;  ///< that were given and are not back
+};
+
+}  // namespace ferrite::core::embed

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The embedding API of ferrite.h over sessions and models.
+#include "ferrite/ferrite.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "driver/capi/allocator.h"
+#include "driver/capi/staging.h"
+#include "driver/capi/tensors.h"
+#include "driver/session.h"
+#include "core/support/elapsed.h"
+#include "ferrite/counted.hpp"
+
+using namespace ferrite::core;
+
+namespace {
+
+using Stagings = std::vector<std::unique_ptr<embed::Staging>>;
+
+/// Names and dims of a port where C can see them.
+struct PortText {
+  std::string dtype_name;
+  std::vector<const char*> dim_names;
+};
+
+thread_local Error last_error;
+
+int32_t fail(Error error) {
+  last_error = std::move(error);
+  if (last_error.status == FERRITE_OK) last_error.status = FERRITE_EINTERNAL;
+  // Classes of the plugin ABI that mean nothing to a program: cancelled, stale.
+  if (last_error.status > FERRITE_EDEVICE) last_error.status = FERRITE_EINTERNAL;
+  return last_error.status;
+}
+
+/// Runs `body`, which returns a Result<void>; no exception gets out.
+template <class Body>
+int32_t guarded(Body&& body) noexcept {
+  try {
+    Result<void> done = body();
+    return done ? FERRITE_OK : fail(std::move(done.error()));
+  } catch (const std::bad_alloc&) {
+    return fail(Error{FERRITE_ENOMEM, "FE-X36", "out of memory; free memory, or use smaller sizes", {}});
+  } catch (const std::exception& exception) {
+    return fail(Error{FERRITE_EINTERNAL, "FE-X37", exception.what(), {}});
+  }
+}
+
+Error null_argument(std::string_view function, std::string_view argument) {
+  return at(std::string(function), error(FE_EINVALID, "FE-X30", "'{}' is null or has no size", argument));
+}
+
+/// Writes what the caller's struct has room for; its `size` stays.
+template <class T>
+void give(T* out, const T& value) {
+  constexpr size_t head = sizeof(uint64_t);
+  if (out->size <= head) return;
+  std::memcpy(reinterpret_cast<char*>(out) + head, reinterpret_cast<const char*>(&value) + head,
+              std::min<size_t>(out->size, sizeof(T)) - head);
+}
+
+}  // namespace
+
+struct ferrite_session {
+  std::shared_ptr<Session> session;  // shared with tensors in a device's memory
+  CompileOptions options;
+
+  /// Opened when first asked for. What opening a device says.
+  Result<embed::TensorDevice> device();
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::optional<embed::TensorDevice> device_;
+};
+
+Result<embed::TensorDevice> ferrite_session::device() {
+  std::lock_guard lock(mutex_);
+  if (!device_) {
+    if (options.device == run::interpreter_name) {
+      device_.emplace().name = options.device;
+    } else {
+      FE_TRY(const auto devices, run::open_devices(options.device, session->registry()));
+      device_ = embed::tensor_device(devices);
+    }
+  }
+  return *device_;
+}
+
+struct ferrite_model {
+  ferrite_session* session = nullptr;
+  std::unique_ptr<Model> model;
+  std::vector<PortText> input_texts, output_texts;
+
+  mutable std::mutex mutex;  // guards what follows
+  std::shared_ptr<Program> last;
+  double run_ms = 0;
+  using Place = std::pair<std::shared_ptr<Program>, void*>;  // a program and the caller's stream, or null
+  std::map<Place, Stagings> idle;
+
+  std::unique_ptr<embed::Staging> take(const Place& place) {
+    {
+      std::lock_guard lock(mutex);
+      auto& ready = idle[place];
+      if (!ready.empty()) {
+        auto staging = std::move(ready.back());
+        ready.pop_back();
+        return staging;
+      }
+    }
+    return std::make_unique<embed::Staging>(place.first, place.second);
+  }
+  void put_back(const Place& place, std::unique_ptr<embed::Staging> staging) {
+    std::lock_guard lock(mutex);
+    idle[place].push_back(std::move(staging));
+  }
+  /// The session's device, opened where it is asked for: by options, or by tensors in other memory than the host's. FE-X39 for a
+  /// stream where it has none.
+  Result<embed::TensorDevice> device(const ferrite_run_options& options,
+                                     std::span<const DLTensor* const> tensors) const;
+  /// The program for these shapes, its ports in the device's memory where `apart`.
+  Result<std::shared_ptr<Program>> prepare(std::span<const embed::BoundTensor> inputs, bool apart);
+  /// With what was taken for the place. It comes back where the run was well.
+  Result<void> run(const Place& place, std::unique_ptr<embed::Staging> staging,
+                   std::span<const embed::BoundTensor> inputs, std::span<const embed::BoundTensor> outputs);
+};
+
+Result<embed::TensorDevice> ferrite_model::device(const ferrite_run_options& options,
+                                                  std::span<const DLTensor* const> tensors) const {
+  const auto elsewhere = [](const DLTensor* tensor) {
+    return tensor && tensor->device.device_type != kDLCPU;
+  };
+  const bool asked = options.stream || options.outputs_on_device != 0;
+  if (!asked && std::ranges::none_of(tensors, elsewhere)) return embed::TensorDevice{};
+  FE_TRY(auto device, session->device());
+  if (options.stream && !device.has_streams)
+    return at("ferrite_run_options",
+              error(FE_EUNSUPPORTED, "FE-X39", "'{}' has no streams; leave out 'stream'", device.name));
+  return device;
+}
+
+Result<std::shared_ptr<Program>> ferrite_model::prepare(std::span<const embed::BoundTensor> inputs,
+                                                        bool apart) {
+  std::vector<std::vector<int64_t>> dims;
+  for (const auto& input : inputs) dims.push_back(input.dims);
+  auto options = session->options;
+  options.ports_on_device = apart;
+  FE_TRY(auto program, model->program(dims, options));
+  std::lock_guard lock(mutex);
+  if (last != program) run_ms = 0;
+  last = program;
+  return program;
+}
+
+Result<void> ferrite_model::run(const Place& place, std::unique_ptr<embed::Staging> staging,
+                                std::span<const embed::BoundTensor> inputs,
+                                std::span<const embed::BoundTensor> outputs) {
+  auto start = std::chrono::steady_clock::now();
+  FE_CHECK(staging->run(inputs, outputs));
+  double taken = milliseconds_since(start);
+  put_back(place, std::move(staging));
+  std::lock_guard lock(mutex);
+  run_ms = taken;
+  return {};
+}
+
+const char* ferrite_version(void) { return FERRITE_VERSION; }
+
+void ferrite_last_error(ferrite_error* out) {
+  if (!out) return;
+  ferrite_error value{sizeof value,
+                      last_error.status,
+                      0,
+                      last_error.code.c_str(),
+                      last_error.text.c_str(),
+                      last_error.where.c_str()};
+  if (last_error.code.empty()) value.status = FERRITE_OK;
+  give(out, value);
+}
+
+int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_session** out) {
+  return guarded([&]() -> Result<void> {
+    if (!out) return null_argument("ferrite_session_open", "out");
+    ferrite_session_options options{};
+    if (given) std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
+    if (options.log) FE_CHECK(log::enable(options.log));
+    plugin::PipelineRequest request;
+    if (options.manifest) request.manifest = options.manifest;
+    for (uint64_t k = 0; options.plugins && k < options.plugin_count; ++k) {
+      if (!options.plugins[k]) return null_argument("ferrite_session_open", "plugins");
+      request.plugins.emplace_back(options.plugins[k]);
+    }
+    if (options.profile) request.profile = options.profile;
+    request.safe_mode = options.safe_mode != 0;
+    if (options.device) request.devices = options.device;
+    std::shared_ptr<run::Allocator> allocator;
+    if (options.allocator) {
+      FE_TRY(allocator, embed::GivenAllocator::make(*options.allocator));
+    }
+    FE_TRY(auto pipeline, plugin::read_pipeline(request));
+    auto session = std::make_unique<ferrite_session>();
+    if (options.device) {
+      pipeline.device = options.device;
+      pipeline.device_where.clear();
+      pipeline.device_chosen = true;
+    }
+    if (options.threads > 0) pipeline.threads = options.threads;
+    session->options.device = pipeline.device.value_or(session->options.device);
+    session->options.device_where = pipeline.device_where;
+    session->options.device_chosen = pipeline.device_chosen;
+    session->options.threads = pipeline.threads.value_or(0);
+    session->options.memory_limit = pipeline.memory_limit.value_or(0);
+    session->options.without = pipeline.without;
+    session->options.cache = cache::kernel_folder(pipeline.cache);
+    tune::read_mode(pipeline.tune.value_or("cached"), session->options.tune);
+    session->options.tune.folder = tune::store_folder(session->options.cache);
+    session->options.allocator = std::move(allocator);
+    FE_TRY(session->session, Session::open(pipeline));
+    *out = session.release();
+    return {};
+  });
+}
+
+void ferrite_session_close(ferrite_session* session) { delete session; }
+
+int32_t ferrite_session_device(ferrite_session* session, DLDevice* out) {
+  return guarded([&]() -> Result<void> {
+    if (!session) return null_argument("ferrite_session_device", "session");
+    if (!out) return null_argument("ferrite_session_device", "out");
+    FE_TRY(const auto device, session->device());
+    *out = device.device;
+    return {};
+  });
+}
+
+int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out) {
+  return guarded([&]() -> Result<void> {
+    if (!session) return null_argument("ferrite_model_load", "session");
+    if (!path) return null_argument("ferrite_model_load", "path");
+    if (!out) return null_argument("ferrite_model_load", "out");
+    auto model = std::make_unique<ferrite_model>();
+    model->session = session;
+    FE_TRY(model->model, Model::open(*session->session, path));
+    auto texts = [](const std::vector<ModelPort>& ports) {
+      std::vector<PortText> result;
+      for (const auto& port : ports) {
+        auto& text = result.emplace_back(PortText{std::string(ferrite::name_of(port.dtype)), {}});
+        for (const auto& name : port.dim_names) text.dim_names.push_back(name.c_str());
+      }
+      return result;
+    };
+    model->input_texts = texts(model->model->inputs());
+    model->output_texts = texts(model->model->outputs());
+    *out = model.release();
+    return {};
+  });
+}
+
+void ferrite_model_free(ferrite_model* model) { delete model; }
+
+uint64_t ferrite_model_input_count(const ferrite_model* model) {
+  return model ? model->model->inputs().size() : 0;
+}
+uint64_t ferrite_model_output_count(const ferrite_model* model) {
+  return model ? model->model->outputs().size() : 0;
+}
+
+namespace {
+
+Result<void> give_port(std::string_view function, const std::vector<ModelPort>& ports,
+                       const std::vector<PortText>& texts, uint64_t index, ferrite_port* out) {
+  if (!out || out->size == 0) return null_argument(function, "out");
+  if (index >= ports.size())
+    return at(std::string(function),
+              error(FE_EINVALID, "FE-X30", "index {} of {}", index, ferrite::counted(ports.size(), "port")));
+  const auto& port = ports[index];
+  ferrite_port value{};
+  value.name = port.name.c_str();
+  value.dtype_name = texts[index].dtype_name.c_str();
+  value.dtype = embed::data_type_of(port.dtype);
+  value.rank = port.ranked ? static_cast<int32_t>(port.dims.size()) : -1;
+  value.dims = port.dims.data();
+  value.dim_names = texts[index].dim_names.data();
+  give(out, value);
+  return {};
+}
+
+}  // namespace
+
+int32_t ferrite_model_input(const ferrite_model* model, uint64_t index, ferrite_port* out) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_input", "model");
+    return give_port("ferrite_model_input", model->model->inputs(), model->input_texts, index, out);
+  });
+}
+
+int32_t ferrite_model_output(const ferrite_model* model, uint64_t index, ferrite_port* out) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_output", "model");
+    return give_port("ferrite_model_output", model->model->outputs(), model->output_texts, index, out);
+  });
+}
+
+namespace {
+
+std::span<const DLTensor* const> list(const DLTensor* const* tensors, uint64_t count) {
+  return {tensors, tensors ? count : 0};
+}
+
+ferrite_run_options options_of(const ferrite_run_options* given) {
+  ferrite_run_options options{};
+  if (given) std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
+  return options;
+}
+
+Result<void> run_into(std::string_view function, ferrite_model* model, const ferrite_run_options& options,
+                      const DLTensor* const* inputs, uint64_t input_count, DLTensor* const* outputs,
+                      uint64_t output_count) {
+  if (!model) return null_argument(function, "model");
+  std::vector<const DLTensor*> all(outputs, outputs + (outputs ? output_count : 0));
+  all.insert(all.end(), inputs, inputs + (inputs ? input_count : 0));
+  FE_TRY(const auto device, model->device(options, all));
+  FE_TRY(const auto bound, embed::bind_inputs(*model->model, inputs, input_count, device, true));
+  FE_TRY(const auto program, model->prepare(bound, device.any_has(all)));
+  FE_TRY(const auto targets,
+         embed::bind_outputs(*model->model, program->outputs(), outputs, output_count, device));
+  const ferrite_model::Place place{program, options.stream};
+  return model->run(place, model->take(place), bound, targets);
+}
+
+Result<void> run_alloc(std::string_view function, ferrite_model* model, const ferrite_run_options& options,
+                       const DLTensor* const* inputs, uint64_t input_count,
+                       DLManagedTensorVersioned** outputs, uint64_t output_count) {
+  if (!model) return null_argument(function, "model");
+  FE_TRY(const auto device, model->device(options, list(inputs, input_count)));
+  const bool on_device = options.outputs_on_device != 0 && device.is_apart();
+  FE_TRY(const auto bound, embed::bind_inputs(*model->model, inputs, input_count, device, true));
+  FE_TRY(const auto program, model->prepare(bound, on_device || device.any_has(list(inputs, input_count))));
+  const auto ports = program->outputs();
+  if (output_count != ports.size())
+    return at(std::string(function), error(FE_EINVALID, "FE-X01", "the model has {}, not {}",
+                                           ferrite::counted(ports.size(), "output"), output_count));
+  if (!outputs && output_count > 0) return null_argument(function, "outputs");
+  const ferrite_model::Place place{program, options.stream};
+  auto staging = model->take(place);
+  std::vector<embed::OwnedTensor> made;
+  std::vector<DLTensor*> tensors;
+  for (const auto& port : ports) {
+    if (on_device) {
+      FE_TRY(auto memory, staging->device_memory(model->session->session));
+      FE_TRY(auto tensor, embed::make_device_tensor(port, std::move(memory)));
+      made.push_back(std::move(tensor));
+    } else {
+      FE_TRY(auto tensor, embed::make_tensor(port));
+      made.push_back(std::move(tensor));
+    }
+    tensors.push_back(&made.back()->dl_tensor);
+  }
+  FE_TRY(const auto targets,
+         embed::bind_outputs(*model->model, ports, tensors.data(), tensors.size(), device));
+  FE_CHECK(model->run(place, std::move(staging), bound, targets));
+  for (size_t k = 0; k < made.size(); ++k) outputs[k] = made[k].release();
+  return {};
+}
+
+}  // namespace
+
+int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
+                    DLTensor* const* outputs, uint64_t output_count) {
+  return guarded(
+      [&] { return run_into("ferrite_run", model, {}, inputs, input_count, outputs, output_count); });
+}
+
+int32_t ferrite_run_with(ferrite_model* model, const ferrite_run_options* options,
+                         const DLTensor* const* inputs, uint64_t input_count, DLTensor* const* outputs,
+                         uint64_t output_count) {
+  return guarded([&] {
+    return run_into("ferrite_run_with", model, options_of(options), inputs, input_count, outputs,
+                    output_count);
+  });
+}
+
+int32_t ferrite_run_alloc(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
+                          DLManagedTensorVersioned** outputs, uint64_t output_count) {
+  return guarded(
+      [&] { return run_alloc("ferrite_run_alloc", model, {}, inputs, input_count, outputs, output_count); });
+}
+
+int32_t ferrite_run_alloc_with(ferrite_model* model, const ferrite_run_options* options,
+                               const DLTensor* const* inputs, uint64_t input_count,
+                               DLManagedTensorVersioned** outputs, uint64_t output_count) {
+  return guarded([&] {
+    return run_alloc("ferrite_run_alloc_with", model, options_of(options), inputs, input_count, outputs,
+                     output_count);
+  });
+}
+
+int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_compile", "model");
+    FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
+    FE_TRY(const auto bound, embed::bind_inputs(*model->model, inputs, input_count, device, false));
+    FE_TRY(const auto program, model->prepare(bound, device.any_has(list(inputs, input_count))));
+    return {};
+  });
+}
+
+int32_t ferrite_model_stats(const ferrite_model* model, ferrite_stats* out) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_stats", "model");
+    if (!out || out->size == 0) return null_argument("ferrite_model_stats", "out");
+    std::lock_guard lock(model->mutex);
+    if (!model->last)
+      return at("ferrite_model_stats",
+                error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
+    const auto& stats = model->last->compilation.stats;
+    give(out, ferrite_stats{sizeof(ferrite_stats), stats.nodes, stats.statements, stats.kernels,
+                            stats.compile_ms, stats.init_ms, stats.load_ms, model->run_ms});
+    return {};
+  });
+}
+
+int32_t ferrite_model_ledger(const ferrite_model* model, void* context,
+                             void (*write)(void* context, const char* text, uint64_t bytes)) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_ledger", "model");
+    if (!write) return null_argument("ferrite_model_ledger", "write");
+    std::shared_ptr<Program> program;
+    {
+      std::lock_guard lock(model->mutex);
+      program = model->last;
+    }
+    if (!program)
+      return at("ferrite_model_ledger",
+                error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
+    auto text = ledger_json(program->ledger.records());
+    write(context, text.data(), text.size());
+    return {};
+  });
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "driver/capi/tensors.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <tuple>
+
+#include "ferrite/counted.hpp"
+
+namespace ferrite::core::embed {
+namespace {
+
+constexpr uint8_t no_code = 255;
+constexpr int32_t most_dims = 64;
+constexpr size_t output_alignment = 64;
+
+std::string shape_text(std::span<const int64_t> dims) { return fmt::format("[{}]", fmt::join(dims, ",")); }
+
+std::string number_text(const DLDevice& device) {
+  return fmt::format("{}:{}", static_cast<int32_t>(device.device_type), device.device_id);
+}
+
+/// What is wrong with a tensor by itself, whatever it is bound to.
+Result<void> check(const DLTensor* tensor, const TensorDevice& device, const std::string& where) {
+  if (!tensor) return at(where, error(FE_EINVALID, "FE-X30", "the tensor is null"));
+  if (tensor->device.device_type != kDLCPU && !device.has(*tensor))
+    return at(
+        where,
+        error(FE_EUNSUPPORTED, "FE-X33",
+              "the tensor is on DLPack's device {}, and the program runs on '{}', DLPack's device {}; copy "
+              "it there or to host memory, or open the session with the tensor's device",
+              number_text(tensor->device), device.name, number_text(device.device)));
+  if (tensor->ndim < 0 || tensor->ndim > most_dims || (tensor->ndim > 0 && !tensor->shape))
+    return at(where, error(FE_EINVALID, "FE-X32", "the tensor has {} dims{}", tensor->ndim,
+                           tensor->shape ? "" : " and no shape"));
+  int64_t bytes = tensor->dtype.bits / 8;
+  for (int32_t d = 0; d < tensor->ndim; ++d)
+    if (tensor->shape[d] < 0 || __builtin_mul_overflow(bytes, tensor->shape[d], &bytes))
+      return at(where, error(FE_EINVALID, "FE-X32", "the shape {} is negative or too large",
+                             shape_text({tensor->shape, static_cast<size_t>(tensor->ndim)})));
+  return {};
+}
+
+Result<void> check_dtype(const DLTensor& tensor, DType dtype, const std::string& where) {
+  auto expected = data_type_of(dtype);
+  if (expected.code == no_code)
+    return at(where,
+              error(FE_EUNSUPPORTED, "FE-X02", "it has dtype {}, which DLPack cannot carry", name_of(dtype)));
+  if (tensor.dtype.code != expected.code || tensor.dtype.bits != expected.bits || tensor.dtype.lanes != 1)
+    return at(
+        where,
+        error(FE_EINVALID, "FE-X02",
+              "it has dtype {} (DLPack code {}, {} bits), a tensor of code {}, {} bits, {} lanes was given",
+              name_of(dtype), expected.code, expected.bits, tensor.dtype.code, tensor.dtype.bits,
+              tensor.dtype.lanes));
+  return {};
+}
+
+int64_t elements_of(const DLTensor& tensor) {
+  int64_t count = 1;
+  for (int32_t d = 0; d < tensor.ndim; ++d) count *= tensor.shape[d];
+  return count;
+}
+
+bool contiguous(const DLTensor& tensor) {
+  if (!tensor.strides || std::find(tensor.shape, tensor.shape + tensor.ndim, 0) != tensor.shape + tensor.ndim)
+    return true;
+  int64_t expected = 1;
+  for (int32_t d = tensor.ndim - 1; d >= 0; --d) {
+    if (tensor.shape[d] != 1 && tensor.strides[d] != expected) return false;
+    expected *= tensor.shape[d];
+  }
+  return true;
+}
+
+/// `visit(offset)` for each element in the order of the indices; the offset is in bytes.
+template <class Visit>
+void each_element(const BoundTensor& tensor, Visit&& visit) {
+  const auto& [dims, strides] = std::tie(tensor.dims, tensor.strides);
+  std::vector<int64_t> index(dims.size(), 0);
+  int64_t offset = 0;
+  for (int64_t left = tensor.bytes / tensor.width; left > 0; --left) {
+    visit(offset * tensor.width);
+    for (size_t d = dims.size(); d-- > 0;) {
+      offset += strides[d];
+      if (++index[d] < dims[d]) break;
+      offset -= strides[d] * dims[d];
+      index[d] = 0;
+    }
+  }
+}
+
+/// A checked tensor as it is bound.
+BoundTensor bound(const DLTensor& tensor, const TensorDevice& device) {
+  BoundTensor result;
+  result.dims.assign(tensor.shape, tensor.shape + tensor.ndim);
+  result.width = std::max(tensor.dtype.bits / 8, 1);
+  result.bytes = elements_of(tensor) * result.width;
+  if (tensor.data) result.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  if (!contiguous(tensor)) result.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+  result.on_device = device.has(tensor);
+  return result;
+}
+
+}  // namespace
+
+DLDevice number_of(const run::Device& device) {
+  return {static_cast<DLDeviceType>(device.dlpack), static_cast<int32_t>(device.number)};
+}
+
+TensorDevice tensor_device(const run::Devices& devices) {
+  const auto& first = *devices.front();
+  TensorDevice result;
+  result.name = first.place();
+  result.has_streams = !first.host_memory && first.has_streams();
+  if (!first.host_memory) result.device = number_of(first);
+  return result;
+}
+
+bool TensorDevice::has(const DLTensor& tensor) const {
+  return is_apart() && tensor.device.device_type == device.device_type &&
+         tensor.device.device_id == device.device_id;
+}
+
+bool TensorDevice::any_has(std::span<const DLTensor* const> tensors) const {
+  return std::ranges::any_of(tensors, [&](const DLTensor* tensor) { return tensor && has(*tensor); });
+}
+
+bool BoundTensor::is_aligned() const {
+  return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(std::min<int64_t>(width, 8)) == 0;
+}
+
+void gather(const BoundTensor& from, char* to) {
+  each_element(from, [&](int64_t offset) {
+    std::memcpy(to, from.data + offset, static_cast<size_t>(from.width));
+    to += from.width;
+  });
+}
+
+void scatter(const char* from, const BoundTensor& to) {
+  each_element(to, [&](int64_t offset) {
+    std::memcpy(to.data + offset, from, static_cast<size_t>(to.width));
+    from += to.width;
+  });
+}
+
+DLDataType data_type_of(DType dtype) {
+  const auto* info = find_dtype(dtype);
+  if (!info || info->bits % 8 != 0) return {no_code, 0, 1};
+  auto bits = static_cast<uint8_t>(info->bits);
+  auto with = [&](int code) { return DLDataType{static_cast<uint8_t>(code), bits, 1}; };
+  switch (info->kind) {
+    case FE_CLASS_BOOL: return with(kDLBool);
+    case FE_CLASS_INT: return with(kDLInt);
+    case FE_CLASS_UINT: return with(kDLUInt);
+    case FE_CLASS_COMPLEX: return with(kDLComplex);
+    default: break;
+  }
+  // DLPack numbers each of the small floats.
+  switch (dtype) {
+    case DType::bf16_: return with(kDLBfloat);
+    case DType::f8e4m3_: return with(10);
+    case DType::f8e4m3fnuz_: return with(11);
+    case DType::f8e5m2_: return with(12);
+    case DType::f8e5m2fnuz_: return with(13);
+    case DType::e8m0_: return with(14);
+    default: return with(kDLFloat);
+  }
+}
+
+Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor* const* tensors,
+                                             uint64_t count, const TensorDevice& device, bool with_data) {
+  const auto& ports = model.inputs();
+  if (count != ports.size())
+    return error(FE_EINVALID, "FE-X01", "the model has {}, not {}", counted(ports.size(), "input"), count);
+  if (!tensors && count > 0) return error(FE_EINVALID, "FE-X30", "the inputs are null");
+  std::vector<BoundTensor> result;
+  for (size_t k = 0; k < ports.size(); ++k) {
+    const std::string where = fmt::format("input '{}'", ports[k].name);
+    FE_CHECK(check(tensors[k], device, where));
+    FE_CHECK(check_dtype(*tensors[k], ports[k].dtype, where));
+    const auto& input = result.emplace_back(bound(*tensors[k], device));
+    if (!with_data || input.bytes == 0) continue;
+    if (!input.data) return at(where, error(FE_EINVALID, "FE-X30", "the tensor has no data"));
+    if (input.on_device && !input.strides.empty())
+      return at(where, error(FE_EINVALID, "FE-X35",
+                             "the tensor is strided in the device's memory; make it contiguous there"));
+  }
+  return result;
+}
+
+Result<std::vector<BoundTensor>> bind_outputs(const Model& model, const std::vector<run::PortInfo>& ports,
+                                              DLTensor* const* tensors, uint64_t count,
+                                              const TensorDevice& device) {
+  if (count != ports.size())
+    return error(FE_EINVALID, "FE-X01", "the model has {}, not {}", counted(ports.size(), "output"), count);
+  if (!tensors && count > 0) return error(FE_EINVALID, "FE-X30", "the outputs are null");
+  std::vector<BoundTensor> result;
+  for (size_t k = 0; k < ports.size(); ++k) {
+    const std::string where = fmt::format("output '{}'", model.outputs()[k].name);
+    FE_CHECK(check(tensors[k], device, where));
+    const auto& tensor = *tensors[k];
+    FE_CHECK(check_dtype(tensor, ports[k].dtype, where));
+    std::span<const int64_t> shape(tensor.shape, static_cast<size_t>(tensor.ndim));
+    if (!std::equal(shape.begin(), shape.end(), ports[k].dims.begin(), ports[k].dims.end()))
+      return at(where, error(FE_EINVALID, "FE-X35", "the result has shape {}, a tensor of shape {} was given",
+                             shape_text(ports[k].dims), shape_text(shape)));
+    const auto& output = result.emplace_back(bound(tensor, device));
+    if (!output.data && output.bytes > 0)
+      return at(where, error(FE_EINVALID, "FE-X30", "the tensor has no data"));
+    if (!output.strides.empty() || !output.is_aligned())
+      return at(where,
+                error(FE_EINVALID, "FE-X35", "the memory must be contiguous and aligned to its elements"));
+  }
+  return result;
+}
+
+namespace {
+
+/// One owner for the struct, its shape and its elements.
+struct Owner {
+  DLManagedTensorVersioned tensor{};
+  std::vector<int64_t> shape;
+  std::shared_ptr<void> data;
+};
+
+Result<OwnedTensor> owned_tensor(const run::PortInfo& port, const DLDevice& device,
+                                 std::shared_ptr<void> data) {
+  auto dtype = data_type_of(port.dtype);
+  if (dtype.code == no_code)
+    return at(
+        fmt::format("output '{}'", port.name),
+        error(FE_EUNSUPPORTED, "FE-X02", "it has dtype {}, which DLPack cannot carry", name_of(port.dtype)));
+  auto owner = std::make_unique<Owner>();
+  owner->data = std::move(data);
+  owner->shape = port.dims;
+  auto& tensor = owner->tensor;
+  tensor.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  tensor.manager_ctx = owner.get();
+  tensor.deleter = [](DLManagedTensorVersioned* self) { delete static_cast<Owner*>(self->manager_ctx); };
+  tensor.dl_tensor = {
+      owner->data.get(), device, static_cast<int32_t>(owner->shape.size()), dtype, owner->shape.data(),
+      nullptr,           0};
+  return OwnedTensor(&owner.release()->tensor);
+}
+
+}  // namespace
+
+Result<OwnedTensor> make_tensor(const run::PortInfo& port) {
+  const size_t bytes = (static_cast<size_t>(std::max<int64_t>(port.bytes, 1)) + output_alignment - 1) /
+                       output_alignment * output_alignment;
+  std::shared_ptr<void> data(std::aligned_alloc(output_alignment, bytes), std::free);
+  if (!data)
+    return error(FE_ENOMEM, "FE-X36",
+                 "no memory for output '{}' of {} bytes; free memory, or use smaller sizes", port.name,
+                 bytes);
+  return owned_tensor(port, {kDLCPU, 0}, std::move(data));
+}
+
+Result<OwnedTensor> make_device_tensor(const run::PortInfo& port, DeviceMemory from) {
+  const auto& first = *from.executable->devices.front();
+  FE_TRY(void* const memory, from.executable->alloc(0, port.bytes, from.stream.get()));
+  std::shared_ptr<void> data(memory, [from = std::move(from)](void* given) mutable {
+    from.executable->free(0, given, from.stream.get());
+    // The plugins of what goes first are the session's.
+    from.stream.reset();
+    from.executable.reset();
+  });
+  return owned_tensor(port, number_of(first), std::move(data));
+}
+
+}  // namespace ferrite::core::embed

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "driver/compile_for.h"
+
+#include <algorithm>
+
+#include "runtime/package/package.h"
+#include "driver/config/manifest.h"
+#include "driver/target_names.h"
+
+namespace ferrite::core {
+namespace {
+
+Result<Compilation> compile_one(const graph::Graph& graph, const plugin::Registry& registry,
+                                CompileOptions options) {
+  options.load = false;
+  Ledger ledger;
+  FE_TRY(auto compiled, compile(graph, registry, options, ledger));
+  if (!compiled.executable)
+    return error(
+        FE_EUNSUPPORTED, "FE-K54",
+        "device '{}' has no code to keep; compile for one that `ferrite targets` lists as compiled for",
+        options.device);
+  return compiled;
+}
+
+/// The devices of a program for a target: of those that are named, the one of its kind and what is behind it, else its kind alone.
+std::string devices_for(const std::string& kind, const std::string& names) {
+  std::string result;
+  for (const auto& name : run::device_names(names))
+    if (!result.empty() || run::kind_of(name) == kind) result += (result.empty() ? "" : ",") + name;
+  return result.empty() ? kind : result;
+}
+
+/// The targets by their names, each once.
+Result<run::Devices> find_targets(std::span<const TargetName> names, const CompileOptions& options,
+                                  const plugin::Registry& registry) {
+  const auto kinds = options.device_chosen ? run::kinds_of(options.device) : std::vector<std::string>();
+  run::Devices found;
+  for (const auto& [text, where] : names) {
+    auto target = run::find_target(text, kinds, registry);
+    if (!target) return plugin::named_at(where, std::move(target.error()));
+    for (const auto& other : found)
+      if (other->kind == (*target)->kind && other->description == (*target)->description)
+        return at(where, error(FE_EINVALID, "FE-D24", "the target '{}' is named twice; drop one", text));
+    found.push_back(std::move(*target));
+  }
+  return found;
+}
+
+CompileOptions options_of(const run::Device& target, const TargetName& name, const CompileOptions& options) {
+  CompileOptions one = options;
+  one.device = devices_for(target.kind, options.device);
+  one.device_where = name.where;
+  one.targets = {{target.kind, target.description}};
+  one.load = false;
+  return one;
+}
+
+}  // namespace
+
+Result<CompileOptions> options_for(const TargetName& target, const CompileOptions& options,
+                                   const plugin::Registry& registry) {
+  FE_TRY(const auto found, find_targets({&target, 1}, options, registry));
+  return options_of(*found[0], target, options);
+}
+
+Result<std::vector<Compilation>> compile_for(const graph::Graph& graph, const plugin::Registry& registry,
+                                             const CompileOptions& options,
+                                             std::span<const TargetName> names) {
+  std::vector<Compilation> programs;
+  if (names.empty()) {
+    FE_TRY(auto only, compile_one(graph, registry, options));
+    programs.push_back(std::move(only));
+    return programs;
+  }
+  if (names.size() > package::most_targets)
+    return at(names.back().where, error(FE_EINVALID, "FE-D24", "{} targets; a package has at most {}",
+                                        names.size(), package::most_targets));
+  const auto& tune = options.tune;
+  if (names.size() > 1 && (!tune.replay.empty() || !tune.lock.empty()))
+    return at(
+        names.back().where,
+        error(FE_EINVALID, "FE-T47",
+              "a decisions lock is of one target, {} are named; compile for one at a time", names.size()));
+  FE_TRY(const auto targets, find_targets(names, options, registry));
+
+  programs.resize(targets.size());
+  std::vector<run::Target> behind;  // devices with memory of their own
+  double slowest = 0;
+  for (const bool host : {true, false})
+    for (size_t k = 0; k < targets.size(); ++k) {
+      if (run::takes_the_rest(*targets[k]) != host) continue;
+      auto one = options_of(*targets[k], names[k], options);
+      if (!host) one.targets.insert(one.targets.end(), behind.begin(), behind.end());
+      FE_TRY(programs[k], compile_one(graph, registry, one));
+      const double seconds = programs[k].executable->estimate;
+      if (!host || seconds < slowest) continue;
+      slowest = seconds;
+      behind = {one.targets.front()};
+    }
+  std::ranges::stable_sort(programs, {},
+                           [](const Compilation& program) { return program.executable->estimate; });
+  return programs;
+}
+
+}  // namespace ferrite::core

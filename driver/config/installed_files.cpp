@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <dlfcn.h>
+#include <link.h>
+
+#include <filesystem>
+
+#include "driver/config/manifest.h"
+
+#if defined(__x86_64__)
+#define FERRITE_MULTIARCH "x86_64-linux-gnu"
+#else
+#define FERRITE_MULTIARCH "aarch64-linux-gnu"
+#endif
+
+namespace ferrite::core::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder of the program or shared library that holds this code.
+fs::path own_folder() {
+  std::error_code failed;
+  fs::path file;
+  Dl_info info{};
+  link_map* map = nullptr;
+  void* symbol = reinterpret_cast<void*>(&installed_files);
+  // The program itself has an empty name here; its dli_fname would be argv[0], which anybody may set.
+  if (dladdr1(symbol, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 && map && *map->l_name)
+    file = fs::canonical(map->l_name, failed);
+  else
+    file = fs::read_symlink("/proc/self/exe", failed);
+  return file.parent_path();
+}
+
+}  // namespace
+
+InstalledFiles installed_files() {
+  std::error_code failed;
+  const auto folder = own_folder();
+  InstalledFiles result;
+  // A library lies in lib/ or lib/<machine>/, a program in bin/.
+  for (auto root = folder.parent_path(); !root.empty(); root = root.parent_path()) {
+    auto manifest = root / "share/ferrite/default.toml";
+    if (fs::exists(manifest, failed)) {
+      result.default_manifest = manifest.string();
+      fs::path candidates[] = {folder / "ferrite/plugins", root / "lib/ferrite/plugins",
+                               root / "lib64/ferrite/plugins",
+                               root / "lib/" FERRITE_MULTIARCH "/ferrite/plugins"};
+      for (const auto& candidate : candidates)
+        if (result.plugin_folder.empty() && fs::is_directory(candidate, failed))
+          result.plugin_folder = candidate.string();
+      return result;
+    }
+    if (root == root.root_path()) break;
+  }
+  result.default_manifest = (folder.parent_path() / "share/ferrite/default.toml").string();
+  return result;
+}
+
+}  // namespace ferrite::core::plugin

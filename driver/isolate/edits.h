@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Edits of a graph as a log: recorded where a plugin makes them on a copy, made again on the graph itself, where each is checked as
+// those of any plugin are.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/graph/api.h"
+#include "core/support/wire.h"
+
+namespace ferrite::core::isolate {
+
+/// What a log names: the nodes and values of the flat graph by their numbers there, then what the edits made, in order.
+struct Names {
+  std::vector<graph::NodeId> nodes;
+  std::vector<graph::ValueId> values;
+};
+
+/// The table that a plugin edits a graph through; each edit that succeeds is recorded. Values that are evaluated become constants
+/// of the graph and are recorded, so that the other side evaluates them itself, unless the callback may only look. One thread.
+class Recorder {
+ public:
+  /// `names` are those of the graph as it is now. All outlive the recorder.
+  Recorder(graph::GraphApi& api, const Names& names);
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  const fe_graph_api* api() const { return &api_; }
+  /// Starts a new log, for a graph that is again as it was at first.
+  void begin(bool may_only_look);
+  const Bytes& log() const { return log_.bytes(); }
+  /// Whether every edit is in the log; there may have been no memory for it.
+  bool complete() const { return complete_; }
+
+ private:
+  static int32_t make(void* self, fe_call* call, const fe_make_args* args, fe_make_out* out);
+  static int32_t literal(void* self, fe_call* call, const fe_literal_args* args, fe_handle_out* out);
+  static int32_t weight(void* self, fe_call* call, const fe_weight_args* args, fe_handle_out* out);
+  static int32_t input(void* self, fe_call* call, const fe_input_args* args, fe_handle_out* out);
+  static int32_t output(void* self, fe_call* call, const fe_output_args* args, fe_none* out);
+  static int32_t replace_uses(void* self, fe_call* call, const fe_replace_args* args, fe_none* out);
+  static int32_t erase(void* self, fe_call* call, const fe_node_args* args, fe_none* out);
+  static int32_t set_operand(void* self, fe_call* call, const fe_operand_args* args, fe_none* out);
+  static int32_t set_attr(void* self, fe_call* call, const fe_attr_args* args, fe_none* out);
+  static int32_t evaluate(void* self, fe_call* call, const fe_value_args* args, fe_handle_out* out);
+
+  template <class Args, class Out, class Write>
+  int32_t edit(int32_t (*slot)(void*, fe_call*, const Args*, Out*), fe_call* call, const Args* args, Out* out,
+               Write write) noexcept;
+  void put_node(uint64_t handle);
+  void put_value(uint64_t handle);
+  void add_node(uint64_t handle);
+  void add_value(uint64_t handle);
+
+  graph::GraphApi& inner_;
+  fe_graph_api api_{};
+  Encoder log_;
+  bool may_only_look_ = false, complete_ = true;
+  std::unordered_map<uint64_t, uint32_t> nodes_, values_;
+  std::vector<uint64_t> new_nodes_,
+      new_values_;  // handles that begin() forgets; what was there at first comes before them
+};
+
+/// Makes the edits of a log through a graph's table; `names` grows by what they make. FE-P29 where the log is not one, or an edit
+/// of it is refused; the edits before it are then made, and the caller undoes them.
+Result<void> replay(std::span<const std::byte> log, const fe_graph_api& api, Names names);
+
+}  // namespace ferrite::core::isolate

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "driver/session.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include "core/support/files/user_folder.h"
+#include "driver/compile_for.h"
+#include "core/ir/graph/api.h"
+#include "core/ir/text/parse_graph.h"
+#include "core/ir/loop/interpreter.h"
+#include "core/lower/lower.h"
+#include "core/observe/observation.h"
+#include "driver/observe/sinks.h"
+#include "runtime/package/package.h"
+#include "core/select/claims.h"
+#include "runtime/host.h"
+#include "core/plugin/import_ops.h"
+#include "runtime/serialised_calls.h"
+#include "core/support/abi/abi.h"
+#include "core/support/elapsed.h"
+#include "core/support/warning.h"
+#include "driver/validate/verdicts.h"
+#include "ferrite/counted.hpp"
+
+namespace ferrite::core {
+
+Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline) {
+  std::unique_ptr<Session> session(new Session());
+  session->pipeline_ = pipeline;
+  FE_TRY(session->metrics_, observe::Metrics::from_environment());
+  session->host_ = plugin::make_host();
+  session->registry_ = std::make_unique<plugin::Registry>(*session->host_);
+  session->registry_->set_device_kinds(pipeline.device_kinds);
+  FE_CHECK(session->registry_->add_core_op(place::region_op_def()));
+  for (const auto& request : pipeline.plugins) {
+    auto loaded = session->registry_->load(request);
+    if (loaded) continue;
+    if (request.on_error != plugin::OnError::skip) {
+      std::string place;
+      if (loaded.error().where == request.library)
+        place = loaded.error().code == "FE-P30" ? request.isolation_place : request.library_place;
+      return plugin::named_at(place, std::move(loaded.error()));
+    }
+    log::warn("plugins", fmt::format("{} skipped: {}", request.id, loaded.error().message()));
+  }
+  FE_CHECK(observe::check_sinks(session->registry_->metric_sinks()));
+  FE_CHECK(session->registry_->settle_aliases());
+  FE_CHECK(session->registry_->compile_rules());
+  FE_CHECK(plugin::apply_pass_settings(pipeline, session->registry_->passes()));
+  FE_CHECK(trust::trust_rules(*session->registry_, pipeline.trust.value_or(plugin::Trust::on),
+                              plugin::installed_files().plugin_folder, cache::user_folder("trust"),
+                              pipeline.options));
+  return session;
+}
+
+struct Model::State {
+  std::shared_ptr<const graph::MappedFile> file;
+  const fe_importer* importer = nullptr;
+  void* model = nullptr;
+  std::optional<graph::OpenGraph> text_graph;
+  graph::ParseOptions text_options;
+  std::shared_ptr<const package::Package> package;
+
+  std::string_view text() const {
+    const auto bytes = file->bytes();
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+};
+
+Model::Model(const Session& session) : session_(session) {}
+
+Model::~Model() {
+  if (!state_ || !state_->model || !state_->importer->model_close) return;
+  abi::Call call;
+  auto args = abi::sized<fe_model_args>();
+  args.model = state_->model;
+  auto out = abi::sized<fe_none>();
+  plugin::invoke(*state_->importer, state_->importer->model_close, call, &args, &out);
+}
+
+Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::string& path) {
+  std::unique_ptr<Model> model(new Model(session));
+  model->path_ = path;
+  model->state_ = std::make_unique<State>();
+  auto& state = *model->state_;
+  auto mapped = graph::MappedFile::open(path);
+  if (!mapped)
+    return at(path.empty() ? "MODEL" : path,
+              error(mapped.error().status, "FE-I01", "the model cannot be read: {}; give the path of a file",
+                    mapped.error().text));
+  state.file = std::move(*mapped);
+  auto bytes = state.file->bytes();
+  std::filesystem::path file(path);
+  auto extension = file.extension().string();
+  if (extension == package::suffix) {
+    auto package = package::Package::open(state.file);
+    if (!package) return at(path, std::move(package.error()));
+    state.package = std::move(*package);
+    const auto ports = [](const std::vector<run::PortInfo>& infos) {
+      std::vector<ModelPort> result;
+      for (const auto& info : infos)
+        result.push_back(
+            {info.name, info.dtype, true, info.dims, std::vector<std::string>(info.dims.size())});
+      return result;
+    };
+    model->inputs_ = ports(state.package->inputs());
+    model->outputs_ = ports(state.package->outputs());
+    return model;
+  }
+  if (extension == ".fe") {
+    state.text_options.file = path;
+    state.text_options.weight_folder = file.parent_path().string();
+    state.text_options.registry = &session.registry().ops();
+    FE_TRY(state.text_graph, graph::parse_open(state.text(), state.text_options));
+    auto& graph = state.text_graph->graph;
+    auto port_of = [&](const std::string& name, const graph::TensorType& type) {
+      ModelPort port{name, type.dtype, true, {}, {}};
+      for (auto dim : type.dims) {
+        port.dims.push_back(graph::is_static(dim) ? dim : -1);
+        std::string symbol;
+        if (!graph::is_static(dim))
+          if (auto s = graph.symbols().pool().as_symbol(graph::expression_of(dim)))
+            symbol = graph.symbols().pool().symbol_name(*s);
+        port.dim_names.push_back(symbol);
+      }
+      return port;
+    };
+    for (const auto& input : graph.inputs()) {
+      const auto& value = graph.value(input.value);
+      model->inputs_.push_back(port_of(value.name, value.type));
+    }
+    for (const auto& output : state.text_graph->outputs)
+      model->outputs_.push_back(output.type ? port_of(output.name, *output.type)
+                                            : ModelPort{output.name, DType::none, false, {}, {}});
+    return model;
+  }
+
+  std::string known = fmt::format(".fe, {}", package::suffix);
+  for (const auto& importer : session.registry().importers()) {
+    std::string extensions(abi::view(importer.table->extensions));
+    known += ", " + extensions;
+    if (("," + extensions + ",").find("," + extension + ",") != std::string::npos && !extension.empty())
+      state.importer = importer.table;
+  }
+  if (!state.importer)
+    return at(path, error(FE_EUNSUPPORTED, "FE-I02",
+                          "no enabled plugin imports '{}' files; known extensions: {}", extension, known));
+
+  abi::Call open_call;
+  auto open_args = abi::sized<fe_model_open_args>();
+  open_args.path = abi::string(model->path_);
+  open_args.bytes = {bytes.data(), bytes.size(), 1};
+  auto opened = abi::sized<fe_model_open_out>();
+  int32_t status =
+      plugin::invoke(*state.importer, state.importer->model_open, open_call, &open_args, &opened);
+  if (status != FE_OK)
+    return at(path, open_call.error(status, "FE-I03", "the importer could not read the model"));
+  state.model = opened.model;
+
+  abi::Call signature_call;
+  auto signature_args = abi::sized<fe_model_args>();
+  signature_args.model = state.model;
+  auto signature = abi::sized<fe_signature_out>();
+  status =
+      plugin::invoke(*state.importer, state.importer->signature, signature_call, &signature_args, &signature);
+  if (status != FE_OK)
+    return at(path, signature_call.error(status, "FE-I03", "the model's signature could not be read"));
+  auto read = [](const fe_array& array) {
+    std::vector<ModelPort> ports;
+    for (size_t k = 0; k < array.count; ++k) {
+      const auto& abi = abi::element<fe_port>(array, k);
+      ModelPort port{
+          std::string(abi::view(abi.name)), static_cast<DType>(abi.dtype), abi.rank != FE_NONE32, {}, {}};
+      for (uint32_t d = 0; port.ranked && d < abi.rank; ++d) {
+        port.dims.push_back(abi.dims[d]);
+        port.dim_names.emplace_back(abi::view(abi.dim_names[d]));
+      }
+      ports.push_back(std::move(port));
+    }
+    return ports;
+  };
+  model->inputs_ = read(signature.inputs);
+  model->outputs_ = read(signature.outputs);
+  return model;
+}
+
+Result<void> Model::check_dims(std::span<const std::vector<int64_t>> input_dims) const {
+  if (input_dims.size() != inputs_.size())
+    return at(path_, error(FE_EINVALID, "FE-X01", "the model has {}, not {}",
+                           counted(inputs_.size(), "input"), input_dims.size()));
+  for (size_t k = 0; k < inputs_.size(); ++k) {
+    const auto& port = inputs_[k];
+    auto shape = [](const std::vector<int64_t>& dims) { return fmt::format("[{}]", fmt::join(dims, ",")); };
+    if (port.ranked && port.dims.size() != input_dims[k].size())
+      return at(path_, error(FE_EINVALID, "FE-X03", "input '{}' has rank {}, a tensor of shape {} was given",
+                             port.name, port.dims.size(), shape(input_dims[k])));
+    for (size_t d = 0; port.ranked && d < port.dims.size(); ++d)
+      if (input_dims[k][d] < 0 || (port.dims[d] >= 0 && port.dims[d] != input_dims[k][d]))
+        return at(
+            path_,
+            error(FE_EINVALID, "FE-X04", "input '{}' has shape {}{}, a tensor of shape {} was given",
+                  port.name, shape(port.dims),
+                  std::ranges::any_of(port.dims, [](int64_t dim) { return dim < 0; }) ? " (-1: any)" : "",
+                  shape(input_dims[k])));
+  }
+  return {};
+}
+
+Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_dims) const {
+  FE_CHECK(check_dims(input_dims));
+  if (state_->package) {
+    auto packaged = state_->package->graph();
+    if (!packaged) return at(path_, std::move(packaged.error()));
+    return packaged;
+  }
+  if (state_->text_graph) {
+    std::vector<std::pair<std::string, int64_t>> bindings;
+    for (size_t k = 0; k < inputs_.size(); ++k)
+      for (size_t d = 0; d < inputs_[k].dims.size(); ++d) {
+        const auto& name = inputs_[k].dim_names[d];
+        if (inputs_[k].dims[d] >= 0 || name.empty()) continue;
+        bool bound = false;
+        for (const auto& [other, size] : bindings) {
+          if (other != name) continue;
+          bound = true;
+          if (size != input_dims[k][d])
+            return at(path_,
+                      error(FE_EINVALID, "FE-X04", "dimension '{}' is {} in one input and {} in another",
+                            name, size, input_dims[k][d]));
+        }
+        if (!bound) bindings.emplace_back(name, input_dims[k][d]);
+      }
+    const auto& read = state_->text_graph->graph;
+    if (read.symbols().size() == 0) return read;
+    // Read again with the sizes, so that the ops' rules see them.
+    auto options = state_->text_options;
+    options.sizes = bindings;
+    FE_TRY(const graph::Graph sized, graph::parse(state_->text(), options));
+    return graph::specialise(sized, bindings);
+  }
+  graph::Graph graph(std::filesystem::path(path_).stem().string(),
+                     std::filesystem::path(path_).parent_path().string());
+  lower::Evaluator evaluator(session_.registry());
+  graph::GraphApi api(graph, session_.registry().ops());
+  api.set_evaluate([&](graph::Graph& g, graph::ValueId value) { return evaluator.evaluate(g, value); });
+  std::vector<fe_tensor_type> types;
+  for (size_t k = 0; k < inputs_.size(); ++k) {
+    auto type = abi::sized<fe_tensor_type>();
+    type.dtype = static_cast<fe_dtype>(inputs_[k].dtype);
+    type.rank = static_cast<uint32_t>(input_dims[k].size());
+    type.dims = input_dims[k].data();
+    types.push_back(type);
+  }
+  abi::Call call;
+  auto args = abi::sized<fe_build_args>();
+  args.model = state_->model;
+  args.graph = api.api();
+  args.input_types = abi::array(types);
+  plugin::ImportOps plugins(session_.registry(), api);
+  args.plugins = plugins.api();
+  auto out = abi::sized<fe_none>();
+  int32_t status = plugin::invoke(*state_->importer, state_->importer->build, call, &args, &out);
+  if (status != FE_OK) return at(path_, call.error(status, "FE-I04", "the model could not be imported"));
+  if (auto kept = api.check(); !kept) return at(path_, std::move(kept.error()));
+  graph.commit();
+  return graph;
+}
+
+namespace {
+
+/// What a package's program is beside those that were compiled here.
+Compilation packaged(package::Loaded loaded, double load_ms) {
+  Compilation c;
+  c.stats.nodes = loaded.figures.nodes;
+  c.stats.statements = loaded.figures.statements;
+  c.stats.count(*loaded.executable);
+  c.stats.load_ms = load_ms - c.stats.init_ms;
+  c.stats.packaged = true;
+  c.stats.target = std::move(loaded.target);
+  c.stats.passed_over = std::move(loaded.passed_over);
+  c.executable = std::move(loaded.executable);
+  return c;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int64_t>> input_dims,
+                                                const CompileOptions& options) {
+  // Whose program takes and gives what is in the host's memory, wherever ports are wanted.
+  const bool from_package = state_->package && !options.recompile;
+  std::string key = fmt::format("{}/{}/{}/{}/{}", options.device, options.threads, options.without.text(),
+                                options.recompile, !from_package && options.ports_on_device);
+  for (const auto& target : options.targets) key += fmt::format("/{}:{}", target.kind, target.description);
+  for (const auto& dims : input_dims) key += fmt::format(";{}", fmt::join(dims, ","));
+  std::shared_ptr<Entry> entry;
+  {
+    std::lock_guard lock(mutex_);
+    auto& found = programs_[std::move(key)];
+    if (!found) found = std::make_shared<Entry>();
+    entry = found;
+  }
+  // Who asks for the same program waits for it; whoever asks for another one does not.
+  std::lock_guard lock(entry->mutex);
+  if (entry->program) return entry->program;
+  auto start = std::chrono::steady_clock::now();
+  auto program = std::make_shared<Program>();
+  if (from_package) {
+    const auto& tune = options.tune;
+    if (tune.mode == tune::Mode::measure || !tune.replay.empty() || !tune.lock.empty())
+      return at(path_,
+                error(FE_EINVALID, "FE-T45",
+                      "a package is compiled already, and nothing is decided anew: add --recompile, or leave "
+                      "out --tune SECONDS, --decisions and --lock-decisions"));
+    FE_CHECK(check_dims(input_dims));
+    const bool anywhere = !options.device_chosen && options.device != run::interpreter_name;
+    auto loaded = state_->package->program(anywhere ? std::string() : options.device, session_.registry(),
+                                           options.threads, options.allocator);
+    if (!loaded) return at(path_, std::move(loaded.error()));
+    program->compilation = packaged(std::move(*loaded), milliseconds_since(start));
+    entry->program = program;
+    return program;
+  }
+  FE_TRY(auto imported, graph(input_dims));
+  const auto imported_at = std::chrono::steady_clock::now();
+  program->import_ms = milliseconds_between(start, imported_at);
+  CompileOptions watched = options;
+  observe::Observation seen;
+  const auto& metrics = session_.metrics();
+  const auto& sinks = session_.registry().metric_sinks();
+  if (!watched.observation && (metrics.any() || !sinks.empty())) watched.observation = &seen;
+  // A sink may want any table.
+  if (watched.observation && (metrics.has("statement") || !sinks.empty()))
+    watched.observation->statements = true;
+  if (watched.observation) watched.observation->add({"session", "import", start, imported_at, 0, {}});
+  auto compiled = compile(std::move(imported), session_.registry(), watched, program->ledger);
+  if (!compiled) return at(path_, std::move(compiled.error()));
+  program->compilation = std::move(*compiled);
+  program->compilation.stats.compile_ms += program->import_ms;
+  if (metrics.any() && program->compilation.executable)
+    FE_CHECK(metrics.write(path_, *watched.observation, program->compilation, program->ledger));
+  if (!sinks.empty() && program->compilation.executable)
+    FE_CHECK(observe::give_to_sinks(
+        sinks, {path_, *watched.observation, program->compilation, program->ledger, {}}));
+  entry->program = program;
+  return program;
+}
+
+Result<Saved> Model::save(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options,
+                          std::span<const TargetName> targets, const std::string& path) const {
+  FE_TRY(const auto imported, graph(input_dims));
+  auto made = compile_for(imported, session_.registry(), options, targets);
+  if (!made) return at(path_, std::move(made.error()));
+  Saved saved;
+  std::vector<package::Made> programs;
+  for (const auto& compilation : *made) {
+    const auto& [executable, stats] = std::tie(*compilation.executable, compilation.stats);
+    programs.push_back({executable, {stats.nodes, stats.statements}});
+    saved.programs.push_back({run::text_of(run::targets_of(executable.devices)), stats});
+  }
+  FE_TRY(saved.bytes, package::save(path, {imported, programs, session_.registry()}));
+  return saved;
+}
+
+std::vector<run::PortInfo> Program::inputs() const {
+  if (compilation.executable) return compilation.executable->inputs;
+  return run::describe_ports(*compilation.program, compilation.program->inputs);
+}
+
+std::vector<run::PortInfo> Program::outputs() const {
+  if (compilation.executable) return compilation.executable->outputs;
+  return run::describe_ports(*compilation.program, compilation.program->outputs);
+}
+
+Result<void> Program::run(run::Executable::Context* context, std::span<const void* const> inputs,
+                          std::span<void* const> outputs) const {
+  if (compilation.executable) return compilation.executable->run(*context, inputs, outputs);
+  const auto& program = *compilation.program;
+  std::vector<loop::ConstMemory> in;
+  std::vector<loop::Memory> out;
+  for (size_t k = 0; k < program.inputs.size(); ++k)
+    in.emplace_back(static_cast<const std::byte*>(inputs[k]),
+                    static_cast<size_t>(program.buffers[program.inputs[k]].bytes()));
+  for (size_t k = 0; k < program.outputs.size(); ++k)
+    out.emplace_back(static_cast<std::byte*>(outputs[k]),
+                     static_cast<size_t>(program.buffers[program.outputs[k]].bytes()));
+  // The inputs that a model changes are the caller's memory.
+  std::vector<loop::Memory> changed;
+  for (const auto& input : in) changed.emplace_back(const_cast<std::byte*>(input.data()), input.size());
+  return loop::evaluate(program, in, out, changed);
+}
+
+}  // namespace ferrite::core

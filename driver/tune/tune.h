@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The autotuner: measures the candidates of each distinct kernel on its device, within a budget.
+#pragma once
+
+#include "core/select/placement.h"
+#include "core/link/builder.h"
+#include "core/select/decisions.h"
+
+namespace ferrite::core::tune {
+
+/// By kind of device, what decisions about its kernels depend on beside the kernels: the description that is compiled for, each
+/// provider with its settings and its library's contents, the workers. Empty for a device with a provider that has no fingerprint.
+std::map<std::string, std::string> contexts(const run::Devices& devices, int64_t threads);
+
+/// What is tuned: the groups as they are placed.
+struct Subject {
+  const schedule::Schedule& groups;
+  const schedule::Schedule* parts;  ///< as select_libraries() takes it; null where no device has a library
+  const place::Placement& placement;
+  const run::Devices& devices;
+};
+
+/// Measures what decisions do not hold yet: of each distinct kernel first the candidate that costs pick, then, in the order of
+/// the time that they take in a run, the others, each kernel for its share of the budget. Another candidate than the one that
+/// costs pick is taken where it is faster by more than the noise of measuring. Kernels of which all candidates were measured are
+/// kept in the store. Every candidate that was measured, or failed, is in the ledger, and so is every kernel for which the budget
+/// did not suffice.
+///
+/// `build`: how trials are compiled. The errors of asking providers; FE-T44 where the device cannot run what is compiled for it.
+Result<void> measure(const Subject& subject, const Options& options, const run::BuildOptions& build,
+                     plugin::CostModels& costs, const place::Refusals& refusals, Decisions& decisions,
+                     Ledger& ledger);
+
+}  // namespace ferrite::core::tune

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/executable.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "core/ir/loop/indexed.h"
+#include "runtime/serialised_calls.h"
+#include "runtime/memory_plan.h"
+#include "core/support/abi/abi.h"
+#include "core/support/elapsed.h"
+#include "ferrite/counted.hpp"
+
+namespace ferrite::core::run {
+
+namespace {
+
+/// FE-P67 where the kernel is said to need other launches than its code does, which says so in fe_function_out or fe_exec_out. `kernel`
+/// then has what the code reaches through its arguments.
+template <class Out>
+Result<void> take_needs(CompiledKernel& kernel, const Out& needs) {
+  kernel.arguments.clear();
+  if (needs.tasks < 0) return {};
+  if (!abi::readable<fe_argument_needs>(needs.arguments))
+    return at(kernel.provenance,
+              error(FE_EINTERNAL, "FE-P67", "what its code says of its arguments cannot be read"));
+  if (needs.tasks != kernel.tasks || needs.grain != kernel.grain ||
+      needs.workspace_bytes != kernel.workspace_bytes)
+    return at(kernel.provenance, error(FE_EINVALID, "FE-P67",
+                                       "the kernel is said to have {}, a grain of {} and {} bytes of "
+                                       "workspace; its code has {}, {} and {}",
+                                       counted(kernel.tasks, "task"), kernel.grain, kernel.workspace_bytes,
+                                       needs.tasks, needs.grain, needs.workspace_bytes));
+  for (uint64_t k = 0; k < needs.arguments.count; ++k)
+    kernel.arguments.push_back(abi::element<fe_argument_needs>(needs.arguments, k));
+  return {};
+}
+
+}  // namespace
+
+std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
+                                     std::span<const loop::BufferId> buffers) {
+  std::vector<bool> has_versions(program.buffers.size());
+  for (const auto& buffer : program.buffers)
+    if (buffer.base != loop::none) has_versions[buffer.base] = true;
+  const auto list = loop::list_of(program);
+  std::vector<PortInfo> ports;
+  for (loop::BufferId id : buffers) {
+    const auto& buffer = program.buffers[id];
+    const bool changed = buffer.role == loop::Role::input && has_versions[id];
+    ports.push_back({buffer.name, buffer.dtype, buffer.dims, bytes_of(buffer.dtype, buffer.elements()),
+                     changed, loop::indexed_name(list, id)});
+  }
+  return ports;
+}
+
+uint32_t Executable::add_persistent(uint32_t device, int64_t bytes) {
+  persistent_.push_back({device, bytes, nullptr});
+  return static_cast<uint32_t>(persistent_.size() - 1);
+}
+
+void Executable::plan_init() {
+  constexpr size_t nowhere = SIZE_MAX;
+  const auto each_place = [](std::vector<Launch>& launches, auto&& look) {
+    for (size_t number = 0; number < launches.size(); ++number)
+      for (auto& place : launches[number].arguments)
+        if (place.kind == Place::Kind::persistent) look(place, number);
+  };
+  // Blocks that runs read stay; they are numbered anew.
+  std::vector<size_t> kept(persistent_.size(), nowhere);
+  each_place(steps, [&](const Place& place, size_t) { kept[place.number] = 0; });
+  for (const auto& place : output_places)
+    if (place.kind == Place::Kind::persistent) kept[place.number] = 0;
+  std::vector<Persistent> blocks;
+  for (size_t k = 0; k < kept.size(); ++k) {
+    if (kept[k] == nowhere) continue;
+    kept[k] = blocks.size();
+    blocks.push_back(persistent_[k]);
+  }
+  // The others live from the first launch of init that touches them to the last one.
+  std::vector<std::vector<schedule::Lifetime>> lifetimes(devices.size());
+  std::vector<size_t> life_of(persistent_.size(), nowhere);
+  each_place(init, [&](const Place& place, size_t number) {
+    if (kept[place.number] != nowhere) return;
+    auto& lives = lifetimes[place.device];
+    if (life_of[place.number] == nowhere) {
+      life_of[place.number] = lives.size();
+      lives.push_back({persistent_[place.number].bytes, number, number});
+    }
+    lives[life_of[place.number]].last = number;
+  });
+  std::vector<schedule::MemoryPlan> plans;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    plans.push_back(schedule::plan_memory(lifetimes[d], static_cast<int64_t>(devices[d]->alignment)));
+    init_arena_bytes.push_back(plans[d].bytes);
+  }
+  const auto move = [&](Place& place, size_t) {
+    if (kept[place.number] != nowhere) {
+      place.number = static_cast<uint32_t>(kept[place.number]);
+      return;
+    }
+    place.offset = plans[place.device].offsets[life_of[place.number]];
+    place.kind = Place::Kind::arena;
+    place.number = 0;
+  };
+  each_place(init, move);
+  each_place(steps, move);
+  for (auto& place : output_places)
+    if (place.kind == Place::Kind::persistent) move(place, 0);
+  persistent_ = std::move(blocks);
+}
+
+Executable::~Executable() {
+  for (const auto& block : persistent_) free(block.device, block.data);
+  unload_code();
+}
+
+void Executable::unload_code() {
+  auto out = abi::sized<fe_none>();
+  for (auto& kernel : kernels) {
+    void* function = std::exchange(kernel.function, nullptr);
+    if (!kernel.library || !function || !kernel.library->slots.exec_destroy) continue;
+    abi::Call call;
+    auto args = abi::sized<fe_exec_out>();
+    args.exec = function;
+    plugin::invoke(*kernel.library->table, kernel.library->slots.exec_destroy, call, &args, &out);
+  }
+  for (size_t d = 0; d < modules_.size(); ++d) {
+    const auto& runtime = *devices[d]->runtime;
+    if (!modules_[d] || !runtime.module_unload) continue;
+    abi::Call call;
+    auto args = abi::sized<fe_module_out>();
+    args.module = modules_[d];
+    plugin::invoke(runtime, runtime.module_unload, call, &args, &out);
+  }
+  modules_.clear();
+}
+
+/// What a device's runtime launches, one module a device.
+Result<void> Executable::load_modules(std::span<const std::string> blobs) {
+  modules_.resize(devices.size());
+  for (uint32_t d = 0; d < devices.size(); ++d) {
+    const auto& runtime = *devices[d]->runtime;
+    std::vector<fe_array> arrays;
+    for (size_t k = 0; k < kernels.size(); ++k)
+      if (kernels[k].device == d && !kernels[k].library)
+        arrays.push_back({blobs[k].data(), blobs[k].size(), 1});
+    if (arrays.empty()) continue;
+    abi::Call call;
+    auto args = abi::sized<fe_module_args>();
+    args.device = devices[d]->number;
+    args.blobs = abi::array(arrays);
+    auto out = abi::sized<fe_module_out>();
+    int32_t status = plugin::invoke(runtime, runtime.module_load, call, &args, &out);
+    if (status != FE_OK)
+      return devices[d]->failed(call.error(status, "FE-D02", "the kernels could not be loaded"));
+    modules_[d] = out.module;
+  }
+  for (auto& kernel : kernels) {
+    if (kernel.library) continue;
+    const auto& runtime = *devices[kernel.device]->runtime;
+    abi::Call call;
+    auto args = abi::sized<fe_function_args>();
+    args.module = modules_[kernel.device];
+    args.entry = abi::string(kernel.entry);
+    auto out = abi::sized<fe_function_out>();
+    out.tasks = out.registers = out.spills = out.shared_bytes = -1;
+    int32_t status = plugin::invoke(runtime, runtime.function, call, &args, &out);
+    if (status != FE_OK)
+      return at(kernel.provenance, call.error(status, "FE-D02", "a kernel is not in the loaded module"));
+    kernel.function = out.function;
+    FE_CHECK(take_needs(kernel, out));
+    // Who compiled it did not know what the driver makes of the code.
+    for (auto [known, said] : {std::pair{&kernel.registers, out.registers},
+                               {&kernel.spills, out.spills},
+                               {&kernel.shared_bytes, out.shared_bytes}})
+      if (*known < 0) *known = said;
+  }
+  return {};
+}
+
+/// What library providers launch themselves.
+Result<void> Executable::load_libraries(std::span<const std::string> blobs) {
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    auto& kernel = kernels[k];
+    if (!kernel.library) continue;
+    abi::Call call;
+    auto args = abi::sized<fe_exec_args>();
+    args.target = kernel.library->target.target;
+    args.blob = {blobs[k].data(), blobs[k].size(), 1};
+    args.entry = abi::string(kernel.entry);
+    args.device = devices[kernel.device]->number;
+    args.native_context = devices[kernel.device]->native(FE_NATIVE_CONTEXT, nullptr);
+    auto out = abi::sized<fe_exec_out>();
+    out.tasks = -1;
+    int32_t status =
+        plugin::invoke(*kernel.library->table, kernel.library->slots.exec_create, call, &args, &out);
+    if (status != FE_OK)
+      return at(kernel.provenance,
+                call.error(status, "FE-D02", "the library could not load what it compiled"));
+    kernel.function = out.exec;
+    kernel.recordable = (out.flags & FE_EXEC_RECORDABLE) != 0;
+    FE_CHECK(take_needs(kernel, out));
+  }
+  return {};
+}
+
+Result<void> Executable::load(std::span<const std::string> blobs) {
+  FE_CHECK(load_code(blobs));
+  return prepare();
+}
+
+Result<void> Executable::load_code(std::span<const std::string> blobs) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto loaded = load_modules(blobs);
+  if (loaded) loaded = load_libraries(blobs);
+  if (!loaded) unload_code();
+  load_ms = milliseconds_since(begin);
+  return loaded;
+}
+
+uint32_t Executable::memory_of(const Place& place) const {
+  switch (place.kind) {
+    case Place::Kind::constant: return host;
+    case Place::Kind::input:
+    case Place::Kind::output: return memory_of_ports();
+    default: return memory_of(place.device);
+  }
+}
+
+bool Executable::host_reaches(const Place& place) const { return memory_of(place) == host; }
+
+bool Executable::device_reaches(uint32_t device, const Place& place) const {
+  return memory_of(place) == memory_of(device);
+}
+
+Result<void> Executable::check(const Launch& launch) const {
+  const auto refuse = [&](std::string what) {
+    return at(launch.provenance, Error{FE_EINVALID, "FE-P67", std::move(what), {}});
+  };
+  const auto& given = launch.arguments;
+  for (const Place& place : given)
+    if (place.kind == Place::Kind::arena &&
+        static_cast<uint64_t>(place.offset) %
+                std::min<uint64_t>(least_alignment, devices[place.device]->alignment) !=
+            0)
+      return refuse(fmt::format("an argument lies at {}, where no buffer begins", place.offset));
+  if (launch.copy != no_copy) {
+    const bool from_host = launch.copy == FE_COPY_TO_DEVICE, to_host = launch.copy == FE_COPY_TO_HOST;
+    const bool of_peers = launch.copy == FE_COPY_PEER;
+    const uint32_t source = memory_of(given[0]);
+    if (of_peers && (source == host || devices[source]->runtime != devices[launch.device]->runtime ||
+                     !devices[source]->has_streams()))
+      return refuse("a copy is from the memory of a device that is no peer");
+    if ((from_host  ? host_reaches(given[0])
+         : of_peers ? source != host
+                    : device_reaches(launch.device, given[0])) &&
+        (to_host ? host_reaches(given[1]) : device_reaches(launch.device, given[1])) &&
+        given[1].kind != Place::Kind::constant)
+      return {};
+    return refuse("a copy is from or to memory that its device does not reach");
+  }
+  if (launch.call.function) return {};
+  const auto& kernel = kernels[launch.kernel];
+  for (const Place& place : given)
+    if (!device_reaches(kernel.device, place))
+      return refuse("an argument of the kernel lies in memory that its device does not reach");
+  const auto& wanted = kernel.arguments;
+  if (wanted.empty()) return {};
+  if (given.size() != wanted.size())
+    return refuse(fmt::format("the kernel is given {}, and its code takes {}",
+                              counted(given.size(), "argument"), wanted.size()));
+  for (size_t k = 0; k < given.size(); ++k) {
+    if (given[k].bytes < wanted[k].bytes)
+      return refuse(fmt::format("argument {} of the kernel has {} bytes, and its code reaches {}", k,
+                                given[k].bytes, wanted[k].bytes));
+    if (wanted[k].written != 0 && given[k].kind == Place::Kind::constant)
+      return refuse(fmt::format("argument {} of the kernel is a constant, and its code writes there", k));
+  }
+  return {};
+}
+
+Result<void> Executable::check_launches() const {
+  for (const auto* list : {&init, &steps})
+    for (const auto& launch : *list) FE_CHECK(check(launch));
+  for (size_t k = 0; k < output_places.size(); ++k) {
+    const auto& place = output_places[k];
+    if ((!host_reaches(place) && memory_of(place) != memory_of_ports()) || place.bytes != outputs[k].bytes)
+      return at(outputs[k].name, error(FE_EINVALID, "FE-P67", "{} bytes are to go into an output of {}",
+                                       place.bytes, outputs[k].bytes));
+  }
+  return {};
+}
+
+Result<void> Executable::prepare() {
+  arena_bytes.resize(devices.size());
+  init_arena_bytes.resize(devices.size());
+  FE_CHECK(check_launches());
+  const auto loaded = std::chrono::steady_clock::now();
+  // Kernels may assume a buffer's alignment; a weight in a mapped file can lie anywhere.
+  constexpr uintptr_t alignment = least_alignment;
+  aligned_constants_.resize(constants.size());
+  for (size_t k = 0; k < constants.size(); ++k) {
+    auto& constant = constants[k];
+    if (reinterpret_cast<uintptr_t>(constant.data) % alignment == 0) continue;
+    auto& copy = aligned_constants_[k];
+    copy.resize(constant.bytes + alignment);
+    auto start = (reinterpret_cast<uintptr_t>(copy.data()) + alignment - 1) / alignment * alignment;
+    std::memcpy(reinterpret_cast<void*>(start), constant.data, constant.bytes);
+    constant.data = reinterpret_cast<const std::byte*>(start);
+  }
+  for (auto& block : persistent_) {
+    FE_TRY(block.data, alloc(block.device, std::max<int64_t>(block.bytes, 1)));
+  }
+  {
+    Context context(*this, init, init_arena_bytes, nullptr);
+    FE_CHECK(context.opened_);
+    FE_CHECK(launch_all(init, {}, context));
+  }
+  // Constants that only init read are not needed again.
+  std::vector<bool> used(constants.size());
+  for (const auto& step : steps)
+    for (const auto& place : step.arguments)
+      if (place.kind == Place::Kind::constant) used[place.number] = true;
+  for (const auto& place : output_places)
+    if (place.kind == Place::Kind::constant) used[place.number] = true;
+  for (size_t k = 0; k < constants.size(); ++k)
+    if (!used[k]) {
+      std::vector<std::byte>().swap(aligned_constants_[k]);
+      constants[k].owned.reset();
+      constants[k].data = nullptr;
+    }
+  if (record_runs) recording_ = plan_recording();
+  init_ms = milliseconds_since(loaded);
+  return {};
+}
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/package.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/ir/flat/flat_graph.h"
+#include "core/support/wire.h"
+#include "runtime/plugin_library.h"
+#include "runtime/pool.h"
+#include "core/support/abi/abi.h"
+#include "core/support/hash.h"
+#include "core/support/log.h"
+
+namespace ferrite::core::package {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+/// Weights in the order in which they are first named, equal ones once.
+class Weights {
+ public:
+  uint64_t keep(Bytes bytes) {
+    auto [found, added] = offsets_.try_emplace({hash128(bytes), bytes.size()}, end_);
+    if (!added) return found->second;
+    static constexpr std::array<std::byte, alignment> zeros{};
+    pieces_.push_back(bytes);
+    const uint64_t padding = (alignment - bytes.size() % alignment) % alignment;
+    pieces_.push_back(Bytes(zeros).first(padding));
+    end_ += bytes.size() + padding;
+    return found->second;
+  }
+  std::vector<Bytes> pieces() const { return pieces_; }
+
+ private:
+  std::map<std::pair<std::string, size_t>, uint64_t> offsets_;
+  std::vector<Bytes> pieces_;
+  uint64_t end_ = 0;
+};
+
+/// Ferrite's version, and the plugins that had a part in it.
+Result<std::vector<std::byte>> describe(const plugin::Registry& registry) {
+  isolate::Encoder to;
+  to.put(std::string_view(FERRITE_VERSION));
+  to.put(uint64_t{registry.plugins().size()});
+  for (const auto& plugin : registry.plugins()) {
+    std::string hash;  // empty for one of rule files only
+    if (!plugin->library.empty()) {
+      FE_TRY(hash, plugin::hash_library(plugin->library));
+    }
+    for (const auto& text : {plugin->id, plugin->version, hash}) to.put(std::string_view(text));
+  }
+  return to.take();
+}
+
+bool same_port(const run::PortInfo& a, const run::PortInfo& b) {
+  return a.name == b.name && a.dtype == b.dtype && a.dims == b.dims && a.changed == b.changed;
+}
+
+/// Whether a program has copies to or from a device's memory.
+bool copies_to(const run::Executable& executable, uint32_t device) {
+  for (const auto* launches : {&executable.init, &executable.steps})
+    for (const auto& launch : *launches)
+      if (launch.copy != run::no_copy && launch.device == device) return true;
+  return false;
+}
+
+/// Devices of these kinds, each another one: "npu,npu:1,cpu".
+std::string names_of(std::span<const run::Target> needs) {
+  std::map<std::string_view, uint32_t> counts;
+  std::vector<std::string> names;
+  for (const auto& need : needs) {
+    const uint32_t number = counts[need.kind]++;
+    names.push_back(number == 0 ? need.kind : fmt::format("{}:{}", need.kind, number));
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+Error refuse(const run::Target& need, const std::string& reason) {
+  return error(FE_EUNSUPPORTED, "FE-K53", "'{}' ({}): {}", need.kind, need.description, reason);
+}
+
+/// Of a library that is not among those of the device.
+std::string why_not_here(const std::string& library, const plugin::Registry& registry) {
+  const bool enabled = std::ranges::any_of(
+      registry.providers(), [&](const auto& provider) { return abi::view(provider.table->id) == library; });
+  return enabled ? fmt::format("the library '{}' that it calls is of no use here; --log plugins says why",
+                               library)
+                 : fmt::format("no enabled plugin has the library '{}' that it calls", library);
+}
+
+Result<void> show(Bytes description) {
+  isolate::Decoder from(description);
+  log::print("plugins", "the package was made by ferrite {}", from.text());
+  for (uint64_t left = from.count(); left > 0 && from.ok(); --left) {
+    const auto id = from.text(), version = from.text(), hash = from.text();
+    log::print("plugins", "the package was made with {} {}, SHA-256 {}", id, version, hash);
+  }
+  if (!from.done()) return error(FE_EINVALID, "FE-K52", "its description is cut short, or too long");
+  return {};
+}
+
+}  // namespace
+
+Result<uint64_t> save(const std::string& path, const Contents& contents) {
+  Weights weights;
+  const auto keep = [&](Bytes bytes) { return weights.keep(bytes); };
+  graph::FlatOptions options;
+  options.keep = keep;
+  FE_TRY(const auto graph, graph::write_flat(contents.graph, options));
+  std::vector<std::vector<std::byte>> programs, codes(contents.programs.size());
+  for (size_t k = 0; k < codes.size(); ++k) {
+    const auto& [executable, figures] = contents.programs[k];
+    auto program = write_program(executable, executable.code, figures, keep, codes[k]);
+    if (!program) return at(path, std::move(program.error()));
+    programs.push_back(std::move(*program));
+  }
+  FE_TRY(const auto description, describe(contents.registry));
+  std::vector<Section> sections = {{Kind::description, all_targets, Codec::zstd, {description}}};
+  for (uint32_t k = 0; k < programs.size(); ++k) {
+    sections.push_back({Kind::program, k, Codec::zstd, {programs[k]}});
+    sections.push_back({Kind::code, k, Codec::zstd, {codes[k]}});
+  }
+  sections.push_back({Kind::graph, all_targets, Codec::zstd, {graph.bytes}});
+  sections.push_back({Kind::weights, all_targets, Codec::stored, weights.pieces()});
+  return write(path, sections);
+}
+
+std::vector<std::string> kinds_of(const std::string& path) {
+  std::vector<std::string> kinds;
+  auto file = graph::MappedFile::open(path);
+  if (!file) return kinds;
+  const auto container = Container::open(std::move(*file), Check::what_is_read);
+  for (uint32_t target = 0; container && container->has(Kind::program, target); ++target) {
+    const auto program = container->read(Kind::program, target);
+    if (!program) break;
+    for (const auto& kind : kinds_in(*program))
+      if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+Result<std::shared_ptr<const Package>> Package::open(std::shared_ptr<const graph::MappedFile> file) {
+  FE_TRY(auto container, Container::open(std::move(file)));
+  std::shared_ptr<Package> package(new Package(std::move(container)));
+  FE_CHECK(package->read());
+  return std::shared_ptr<const Package>(std::move(package));
+}
+
+Result<void> Package::read() {
+  FE_TRY(const auto description, container_.read(Kind::description, all_targets));
+  FE_CHECK(show(description));
+  FE_TRY(weights_, container_.in_place(Kind::weights, all_targets));
+  for (uint32_t target = 0; target == 0 || container_.has(Kind::program, target); ++target) {
+    FE_TRY(auto bytes, container_.read(Kind::program, target));
+    FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
+    FE_TRY(const auto program, read_program(bytes, weights_, code_bytes));
+    auto& [inputs, outputs] = ports_;
+    if (target == 0) ports_ = {program.executable->inputs, program.executable->outputs};
+    if (!std::ranges::equal(inputs, program.executable->inputs, same_port) ||
+        !std::ranges::equal(outputs, program.executable->outputs, same_port))
+      return error(FE_EINVALID, "FE-K52", "its programs have different inputs or outputs");
+    programs_.push_back(std::move(bytes));
+  }
+  return {};
+}
+
+Result<graph::Graph> Package::graph() const {
+  FE_TRY(const auto bytes, container_.read(Kind::graph, all_targets));
+  FE_TRY(auto read, graph::read_flat(bytes, {weights_, container_.file()}));
+  const auto& graph = read.graph;
+  // Who runs it gives what the ports of the program say.
+  const auto fits = [&](const graph::Input& input, const run::PortInfo& port) {
+    const auto& type = graph.type(input.value);
+    return type.dtype == port.dtype && std::ranges::equal(type.dims, port.dims);
+  };
+  if (!std::ranges::equal(graph.inputs(), ports_.first, fits) ||
+      graph.outputs().size() != ports_.second.size())
+    return error(FE_EINVALID, "FE-K52", "its graph has other inputs or outputs than its program");
+  return std::move(read.graph);
+}
+
+Result<void> Package::fit(const std::string& names, Read& program, const plugin::Registry& registry) const {
+  const auto& needs = program.needs;
+  auto& executable = *program.executable;
+  if (names == run::interpreter_name) return refuse(needs.back(), "the interpreter runs no code");
+  auto opened = run::open_devices(names.empty() ? names_of(needs) : names, registry);
+  if (!opened) return refuse(needs.front(), opened.error().message());
+  for (size_t d = 0; d < needs.size(); ++d) {
+    if (opened->size() != needs.size() || (*opened)[d]->kind != needs[d].kind)
+      return refuse(needs[d],
+                    names.empty() ? "its plugin is passed over" : fmt::format("the device is '{}'", names));
+    auto& device = *(*opened)[d];
+    if (auto reason = device.refusal(needs[d].description); !reason.empty()) return refuse(needs[d], reason);
+    // What was laid out without a device that could be asked copies to memory that this one need not have.
+    if (d + 1 < needs.size() && copies_to(executable, static_cast<uint32_t>(d))) device.host_memory = false;
+  }
+  for (size_t k = 0; k < program.parts.size(); ++k) {
+    const auto& library = program.parts[k].library;
+    auto& kernel = executable.kernels[k];
+    if (library.empty()) continue;
+    const auto& compilers = (*opened)[kernel.device]->compilers;
+    const auto found = std::ranges::find(compilers, library, &run::Compiler::id);
+    if (found == compilers.end() || !found->is_library())
+      return refuse(needs[kernel.device], why_not_here(library, registry));
+    kernel.library = &*found;
+  }
+  executable.devices = std::move(*opened);
+  return {};
+}
+
+Result<Loaded> Package::program(const std::string& names, const plugin::Registry& registry, int64_t threads,
+                                const std::shared_ptr<run::Allocator>& allocator) const {
+  std::vector<std::string> reasons, passed_over;
+  for (uint32_t target = 0; target < programs_.size(); ++target) {
+    FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
+    FE_TRY(auto program, read_program(programs_[target], weights_, code_bytes));
+    program.executable->allocator = allocator;
+    const auto first = program.needs.front();
+    auto fitting = fit(names, program, registry);
+    if (fitting) {
+      auto loaded = load(target, std::move(program), threads);
+      if (loaded) {
+        loaded->passed_over = std::move(passed_over);
+        return loaded;
+      }
+      if (loaded.error().status != FE_EUNSUPPORTED) return loaded;
+      // Libraries say so here of what they cannot open.
+      fitting = refuse(first, loaded.error().message());
+    }
+    log::print("plugins", "of the package's targets, {}", fitting.error().text);
+    reasons.push_back(std::move(fitting.error().text));
+    passed_over.push_back(run::text_of({&first, 1}));
+  }
+  return error(FE_EUNSUPPORTED, "FE-K53", "it was compiled for {}; --recompile compiles its graph anew",
+               fmt::join(reasons, "; for "));
+}
+
+Result<Loaded> Package::load(uint32_t target, Read program, int64_t threads) const {
+  auto& executable = *program.executable;
+  FE_TRY(const auto code, container_.read(Kind::code, target));
+  std::vector<std::string> blobs;
+  for (const Part& part : program.parts)
+    blobs.emplace_back(reinterpret_cast<const char*>(code.data()) + part.offset, part.bytes);
+  for (auto& constant : executable.constants)
+    constant.owned = std::shared_ptr<const std::vector<std::byte>>(container_.file(), nullptr);
+  executable.workers = run::workers_for(threads, true);
+  if (auto loaded = executable.load(blobs); !loaded) {
+    // Here it is the file that says what the code's launches are.
+    if (loaded.error().code != "FE-P67") return std::move(loaded.error());
+    return error(FE_EINVALID, "FE-K52", "{}: {}; make it again, or use --recompile", loaded.error().where,
+                 loaded.error().text);
+  }
+  return Loaded{std::move(program.executable),
+                program.figures,
+                programs_.size() > 1 ? run::text_of(program.needs) : std::string(),
+                {}};
+}
+
+}  // namespace ferrite::core::package

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+#include <fmt/format.h>
+
+#include "core/support/error.h"
+#include "core/support/warning.h"
+#include "ferrite/counted.hpp"
+
+namespace ferrite::core::run {
+namespace {
+
+// About 20 microseconds of spinning before a worker parks: longer than the gap between two kernels of a model.
+constexpr int spins_before_parking = 4000;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+thread_local bool inside_parallel_for = false;
+
+}  // namespace
+
+int64_t Pool::processors() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
+Pool& Pool::process() {
+  static Pool pool(processors());
+  return pool;
+}
+
+Pool::Pool(int64_t workers) { grow(workers); }
+
+Pool::~Pool() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  for (auto& bed : beds_) bed.wake.notify_one();
+  for (auto& thread : threads_) thread.join();
+}
+
+void Pool::grow(int64_t workers) {
+  std::lock_guard lock(callers_);
+  for (int64_t worker = workers_.load(); worker < workers; ++worker) {
+    auto& bed = beds_.emplace_back();
+    threads_.emplace_back([this, worker, &bed] { work(worker, bed); });
+    workers_.store(worker + 1);
+  }
+}
+
+void Pool::work(int64_t worker, Bed& bed) {
+  inside_parallel_for = true;
+  uint64_t seen = 0;
+  // An odd generation is a running job, an even one none. A job for fewer workers is no news: those beyond its limit neither
+  // spin for it nor are woken, and leave their processors to whoever else has work.
+  auto is_news = [&] {
+    uint64_t now = generation_.load();
+    return stopping_.load() || (now != seen && now % 2 == 1 && worker < job_.limit.load());
+  };
+  while (true) {
+    for (int spins = 0; !is_news(); ++spins) {
+      if (spins < spins_before_parking) {
+        pause();
+        continue;
+      }
+      std::unique_lock park(mutex_);
+      bed.parked.store(true);
+      bed.wake.wait(park, is_news);
+      bed.parked.store(false);
+    }
+    if (stopping_.load()) return;
+    seen = generation_.load();
+    // Announce first, then look again: the caller ends the generation first, then waits for the announced. So a worker that
+    // comes late either is waited for or sees that it is late, and the job's fields change only while nobody reads them.
+    job_.active.fetch_add(1);
+    if (seen % 2 == 1 && generation_.load() == seen && worker < job_.limit.load()) drain(worker);
+    job_.active.fetch_sub(1);
+  }
+}
+
+void Pool::drain(int64_t worker) {
+  int64_t begin = job_.next.load();
+  while (begin < job_.count) {
+    const int64_t left = job_.count - begin;
+    const int64_t end = begin + std::min(left, std::max(job_.least, left / job_.shares));
+    if (!job_.next.compare_exchange_weak(begin, end)) continue;
+    job_.fn(job_.context, begin, end, worker);
+    begin = job_.next.load();
+  }
+}
+
+void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* context, Function fn) {
+  if (count <= 0) return;
+  grain = std::max<int64_t>(1, grain);
+  int64_t wanted = std::min(limit > 0 ? limit : workers(), (count + grain - 1) / grain);
+  if (wanted <= 1 || inside_parallel_for) {
+    fn(context, 0, count, 0);
+    return;
+  }
+  std::lock_guard lock(callers_);
+  inside_parallel_for = true;
+  job_.context = context;
+  job_.fn = fn;
+  job_.count = count;
+  // A quarter of a fair share of what is left, so that the last ranges are short: they even out what ranges cost, and other load on
+  // the machine. Polychronopoulos and Kuck, "Guided self-scheduling" (1987), with a part of a share as in Hummel et al.,
+  // "Factoring" (1992).
+  constexpr int64_t most_ranges = 32;  // of a worker, about
+  job_.shares = 4 * wanted;
+  job_.least = std::max(grain, count / (wanted * most_ranges));
+  job_.limit.store(wanted);
+  job_.next.store(0);
+  {
+    std::lock_guard park(mutex_);
+    generation_.fetch_add(1);
+  }
+  for (auto bed = beds_.begin(); bed != beds_.end() && bed - beds_.begin() < wanted - 1; ++bed)
+    if (bed->parked.load()) bed->wake.notify_one();
+  drain(0);
+  generation_.fetch_add(1);
+  while (job_.active.load() != 0) pause();
+  inside_parallel_for = false;
+}
+
+int64_t workers_for(int64_t threads, bool runs) {
+  auto& pool = Pool::process();
+  const int64_t processors = Pool::processors();
+  // Once: then they are there.
+  if (runs && threads > processors && threads > pool.workers())
+    log::warn("kernels", error(FE_EINVALID, "FE-X40",
+                               "{} threads are asked for, and this process may use {}: they take turns, "
+                               "and runs are slower; ask for {} at most, or leave the number out",
+                               threads, counted(processors, "processor"), processors)
+                             .message());
+  pool.grow(threads);
+  return threads > 0 ? threads : pool.workers();
+}
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/recording.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/executable.h"
+#include "core/support/warning.h"
+#include "ferrite/abi/error_words.h"
+
+namespace ferrite::core::run {
+
+namespace {
+
+constexpr int64_t staging_alignment = 256;
+constexpr int64_t most_staged = int64_t{64} << 20;  // the driver's own way with larger copies is no slower
+constexpr int64_t word_bytes = FE_ERROR_WORDS * int64_t{8};  // a launch's words of errors
+
+int64_t take(RecordingPlan& plan, int64_t bytes) {
+  const int64_t offset = plan.bytes;
+  plan.bytes += (bytes + staging_alignment - 1) / staging_alignment * staging_alignment;
+  return offset;
+}
+
+bool is_port(const Place& place) {
+  return place.kind == Place::Kind::input || place.kind == Place::Kind::output;
+}
+
+}  // namespace
+
+RecordingPlan Executable::plan_recording() const {
+  RecordingPlan plan;
+  const auto records = std::ranges::find_if(steps, [&](const Launch& step) {
+    const auto d = device_of(step);
+    return d && !devices[*d]->host_memory && devices[*d]->records();
+  });
+  if (records == steps.end()) return plan;
+  plan.device = *device_of(*records);
+  const auto& device = *devices[plan.device];
+  const auto prevented = [&](std::string subject, std::string category, std::string reason) {
+    RecordingPlan result;
+    result.device = plan.device;
+    result.subject = std::move(subject);
+    result.category = std::move(category);
+    result.reason = std::move(reason);
+    return result;
+  };
+  const auto port_of = [&](const Place& place) {
+    return place.kind == Place::Kind::input ? size_t{place.number} : inputs.size() + place.number;
+  };
+  uint32_t launched = 0;
+  bool checks = false;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const auto& step = steps[k];
+    const auto d = device_of(step);
+    if (!d) return prevented(step.call.name, "call", "the host calls the kernel that its lowering gave");
+    if (*d != plan.device || step.copy == FE_COPY_PEER)
+      return prevented(
+          step.provenance, "devices",
+          fmt::format("it is done by {}, other launches by {}", devices[*d]->place(), device.place()));
+    const bool is_copy = step.copy != no_copy;
+    const bool is_library = !is_copy && kernels[step.kernel].library;
+    checks = checks || may_fail(step);
+    if (is_copy && step.copy != FE_COPY_ON_DEVICE) {
+      const auto& from = step.arguments[0];
+      if (step.copy == FE_COPY_TO_DEVICE && from.kind != Place::Kind::input &&
+          from.kind != Place::Kind::constant)
+        return prevented(step.provenance, "host", "the device gets back what it gave to the host");
+      plan.staged.push_back({k, take(plan, from.bytes)});
+      continue;
+    }
+    if (is_library && !kernels[step.kernel].recordable)
+      return prevented(step.provenance, "library",
+                       fmt::format("provider '{}' does not say that its launches can be recorded",
+                                   kernels[step.kernel].library->id));
+    for (uint32_t argument = 0; argument < step.arguments.size(); ++argument) {
+      const auto& place = step.arguments[argument];
+      if (!is_port(place)) continue;
+      if (is_copy || is_library) {
+        if (std::ranges::find(plan.fixed, port_of(place)) == plan.fixed.end())
+          plan.fixed.push_back(port_of(place));
+      } else
+        plan.uses.push_back({launched, argument, port_of(place)});
+    }
+    if (!is_copy && !is_library) ++launched;
+  }
+  if (plan.bytes > most_staged)
+    return prevented(
+        {}, "size",
+        fmt::format(
+            "{} bytes of inputs and outputs are in the host's memory, and copies of at most {} are recorded",
+            plan.bytes, most_staged));
+  if (checks) {
+    const auto bytes = static_cast<int64_t>(steps.size()) * word_bytes;
+    plan.zeros = take(plan, bytes);
+    plan.words = take(plan, bytes);
+  }
+  if (plan.bytes > 0 && !(device.slots.host_alloc && device.slots.host_free))
+    return prevented({}, "host", "the device does not copy from and to memory of the host by itself");
+  plan.is_possible = true;
+  return plan;
+}
+
+Result<bool> Executable::replay(Context& context, const Buffers& buffers) const {
+  const auto& plan = recording_;
+  auto& recorded = context.recorded_;
+  if (!plan.is_possible || recorded.failed || context.times_ || log::enabled(launch_channel)) return false;
+  const auto port = [&](size_t k) {
+    return k < inputs.size() ? const_cast<void*>(buffers.inputs[k]) : buffers.outputs[k - inputs.size()];
+  };
+  const auto found = std::ranges::find_if(recorded.graphs, [&](const Recorded::Graph& graph) {
+    return std::ranges::all_of(plan.fixed, [&](size_t k) { return graph.bound[k] == port(k); });
+  });
+  if (found != recorded.graphs.end()) {
+    std::rotate(recorded.graphs.begin(), found, found + 1);
+  } else {
+    if (recorded.refused) return false;
+    std::vector<void*> places;
+    for (const size_t k : plan.fixed) places.push_back(port(k));
+    // The first run makes ready what is made ready once. A port that is elsewhere in each run is not worth recording.
+    if (std::ranges::find(recorded.places, places) == recorded.places.end()) {
+      recorded.places.insert(recorded.places.begin(), std::move(places));
+      recorded.places.resize(std::min(recorded.places.size(), most_recordings));
+      return false;
+    }
+    std::erase(recorded.places, places);
+    if (auto done = record(context, buffers); !done) {
+      recorded.refused = true;
+      log::warn(launch_channel, done.error().message());
+      return false;
+    }
+  }
+  auto& graph = recorded.graphs.front();
+  const auto& device = *devices[plan.device];
+  auto& work = context.work_[plan.device];
+  std::vector<fe_rebinding> rebindings;
+  for (const auto& use : plan.uses)
+    if (graph.bound[use.port] != port(use.port))
+      rebindings.push_back({use.launch, use.argument, port(use.port)});
+  for (size_t k = 0; k < graph.bound.size(); ++k) graph.bound[k] = port(k);
+  for (const auto& staged : plan.staged) {
+    const auto& from = steps[staged.step].arguments[0];
+    if (steps[staged.step].copy == FE_COPY_TO_DEVICE && from.bytes > 0)
+      std::memcpy(recorded.staging + staged.offset, address(from, buffers, context),
+                  static_cast<size_t>(from.bytes));
+  }
+  work.waited = 0;
+  if (auto given = device.replay(graph.graph, work.stream, rebindings); !given) {
+    recorded.failed = true;  // which pointers it has is not known
+    return of_pending(std::move(given.error()), steps, steps.size(), plan.device, context);
+  }
+  if (context.early_ && plan.bytes == 0) return true;
+  FE_CHECK(wait(steps, steps.size(), context));
+  for (const auto& staged : plan.staged) {
+    const auto& to = steps[staged.step].arguments[1];
+    if (steps[staged.step].copy == FE_COPY_TO_HOST && to.bytes > 0)
+      std::memcpy(address(to, buffers, context), recorded.staging + staged.offset,
+                  static_cast<size_t>(to.bytes));
+  }
+  if (plan.words >= 0) FE_CHECK(check_words(steps, recorded.staging + plan.words));
+  return true;
+}
+
+Result<void> Executable::record(Context& context, const Buffers& buffers) const {
+  const auto& device = *devices[recording_.device];
+  const auto& work = context.work_[recording_.device];
+  auto& recorded = context.recorded_;
+  if (recording_.bytes > 0 && !recorded.staging) {
+    recorded.staging = static_cast<std::byte*>(device.host_alloc(recording_.bytes));
+    if (!recorded.staging)
+      return at("device " + device.place(),
+                error(FE_ENOMEM, "FE-D23", "{} bytes of the host's memory for copies cannot be had",
+                      recording_.bytes));
+    std::memset(recorded.staging, 0, static_cast<size_t>(recording_.bytes));
+  }
+  // What others give to a stream of theirs is not to be recorded.
+  if (work.borrowed && !recorded.stream) {
+    FE_TRY(recorded.stream, device.open_stream(nullptr));
+  }
+  void* const stream = recorded.stream ? recorded.stream : work.stream;
+  Recorded::Graph made;
+  for (const void* input : buffers.inputs) made.bound.push_back(const_cast<void*>(input));
+  made.bound.insert(made.bound.end(), buffers.outputs.begin(), buffers.outputs.end());
+  FE_TRY(made.graph, device.record(stream, [&] { return record_steps(context, buffers, stream); }));
+  recorded.graphs.insert(recorded.graphs.begin(), std::move(made));
+  if (recorded.graphs.size() > most_recordings) {
+    FE_CHECK(device.synchronise(work.stream));  // which may still run it
+    device.free_graph(recorded.graphs.back().graph);
+    recorded.graphs.pop_back();
+  }
+  return {};
+}
+
+Result<void> Executable::record_steps(Context& context, const Buffers& buffers, void* stream) const {
+  const auto& plan = recording_;
+  const auto& device = *devices[plan.device];
+  const auto& work = context.work_[plan.device];
+  void* const native = device.native(FE_NATIVE_STREAM, stream);
+  std::byte* const staging = context.recorded_.staging;
+  const auto words = static_cast<int64_t>(steps.size()) * word_bytes;
+  if (plan.zeros >= 0)
+    FE_CHECK(device.copy(FE_COPY_TO_DEVICE, work.errors, staging + plan.zeros, words, stream));
+  auto staged = plan.staged.begin();
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const auto& step = steps[k];
+    std::vector<void*> pointers(step.arguments.size());
+    for (size_t a = 0; a < pointers.size(); ++a) pointers[a] = address(step.arguments[a], buffers, context);
+    if (step.copy == no_copy) {
+      FE_CHECK(launch_kernel(steps, k, pointers, context, stream, native));
+      continue;
+    }
+    if (staged != plan.staged.end() && staged->step == k) {
+      pointers[step.copy == FE_COPY_TO_DEVICE ? 0 : 1] = staging + staged->offset;
+      ++staged;
+    }
+    FE_CHECK(device.copy(step.copy, pointers[1], pointers[0], step.arguments[0].bytes, stream));
+  }
+  if (plan.words < 0) return {};
+  return device.copy(FE_COPY_TO_HOST, staging + plan.words, work.errors, words, stream);
+}
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The numbers of a device by which decisions about loops are made: what its provider states, over that what was measured.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+#include "runtime/target/target_numbers.h"
+#include "core/support/error.h"
+#include "ferrite/abi/target.h"
+
+namespace ferrite::core::run {
+
+using schedule::TargetNumbers;
+
+/// A number as the ABI, the store, locks and listings have it.
+struct Number {
+  std::string_view name, doc;
+  int64_t TargetNumbers::* value;
+  int64_t fe_target_numbers::* stated;
+  int64_t most;
+  bool is_measured;   ///< by `ferrite targets --measure`, where it can be
+  int64_t least = 1;  ///< of a lock; what a provider states as 0 it does not state
+};
+
+inline constexpr std::array<Number, 12> number_table = {
+    Number{"workers", "workers that programs are cut for", &TargetNumbers::workers,
+           &fe_target_numbers::workers, 1 << 20, true},
+    Number{"local_bytes", "buffers inside one iteration of shared loops", &TargetNumbers::local_bytes,
+           &fe_target_numbers::local_bytes, int64_t{1} << 40, false, 0},
+    Number{"near_bytes", "what several statements touch in turn and find near", &TargetNumbers::near_bytes,
+           &fe_target_numbers::near_bytes, int64_t{1} << 40, false},
+    Number{"line_bytes", "what memory moves at a time", &TargetNumbers::line_bytes,
+           &fe_target_numbers::line_bytes, 1 << 20, false},
+    Number{"page_bytes", "a page of memory", &TargetNumbers::page_bytes, &fe_target_numbers::page_bytes,
+           int64_t{1} << 40, false},
+    Number{"pages", "pages that are looked up quickly", &TargetNumbers::pages, &fe_target_numbers::pages,
+           1 << 30, false},
+    Number{"uncoalesced", "times that an access counts which no inner loop walks",
+           &TargetNumbers::uncoalesced, &fe_target_numbers::uncoalesced, 1 << 12, true},
+    Number{"launch_ns", "nanoseconds that a launch more costs", &TargetNumbers::launch_ns,
+           &fe_target_numbers::launch_ns, 1'000'000'000, true},
+    Number{"join_ns", "nanoseconds until other workers have joined", &TargetNumbers::join_ns,
+           &fe_target_numbers::join_ns, 1'000'000'000, true},
+    Number{"ordered_ns", "nanoseconds of an update in order, where others run at once; 0: none do",
+           &TargetNumbers::ordered_ns, &fe_target_numbers::ordered_ns, 1'000'000'000, false, 0},
+    Number{"bandwidth", "bytes a second of one worker from memory", &TargetNumbers::bandwidth,
+           &fe_target_numbers::bandwidth, int64_t{1} << 50, true},
+    Number{"operations", "scalar operations a second of one worker", &TargetNumbers::operations,
+           &fe_target_numbers::operations, int64_t{1} << 50, true},
+};
+
+/// One of a few values with names, beside the numbers and wherever these are. The first value is FE_*_ANY of the ABI: a provider that
+/// says so states nothing, a lock holds even to that.
+struct Choice {
+  std::string_view name, doc;
+  std::span<const std::string_view> names;  ///< of its values
+  std::variant<schedule::Activations TargetNumbers::*, schedule::Products TargetNumbers::*> value;
+  uint32_t fe_target_numbers::* stated;
+
+  uint32_t get(const TargetNumbers& numbers) const {
+    return std::visit([&](auto member) { return static_cast<uint32_t>(numbers.*member); }, value);
+  }
+  void set(TargetNumbers& numbers, uint32_t chosen) const {
+    std::visit(
+        [&](auto member) {
+          numbers.*member = static_cast<std::remove_reference_t<decltype(numbers.*member)>>(chosen);
+        },
+        value);
+  }
+  std::string_view name_in(const TargetNumbers& numbers) const { return names[get(numbers)]; }
+};
+
+inline constexpr std::string_view activation_names[] = {"any", "channels_last"};  ///< by Activations
+inline constexpr std::string_view product_names[] = {"any", "apart", "softmax"};  ///< by Products
+
+inline constexpr std::array<Choice, 2> choice_table = {
+    Choice{"activations", "order of dims that convolutions want", activation_names,
+           &TargetNumbers::activations, &fe_target_numbers::activations},
+    Choice{"products", "what products share loops with, beside maps", product_names, &TargetNumbers::products,
+           &fe_target_numbers::products},
+};
+
+/// Where a number or a choice comes from.
+enum class Source : uint8_t { assumed, stated, measured, locked };
+/// "default", "stated", "measured", "locked".
+std::string_view name_of(Source source);
+
+/// Numbers and choices with where each comes from, by place in its table.
+struct SourcedNumbers {
+  TargetNumbers values;
+  std::array<Source, number_table.size()> sources{};
+  std::array<Source, choice_table.size()> choice_sources{};
+
+  void set(size_t number, int64_t value, Source source) {
+    values.*number_table[number].value = value;
+    sources[number] = source;
+  }
+  void choose(size_t choice, uint32_t value, Source source) {
+    choice_table[choice].set(values, value);
+    choice_sources[choice] = source;
+  }
+};
+
+/// What a provider states that is 0 stays as it is. Nothing is changed where an error is given: the text of FE-P69, for a number
+/// that is out of its range, or none of a choice.
+Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated);
+
+/// What was measured on devices of a kind and description: 0 is a number that was not. Nothing where the store has none, or, with a
+/// warning (FE-T46), what it has is no such file. The store is one for all counts of threads, so that these decide nothing.
+std::optional<fe_target_numbers> load_measured(const std::string& kind, const std::string& description);
+/// Keeps them in the user's cache folder; gives the file's path. FE-C10 where that fails.
+Result<std::string> save_measured(const std::string& kind, const std::string& description,
+                                  const fe_target_numbers& measured);
+
+/// As cost models get them.
+fe_target_numbers abi_numbers(const TargetNumbers& numbers);
+
+}  // namespace ferrite::core::run

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How large a body inlining makes at most.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "core/ir/loop/index_size.h"
+#include "core/schedule/schedule.h"
+#include "tests/core/ir/loop_support.h"
+
+namespace ferrite::core::schedule {
+namespace {
+
+/// What is left of `count` maps over 64 points: map k reads what map k - 1 made, and where `joins`, an input of its own too.
+LoopProgram inlined(int count, bool joins) {
+  std::string text = "ferrite loops 0\nbuffer @0 : f32[64] input 0\n";
+  const auto add = [&](int buffer, const std::string& attributes) {
+    text += fmt::format("buffer @{} : f32[64] {}\n", buffer, attributes);
+  };
+  const int first_input = count + 1;
+  for (int k = 1; k <= count; ++k) add(k, k == count ? "output 0" : "temporary");
+  if (joins)
+    for (int k = 1; k <= count; ++k) add(first_input + k - 1, fmt::format("input {}", k));
+  text += fmt::format("outputs @{}\n", count);
+  for (int k = 1; k <= count; ++k)
+    text +=
+        fmt::format("map (i0 < 64) {{\n  %0 = load @{}[i0] : f32\n{}  store @{}[i0] = %{}\n}}\n", k - 1,
+                    joins ? fmt::format("  %1 = load @{}[i0] : f32\n  %2 = add %0, %1\n", first_input + k - 1)
+                          : "  %1 = tanh %0\n",
+                    k, joins ? 2 : 1);
+  auto program = loop::test::parsed(text);
+  Ledger ledger;
+  inline_producers(program, {}, ledger);
+  return program;
+}
+
+TEST(Inline, StopsAtEightLoads) {
+  // The value that is replaced counts as a load of its reader.
+  EXPECT_EQ(inlined(6, true).statements.size(), 1u);
+  EXPECT_EQ(inlined(7, true).statements.size(), 2u);
+}
+
+TEST(Inline, StopsAtNinetySixOperations) {
+  const auto whole = inlined(94, false);
+  ASSERT_EQ(whole.statements.size(), 1u);
+  EXPECT_EQ(whole.statements[0].ops.size(), 95u);
+  EXPECT_EQ(inlined(95, false).statements.size(), 2u);
+}
+
+TEST(Inline, StopsBeforeAnIndexIsTooLarge) {
+  // Each map mirrors what it reads, and has its variable twice in the index: composed, the 40th would have 2^40 of them.
+  constexpr int count = 40;
+  std::string text = "ferrite loops 0\nbuffer @0 : f32[10] input 0\n";
+  for (int k = 1; k <= count; ++k)
+    text += fmt::format("buffer @{} : f32[10] {}\n", k, k == count ? "output 0" : "temporary");
+  text += fmt::format("outputs @{}\n", count);
+  for (int k = 1; k <= count; ++k)
+    text += fmt::format(
+        "map (i0 < 10) {{\n  %0 = load @{}[max(max(5 - i0, i0 - 3), 0)] : f32\n  store @{}[i0] = %0\n}}\n",
+        k - 1, k);
+  auto program = loop::test::parsed(text);
+  Ledger ledger;
+  inline_producers(program, {}, ledger);
+  EXPECT_GT(program.statements.size(), 1u);
+  EXPECT_LT(program.statements.size(), count / 2u);
+  for (const auto& statement : program.statements)
+    for (const auto& op : statement.ops)
+      for (const auto expr : op.index) {
+        const auto size = loop::size_of(program.pool, expr);
+        EXPECT_LE(size.levels, 64u);
+        EXPECT_LE(size.parts, 512u);
+      }
+}
+
+}  // namespace
+}  // namespace ferrite::core::schedule

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// ferrite explain: the decision ledger of a compilation.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/commands/explain_rules.h"
+#include "tools/cli/inputs.h"
+#include "tools/cli/running.h"
+#include "driver/compile_for.h"
+#include "driver/target_names.h"
+#include "core/schedule/fusion/unconsidered_pairs.h"
+#include "core/support/split.h"
+#include "core/support/suggest.h"
+#include "ferrite/counted.hpp"
+
+namespace ferrite::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::vector<std::string> why_not;  // two nodes, or nothing
+  std::string rule;                  // of --near-misses; "" = all
+  std::string target;                // "" = this machine
+  bool near_misses = false, applied = false, layouts = false, placement = false, json = false;
+  size_t limit = 20;
+  PipelineOptions pipeline;
+  DeviceOptions device;
+  InputOptions inputs;
+  CheckPassesOptions check;
+};
+
+/// Whether a list of node names, "Conv_3, Relu_4", has this one.
+bool names_node(std::string_view list, std::string_view node) {
+  for (auto name : core::split(list, ',')) {
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    if (name == node) return true;
+  }
+  return false;
+}
+
+void collect_names(std::string_view list, std::vector<std::string>& names) {
+  for (auto name : core::split(list, ',')) {
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+  }
+}
+
+/// Whether it says where a kernel runs in the end.
+bool is_run(const core::LedgerRecord& record) {
+  return record.kind == "placement" && record.outcome == "runs";
+}
+
+/// A list of nodes, of which a long one ends with how many more there are.
+std::string shortened(const std::string& list) {
+  constexpr size_t most = 6, shown = 4;
+  const auto count = static_cast<size_t>(std::ranges::count(list, ',')) + 1;
+  if (count <= most) return list;
+  size_t end = 0;
+  for (size_t k = 0; k < shown; ++k) end = list.find(',', end + (k > 0 ? 1 : 0));
+  return fmt::format("{} and {} more", list.substr(0, end), count - shown);
+}
+
+std::string line_of(const core::LedgerRecord& record) {
+  const bool placed = record.kind == "placement" || record.kind == "transfer";
+  std::string text = record.outcome;
+  if (!record.category.empty()) text += " (" + record.category + ")";
+  if (!record.subject.empty()) text += "  " + (placed ? shortened(record.subject) : record.subject);
+  if (!record.object.empty()) text += (record.kind == "inline" ? "  into  " : "  <-  ") + record.object;
+  if (!record.text.empty()) text += ": " + record.text;
+  if (record.kind == "transfer")
+    text += fmt::format("  {}", counted(static_cast<uint64_t>(record.score), "byte"));
+  else if (is_run(record))
+    return text;  // the score is the kernel's number, which the text has
+  else if (record.score == std::floor(record.score))
+    text += record.score != 0 ? fmt::format("  [{:.0f}]", record.score) : "";
+  else
+    text += fmt::format("  [{:.6g}]", record.score);
+  return text;
+}
+
+/// The model's nodes that statements come from. A kernel's object is its candidate and its text its hash: no nodes.
+std::vector<std::string> nodes_of(const std::vector<core::LedgerRecord>& records) {
+  std::vector<std::string> names;
+  for (const auto& record : records) {
+    const bool pair = record.kind == "fusion" || record.kind == "inline";
+    if (pair || record.kind == "kernel") collect_names(record.subject, names);
+    if (pair) collect_names(record.object, names);
+  }
+  return names;
+}
+
+Result<void> check_pair(const std::vector<core::LedgerRecord>& records,
+                        const std::vector<std::string>& pair) {
+  const auto names = nodes_of(records);
+  for (const auto& node : pair)
+    if (std::find(names.begin(), names.end(), node) == names.end()) {
+      std::vector<std::string_view> views(names.begin(), names.end());
+      return core::at("--why-not",
+                      error(FE_EINVALID, "FE-C08",
+                            "no statement comes from a node '{}': it was folded, removed or never there{}",
+                            node, core::did_you_mean(node, views)));
+    }
+  if (pair[0] == pair[1])
+    return core::at("--why-not",
+                    error(FE_EINVALID, "FE-C08", "'{}' is given twice; name two nodes", pair[0]));
+  return {};
+}
+
+/// What was decided about two nodes, in either order: inlining, fusions, and the kernels that they ended in.
+Result<std::vector<core::LedgerRecord>> records_of_pair(const std::vector<core::LedgerRecord>& records,
+                                                        const std::vector<std::string>& pair) {
+  FE_CHECK(check_pair(records, pair));
+  const auto &a = pair[0], &b = pair[1];
+  std::vector<core::LedgerRecord> tried, both, apart;
+  for (const auto& record : records) {
+    const auto &from = record.subject, &to = record.object;
+    const bool of_a = names_node(from, a), of_b = names_node(from, b);
+    if (record.kind == "fusion" || record.kind == "inline") {
+      if ((of_a && names_node(to, b)) || (of_b && names_node(to, a))) tried.push_back(record);
+    } else if (record.kind == "kernel" && (of_a || of_b)) {
+      (of_a && of_b ? both : apart).push_back(record);
+    }
+  }
+  const auto& kernels = both.empty() ? apart : both;
+  tried.insert(tried.end(), kernels.begin(), kernels.end());
+  return tried;
+}
+
+/// Whether two nodes share no kernel, and there is no record of both: fusion tried no pair of them.
+bool is_untried(const std::vector<core::LedgerRecord>& found, const std::vector<std::string>& pair) {
+  return std::ranges::all_of(found, [&](const auto& record) {
+    return record.kind == "kernel" &&
+           !(names_node(record.subject, pair[0]) && names_node(record.subject, pair[1]));
+  });
+}
+
+/// Why fusion tried no pair of two nodes. The ledger would need a record for every pair there is, so the program that fusion began with is
+/// made again and asked.
+Result<core::LedgerRecord> untried(const OpenModel& opened, std::span<const std::vector<int64_t>> dims,
+                                   const std::vector<std::string>& pair) {
+  core::CompileOptions options = opened.compile;
+  options.to = "pre_fusion";
+  options.watcher = nullptr;  // it has seen these passes
+  core::Ledger ledger;
+  FE_TRY(auto graph, opened.model->graph(dims));
+  FE_TRY(const auto made, core::compile(std::move(graph), opened.session->registry(), options, ledger));
+  core::schedule::NodeStatements nodes[] = {{pair[0], {}}, {pair[1], {}}};
+  const auto& statements = made.program->statements;
+  for (auto& [name, all] : nodes)
+    for (uint32_t s = 0; s < statements.size(); ++s)
+      if (names_node(core::schedule::origin_names(statements[s]), name)) all.push_back(s);
+  auto [category, text, bytes] =
+      core::schedule::why_untried(*made.program, options.without, nodes[0], nodes[1]);
+  return core::LedgerRecord{"fusion",
+                            pair[0],
+                            pair[1],
+                            "untried",
+                            std::string(category),
+                            std::move(text),
+                            static_cast<double>(bytes)};
+}
+
+/// What was decided about two nodes, or why nothing was.
+Result<std::vector<core::LedgerRecord>> explain_pair(const OpenModel& opened,
+                                                     std::span<const std::vector<int64_t>> dims,
+                                                     const std::vector<core::LedgerRecord>& records,
+                                                     const std::vector<std::string>& pair) {
+  FE_TRY(auto found, records_of_pair(records, pair));
+  if (is_untried(found, pair)) {
+    FE_TRY(auto why, untried(opened, dims, pair));
+    found.insert(found.begin(), std::move(why));
+  }
+  return found;
+}
+
+void print_pair(const std::vector<core::LedgerRecord>& found, const std::vector<std::string>& pair) {
+  const auto &a = pair[0], &b = pair[1];
+  for (const auto& record : found) {
+    const bool of_a = names_node(record.subject, a);
+    if (record.outcome == "untried")
+      fmt::print("no fusion of {} and {} was considered: {}\n", a, b, record.text);
+    else if (record.kind != "kernel")
+      fmt::print("{}: {}\n", record.kind, line_of(record));
+    else if (of_a && names_node(record.subject, b))
+      fmt::print("kernel: one holds both: {}\n", line_of(record));
+    else
+      fmt::print("kernel: {} is in another: {}\n", of_a ? a : b, line_of(record));
+  }
+}
+
+/// Records by kind; only those of `kind` where that is not empty.
+void print_records(const std::vector<core::LedgerRecord>& records, std::string_view kind_only = {}) {
+  std::vector<std::string> kinds;
+  for (const auto& record : records)
+    if ((kind_only.empty() || record.kind == kind_only) &&
+        std::find(kinds.begin(), kinds.end(), record.kind) == kinds.end())
+      kinds.push_back(record.kind);
+  for (const auto& kind : kinds) {
+    std::map<std::string, size_t> counts;
+    for (const auto& record : records)
+      if (record.kind == kind)
+        ++counts[record.category.empty() ? record.outcome : record.outcome + ", " + record.category];
+    std::vector<std::string> parts;
+    for (const auto& [outcome, count] : counts) parts.push_back(fmt::format("{} {}", count, outcome));
+    fmt::print("{}: {}\n", kind, fmt::join(parts, "; "));
+    for (const auto& record : records)
+      if (record.kind == kind) fmt::print("  {}\n", line_of(record));
+  }
+}
+
+/// Of the ledger what says where things run in the end, and what is copied for that.
+bool is_of_placement(const core::LedgerRecord& record) {
+  return is_run(record) || record.kind == "transfer" || record.kind == "claim";
+}
+
+void print_placement(const std::vector<core::LedgerRecord>& records, const core::Compilation& compilation) {
+  if (!compilation.executable) {
+    fmt::print("placement: all runs in the interpreter\n");
+    return;
+  }
+  const auto& devices = compilation.executable->devices;
+  if (devices.size() == 1) {
+    fmt::print("placement: all runs on {}:{}, the only device\n", devices[0]->kind, devices[0]->number);
+    return print_records(records, "claim");
+  }
+  std::vector<std::string> parts;
+  for (const auto& device : devices) {
+    const auto name = fmt::format("{}:{}", device->kind, device->number);
+    const auto groups = std::ranges::count_if(
+        records, [&](const auto& record) { return record.kind == "placement" && record.object == name; });
+    parts.push_back(fmt::format("{} on {}", groups, name));
+  }
+  for (const std::string_view when : {"", "at load"}) {
+    size_t copies = 0;
+    uint64_t bytes = 0;
+    for (const auto& record : records)
+      if (record.kind == "transfer" && record.category == when) {
+        ++copies;
+        bytes += static_cast<uint64_t>(record.score);
+      }
+    parts.push_back(fmt::format("{} of {} {}", counted(copies, "copy", "copies"), counted(bytes, "byte"),
+                                when.empty() ? "in a run" : when));
+  }
+  fmt::print("kernels: {}\n", fmt::join(parts, ", "));
+  print_records(records);
+}
+
+/// What the rules did, or nearly did.
+Result<void> explain_rules(const Options& options, OpenModel& opened,
+                           std::span<const std::vector<int64_t>> dims) {
+  const auto& registry = opened.session->registry();
+  core::rewrite::NearMisses misses(options.rule, options.limit);
+  if (options.near_misses) {
+    FE_CHECK(check_rule_name(registry, options.rule));
+    opened.compile.near_misses = &misses;
+  }
+  opened.compile.to = "pre_lower";  // the last stage with rules
+  FE_TRY(auto program, opened.model->program(dims, opened.compile));
+  const auto records = program->ledger.records();
+  if (options.near_misses)
+    print_near_misses(registry, misses, options.rule, records, options.json);
+  else
+    print_applied(registry, records, options.limit, options.json);
+  return {};
+}
+
+Result<void> explain(const Options& options) {
+  Progress progress("compiling " + options.model);
+  PipelineOptions pipeline = options.pipeline;
+  if (!options.target.empty()) {
+    if (const auto count = core::run::target_names(options.target).size(); count > 1)
+      return core::at("--target " + options.target,
+                      error(FE_EINVALID, "FE-D24", "{} targets; explain one at a time", count));
+    pipeline.targets.push_back(options.target);
+  }
+  FE_TRY(auto opened,
+         open_model(
+             pipeline, options.device, options.model, options.check, nullptr,
+             "; --target, as in --target sm_90a, explains what is compiled for a device that is not here"));
+  opened.compile.recompile = true;  // a package keeps no ledger: its graph is compiled anew
+  if (!options.target.empty()) {
+    const core::TargetName target{options.target, "--target " + options.target};
+    FE_TRY(opened.compile, core::options_for(target, opened.compile, opened.session->registry()));
+  }
+  FE_TRY(auto dims, resolve_dims(*opened.model, options.inputs));
+  if (options.near_misses || options.applied) {
+    auto shown = explain_rules(options, opened, dims);
+    if (shown) report(opened.check.get());
+    return shown;
+  }
+  FE_TRY(auto program, opened.model->program(dims, opened.compile));
+  progress.update("");
+  report(opened.check.get());
+  const auto& stats = program->compilation.stats;
+  auto records = program->ledger.records();
+  if (!options.why_not.empty()) {
+    FE_TRY(records, explain_pair(opened, dims, records, options.why_not));
+  }
+  if (options.json) {
+    if (options.layouts) {
+      std::erase_if(records, [](const auto& record) { return record.kind != "layout"; });
+    } else if (options.placement) {
+      std::erase_if(records, [](const auto& record) { return !is_of_placement(record); });
+    }
+    fmt::print("{}\n", core::ledger_json(records));
+    return {};
+  }
+  if (!options.why_not.empty()) {
+    print_pair(records, options.why_not);
+    return {};
+  }
+  if (options.layouts) {
+    print_records(records, "layout");
+    if (std::ranges::none_of(records, [](const auto& record) { return record.kind == "layout"; }))
+      fmt::print("layout: every buffer has its dims in the order of the graph\n");
+    return {};
+  }
+  if (options.placement) {
+    std::erase_if(records, [](const auto& record) { return !is_of_placement(record); });
+    print_placement(records, program->compilation);
+    return {};
+  }
+  print_records(records);
+  fmt::print("{}\n", stats_text(stats));
+  return {};
+}
+
+}  // namespace
+
+Run add_explain(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  command
+      .add_option(
+          "model", options->model,
+          "The model's file (.onnx, .fe, .fepkg); a package keeps no ledger, its graph is compiled again")
+      ->required()
+      ->type_name("MODEL");
+  auto* why_not = command
+                      .add_option("--why-not", options->why_not,
+                                  "Only what was decided about fusing these two nodes of the model")
+                      ->type_name("NODE_A NODE_B")
+                      ->expected(2);
+  auto* applied = command.add_flag("--applied", options->applied, "The rules that were applied, and where");
+  auto* near_misses =
+      command
+          .add_option("--near-misses", options->rule,
+                      "Where rules, or this one, nearly matched: the part that failed and what is there; "
+                      "after MODEL")
+          ->type_name("[RULE]")
+          ->expected(0, 1);
+  auto* layouts = command.add_flag("--layouts", options->layouts,
+                                   "The buffers whose dims are stored in another order or whose rows are "
+                                   "padded, and where values change from one "
+                                   "order to the other");
+  auto* placement = command.add_flag("--placement", options->placement,
+                                     "Which device each kernel runs on and why, and what is copied between "
+                                     "the devices' memories");
+  why_not->excludes(applied)->excludes(near_misses)->excludes(layouts)->excludes(placement);
+  applied->excludes(near_misses)->excludes(layouts)->excludes(placement);
+  layouts->excludes(near_misses)->excludes(placement);
+  placement->excludes(near_misses);
+  command
+      .add_option("--target", options->target,
+                  "What to compile for, whose device need not be here: a name, as sm_90a, or as its backend "
+                  "describes it. Without it, this machine")
+      ->type_name("TARGET")
+      ->check(not_empty);
+  command
+      .add_option("--limit", options->limit, "At most so many near misses, or applications of each rule; 20")
+      ->type_name("N")
+      ->check(CLI::Range(size_t{1}, size_t{1000000}));
+  command.add_flag("--json", options->json, "The whole ledger, or what was asked for of it, as a JSON list");
+  options->inputs.add_to(command);
+  options->device.add_to(command);
+  options->pipeline.add_to(command);
+  options->check.add_to(command);
+  return [options, near_misses] {
+    options->near_misses = near_misses->count() > 0;
+    auto done = explain(*options);
+    return done ? 0 : report(done.error());
+  };
+}
+
+}  // namespace ferrite::cli

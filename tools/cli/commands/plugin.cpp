@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// ferrite plugin: what there is to do with plugins, a subcommand each.
+#include "tools/cli/commands/plugin.h"
+
+namespace ferrite::cli {
+namespace {
+
+struct Subcommand {
+  const char* name;
+  const char* help;
+  Run (*add)(CLI::App&);
+};
+
+constexpr Subcommand subcommands[] = {
+    {"list", "What is loaded and why", add_plugin_list},
+    {"order", "The order of the passes, and who asked for it", add_plugin_order},
+    {"lock", "Write down the hashes of a manifest's plugins", add_plugin_lock},
+    {"new", "Make a project for a new plugin", add_plugin_new},
+    {"schema", "The keys of manifests, descriptors and lock files", add_plugin_schema},
+    {"check", "Try out what a plugin promises", add_plugin_check},
+};
+
+}  // namespace
+
+Run add_plugin(CLI::App& command) {
+  auto chosen = std::make_shared<Run>();
+  for (const auto& one : subcommands) {
+    auto* sub = command.add_subcommand(one.name, one.help);
+    sub->final_callback([run = one.add(*sub), chosen] { *chosen = run; });
+  }
+  command.require_subcommand(1);
+  return [chosen] { return (*chosen)(); };
+}
+
+}  // namespace ferrite::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Fusion policies and cost models over the loop programs of sampled graphs, and metric sinks: L2 and L3.
+#pragma once
+
+#include "tools/plugin_check/levels.h"
+
+namespace ferrite::core::check {
+
+class Subject;
+
+/// L2: all of them with structs of a later version.
+void check_hostile_advice(const CheckOptions& options, const Subject& subject, Runner& runner);
+/// L3: schedules by the policies are legal, the same each time, and compute what the interpreter does without them. Costs are times,
+/// the same each time.
+void check_advice(const CheckOptions& options, const Subject& subject, Runner& runner);
+
+}  // namespace ferrite::core::check

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// L3 of backends: a provider with the runtime that launches what it makes, over the conformance list.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/plugin_check/conformance/conformance_list.h"
+#include "tools/plugin_check/levels.h"
+#include "core/link/builder.h"
+#include "driver/validate/samples/tensors.h"
+
+namespace ferrite::core::check {
+
+class Subject;
+
+/// Every provider of the plugin for which a runtime is loaded, and every runtime of it for which a provider is. Writes the table
+/// of capabilities where options.capabilities asks for it; a check that ends the process leaves its cells as failed there.
+void check_backends(const CheckOptions& options, const Subject& subject, Runner& runner);
+
+/// What a case gave.
+struct CaseResult {
+  bool declined = false;
+  std::string reason;  ///< why it was declined
+  double ulp = 0;      ///< the worst element, in units in the last place
+};
+
+/// Compiles and runs one case on memory that ends at an inaccessible page, in arenas with red zones, and compares it with the interpreter.
+/// FE-P52 where it is wrong; the codes of compiling and running otherwise.
+Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& devices, uint64_t seed);
+
+/// The schedule of a case: each statement is a kernel, but for cases that are fused, by the devices' numbers.
+Result<schedule::Schedule> schedule_of(const KernelCase& kernel, const run::Devices& devices);
+
+/// Elements for an input of a case.
+trust::Tensor values_of(DType dtype, int64_t count, Values values, trust::Random& random);
+
+/// How far an element is off: infinite where the bits of integers differ or only one is NaN.
+double ulp_between(DType dtype, const std::byte* expected, const std::byte* actual);
+
+/// Providers of regions and of libraries: sampled graphs of which they take a part, against the interpreter.
+void check_programs(const CheckOptions& options, const Subject& subject, Runner& runner);
+
+}  // namespace ferrite::core::check

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// L1: the plugin is loaded, created and destroyed.
+#pragma once
+
+#include "tools/plugin_check/levels.h"
+
+namespace ferrite::core::check {
+
+/// Loads the plugin, compares it with its descriptor, creates it a second time beside the first and a third time after both are
+/// gone.
+void check_loading(const CheckOptions& options, Runner& runner);
+
+}  // namespace ferrite::core::check

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Whether a runtime's streams and launch graphs do what its table promises.
+#pragma once
+
+#include "tools/plugin_check/harness/report.h"
+#include "runtime/device.h"
+
+namespace ferrite::core::check {
+
+/// Copies by way of two streams, what the driver calls them, memory of the host, events, the device's state. FE-P52.
+/// Skipped where there are no streams.
+Verdict check_streams(const run::Device& device);
+
+/// Copies that are recorded are not made until they are replayed, and then as often as they are. FE-P52.
+/// Skipped where nothing is recorded.
+Verdict check_recordings(const run::Device& device);
+
+}  // namespace ferrite::core::check
