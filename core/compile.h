@@ -11,14 +11,14 @@
 #include <variant>
 #include <vector>
 
-#include "driver/cache/kernel_cache.h"
 #include "core/ir/graph/graph.h"
 #include "core/ir/text/parse_graph.h"
 #include "core/plugin/registry.h"
-#include "runtime/executable.h"
 #include "core/schedule/schedule.h"
-#include "core/support/ledger.h"
 #include "core/select/tuning_options.h"
+#include "core/support/ledger.h"
+#include "driver/cache/kernel_cache.h"
+#include "runtime/executable.h"
 
 namespace ferrite::core {
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "runtime/package/package.h"
 #include "driver/config/manifest.h"
 #include "driver/target_names.h"
+#include "runtime/package/package.h"
 
 namespace ferrite::core {
 namespace {

@@ -4,24 +4,24 @@
 #include <chrono>
 #include <filesystem>
 
-#include "core/support/files/user_folder.h"
-#include "driver/compile_for.h"
 #include "core/ir/graph/api.h"
-#include "core/ir/text/parse_graph.h"
 #include "core/ir/loop/interpreter.h"
+#include "core/ir/text/parse_graph.h"
 #include "core/lower/lower.h"
 #include "core/observe/observation.h"
-#include "driver/observe/sinks.h"
-#include "runtime/package/package.h"
-#include "core/select/claims.h"
-#include "runtime/host.h"
 #include "core/plugin/import_ops.h"
-#include "runtime/serialised_calls.h"
+#include "core/select/claims.h"
 #include "core/support/abi/abi.h"
 #include "core/support/elapsed.h"
+#include "core/support/files/user_folder.h"
 #include "core/support/warning.h"
+#include "driver/compile_for.h"
+#include "driver/observe/sinks.h"
 #include "driver/validate/verdicts.h"
 #include "ferrite/counted.hpp"
+#include "runtime/host.h"
+#include "runtime/package/package.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core {
 

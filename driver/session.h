@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/compile.h"
-#include "driver/observe/metrics.h"
-#include "driver/config/manifest.h"
 #include "core/support/error.h"
+#include "driver/config/manifest.h"
+#include "driver/observe/metrics.h"
 
 namespace ferrite::core {
 

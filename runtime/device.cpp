@@ -8,13 +8,13 @@
 #include <ranges>
 #include <set>
 
-#include "runtime/serialised_calls.h"
 #include "core/support/abi/abi.h"
 #include "core/support/hash.h"
 #include "core/support/log.h"
 #include "core/support/split.h"
 #include "core/support/suggest.h"
 #include "core/support/warning.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core::run {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/target/coverage.h"
 #include "core/plugin/registry.h"
+#include "runtime/target/coverage.h"
 #include "runtime/target/number_table.h"
 
 namespace ferrite::core::run {

@@ -2,9 +2,9 @@
 // What a device is given through its runtime: memory, copies, streams and their recordings.
 #include <algorithm>
 
-#include "runtime/serialised_calls.h"
-#include "runtime/device.h"
 #include "core/support/abi/abi.h"
+#include "runtime/device.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core::run {
 

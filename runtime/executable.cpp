@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "core/ir/loop/indexed.h"
-#include "runtime/serialised_calls.h"
-#include "runtime/memory_plan.h"
 #include "core/support/abi/abi.h"
 #include "core/support/elapsed.h"
 #include "ferrite/counted.hpp"
+#include "runtime/memory_plan.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core::run {
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/ir/loop/program.h"
+#include "core/support/error.h"
 #include "runtime/allocator.h"
 #include "runtime/device.h"
 #include "runtime/recording.h"
-#include "core/support/error.h"
 
 namespace ferrite::core::run {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/host.h"
 
-#include "runtime/pool.h"
 #include "core/support/abi/abi.h"
 #include "core/support/warning.h"
+#include "runtime/pool.h"
 
 namespace ferrite::core::plugin {
 

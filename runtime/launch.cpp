@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "core/ir/loop/indexed.h"
-#include "runtime/serialised_calls.h"
-#include "runtime/executable.h"
 #include "core/support/abi/abi.h"
 #include "core/support/log.h"
 #include "ferrite/abi/error_words.h"
 #include "ferrite/counted.hpp"
+#include "runtime/executable.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core::run {
 

@@ -17,10 +17,10 @@
 #include <system_error>
 #include <vector>
 
-#include "core/support/files/weights.h"
 #include "core/support/digest.h"
 #include "core/support/files/elf_segments.h"
 #include "core/support/files/file_descriptor.h"
+#include "core/support/files/weights.h"
 
 namespace ferrite::core::plugin {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/executable.h"
 #include "core/support/warning.h"
 #include "ferrite/abi/error_words.h"
+#include "runtime/executable.h"
 
 namespace ferrite::core::run {
 

@@ -8,9 +8,9 @@
 
 #include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/kernel_emitter.h"
-#include "ferrite/emitter/looped.h"
 #include "ferrite/emitter/machine.h"
 #include "ferrite/emitter/provide.h"
+#include "ferrite/emitter/rematerialise.h"
 #include "needs.h"
 #include "target.h"
 

@@ -16,8 +16,8 @@
 #include <mutex>
 #include <vector>
 
-#include "ferrite/emitter/description.h"
 #include "ferrite/error.hpp"
+#include "ferrite/target_description.hpp"
 
 namespace ferrite::cpu {
 
@@ -177,7 +177,7 @@ std::string describe_host() {
 emitter::Target parse_target(std::string_view description) {
   initialise_llvm();
   emitter::Target target;
-  const emitter::Description words(description, "ferrite.cpu/target");
+  const TargetDescription words(description, "ferrite.cpu/target");
   if (words.words().empty()) return parse_target(describe_host());
   for (const auto& word : words.words()) {
     const auto& [key, value] = word;

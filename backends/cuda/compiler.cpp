@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ferrite/emitter/grid_provider.h"
+#include "ferrite/emitter/gpu_provider.h"
 #include "target.h"
 
 namespace ferrite::cuda {

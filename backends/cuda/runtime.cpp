@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "ferrite/emitter/driver_runtime.h"
+#include "ferrite/gpu_runtime/driver_runtime.h"
 #include "target.h"
 
 namespace ferrite::cuda {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "ferrite/emitter/grid_device.h"
 #include "ferrite/emitter/target.h"
+#include "ferrite/gpu_runtime/gpu_description.h"
 
 namespace ferrite::cuda {
 

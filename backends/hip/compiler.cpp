@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "code_object.h"
-#include "ferrite/emitter/grid_provider.h"
+#include "ferrite/emitter/gpu_provider.h"
 #include "target.h"
 
 namespace ferrite::hip {

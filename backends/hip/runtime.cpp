@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "ferrite/emitter/driver_runtime.h"
 #include "ferrite/error.hpp"
+#include "ferrite/gpu_runtime/driver_runtime.h"
 #include "target.h"
 
 namespace ferrite::hip {

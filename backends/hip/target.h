@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ferrite/emitter/grid_device.h"
 #include "ferrite/emitter/target.h"
+#include "ferrite/gpu_runtime/gpu_description.h"
 
 namespace ferrite::hip {
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "ferrite/emitter/grid_provider.h"
+#include "ferrite/emitter/gpu_provider.h"
 #include "ferrite/emitter/provide.h"
 #include "spell_out.h"
 #include "target.h"

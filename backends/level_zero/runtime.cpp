@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "driver.h"
-#include "ferrite/emitter/grid_runtime.h"
 #include "ferrite/error.hpp"
+#include "ferrite/gpu_runtime/gpu_runtime.h"
 #include "target.h"
 
 namespace ferrite::level_zero {

@@ -7,8 +7,8 @@
 #include <array>
 #include <mutex>
 
-#include "ferrite/emitter/description.h"
 #include "ferrite/error.hpp"
+#include "ferrite/target_description.hpp"
 
 extern "C" {
 void LLVMInitializeSPIRVTargetInfo();
@@ -55,7 +55,7 @@ std::string describe(const Device& device) {
 Device parse_device(std::string_view description) {
   Device device;
   bool named = false;
-  const emitter::Description words(description, "ferrite.level_zero/target");
+  const TargetDescription words(description, "ferrite.level_zero/target");
   for (const auto& word : words.words()) {
     const auto* number = std::ranges::find(numbers, word.key, &Number::key);
     if (word.key.empty() && word.value == architecture)

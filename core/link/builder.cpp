@@ -5,14 +5,14 @@
 #include <set>
 #include <span>
 
+#include "core/ir/lexer/lexer.h"
 #include "core/ir/loop/indexed.h"
 #include "core/ir/text/loop_keywords.h"
 #include "core/ir/text/print_loops.h"
-#include "core/observe/observation.h"
 #include "core/link/builder_steps.h"
-#include "core/select/propose.h"
-#include "core/ir/lexer/lexer.h"
+#include "core/observe/observation.h"
 #include "core/select/decisions.h"
+#include "core/select/propose.h"
 
 namespace ferrite::core::run {
 namespace {

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "driver/cache/kernel_cache.h"
-#include "core/select/placement.h"
-#include "core/select/claims.h"
-#include "runtime/executable.h"
 #include "core/schedule/memory/kernel_order.h"
 #include "core/schedule/schedule.h"
+#include "core/select/claims.h"
+#include "core/select/placement.h"
 #include "core/support/ledger.h"
+#include "driver/cache/kernel_cache.h"
+#include "runtime/executable.h"
 
 namespace ferrite::core::observe {
 class Observation;

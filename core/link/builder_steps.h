@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "core/link/placement_records.h"
 #include "core/link/arena_plan.h"
 #include "core/link/builder.h"
 #include "core/link/compiled_kernels.h"
+#include "core/link/kernel_instances.h"
+#include "core/link/placement_records.h"
 #include "core/link/transfers.h"
 #include "runtime/pool.h"
-#include "core/link/kernel_instances.h"
 
 namespace ferrite::core::run {
 using loop::BufferId;

@@ -5,12 +5,12 @@
 #include <atomic>
 #include <numeric>
 
-#include "runtime/launch_bounds.h"
 #include "core/observe/observation.h"
-#include "runtime/serialised_calls.h"
-#include "runtime/pool.h"
 #include "core/support/abi/abi.h"
 #include "core/support/digest.h"
+#include "runtime/launch_bounds.h"
+#include "runtime/pool.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core::run {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "driver/cache/kernel_cache.h"
 #include "core/link/builder.h"
 #include "core/link/kernel_instances.h"
+#include "driver/cache/kernel_cache.h"
 
 namespace ferrite::core::run {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/link/builder.h"
-#include "core/select/propose.h"
 #include "core/select/decisions.h"
+#include "core/select/propose.h"
 
 namespace ferrite::core::run {
 

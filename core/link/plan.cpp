@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 
-#include "core/observe/observation.h"
 #include "core/link/builder_steps.h"
+#include "core/observe/observation.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::run {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/ir/graph/graph.h"
-#include "core/plugin/registry.h"
 #include "core/passes/rewrite/apply.h"
+#include "core/plugin/registry.h"
 #include "core/schedule/schedule.h"
 #include "core/support/ledger.h"
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "driver/config/descriptor.h"
 #include "core/plugin/registry.h"
+#include "driver/config/descriptor.h"
 
 namespace ferrite::core::plugin {
 namespace {

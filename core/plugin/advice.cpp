@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "runtime/serialised_calls.h"
-#include "runtime/target/number_table.h"
 #include "core/schedule/api.h"
 #include "core/support/abi/abi.h"
 #include "core/support/warning.h"
+#include "runtime/serialised_calls.h"
+#include "runtime/target/number_table.h"
 
 namespace ferrite::core::plugin {
 namespace {

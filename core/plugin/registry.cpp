@@ -7,14 +7,14 @@
 
 #include "core/ir/graph/infer.h"
 #include "core/ir/graph/print.h"
-#include "driver/isolate/isolated_plugin.h"
 #include "core/plugin/import_ops.h"
-#include "runtime/plugin_library.h"
 #include "core/plugin/stages.h"
 #include "core/support/abi/abi.h"
 #include "core/support/abi/callback.h"
 #include "core/support/suggest.h"
+#include "driver/isolate/isolated_plugin.h"
 #include "ferrite/counted.hpp"
+#include "runtime/plugin_library.h"
 
 namespace ferrite::core::plugin {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/schedule/schedule.h"
-#include "core/support/deadline.h"
 #include "core/support/abi/loan.h"
+#include "core/support/deadline.h"
 #include "ferrite/abi/schedule.h"
 
 namespace ferrite::core::schedule {

@@ -11,9 +11,9 @@
 
 #include "core/ir/loop/program.h"
 #include "core/schedule/features.h"
-#include "runtime/target/target_numbers.h"
 #include "core/support/error.h"
 #include "core/support/ledger.h"
+#include "runtime/target/target_numbers.h"
 
 namespace ferrite::core::schedule {
 

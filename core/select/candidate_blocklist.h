@@ -9,8 +9,8 @@
 #include <string>
 #include <tuple>
 
-#include "runtime/device.h"
 #include "core/support/ledger.h"
+#include "runtime/device.h"
 
 namespace ferrite::core::place {
 

@@ -9,11 +9,11 @@
 
 #include "core/ir/flat/flat_graph.h"
 #include "core/ir/graph/infer.h"
-#include "runtime/launch_bounds.h"
-#include "runtime/serialised_calls.h"
 #include "core/support/abi/abi.h"
 #include "core/support/hash.h"
 #include "ferrite/flat_graph.hpp"
+#include "runtime/launch_bounds.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core::place {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "core/ir/graph/graph.h"
 #include "core/select/candidate_blocklist.h"
-#include "runtime/device.h"
 #include "core/support/ledger.h"
+#include "runtime/device.h"
 
 namespace ferrite::core::place {
 

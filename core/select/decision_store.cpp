@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/select/decisions.h"
 #include "core/support/files/user_folder.h"
 #include "core/support/hash.h"
 #include "core/support/warning.h"
-#include "core/select/decisions.h"
 
 namespace ferrite::core::tune {
 namespace {

@@ -7,9 +7,9 @@
 #include <set>
 #include <span>
 
+#include "core/support/files/replace_file.h"
 #include "core/support/files/toml_reader.h"
 #include "core/support/hash.h"
-#include "core/support/files/replace_file.h"
 
 namespace ferrite::core::tune {
 namespace {

@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/device.h"
-#include "core/support/error.h"
 #include "core/select/tuning_options.h"
+#include "core/support/error.h"
+#include "runtime/device.h"
 
 namespace ferrite::core::tune {
 

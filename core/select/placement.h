@@ -8,11 +8,11 @@
 #include <tuple>
 #include <vector>
 
-#include "core/select/candidate_blocklist.h"
-#include "runtime/device.h"
 #include "core/schedule/memory/kernel_order.h"
 #include "core/schedule/schedule.h"
+#include "core/select/candidate_blocklist.h"
 #include "core/support/ledger.h"
+#include "runtime/device.h"
 
 namespace ferrite::core::plugin {
 class CostModels;

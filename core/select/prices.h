@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "core/select/candidate_blocklist.h"
 #include "core/plugin/advice.h"
+#include "core/select/candidate_blocklist.h"
 #include "runtime/device.h"
 
 namespace ferrite::core::place {

@@ -6,8 +6,8 @@
 
 #include "core/ir/kernel/flatten.h"
 #include "core/ir/kernel/legalise.h"
-#include "runtime/serialised_calls.h"
 #include "core/support/abi/abi.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core::run {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device.h"
 #include "core/select/pack.h"
+#include "runtime/device.h"
 
 namespace ferrite::core::run {
 

@@ -7,10 +7,10 @@
 
 #include "core/ir/kernel/flatten.h"
 #include "core/ir/kernel/legalise.h"
+#include "core/select/decisions.h"
 #include "core/select/placement.h"
 #include "core/select/prices.h"
 #include "core/select/propose.h"
-#include "core/select/decisions.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::place {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "core/select/prices.h"
 #include "core/select/decisions.h"
+#include "core/select/prices.h"
 
 namespace ferrite::core::place {
 

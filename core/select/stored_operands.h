@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/select/placement.h"
 #include "core/schedule/fusion/prologue.h"
+#include "core/select/placement.h"
 
 namespace ferrite::core::place {
 

@@ -10,10 +10,10 @@
 #include <cstring>
 #include <numeric>
 
-#include "runtime/launch_bounds.h"
 #include "core/support/digest.h"
 #include "core/support/hash.h"
 #include "core/support/log.h"
+#include "runtime/launch_bounds.h"
 
 namespace ferrite::core::cache {
 namespace {

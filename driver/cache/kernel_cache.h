@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/support/files/user_folder.h"
 #include "core/support/error.h"
+#include "core/support/files/user_folder.h"
 
 namespace ferrite::core::cache {
 

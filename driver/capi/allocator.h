@@ -7,9 +7,9 @@
 #include <memory>
 #include <mutex>
 
-#include "runtime/allocator.h"
 #include "core/support/error.h"
 #include "ferrite/ferrite.h"
+#include "runtime/allocator.h"
 
 namespace ferrite::core::embed {
 

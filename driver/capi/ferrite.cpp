@@ -9,11 +9,11 @@
 #include <mutex>
 #include <new>
 
+#include "core/support/elapsed.h"
 #include "driver/capi/allocator.h"
 #include "driver/capi/staging.h"
 #include "driver/capi/tensors.h"
 #include "driver/session.h"
-#include "core/support/elapsed.h"
 #include "ferrite/counted.hpp"
 
 using namespace ferrite::core;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/plugin/registry.h"
-#include "driver/config/settings_read.h"
 #include "core/support/error.h"
+#include "driver/config/settings_read.h"
 
 namespace ferrite::core::plugin {
 

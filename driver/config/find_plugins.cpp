@@ -7,9 +7,9 @@
 #include <set>
 #include <sstream>
 
-#include "driver/config/descriptor.h"
 #include "core/support/split.h"
 #include "core/support/suggest.h"
+#include "driver/config/descriptor.h"
 
 namespace ferrite::core::plugin {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/plugin_library.h"
-#include "driver/config/manifest_read.h"
-#include "core/support/files/toml_reader.h"
 #include "core/support/digest.h"
+#include "core/support/files/toml_reader.h"
+#include "driver/config/manifest_read.h"
+#include "runtime/plugin_library.h"
 
 namespace ferrite::core::plugin {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "driver/config/manifest.h"
 #include "core/support/error.h"
+#include "driver/config/manifest.h"
 
 namespace ferrite::core::plugin {
 

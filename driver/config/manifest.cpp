@@ -3,12 +3,12 @@
 
 #include <filesystem>
 
-#include "driver/config/find_plugins.h"
-#include "driver/config/lock.h"
-#include "driver/config/manifest_read.h"
 #include "core/support/files/toml_reader.h"
 #include "core/support/log.h"
 #include "core/support/shell.h"
+#include "driver/config/find_plugins.h"
+#include "driver/config/lock.h"
+#include "driver/config/manifest_read.h"
 
 namespace ferrite::core::plugin {
 

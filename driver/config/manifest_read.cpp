@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "driver/config/descriptor.h"
-#include "core/support/suggest.h"
 #include "core/select/tuning_options.h"
+#include "core/support/suggest.h"
+#include "driver/config/descriptor.h"
 
 namespace ferrite::core::plugin {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "driver/config/manifest.h"
-#include "driver/config/manifest_read.h"
 #include "core/support/log.h"
 #include "core/support/suggest.h"
+#include "driver/config/manifest.h"
+#include "driver/config/manifest_read.h"
 
 namespace ferrite::core::plugin {
 namespace {

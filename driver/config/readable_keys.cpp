@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The keys that the readers of manifests, descriptors and lock files know: the one place where a key is added.
 #include "core/plugin/stages.h"
-#include "driver/config/schema.h"
 #include "core/schedule/features.h"
+#include "driver/config/schema.h"
 
 namespace ferrite::core::plugin {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/ir/graph/print.h"
-#include "driver/config/schema.h"
 #include "core/support/suggest.h"
+#include "driver/config/schema.h"
 
 namespace ferrite::core::plugin {
 namespace {

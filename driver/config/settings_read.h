@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/ir/graph/types.h"
-#include "core/support/files/toml_reader.h"
 #include "core/support/error.h"
+#include "core/support/files/toml_reader.h"
 
 namespace ferrite::core::plugin {
 

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "core/ir/flat/flat_graph.h"
-#include "driver/config/manifest.h"
 #include "core/support/abi/abi.h"
 #include "core/support/log.h"
+#include "driver/config/manifest.h"
 
 namespace ferrite::core::isolate {
 namespace {

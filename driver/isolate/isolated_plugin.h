@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "core/ir/graph/api.h"
-#include "driver/isolate/edits.h"
-#include "driver/isolate/process.h"
 #include "core/plugin/registry.h"
 #include "core/support/error.h"
+#include "driver/isolate/edits.h"
+#include "driver/isolate/process.h"
 #include "ferrite/abi/plugin.h"
 
 namespace ferrite::core::isolate {

@@ -2,9 +2,9 @@
 // Providers of an isolated plugin: kernels go to the child, candidates and blobs come back.
 #include <algorithm>
 
+#include "core/support/abi/abi.h"
 #include "driver/isolate/isolated_plugin.h"
 #include "runtime/target/number_table.h"
-#include "core/support/abi/abi.h"
 
 namespace ferrite::core::isolate {
 namespace {

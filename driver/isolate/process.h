@@ -12,9 +12,9 @@
 #include <span>
 #include <string>
 
-#include "core/support/wire.h"
 #include "core/support/error.h"
 #include "core/support/files/file_descriptor.h"
+#include "core/support/wire.h"
 
 namespace ferrite::core::isolate {
 

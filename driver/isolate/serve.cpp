@@ -16,16 +16,16 @@
 
 #include "core/ir/flat/flat_graph.h"
 #include "core/ir/graph/infer.h"
-#include "driver/isolate/edits.h"
-#include "driver/isolate/process.h"
 #include "core/lower/lower.h"
-#include "runtime/host.h"
 #include "core/plugin/registry.h"
-#include "runtime/target/number_table.h"
 #include "core/select/pack.h"
 #include "core/support/abi/abi.h"
 #include "core/support/sanitizer.h"
 #include "core/support/warning.h"
+#include "driver/isolate/edits.h"
+#include "driver/isolate/process.h"
+#include "runtime/host.h"
+#include "runtime/target/number_table.h"
 
 namespace ferrite::core::isolate {
 namespace {

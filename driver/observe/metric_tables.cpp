@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "core/support/suggest.h"
 #include "driver/observe/metrics.h"
 #include "driver/observe/peaks.h"
-#include "core/support/suggest.h"
 
 namespace ferrite::core::observe {
 namespace {

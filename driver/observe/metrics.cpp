@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/support/files/user_folder.h"
-#include "driver/observe/metric_tables.h"
 #include "core/support/files/file_descriptor.h"
 #include "core/support/files/file_fault.h"
+#include "core/support/files/user_folder.h"
+#include "driver/observe/metric_tables.h"
 
 namespace ferrite::core::observe {
 namespace {

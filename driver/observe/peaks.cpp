@@ -5,8 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "runtime/target/measured_file.h"
 #include "core/support/hash.h"
+#include "runtime/target/measured_file.h"
 
 namespace ferrite::core::observe {
 namespace {

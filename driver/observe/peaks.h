@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/observe/kernel_facts.h"
-#include "runtime/device.h"
 #include "core/support/error.h"
+#include "runtime/device.h"
 
 namespace ferrite::core::observe {
 

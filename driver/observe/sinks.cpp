@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/serialised_calls.h"
 #include "core/support/abi/abi.h"
 #include "core/support/warning.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core::observe {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "driver/observe/metric_tables.h"
 #include "core/plugin/registry.h"
 #include "core/support/error.h"
+#include "driver/observe/metric_tables.h"
 
 namespace ferrite::core::observe {
 

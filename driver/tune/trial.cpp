@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "runtime/pool.h"
 #include "driver/tune/single_group.h"
+#include "runtime/pool.h"
 
 namespace ferrite::core::tune {
 namespace {

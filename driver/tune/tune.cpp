@@ -7,12 +7,12 @@
 
 #include "core/ir/kernel/flatten.h"
 #include "core/plugin/advice.h"
-#include "runtime/pool.h"
 #include "core/select/propose.h"
 #include "core/support/hash.h"
 #include "driver/tune/single_group.h"
 #include "driver/tune/trial.h"
 #include "ferrite/counted.hpp"
+#include "runtime/pool.h"
 
 namespace ferrite::core::tune {
 namespace {

@@ -2,9 +2,9 @@
 // The autotuner: measures the candidates of each distinct kernel on its device, within a budget.
 #pragma once
 
-#include "core/select/placement.h"
 #include "core/link/builder.h"
 #include "core/select/decisions.h"
+#include "core/select/placement.h"
 
 namespace ferrite::core::tune {
 

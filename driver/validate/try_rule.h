@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/ir/graph/graph.h"
-#include "core/plugin/registry.h"
 #include "core/passes/rewrite/apply.h"
+#include "core/plugin/registry.h"
 #include "driver/validate/samples/coverage.h"
 
 namespace ferrite::core::trust {

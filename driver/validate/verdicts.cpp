@@ -8,10 +8,10 @@
 #include <set>
 #include <sstream>
 
-#include "core/support/files/user_folder.h"
 #include "core/ir/graph/print.h"
 #include "core/passes/rewrite/language/region.h"
 #include "core/support/digest.h"
+#include "core/support/files/user_folder.h"
 #include "core/support/hash.h"
 #include "core/support/warning.h"
 #include "driver/validate/reproducer.h"

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "driver/config/manifest.h"
 #include "core/plugin/registry.h"
+#include "driver/config/manifest.h"
 
 namespace ferrite::core::trust {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/support/files/weights.h"
 #include "core/support/error.h"
+#include "core/support/files/weights.h"
 
 namespace ferrite::core::package {
 

@@ -6,12 +6,12 @@
 #include <map>
 
 #include "core/ir/flat/flat_graph.h"
-#include "core/support/wire.h"
-#include "runtime/plugin_library.h"
-#include "runtime/pool.h"
 #include "core/support/abi/abi.h"
 #include "core/support/hash.h"
 #include "core/support/log.h"
+#include "core/support/wire.h"
+#include "runtime/plugin_library.h"
+#include "runtime/pool.h"
 
 namespace ferrite::core::package {
 namespace {

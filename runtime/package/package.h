@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/ir/graph/graph.h"
+#include "core/plugin/registry.h"
 #include "runtime/package/container.h"
 #include "runtime/package/program.h"
-#include "core/plugin/registry.h"
 
 namespace ferrite::core::package {
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/target/capability.h"
 #include "core/support/error.h"
 #include "ferrite/abi/provider.h"
 #include "ferrite/loop.hpp"
+#include "runtime/target/capability.h"
 
 namespace ferrite::core::place {
 

@@ -5,9 +5,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "runtime/target/measured_file.h"
 #include "core/support/abi/abi.h"
 #include "core/support/hash.h"
+#include "runtime/target/measured_file.h"
 
 namespace ferrite::core::run {
 namespace {

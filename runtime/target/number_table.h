@@ -11,9 +11,9 @@
 #include <type_traits>
 #include <variant>
 
-#include "runtime/target/target_numbers.h"
 #include "core/support/error.h"
 #include "ferrite/abi/target.h"
+#include "runtime/target/target_numbers.h"
 
 namespace ferrite::core::run {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The emitter passes what every backend must, vectorises, and compiles for other machines.
 #include "emitter_support.h"
-#include "ferrite/emitter/looped.h"
+#include "ferrite/emitter/rematerialise.h"
 #include "kernel_conformance.h"
 
 namespace ferrite::kernel_test {

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/ir/text/parse_graph.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/graph/verify.h"
+#include "core/ir/text/parse_graph.h"
 #include "tests/core/ir/graph_ops.h"
 
 using namespace ferrite::core::graph;

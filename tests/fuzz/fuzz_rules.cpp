@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/ir/text/parse_graph.h"
 #include "core/ir/graph/verify.h"
+#include "core/ir/text/parse_graph.h"
 #include "core/passes/rewrite/apply.h"
 #include "core/passes/rewrite/language/parse_rules.h"
 #include "core/passes/rewrite/language/print_rules.h"

@@ -10,9 +10,9 @@
 #include <deque>
 
 #include "core/ir/graph/api.h"
-#include "core/ir/text/parse_graph.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/graph/verify.h"
+#include "core/ir/text/parse_graph.h"
 #include "core/plugin/registry.h"
 #include "core/support/abi/abi.h"
 #include "tests/core/ir/graph_ops.h"

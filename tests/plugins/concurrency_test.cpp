@@ -10,8 +10,8 @@
 #include <fstream>
 #include <thread>
 
-#include "runtime/serialised_calls.h"
 #include "driver/session.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core {
 namespace {

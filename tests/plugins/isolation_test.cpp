@@ -11,13 +11,13 @@
 
 #include "core/ir/flat/flat_graph.h"
 #include "core/ir/graph/verify.h"
-#include "driver/isolate/isolated_plugin.h"
-#include "runtime/target/number_table.h"
 #include "core/support/abi/abi.h"
 #include "core/support/warning.h"
+#include "driver/isolate/isolated_plugin.h"
 #include "driver/validate/verdicts.h"
 #include "ferrite/graph.hpp"
 #include "plugin_support.h"
+#include "runtime/target/number_table.h"
 
 namespace ferrite::core::plugin::test {
 namespace {

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "driver/config/lock.h"
 #include "core/support/abi/abi.h"
+#include "driver/config/lock.h"
 #include "plugin_support.h"
 
 namespace ferrite::core::plugin::test {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/ir/text/parse_graph.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/loop/interpreter.h"
+#include "core/ir/text/parse_graph.h"
 #include "core/passes/gate.h"
 #include "driver/session.h"
 

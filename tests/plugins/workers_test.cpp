@@ -11,10 +11,10 @@
 #include <set>
 #include <thread>
 
-#include "runtime/host.h"
-#include "runtime/pool.h"
 #include "core/schedule/features.h"
 #include "plugin_support.h"
+#include "runtime/host.h"
+#include "runtime/pool.h"
 
 namespace ferrite::core::plugin::test {
 namespace {

@@ -18,16 +18,16 @@
 #include <optional>
 #include <regex>
 
-#include "tools/cli/npy.h"
 #include "core/ir/text/parse_graph.h"
 #include "core/observe/observation.h"
-#include "runtime/device.h"
-#include "runtime/target/number_table.h"
 #include "core/schedule/memory/kernel_order.h"
-#include "driver/session.h"
 #include "core/support/abi/abi.h"
+#include "driver/session.h"
 #include "graph_generator.h"
 #include "random_source.h"
+#include "runtime/device.h"
+#include "runtime/target/number_table.h"
+#include "tools/cli/npy.h"
 
 namespace ferrite::random_graphs {
 namespace {

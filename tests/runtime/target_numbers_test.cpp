@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/target/number_table.h"
 #include "core/schedule/rewrites/split.h"
 #include "core/support/abi/abi.h"
+#include "runtime/target/number_table.h"
 #include "tests/core/ir/loop_support.h"
 
 namespace ferrite::core::schedule {

@@ -6,8 +6,8 @@
 #include <map>
 #include <optional>
 
-#include "tools/cli/npy.h"
 #include "core/support/suggest.h"
+#include "tools/cli/npy.h"
 
 namespace ferrite::cli {
 namespace {

@@ -10,11 +10,11 @@
 #include <sstream>
 #include <system_error>
 
-#include "tools/cli/common.h"
 #include "core/passes/watchdog.h"
 #include "core/support/files/file_fault.h"
 #include "core/support/suggest.h"
 #include "core/support/warning.h"
+#include "tools/cli/common.h"
 
 namespace {
 

@@ -8,10 +8,10 @@
 #include <fstream>
 #include <vector>
 
-#include "tools/cli/tensor.h"
-#include "runtime/pool.h"
 #include "core/support/abi/abi.h"
 #include "ferrite/counted.hpp"
+#include "runtime/pool.h"
+#include "tools/cli/tensor.h"
 
 namespace ferrite::cli {
 namespace {

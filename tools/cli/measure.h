@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "tools/cli/common.h"
 #include "driver/observe/peaks.h"
 #include "runtime/target/number_table.h"
+#include "tools/cli/common.h"
 
 namespace ferrite::cli {
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tools/cli/common.h"
 #include "core/support/files/file_fault.h"
+#include "tools/cli/common.h"
 
 namespace ferrite::cli {
 namespace {

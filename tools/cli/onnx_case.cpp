@@ -6,10 +6,10 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/running.h"
-#include "tools/cli/tensor_proto.h"
 #include "core/support/files/file_fault.h"
 #include "ferrite/counted.hpp"
+#include "tools/cli/running.h"
+#include "tools/cli/tensor_proto.h"
 
 namespace ferrite::cli {
 namespace {

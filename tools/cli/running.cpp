@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "runtime/package/package.h"
-#include "driver/config/manifest.h"
-#include "runtime/device.h"
 #include "core/support/abi/abi.h"
+#include "driver/config/manifest.h"
 #include "ferrite/counted.hpp"
+#include "runtime/device.h"
+#include "runtime/package/package.h"
 
 namespace ferrite::cli {
 PipelineOptions pipeline_for(PipelineOptions pipeline, const std::string& path, bool recompile) {

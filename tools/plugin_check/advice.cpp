@@ -5,17 +5,17 @@
 #include <cmath>
 #include <optional>
 
-#include "tools/plugin_check/hostile.h"
-#include "tools/plugin_check/numerics.h"
-#include "tools/plugin_check/subject.h"
 #include "core/ir/kernel/flatten.h"
 #include "core/ir/loop/interpreter.h"
 #include "core/lower/lower.h"
 #include "core/plugin/advice.h"
-#include "runtime/serialised_calls.h"
-#include "runtime/device.h"
 #include "driver/validate/compare.h"
 #include "ferrite/counted.hpp"
+#include "runtime/device.h"
+#include "runtime/serialised_calls.h"
+#include "tools/plugin_check/hostile.h"
+#include "tools/plugin_check/numerics.h"
+#include "tools/plugin_check/subject.h"
 
 namespace ferrite::core::check {
 namespace {

@@ -9,13 +9,13 @@
 #include <map>
 #include <optional>
 
-#include "tools/plugin_check/streams.h"
-#include "tools/plugin_check/subject.h"
-#include "runtime/target/capability.h"
 #include "core/select/placement.h"
-#include "runtime/serialised_calls.h"
 #include "core/support/abi/abi.h"
 #include "ferrite/counted.hpp"
+#include "runtime/serialised_calls.h"
+#include "runtime/target/capability.h"
+#include "tools/plugin_check/streams.h"
+#include "tools/plugin_check/subject.h"
 
 namespace ferrite::core::check {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "tools/plugin_check/conformance/conformance_list.h"
-#include "tools/plugin_check/levels.h"
 #include "core/link/builder.h"
 #include "driver/validate/samples/tensors.h"
+#include "tools/plugin_check/conformance/conformance_list.h"
+#include "tools/plugin_check/levels.h"
 
 namespace ferrite::core::check {
 

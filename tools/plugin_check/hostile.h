@@ -13,12 +13,12 @@
 #include <thread>
 #include <vector>
 
-#include "tools/plugin_check/levels.h"
 #include "core/ir/graph/graph.h"
 #include "core/plugin/registry.h"
 #include "core/support/abi/abi.h"
 #include "ferrite/abi/graph.h"
 #include "ferrite/abi/lower.h"
+#include "tools/plugin_check/levels.h"
 
 namespace ferrite::core::check {
 

@@ -3,14 +3,14 @@
 #include <limits>
 #include <optional>
 
-#include "tools/plugin_check/hostile.h"
-#include "tools/plugin_check/subject.h"
 #include "core/ir/graph/api.h"
 #include "core/ir/graph/infer.h"
 #include "core/ir/graph/print.h"
-#include "core/ir/text/print_loops.h"
 #include "core/ir/loop/record.h"
+#include "core/ir/text/print_loops.h"
 #include "ferrite/counted.hpp"
+#include "tools/plugin_check/hostile.h"
+#include "tools/plugin_check/subject.h"
 
 namespace ferrite::core::check {
 namespace {

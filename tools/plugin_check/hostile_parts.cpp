@@ -5,21 +5,21 @@
 #include <filesystem>
 #include <optional>
 
-#include "tools/plugin_check/backend.h"
-#include "tools/plugin_check/hostile.h"
-#include "tools/plugin_check/subject.h"
 #include "core/ir/graph/api.h"
 #include "core/ir/graph/infer.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/kernel/flatten.h"
 #include "core/lower/lower.h"
-#include "runtime/host.h"
 #include "core/plugin/import_ops.h"
-#include "runtime/serialised_calls.h"
 #include "core/select/pack.h"
 #include "core/select/propose.h"
 #include "driver/validate/samples/tensors.h"
 #include "ferrite/counted.hpp"
+#include "runtime/host.h"
+#include "runtime/serialised_calls.h"
+#include "tools/plugin_check/backend.h"
+#include "tools/plugin_check/hostile.h"
+#include "tools/plugin_check/subject.h"
 
 namespace ferrite::core::check {
 namespace {

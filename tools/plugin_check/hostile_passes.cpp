@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "tools/plugin_check/hostile.h"
-#include "tools/plugin_check/numerics.h"
-#include "tools/plugin_check/random_graph.h"
-#include "tools/plugin_check/subject.h"
 #include "core/ir/graph/api.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/graph/verify.h"
@@ -14,6 +10,10 @@
 #include "core/passes/gate.h"
 #include "core/passes/rewrite/apply.h"
 #include "ferrite/counted.hpp"
+#include "tools/plugin_check/hostile.h"
+#include "tools/plugin_check/numerics.h"
+#include "tools/plugin_check/random_graph.h"
+#include "tools/plugin_check/subject.h"
 
 namespace ferrite::core::check {
 namespace {

@@ -9,11 +9,11 @@
 #include <cstring>
 #include <limits>
 
-#include "tools/plugin_check/backend.h"
 #include "core/ir/loop/interpreter.h"
-#include "core/ir/text/print_loops.h"
 #include "core/ir/loop/scalar.h"
+#include "core/ir/text/print_loops.h"
 #include "core/select/placement.h"
+#include "tools/plugin_check/backend.h"
 
 namespace ferrite::core::check {
 namespace {

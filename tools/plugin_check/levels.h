@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "driver/config/manifest.h"
 #include "tools/plugin_check/harness/report.h"
 #include "tools/plugin_check/harness/target.h"
-#include "driver/config/manifest.h"
 
 namespace ferrite::core::check {
 

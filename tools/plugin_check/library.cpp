@@ -10,10 +10,10 @@
 #include <array>
 #include <filesystem>
 
-#include "tools/plugin_check/harness/elf.h"
-#include "driver/config/descriptor.h"
 #include "core/support/files/file_descriptor.h"
+#include "driver/config/descriptor.h"
 #include "ferrite/abi/plugin.h"
+#include "tools/plugin_check/harness/elf.h"
 
 namespace ferrite::core::check {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 #include <optional>
 
-#include "tools/plugin_check/subject.h"
 #include "driver/config/descriptor.h"
+#include "tools/plugin_check/subject.h"
 
 namespace ferrite::core::check {
 namespace {

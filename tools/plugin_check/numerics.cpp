@@ -6,8 +6,6 @@
 #include <functional>
 #include <optional>
 
-#include "tools/plugin_check/random_graph.h"
-#include "tools/plugin_check/subject.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/graph/verify.h"
 #include "core/lower/lower.h"
@@ -17,6 +15,8 @@
 #include "driver/validate/try_rule.h"
 #include "driver/validate/uncompared.h"
 #include "ferrite/counted.hpp"
+#include "tools/plugin_check/random_graph.h"
+#include "tools/plugin_check/subject.h"
 
 namespace ferrite::core::check {
 namespace {

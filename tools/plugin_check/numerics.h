@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "tools/plugin_check/levels.h"
 #include "core/ir/graph/graph.h"
 #include "core/plugin/registry.h"
-#include "runtime/executable.h"
 #include "driver/validate/compare.h"
 #include "driver/validate/samples/tensors.h"
 #include "driver/validate/uncompared.h"
+#include "runtime/executable.h"
+#include "tools/plugin_check/levels.h"
 
 namespace ferrite::core::check {
 

@@ -2,14 +2,14 @@
 // Providers of whole regions and of libraries: sampled graphs, with what these providers take of them, against the interpreter.
 #include <algorithm>
 
-#include "tools/plugin_check/backend.h"
-#include "tools/plugin_check/numerics.h"
-#include "tools/plugin_check/subject.h"
 #include "core/compile.h"
 #include "core/ir/graph/print.h"
 #include "core/support/abi/abi.h"
 #include "driver/validate/compare.h"
 #include "ferrite/counted.hpp"
+#include "tools/plugin_check/backend.h"
+#include "tools/plugin_check/numerics.h"
+#include "tools/plugin_check/subject.h"
 
 namespace ferrite::core::check {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <iterator>
 
-#include "tools/plugin_check/subject.h"
 #include "core/ir/graph/infer.h"
+#include "tools/plugin_check/subject.h"
 
 namespace ferrite::core::check {
 

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "runtime/serialised_calls.h"
 #include "core/support/abi/abi.h"
+#include "runtime/serialised_calls.h"
 
 namespace ferrite::core::check {
 namespace {

@@ -2,8 +2,8 @@
 // Whether a runtime's streams and launch graphs do what its table promises.
 #pragma once
 
-#include "tools/plugin_check/harness/report.h"
 #include "runtime/device.h"
+#include "tools/plugin_check/harness/report.h"
 
 namespace ferrite::core::check {
 

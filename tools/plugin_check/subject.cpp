@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "core/ir/text/parse_graph.h"
-#include "driver/config/descriptor.h"
-#include "core/plugin/import_ops.h"
 #include "core/link/builder.h"
+#include "core/plugin/import_ops.h"
 #include "core/support/abi/abi.h"
+#include "driver/config/descriptor.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::check {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/plugin_check/levels.h"
 #include "core/ir/graph/graph.h"
 #include "driver/session.h"
+#include "tools/plugin_check/levels.h"
 
 namespace ferrite::core::check {
 

@@ -12,8 +12,8 @@
 
 #include "core/ir/graph/graph.h"
 #include "core/ir/graph/op_registry.h"
-#include "core/support/deadline.h"
 #include "core/support/abi/loan.h"
+#include "core/support/deadline.h"
 #include "ferrite/abi/graph.h"
 
 namespace ferrite::core::graph {

@@ -18,8 +18,8 @@
 #include "core/ir/graph/arena.h"
 #include "core/ir/graph/symbols.h"
 #include "core/ir/graph/types.h"
-#include "core/support/files/weights.h"
 #include "core/support/error.h"
+#include "core/support/files/weights.h"
 
 namespace ferrite::core::graph {
 

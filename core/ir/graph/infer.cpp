@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 
+#include "core/ir/lexer/lexer.h"
 #include "core/support/abi/abi.h"
 #include "core/support/abi/callback.h"
 #include "core/support/suggest.h"
-#include "core/ir/lexer/lexer.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::graph {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/ir/graph/types.h"
-#include "core/support/error.h"
 #include "core/ir/lexer/lexer.h"
+#include "core/support/error.h"
 
 namespace ferrite::core::graph {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "core/support/error.h"
 #include "core/ir/lexer/lexer.h"
+#include "core/support/error.h"
 #include "ferrite/index.hpp"
 
 namespace ferrite::core::text {

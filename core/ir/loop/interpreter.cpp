@@ -7,9 +7,9 @@
 #include <limits>
 #include <optional>
 
+#include "core/ir/loop/indexed.h"
 #include "core/ir/loop/interpret_body.h"
 #include "core/ir/loop/interpret_primitive.h"
-#include "core/ir/loop/indexed.h"
 #include "core/ir/loop/scalar.h"
 #include "core/ir/loop/verify.h"
 #include "core/support/abi/callback.h"

@@ -10,8 +10,8 @@
 
 #include "core/ir/loop/body_builder.h"
 #include "core/ir/loop/program.h"
-#include "core/support/error.h"
 #include "core/support/abi/loan.h"
+#include "core/support/error.h"
 #include "ferrite/abi/lower.h"
 
 namespace ferrite::core::loop {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Types and attributes out of text.
-#include "core/ir/text/parse_graph.h"
 #include "core/ir/lexer/expression.h"
+#include "core/ir/text/parse_graph.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::graph {

@@ -3,10 +3,10 @@
 
 #include <charconv>
 
-#include "core/ir/text/loop_keywords.h"
-#include "core/ir/text/print_loops.h"
-#include "core/ir/text/parse_statement.h"
 #include "core/ir/loop/verify.h"
+#include "core/ir/text/loop_keywords.h"
+#include "core/ir/text/parse_statement.h"
+#include "core/ir/text/print_loops.h"
 
 namespace ferrite::core::loop {
 namespace {

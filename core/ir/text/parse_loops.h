@@ -5,9 +5,9 @@
 #include <memory>
 #include <string_view>
 
+#include "core/ir/lexer/lexer.h"
 #include "core/ir/loop/program.h"
 #include "core/support/error.h"
-#include "core/ir/lexer/lexer.h"
 
 namespace ferrite::core::loop {
 

@@ -4,11 +4,11 @@
 #include <charconv>
 #include <cstring>
 
-#include "core/ir/text/loop_keywords.h"
-#include "core/ir/text/print_loops.h"
+#include "core/ir/lexer/expression.h"
 #include "core/ir/loop/scalar.h"
 #include "core/ir/loop/verify.h"
-#include "core/ir/lexer/expression.h"
+#include "core/ir/text/loop_keywords.h"
+#include "core/ir/text/print_loops.h"
 
 namespace ferrite::core::loop {
 

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/ir/lexer/lexer.h"
 #include "core/ir/loop/program.h"
 #include "core/support/error.h"
-#include "core/ir/lexer/lexer.h"
 
 namespace ferrite::core::loop {
 

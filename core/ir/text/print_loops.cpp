@@ -10,10 +10,10 @@
 #include <limits>
 #include <unordered_map>
 
-#include "core/ir/text/loop_keywords.h"
-#include "core/ir/loop/scalar.h"
 #include "core/ir/lexer/expression.h"
 #include "core/ir/lexer/lexer.h"
+#include "core/ir/loop/scalar.h"
+#include "core/ir/text/loop_keywords.h"
 #include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::loop {

@@ -14,8 +14,8 @@
 
 #include "core/ir/graph/graph.h"
 #include "core/ir/graph/op_registry.h"
-#include "core/passes/rewrite/near_miss.h"
 #include "core/passes/rewrite/language/rule.h"
+#include "core/passes/rewrite/near_miss.h"
 #include "core/support/deadline.h"
 #include "core/support/error.h"
 #include "core/support/ledger.h"

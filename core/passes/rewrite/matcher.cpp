@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/passes/rewrite/search.h"
 #include "core/passes/rewrite/language/structure.h"
+#include "core/passes/rewrite/search.h"
 
 namespace ferrite::core::rewrite {
 

@@ -11,10 +11,10 @@
 
 #include "core/ir/graph/graph.h"
 #include "core/ir/graph/op_registry.h"
-#include "core/passes/rewrite/near_miss.h"
 #include "core/passes/rewrite/language/region.h"
 #include "core/passes/rewrite/language/rule.h"
 #include "core/passes/rewrite/language/splat.h"
+#include "core/passes/rewrite/near_miss.h"
 #include "core/support/error.h"
 
 namespace ferrite::core::rewrite {

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "core/ir/graph/print.h"
-#include "core/passes/rewrite/matcher.h"
 #include "core/passes/rewrite/language/print_rules.h"
 #include "core/passes/rewrite/language/splat.h"
+#include "core/passes/rewrite/matcher.h"
 
 namespace ferrite::core::rewrite {
 

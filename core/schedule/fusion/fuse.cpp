@@ -7,18 +7,18 @@
 
 #include <fmt/format.h>
 
-#include "core/schedule/fusion/advisor.h"
 #include "core/schedule/alignment.h"
-#include "core/schedule/rewrites/at_load.h"
+#include "core/schedule/fusion/advisor.h"
+#include "core/schedule/fusion/attention_products.h"
+#include "core/schedule/fusion/fused_softmax.h"
 #include "core/schedule/fusion/fusion_costs.h"
 #include "core/schedule/fusion/groups.h"
 #include "core/schedule/fusion/legality.h"
 #include "core/schedule/fusion/mismatch.h"
 #include "core/schedule/fusion/prologue.h"
-#include "core/schedule/fusion/attention_products.h"
-#include "core/schedule/fusion/fused_softmax.h"
-#include "core/schedule/rewrites/split.h"
 #include "core/schedule/fusion/unconsidered_pairs.h"
+#include "core/schedule/rewrites/at_load.h"
+#include "core/schedule/rewrites/split.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::schedule {

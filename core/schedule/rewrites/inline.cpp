@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 
-#include "core/schedule/rewrites/at_load.h"
 #include "core/schedule/body.h"
+#include "core/schedule/rewrites/at_load.h"
 #include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "core/schedule/body.h"
-#include "core/schedule/rewrites/split.h"
 #include "core/schedule/rewrites/loop_splitter.h"
+#include "core/schedule/rewrites/split.h"
 
 namespace ferrite::core::schedule {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "core/schedule/rewrites/at_load.h"
 #include "core/schedule/body.h"
+#include "core/schedule/rewrites/at_load.h"
 
 namespace ferrite::core::schedule {
 namespace {

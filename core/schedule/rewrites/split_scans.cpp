@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "core/ir/loop/trivial_loops.h"
-#include "core/schedule/rewrites/split.h"
 #include "core/schedule/rewrites/loop_splitter.h"
+#include "core/schedule/rewrites/split.h"
 #include "core/schedule/traffic.h"
 #include "ferrite/loop_check.hpp"
 #include "ferrite/running_state.hpp"

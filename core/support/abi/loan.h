@@ -5,8 +5,8 @@
 #include <atomic>
 
 #include "core/support/abi/callback.h"
-#include "core/support/error.h"
 #include "core/support/abi/recycled.h"
+#include "core/support/error.h"
 #include "ferrite/abi/base.h"
 
 namespace ferrite::core {

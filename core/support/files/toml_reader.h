@@ -27,8 +27,8 @@
 #include <utility>
 #include <vector>
 
-#include "driver/config/schema.h"
 #include "core/support/error.h"
+#include "driver/config/schema.h"
 
 namespace ferrite::core::plugin {
 

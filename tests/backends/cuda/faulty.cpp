@@ -2,7 +2,7 @@
 // Compiles kernels that have a sine for CUDA devices, and wrongly: their code writes where nothing is.
 #include <algorithm>
 
-#include "ferrite/emitter/device_code.h"
+#include "ferrite/gpu_runtime/device_code.h"
 #include "ferrite/kernel.hpp"
 #include "ferrite/plugin.hpp"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
-#include "tools/plugin_check/streams.h"
 #include "core/link/transfers.h"
 #include "device_runs.h"
+#include "tools/plugin_check/streams.h"
 
 namespace ferrite::core {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "backends/cpu/jit.h"
 #include "backends/cpu/target.h"
-#include "ferrite/emitter/grid.h"
+#include "ferrite/emitter/gpu_kernel.h"
 #include "ferrite/emitter/machine.h"
 #include "instructions.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Kernels of GPUs without one: what every backend must compute, products by the matrix instructions of each architecture, and the tables
 // of those instructions.
-#include "ferrite/emitter/grid.h"
 #include "backends/cuda/target.h"
 #include "backends/hip/target.h"
 #include "emulated_grid.h"
+#include "ferrite/emitter/gpu_kernel.h"
 #include "instructions.h"
 #include "tests/backends/kernel_support.h"
 #include "tests/backends/packed.h"

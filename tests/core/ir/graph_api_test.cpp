@@ -12,9 +12,9 @@
 
 #include "core/ir/graph/api.h"
 #include "core/ir/graph/infer.h"
-#include "core/ir/text/parse_graph.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/graph/verify.h"
+#include "core/ir/text/parse_graph.h"
 #include "tests/core/ir/graph_ops.h"
 
 namespace ferrite::core::graph {

@@ -6,9 +6,9 @@
 #include <limits>
 #include <random>
 
-#include "core/ir/text/parse_graph.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/graph/verify.h"
+#include "core/ir/text/parse_graph.h"
 #include "tests/core/ir/graph_ops.h"
 
 namespace ferrite::core::graph {

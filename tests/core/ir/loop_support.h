@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/ir/loop/interpreter.h"
-#include "core/ir/text/print_loops.h"
 #include "core/ir/loop/record.h"
 #include "core/ir/loop/verify.h"
+#include "core/ir/text/print_loops.h"
 
 namespace ferrite::core::loop::test {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/ir/text/parse_graph.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/graph/verify.h"
+#include "core/ir/text/parse_graph.h"
 #include "core/passes/rewrite/apply.h"
 #include "core/support/abi/abi.h"
 #include "rewrite_ops.h"

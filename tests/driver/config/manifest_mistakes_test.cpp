@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Mistakes of those who write manifests and descriptors: each has a code, a place, and a text that says what to do.
-#include "runtime/target/capability.h"
-#include "driver/config/descriptor.h"
-#include "driver/config/lock.h"
 #include "core/plugin/registry.h"
 #include "core/support/files/toml_reader.h"
+#include "driver/config/descriptor.h"
+#include "driver/config/lock.h"
 #include "manifest_support.h"
+#include "runtime/target/capability.h"
 
 namespace ferrite::core::plugin {
 namespace {

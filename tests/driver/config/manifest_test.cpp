@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Manifests and descriptors: what they give, and that every fault has a code and a place.
-#include "driver/config/descriptor.h"
 #include "core/support/suggest.h"
+#include "driver/config/descriptor.h"
 #include "manifest_support.h"
 
 namespace ferrite::core::plugin {

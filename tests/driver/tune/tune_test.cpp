@@ -8,8 +8,8 @@
 
 #include "core/ir/kernel/flatten.h"
 #include "core/ir/loop/verify.h"
-#include "driver/tune/single_group.h"
 #include "core/select/decisions.h"
+#include "driver/tune/single_group.h"
 #include "tests/core/ir/loop_support.h"
 
 namespace ferrite::core::tune {

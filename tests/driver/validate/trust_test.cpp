@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/ir/text/parse_graph.h"
 #include "core/ir/graph/print.h"
+#include "core/ir/text/parse_graph.h"
 #include "driver/validate/part.h"
 #include "driver/validate/reduce.h"
 #include "driver/validate/verdicts.h"

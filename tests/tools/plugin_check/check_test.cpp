@@ -6,14 +6,14 @@
 #include <limits>
 #include <set>
 
-#include "tools/plugin_check/backend.h"
-#include "tools/plugin_check/harness/elf.h"
-#include "tools/plugin_check/conformance/conformance_list.h"
-#include "tools/plugin_check/harness/report.h"
-#include "core/support/files/weights.h"
 #include "core/ir/loop/interpreter.h"
 #include "core/ir/text/print_loops.h"
+#include "core/support/files/weights.h"
 #include "runtime/target/capability.h"
+#include "tools/plugin_check/backend.h"
+#include "tools/plugin_check/conformance/conformance_list.h"
+#include "tools/plugin_check/harness/elf.h"
+#include "tools/plugin_check/harness/report.h"
 
 namespace ferrite::core::check {
 namespace {

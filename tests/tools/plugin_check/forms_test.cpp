@@ -6,11 +6,11 @@
 
 #include <memory>
 
-#include "tools/plugin_check/backend.h"
-#include "tools/plugin_check/conformance/kernel_forms.h"
 #include "core/compile.h"
 #include "driver/config/manifest.h"
 #include "driver/session.h"
+#include "tools/plugin_check/backend.h"
+#include "tools/plugin_check/conformance/kernel_forms.h"
 
 namespace ferrite::core::check {
 namespace {

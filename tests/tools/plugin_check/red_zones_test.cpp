@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "tools/plugin_check/backend.h"
-#include "tools/plugin_check/conformance/kernel_text.h"
 #include "core/link/arena_plan.h"
 #include "runtime/device.h"
 #include "tests/plugins/plugin_support.h"
+#include "tools/plugin_check/backend.h"
+#include "tools/plugin_check/conformance/kernel_text.h"
 
 namespace ferrite::core::check {
 namespace {

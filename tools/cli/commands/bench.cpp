@@ -4,10 +4,10 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/inputs.h"
-#include "tools/cli/running.h"
 #include "core/support/elapsed.h"
 #include "ferrite/counted.hpp"
+#include "tools/cli/inputs.h"
+#include "tools/cli/running.h"
 
 namespace ferrite::cli {
 namespace {

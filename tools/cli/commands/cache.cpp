@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tools/cli/common.h"
-#include "driver/cache/kernel_cache.h"
 #include "core/support/files/file_fault.h"
 #include "core/support/printable.h"
+#include "driver/cache/kernel_cache.h"
 #include "ferrite/counted.hpp"
+#include "tools/cli/common.h"
 
 namespace ferrite::cli {
 namespace {

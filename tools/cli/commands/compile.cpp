@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // ferrite compile: a model, compiled, as one file that runs elsewhere.
-#include "tools/cli/inputs.h"
-#include "tools/cli/running.h"
-#include "runtime/package/package.h"
 #include "driver/target_names.h"
 #include "ferrite/counted.hpp"
+#include "runtime/package/package.h"
+#include "tools/cli/inputs.h"
+#include "tools/cli/running.h"
 
 namespace ferrite::cli {
 namespace {

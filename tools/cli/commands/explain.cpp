@@ -5,15 +5,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/commands/explain_rules.h"
-#include "tools/cli/inputs.h"
-#include "tools/cli/running.h"
-#include "driver/compile_for.h"
-#include "driver/target_names.h"
 #include "core/schedule/fusion/unconsidered_pairs.h"
 #include "core/support/split.h"
 #include "core/support/suggest.h"
+#include "driver/compile_for.h"
+#include "driver/target_names.h"
 #include "ferrite/counted.hpp"
+#include "tools/cli/commands/explain_rules.h"
+#include "tools/cli/inputs.h"
+#include "tools/cli/running.h"
 
 namespace ferrite::cli {
 namespace {

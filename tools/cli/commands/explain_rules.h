@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/cli/common.h"
 #include "core/passes/rewrite/near_miss.h"
 #include "core/support/ledger.h"
+#include "tools/cli/common.h"
 
 namespace ferrite::cli {
 

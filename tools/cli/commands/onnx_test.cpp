@@ -16,9 +16,9 @@
 #include <set>
 #include <thread>
 
-#include "tools/cli/common.h"
 #include "core/support/elapsed.h"
 #include "core/support/files/file_descriptor.h"
+#include "tools/cli/common.h"
 
 namespace ferrite::cli {
 namespace {

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tools/cli/common.h"
 #include "core/plugin/import_ops.h"
-#include "runtime/serialised_calls.h"
 #include "core/support/abi/abi.h"
+#include "runtime/serialised_calls.h"
+#include "tools/cli/common.h"
 
 namespace ferrite::cli {
 namespace {

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <variant>
 
+#include "core/support/files/weights.h"
+#include "core/support/suggest.h"
+#include "runtime/device.h"
 #include "tools/cli/inputs.h"
 #include "tools/cli/running.h"
-#include "core/support/files/weights.h"
-#include "runtime/device.h"
-#include "core/support/suggest.h"
 
 namespace ferrite::cli {
 namespace {

@@ -19,12 +19,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/commands/plugin.h"
-#include "tools/plugin_check/levels.h"
-#include "core/support/files/weights.h"
 #include "core/support/files/file_descriptor.h"
 #include "core/support/files/file_fault.h"
+#include "core/support/files/weights.h"
 #include "core/support/sanitizer.h"
+#include "tools/cli/commands/plugin.h"
+#include "tools/plugin_check/levels.h"
 
 extern char** environ;
 

@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
-#include "tools/cli/commands/plugin.h"
 #include "core/ir/graph/print.h"
-#include "driver/config/descriptor.h"
 #include "core/support/abi/abi.h"
+#include "driver/config/descriptor.h"
+#include "tools/cli/commands/plugin.h"
 
 namespace ferrite::cli {
 namespace {

@@ -4,11 +4,11 @@
 #include <array>
 #include <span>
 
-#include "tools/cli/commands/plugin.h"
-#include "driver/config/lock.h"
-#include "core/support/files/toml_reader.h"
 #include "core/support/files/replace_file.h"
+#include "core/support/files/toml_reader.h"
+#include "driver/config/lock.h"
 #include "ferrite/counted.hpp"
+#include "tools/cli/commands/plugin.h"
 
 namespace ferrite::cli {
 namespace {

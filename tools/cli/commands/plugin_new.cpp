@@ -9,10 +9,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools/cli/commands/plugin.h"
-#include "driver/config/manifest.h"
 #include "core/support/files/file_fault.h"
 #include "core/support/suggest.h"
+#include "driver/config/manifest.h"
+#include "tools/cli/commands/plugin.h"
 
 namespace ferrite::cli {
 namespace {

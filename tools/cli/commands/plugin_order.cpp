@@ -2,8 +2,8 @@
 // ferrite plugin order: the passes of each phase in their order, with who asked for it.
 #include <algorithm>
 
-#include "tools/cli/commands/plugin.h"
 #include "core/support/suggest.h"
+#include "tools/cli/commands/plugin.h"
 
 namespace ferrite::cli {
 namespace {

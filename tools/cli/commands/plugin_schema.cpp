@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // ferrite plugin schema: the description that the readers of manifests, descriptors and lock files check against.
-#include "tools/cli/commands/plugin.h"
-#include "driver/config/schema.h"
 #include "core/support/suggest.h"
+#include "driver/config/schema.h"
+#include "tools/cli/commands/plugin.h"
 
 namespace ferrite::cli {
 namespace {

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <map>
 
-#include "tools/cli/inputs.h"
-#include "tools/observe/report_html.h"
-#include "tools/cli/running.h"
 #include "ferrite/counted.hpp"
+#include "tools/cli/inputs.h"
+#include "tools/cli/running.h"
+#include "tools/observe/report_html.h"
 
 namespace ferrite::cli {
 namespace {

@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/inputs.h"
-#include "tools/cli/npy.h"
-#include "tools/cli/running.h"
 #include "core/support/elapsed.h"
 #include "core/support/files/file_fault.h"
 #include "ferrite/counted.hpp"
+#include "tools/cli/inputs.h"
+#include "tools/cli/npy.h"
+#include "tools/cli/running.h"
 
 namespace ferrite::cli {
 namespace {

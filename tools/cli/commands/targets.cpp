@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // ferrite targets: devices that are here, and what can be compiled for.
-#include "tools/cli/measure.h"
-#include "runtime/serialised_calls.h"
-#include "runtime/pool.h"
 #include "core/support/abi/abi.h"
 #include "core/support/warning.h"
 #include "ferrite/counted.hpp"
+#include "runtime/pool.h"
+#include "runtime/serialised_calls.h"
+#include "tools/cli/measure.h"
 
 namespace ferrite::cli {
 namespace {

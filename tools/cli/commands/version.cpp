@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // ferrite version
-#include "tools/cli/common.h"
 #include "ferrite/abi/base.h"
+#include "tools/cli/common.h"
 
 namespace ferrite::cli {
 

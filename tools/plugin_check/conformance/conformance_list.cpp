@@ -7,10 +7,10 @@
 #include <array>
 #include <iterator>
 
-#include "tools/plugin_check/conformance/kernel_forms.h"
-#include "tools/plugin_check/conformance/kernel_text.h"
 #include "core/ir/text/loop_keywords.h"
 #include "ferrite/loop_check.hpp"
+#include "tools/plugin_check/conformance/kernel_forms.h"
+#include "tools/plugin_check/conformance/kernel_text.h"
 
 namespace ferrite::core::check {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/ir/text/print_loops.h"
 #include "core/ir/loop/scalar.h"
+#include "core/ir/text/print_loops.h"
 #include "ferrite/dtype.hpp"
 
 namespace ferrite::core::check {

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <optional>
 
-#include "core/support/files/weights.h"
 #include "core/support/files/elf_segments.h"
+#include "core/support/files/weights.h"
 
 namespace ferrite::core::check {
 namespace {

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A runtime over a vendor's driver, which is opened at run time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ferrite/gpu_runtime/driver.h"
+#include "ferrite/gpu_runtime/gpu_description.h"
+#include "ferrite/gpu_runtime/gpu_runtime.h"
+
+namespace ferrite::emitter {
+
+/// A runtime whose driver has these functions. Memory comes from a pool of the device's, which keeps a part of what is given back.
+class DriverRuntime : public GridRuntime, public Streams {
+ public:
+  explicit DriverRuntime(Host host);
+  ~DriverRuntime() override;
+  uint32_t device_count() final;
+  DeviceDescription describe(uint32_t number) final;
+  void* alloc(uint32_t number, uint64_t bytes) final { return stream_alloc(number, bytes, nullptr); }
+  void free(uint32_t number, void* data) final { stream_free(number, data, nullptr); }
+  void synchronise(uint32_t number) final { stream_synchronise(number, nullptr); }
+  void copy(const fe_copy_args& args) final;
+
+  void* stream_open(uint32_t number, void* native) final;
+  void stream_close(uint32_t number, void* stream) final;
+  void* native_handle(uint32_t number, void* stream, uint32_t kind) final;
+  void* stream_alloc(uint32_t number, uint64_t bytes, void* stream) final;
+  void stream_free(uint32_t number, void* data, void* stream) final;
+  void stream_synchronise(uint32_t number, void* stream) final;
+  void record_begin(uint32_t number, void* stream) final;
+  void* record_end(uint32_t number, void* stream) final;
+  void replay(void* graph, void* stream, std::span<const fe_rebinding> rebindings) final;
+  void graph_free(void* graph) final;
+  void* event_open(uint32_t number) final;
+  void event_record(uint32_t number, void* stream, void* event) final;
+  void event_wait(uint32_t number, void* stream, void* event) final;
+  void event_close(uint32_t number, void* event) final;
+  void* host_alloc(uint32_t number, uint64_t bytes) final;
+  void host_free(uint32_t number, void* data) final;
+  DeviceStatus status(uint32_t number) final;
+
+ protected:
+  using Result = Driver::Result;
+  using Handle = Driver::Handle;
+
+  /// A driver's device and its context, null where the driver has none. They last as long as the process.
+  struct Place {
+    int device = 0;
+    Handle context = nullptr;
+  };
+  /// One launch, with a pointer to each argument.
+  struct Launch {
+    Handle function;
+    unsigned blocks, threads, shared_bytes;
+    void** arguments;
+  };
+
+  /// Opens the driver and starts it, where there is a device. Throws Failure where there is no driver that does. Called once.
+  virtual Driver open() = 0;
+  /// "THE_NAME (2): what it means".
+  virtual std::string text_of(Result result) const = 0;
+  /// As target descriptions name it.
+  virtual std::string architecture_of(int device) = 0;
+  /// Bits that each of the pins of its memory moves in a clock.
+  virtual int64_t transfers_a_clock(std::string_view architecture) const = 0;
+  /// Of DLPack's numbers.
+  virtual int32_t dlpack_device() const = 0;
+  /// Makes the device the thread's own. `context` is null at first and kept with the device.
+  virtual void enter(int device, Handle& context) = 0;
+  /// Lets the device of the thread reach the peer's memory.
+  virtual Result reach_peer(const Place& peer) = 0;
+  virtual Result copy_peer(void* to, const Place& place, const void* from, const Place& peer, size_t bytes,
+                           Handle stream) = 0;
+  /// `overlaps`: it may begin before the one ahead of it on the stream is done, for which the kernel waits itself.
+  virtual Result launch(const Launch& launch, bool overlaps, Handle stream) = 0;
+  /// Gives a recorded launch these arguments.
+  virtual Result set_launch(Handle instance, Handle node, const Launch& launch) = 0;
+
+  /// Throws Failure with what the driver says where the result is an error; `what` failed.
+  void check(Result result, const char* what) const;
+  /// Of an opened driver.
+  int attribute(int device, int which);
+  const Driver& driver();
+
+  LoadedCode load(uint32_t number, const DeviceCode& code) final;
+  void unload(uint32_t number, std::span<const LoadedCode> codes) final;
+  void start(uint32_t number, void* stream, void* function, const DeviceCode& code,
+             std::span<const void* const> arguments) final;
+
+ private:
+  struct Recording;
+  struct Stream {
+    Handle native = nullptr;
+    bool owned = false;                    ///< by this runtime
+    std::unique_ptr<Recording> recording;  ///< while it is recorded
+    std::vector<void*> freed;              ///< memory that was given back to it meanwhile
+    Stream();
+    ~Stream();
+  };
+  /// What a device was given of another one's memory.
+  struct Peer {
+    bool reached = false, has_pool = false;
+  };
+  /// What lasts as long as the runtime.
+  struct Opened {
+    Place place;
+    Stream stream;  ///< the device's own
+    /// Never recorded: what is taken for whatever comes is taken in its order, and the driver is asked of it how the device does.
+    Handle aside = nullptr;
+    bool pool_was_tried = false;
+    Handle pool = nullptr;           ///< null: memory comes from the driver
+    std::map<uint32_t, Peer> peers;  ///< by number
+    std::string fault;               ///< what failed since status() was asked for
+  };
+
+  GridDevice device_of(int device);
+  std::string compiled(const DeviceCode& made);
+  [[noreturn]] void not_taken(const DeviceCode& made, Result result, const char* log) const;
+  Opened& enter(uint32_t number);
+  void open_pool(Opened& device);
+  static Stream& stream_of(Opened& device, void* stream);
+  void wait(Opened& device, Handle stream);
+  bool is_recorded(const Stream& stream);
+  Stream& stream_for_events(uint32_t number, void* stream);
+  void finish(uint32_t number, Opened& device);
+  void give_back(Opened& device, void* data, Handle stream);
+  void keep_launch(Stream& stream, Handle function, const DeviceCode& code, std::vector<const void*> values);
+  bool is_pinned(const void* data);
+  void copy_from_peer(Opened& device, const fe_copy_args& args);
+
+  /// Held while it is asked whether a stream is recorded and the answer is acted upon; before mutex_ where both are.
+  std::mutex streams_mutex_;
+  std::set<std::pair<uint32_t, Stream*>> streams_;  ///< that were opened, by device
+  std::mutex mutex_;
+  std::optional<Driver> driver_;
+  std::map<uint32_t, Opened> devices_;      ///< addresses stay
+  std::map<const char*, uint64_t> pinned_;  ///< bytes of each block of host_alloc
+};
+
+}  // namespace ferrite::emitter

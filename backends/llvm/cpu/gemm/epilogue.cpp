@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "backends/llvm/cpu/gemm/epilogue.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "backends/llvm/cpu/gemm/statement_values.h"
+#include "backends/llvm/cpu/nest/nest_plan.h"
+
+namespace ferrite::emitter {
+
+ContractFinish::ContractFinish(KernelContext& context, const ContractPlan& plan)
+    : context_(context),
+      builder_(context.builder),
+      plan_(plan),
+      group_(
+          context.kernel.pool.new_symbol({0, std::max<int64_t>(0, (plan.columns.extent - 1) / plan.lanes)})),
+      lane_(context.kernel.pool.new_symbol({0, plan.lanes - 1})),
+      statement_(finish_statement()),
+      body_(context, statement_),
+      buffers_(buffers()),
+      in_registers_(!plan.deep() && !plan.matrix_tiles && plan.dots == 0 && is_short()) {
+  find_streams();
+}
+
+/// The part after the sum.
+loop::Statement ContractFinish::finish_statement() {
+  auto& pool = context_.kernel.pool;
+  auto kept =
+      keep_operations(plan_.statement, stored_operations(plan_.statement, pool, plan_.forwards), true);
+  kept.vars = {{plan_.batch.symbol, plan_.batch.extent, loop::VarKind::parallel},
+               {plan_.rows.symbol, plan_.rows.extent, loop::VarKind::parallel},
+               {plan_.columns.symbol, plan_.columns.extent, loop::VarKind::parallel},
+               {group_, (plan_.columns.extent + plan_.lanes - 1) / plan_.lanes, loop::VarKind::parallel},
+               {lane_, plan_.lanes, loop::VarKind::parallel}};
+  Replacements flat;
+  for (const auto* axis : {&plan_.batch, &plan_.rows, &plan_.columns})
+    if (axis->vars.size() != 1) expand_axis(pool, *axis, pool.symbol(axis->symbol), flat);
+  substitute(kept, pool, flat);
+  auto column = pool.add(pool.mul(pool.symbol(group_), plan_.lanes), pool.symbol(lane_));
+  substitute(kept, pool, {{plan_.columns.symbol, column}});
+  return kept;
+}
+
+std::vector<loop::BufferId> ContractFinish::buffers() const {
+  std::set<loop::BufferId> touched;
+  for (const auto& op : statement_.ops)
+    if (op.code == FE_OP_LOAD) touched.insert(op.buffer);
+  for (const auto& store : statement_.stores) touched.insert(store.buffer);
+  return {touched.begin(), touched.end()};
+}
+
+/// Whether it takes little code, and time to compile, when it is written out for a whole register block. An index that is found
+/// in memory may be an error, which the kernel's own function alone can report.
+bool ContractFinish::is_short() const {
+  constexpr double most = 100;  // cycles: a few operations a sum, no polynomial
+  double cycles = 0;
+  for (const auto& op : statement_.ops) {
+    if (op.code == FE_OP_INDIRECT) return false;
+    cycles += operation_cost(op);
+  }
+  return cycles * plan_.block_rows * plan_.block_vectors <= most;
+}
+
+void ContractFinish::find_streams() {
+  auto& pool = context_.kernel.pool;
+  const auto add = [&](loop::BufferId buffer, index::Expr address, bool store) {
+    const bool each_once =
+        pool.coefficient(address, lane_) == 1 && pool.depends_on(address, plan_.rows.symbol);
+    if (each_once && context_.kernel.buffers[buffer].bytes() >= context_.target.l2_bytes / 2)
+      streams_.push_back({buffer, address, store});
+  };
+  for (size_t k = 0; k < statement_.ops.size(); ++k)
+    if (const auto& op = statement_.ops[k]; op.code == FE_OP_LOAD && op.a == loop::none)
+      add(op.buffer, body_.load_address(static_cast<loop::OpId>(k)), false);
+  for (size_t k = 0; k < statement_.stores.size(); ++k)
+    if (statement_.stores[k].mask == loop::none)
+      add(statement_.stores[k].buffer, body_.store_address(k), true);
+}
+
+Point ContractFinish::point_at(const ContractPlace& place) {
+  Point point;
+  point.set(plan_.batch.symbol, place.batch);
+  point.set(plan_.rows.symbol, place.row);
+  point.set(plan_.columns.symbol, place.column);
+  point.set(plan_.depth.symbol, context_.i64(0));
+  point.set(group_, builder_.CreateUDiv(place.column, context_.i64(plan_.lanes)));
+  point.set(lane_, context_.i64(0));
+  return point;
+}
+
+void ContractFinish::prefetch(const ContractPlace& place, llvm::Value* row_end) {
+  if (streams_.empty()) return;
+  context_.loop(place.row, row_end, 1, "ahead", [&](llvm::Value* row) {
+    start({place.batch, row, place.column});
+    for (const auto& stream : streams_) {
+      const auto dtype = context_.kernel.buffers[stream.buffer].dtype;
+      auto* first = builder_.CreateInBoundsGEP(context_.storage_type(dtype), context_.base(stream.buffer),
+                                               body_.index(stream.address));
+      const int64_t bytes = plan_.block_columns() * bits_of(dtype) / 8;
+      for (int64_t byte = 0; byte < bytes; byte += cache_line)
+        KernelContext::prefetch(
+            builder_, builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, static_cast<uint64_t>(byte)),
+            stream.store, KernelContext::Level::first);
+    }
+  });
+}
+
+llvm::FunctionType* ContractFinish::kernel_type() {
+  std::vector<llvm::Type*> parameters(2, builder_.getPtrTy());
+  parameters.insert(parameters.end(), 3, builder_.getInt64Ty());
+  parameters.insert(parameters.end(), buffers_.size(), builder_.getPtrTy());
+  const bool counted = plan_.window && plan_.window->skips_lines;
+  parameters.insert(parameters.end(), size_t{counted} + size_t{plan_.asks_panels}, builder_.getInt64Ty());
+  return llvm::FunctionType::get(builder_.getVoidTy(), parameters, false);
+}
+
+/// A function of its own: in loops around it, what is constant would be kept in the few registers that the sums leave.
+llvm::Function* ContractFinish::emit_kernel(const llvm::Twine& name, const MicroShape& shape, int64_t columns,
+                                            const llvm::AttributeList& attributes) {
+  auto* function = micro_function(context_.module, name, kernel_type(), attributes);
+  const auto argument = [&](size_t number) { return function->getArg(static_cast<unsigned>(number)); };
+  const ContractPlace first{argument(2), argument(3), argument(4)};
+  const size_t behind = 5 + buffers_.size();
+  const MicroStart start{argument(0), argument(1), shape.counted ? argument(behind) : nullptr,
+                         shape.asks ? argument(behind + size_t{shape.counted}) : nullptr};
+  std::vector<llvm::Value*> bases(context_.kernel.buffers.size());
+  for (size_t k = 0; k < buffers_.size(); ++k) bases[buffers_[k]] = argument(5 + k);
+  context_.within(function, std::move(bases), [&] {
+    auto sums = zero_sums(shape);  // by rows, then vectors
+    add_products(builder_, function, shape, start, sums);
+    const auto lanes = static_cast<unsigned>(plan_.lanes);
+    auto sum = sums.begin();
+    for (int r = 0; r < shape.rows; ++r)
+      for (int v = 0; v < shape.vectors; ++v) {
+        const int64_t column = int64_t{v} * plan_.lanes, left = columns - column;
+        emit_vector({first.batch, builder_.CreateAdd(first.row, context_.i64(r)),
+                     builder_.CreateAdd(first.column, context_.i64(column))},
+                    *sum++, left < plan_.lanes ? context_.lane_mask(context_.i64(left), lanes) : nullptr);
+      }
+    builder_.CreateRetVoid();
+  });
+  return function;
+}
+
+void ContractFinish::call_kernel(llvm::Value* kernel, const MicroStart& start, const ContractPlace& place) {
+  std::vector<llvm::Value*> arguments = {start.rows, start.columns, place.batch, place.row, place.column};
+  for (const auto buffer : buffers_) arguments.push_back(context_.base(buffer));
+  if (start.turns) arguments.push_back(start.turns);
+  if (start.asked) arguments.push_back(start.asked);
+  builder_.CreateCall(kernel_type(), kernel, arguments);
+}
+
+void ContractFinish::emit_block(const ContractPlace& place, llvm::Value* row_end, llvm::Value* column_end,
+                                llvm::Value* sums, int64_t stride) {
+  // All vectors of a row in one go: blocks are small, and a loop's end that is foretold wrongly costs as much as a row.
+  const auto lanes = static_cast<unsigned>(plan_.lanes);
+  const bool whole = plan_.columns.extent % plan_.block_columns() == 0;
+  auto* vector = llvm::FixedVectorType::get(accumulator(), lanes);
+  const llvm::Align align(static_cast<uint64_t>(plan_.lanes * bits_of(plan_.accumulator) / 8));
+  std::vector<llvm::Value*> starts, masks;
+  for (int64_t v = 0; v < plan_.block_vectors; ++v) {
+    starts.push_back(builder_.CreateAdd(place.column, context_.i64(v * plan_.lanes)));
+    auto* left = builder_.CreateSub(column_end, starts.back());
+    auto* some = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, left, context_.i64(0));
+    masks.push_back(whole ? nullptr : context_.lane_mask(some, lanes));
+  }
+  context_.loop(place.row, row_end, 1, "row", [&](llvm::Value* row) {
+    auto* offset = builder_.CreateMul(builder_.CreateSub(row, place.row), context_.i64(stride));
+    auto* first = builder_.CreateInBoundsGEP(accumulator(), sums, offset);
+    for (size_t v = 0; v < starts.size(); ++v) {
+      auto* from = builder_.CreateInBoundsGEP(accumulator(), first,
+                                              context_.i64(static_cast<int64_t>(v) * plan_.lanes));
+      emit_vector({place.batch, row, starts[v]}, builder_.CreateAlignedLoad(vector, from, align), masks[v]);
+    }
+  });
+}
+
+void ContractFinish::emit_vector(const ContractPlace& place, llvm::Value* sums, llvm::Value* mask) {
+  auto point = point_at(place);
+  point.vector = lane_;
+  point.lanes = static_cast<unsigned>(plan_.lanes);
+  point.aligned = context_.target.grid.has_value();
+  point.mask = mask;
+  body_.start(point);
+  body_.bind_reduced(0, sums);
+  for (const auto& forward : plan_.forwards)
+    body_.bind_stored(forward.load, body_.stored_lanes_of(forward.source));
+  std::vector<size_t> stores(statement_.stores.size());
+  std::iota(stores.begin(), stores.end(), size_t{0});
+  body_.store(stores);
+}
+
+}  // namespace ferrite::emitter

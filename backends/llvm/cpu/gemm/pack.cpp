@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "backends/llvm/cpu/gemm/pack.h"
+
+#include <array>
+
+#include "backends/llvm/cpu/gemm/micro.h"
+#include "backends/llvm/cpu/gemm/statement_values.h"
+#include "backends/llvm/ir/transpose.h"
+
+namespace ferrite::emitter {
+namespace {
+
+/// Whether every index that the statement keeps moves evenly along the flat coordinate of the axis.
+bool is_even(const loop::Statement& statement, index::Pool& pool, index::Symbol symbol) {
+  for (const auto& op : statement.ops)
+    for (auto expr : op.index)
+      if (!pool.coefficient(expr, symbol)) return false;
+  return true;
+}
+
+loop::Statement pack_statement(const ContractPlan& plan, const Operand& operand, index::Pool& pool) {
+  const std::array roots{operand.value};
+  auto kept = keep_operations(plan.statement, needed_operations(plan.statement, pool, roots), false);
+  kept.reductions.clear();
+  return kept;
+}
+
+/// The statement, and the inner axis as segments and the variable that vectors run along: the whole axis
+/// when the statement moves evenly along it, else its last variable.
+loop::Statement split_inner(loop::Statement statement, index::Pool& pool, const Axis& inner,
+                            std::vector<loop::Var>& segments, loop::Var& along) {
+  along = {inner.symbol, inner.extent, loop::VarKind::parallel};
+  if (inner.vars.size() == 1) return statement;
+  auto flat = statement;
+  Replacements replacements;
+  expand_axis(pool, inner, pool.symbol(inner.symbol), replacements);
+  substitute(flat, pool, replacements);
+  if (is_even(flat, pool, inner.symbol)) {
+    flat.vars.push_back(along);
+    return flat;
+  }
+  segments.assign(inner.vars.begin(), inner.vars.end() - 1);
+  along = inner.vars.back();
+  return statement;
+}
+
+/// What makes the operand, by the flat coordinates of the columns and the depth.
+loop::Statement flat_statement(const ContractPlan& plan, const Operand& operand, index::Pool& pool) {
+  auto statement = pack_statement(plan, operand, pool);
+  Replacements replacements;
+  for (const auto* axis : {&plan.columns, &plan.depth})
+    if (axis->vars.size() != 1) {
+      expand_axis(pool, *axis, pool.symbol(axis->symbol), replacements);
+      statement.vars.push_back({axis->symbol, axis->extent, loop::VarKind::parallel});
+    }
+  substitute(statement, pool, replacements);
+  return statement;
+}
+
+/// Calls `body` with the first element of each vector of [from, to), ascending, and with the lanes that exist: null for all of
+/// them. Only the last vector is masked, unless all are known to be `whole`.
+void each_vector(KernelContext& context, llvm::Value* from, llvm::Value* to, unsigned lanes, bool whole,
+                 const llvm::Twine& name, const std::function<void(llvm::Value*, llvm::Value*)>& body) {
+  auto& builder = context.builder;
+  if (whole)
+    return context.loop(from, to, lanes, name, [&](llvm::Value* element) { body(element, nullptr); });
+  auto* rest = builder.CreateURem(builder.CreateSub(to, from), context.i64(lanes));
+  auto* last = builder.CreateSub(to, rest);
+  context.loop(from, last, lanes, name, [&](llvm::Value* element) { body(element, nullptr); });
+  context.when(builder.CreateICmpNE(rest, context.i64(0)), name + ".rest",
+               [&] { body(last, context.lane_mask(rest, lanes)); });
+}
+
+}  // namespace
+
+BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const Operand& operand,
+                         const Axis& outer, const Axis& inner)
+    : BlockPacker(context, plan, pack_statement(plan, operand, context.kernel.pool),
+                  operand.dtype == plan.accumulator ? operand.value : operand.load, operand.dtype, outer,
+                  inner) {}
+
+BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const loop::Statement& statement,
+                         loop::OpId value, DType dtype, const Axis& outer, const Axis& inner)
+    : context_(context),
+      plan_(plan),
+      value_(value),
+      dtype_(dtype),
+      outer_(outer),
+      inner_(inner),
+      statement_(split_inner(statement, context.kernel.pool, inner, segments_, along_)),
+      body_(context, statement_) {}
+
+void decode(KernelContext& context, Point& point, std::span<const loop::Var> vars, llvm::Value* flat) {
+  const auto coordinates = context.coordinates(vars, flat);
+  for (size_t v = 0; v < vars.size(); ++v) point.set(vars[v].symbol, coordinates[v]);
+}
+
+void store_zeros(KernelContext& context, llvm::Type* element, int lanes, llvm::Value* data,
+                 llvm::Value* count) {
+  auto& builder = context.builder;
+  auto* zeros =
+      llvm::Constant::getNullValue(llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes)));
+  const llvm::Align align(element->getScalarSizeInBits() / 8);
+  context.loop(context.i64(0), count, lanes, "zero", [&](llvm::Value* number) {
+    builder.CreateAlignedStore(zeros, builder.CreateInBoundsGEP(element, data, number), align);
+  });
+}
+
+/// Calls `chunk` at each vector of the block's inner elements, ascending, with its position in a packed row:
+/// a vector may write past the end of its segment, and the next one then writes over that.
+void BlockPacker::each_chunk(Point& point, const PackedBlock& block, const Chunk& chunk) {
+  auto& builder = context_.builder;
+  point.vector = along_.symbol;
+  point.lanes = static_cast<unsigned>(plan_.lanes);
+  const auto* count = llvm::dyn_cast<llvm::ConstantInt>(block.inner_count);
+  const bool whole = count && (segments_.empty() ? count->getSExtValue() % plan_.lanes == 0
+                                                 : count->getSExtValue() == inner_.extent &&
+                                                       along_.extent % plan_.lanes == 0);
+  auto run = [&](llvm::Value* start, llvm::Value* from, llvm::Value* to) {
+    each_vector(context_, from, to, point.lanes, whole, "pack", [&](llvm::Value* element, llvm::Value* mask) {
+      point.set(along_.symbol, element);
+      point.mask = mask;
+      chunk(point, builder.CreateAdd(start, element));
+    });
+  };
+  auto* end = builder.CreateAdd(block.inner_from, block.inner_count);
+  if (segments_.empty()) return run(builder.CreateNeg(block.inner_from), block.inner_from, end);
+  auto* extent = context_.i64(along_.extent);
+  auto* first = builder.CreateUDiv(block.inner_from, extent);
+  auto* last = builder.CreateUDiv(builder.CreateAdd(end, context_.i64(along_.extent - 1)), extent);
+  context_.loop(first, last, 1, "segment", [&](llvm::Value* number) {
+    decode(context_, point, segments_, number);
+    auto* start = builder.CreateSub(builder.CreateMul(number, extent), block.inner_from);
+    if (whole) return run(start, context_.i64(0), extent);
+    auto* from =
+        builder.CreateBinaryIntrinsic(llvm::Intrinsic::smax, context_.i64(0), builder.CreateNeg(start));
+    auto* to = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, extent,
+                                             builder.CreateSub(block.inner_count, start));
+    run(start, from, to);
+  });
+}
+
+/// Calls `body` at each flat coordinate of the whole outer axis, one loop a variable.
+void BlockPacker::each_outer(Point& point, size_t var, llvm::Value* flat,
+                             const std::function<void(llvm::Value*)>& body) {
+  if (var == outer_.vars.size()) return body(flat);
+  auto& builder = context_.builder;
+  auto* extent = context_.i64(outer_.vars[var].extent);
+  context_.loop(context_.i64(0), extent, 1, "outer", [&](llvm::Value* value) {
+    point.set(outer_.vars[var].symbol, value);
+    each_outer(point, var + 1, builder.CreateAdd(builder.CreateMul(flat, extent), value), body);
+  });
+}
+
+void BlockPacker::pack_chunk(const Point& point, const PackedBlock& block, llvm::Value* outer,
+                             llvm::Value* column) {
+  auto& builder = context_.builder;
+  auto* type = context_.storage_type(dtype_);
+  body_.start(point);
+  auto* value = dtype_ == plan_.accumulator ? widen_float(builder, body_.lanes_of(value_), type)
+                                            : body_.stored_lanes_of(value_);
+  auto* element = builder.CreateAdd(builder.CreateMul(outer, context_.i64(block.row)), column);
+  builder.CreateAlignedStore(value, builder.CreateInBoundsGEP(type, block.data, element),
+                             llvm::Align(static_cast<uint64_t>(bits_of(dtype_)) / 8));
+}
+
+void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
+  auto& builder = context_.builder;
+  Point point;
+  decode(context_, point, plan_.batch.vars, batch);
+  const auto* count = llvm::dyn_cast<llvm::ConstantInt>(block.outer_count);
+  const bool plain = even() && outer_.vars.size() == 1;
+  if (!plain && count && count->getSExtValue() == outer_.extent) {
+    // Down the whole outer axis for each vector: where the vector lies is worked out once for all of it.
+    each_chunk(point, block, [&](Point& at, llvm::Value* column) {
+      each_outer(at, 0, context_.i64(0), [&](llvm::Value* outer) { pack_chunk(at, block, outer, column); });
+    });
+  } else {
+    context_.loop(context_.i64(0), block.outer_count, 1, "outer", [&](llvm::Value* outer) {
+      decode(context_, point, outer_.vars, builder.CreateAdd(block.outer_from, outer));
+      each_chunk(point, block, [&](Point& at, llvm::Value* column) { pack_chunk(at, block, outer, column); });
+    });
+  }
+  if (!block.pad) return;
+  auto* type = context_.storage_type(dtype_);
+  auto* zero =
+      llvm::Constant::getNullValue(llvm::FixedVectorType::get(type, static_cast<unsigned>(plan_.lanes)));
+  context_.loop(context_.i64(0), block.outer_count, 1, "pad", [&](llvm::Value* outer) {
+    auto* element = builder.CreateAdd(builder.CreateMul(outer, context_.i64(block.row)), block.inner_count);
+    builder.CreateAlignedStore(zero, builder.CreateInBoundsGEP(type, block.data, element),
+                               llvm::Align(static_cast<uint64_t>(bits_of(dtype_)) / 8));
+  });
+}
+
+TurningPacker::TurningPacker(KernelContext& context, const ContractPlan& plan)
+    : context_(context),
+      plan_(plan),
+      statement_(flat_statement(plan, plan.column, context.kernel.pool)),
+      body_(context, statement_) {}
+
+void TurningPacker::emit(llvm::Value* batch, const PackedBlock& block) {
+  auto& builder = context_.builder;
+  const auto lanes = static_cast<unsigned>(plan_.lanes);
+  auto* accumulator = context_.value_type(plan_.accumulator);
+  const llvm::Align align(static_cast<uint64_t>(bits_of(plan_.accumulator)) / 8);
+  Point point;
+  decode(context_, point, plan_.batch.vars, batch);
+  point.vector = plan_.depth.symbol;
+  point.lanes = lanes;
+  context_.loop(context_.i64(0), block.inner_count, lanes, "transpose", [&](llvm::Value* column) {
+    auto* last = builder.CreateSub(block.inner_count, context_.i64(1));
+    std::vector<llvm::Value*> columns(lanes);
+    for (unsigned l = 0; l < lanes; ++l)
+      columns[l] = builder.CreateAdd(
+          block.inner_from, builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
+                                                          builder.CreateAdd(column, context_.i64(l)), last));
+    const auto square = [&](llvm::Value* k, llvm::Value* mask) {
+      point.mask = mask;
+      point.set(plan_.depth.symbol, builder.CreateAdd(block.outer_from, k));
+      std::vector<llvm::Value*> rows(lanes);
+      for (unsigned l = 0; l < lanes; ++l) {
+        point.set(plan_.columns.symbol, columns[l]);
+        body_.start(point);
+        rows[l] = widen_float(builder, body_.lanes_of(plan_.column.value), accumulator);
+      }
+      transpose_square(builder, rows);
+      auto* target = builder.CreateInBoundsGEP(
+          accumulator, block.data, builder.CreateAdd(builder.CreateMul(k, context_.i64(block.row)), column));
+      for (unsigned l = 0; l < lanes; ++l)
+        builder.CreateAlignedStore(
+            rows[l], builder.CreateConstInBoundsGEP1_64(accumulator, target, l * block.row), align);
+    };
+    each_vector(context_, context_.i64(0), block.outer_count, lanes, plan_.depth.extent % lanes == 0, "depth",
+                square);
+  });
+}
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "backends/llvm/cpu/gemm/tile_sizes.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "backends/llvm/cpu/gemm/micro.h"
+#include "backends/llvm/cpu/gemm/winograd.h"
+
+namespace ferrite::emitter {
+namespace {
+
+class Sizes {
+ public:
+  Sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan)
+      : target_(target), config_(config), shared_(shared), plan_(plan) {}
+
+  bool choose() {
+    if (plan_.winograd) return choose_winograd();
+    plan_.in_runs = plan_.far_columns && !shared_ && !plan_.window;
+    if (plan_.matrix_tiles) {
+      take_matrix_tiles();
+    } else if (plan_.dots == 0) {
+      if (config_.rows == 0 && plan_.in_runs && plan_.rows.extent == 1)
+        choose_whole_runs();
+      else if (config_.rows == 0)
+        plan_.cycles = choose_block(plan_.line_rows()) * steps();
+      else if (!take_block())
+        return false;
+    }
+    choose_depth_tile();
+    choose_tiles();
+    plan_.asks_panels = reads_panels_from_afar();
+    if (!plan_.asks_panels && reads_once_from_afar()) {
+      constexpr int64_t bytes_ahead = 2048, bytes_ahead_of_several = 4096;
+      const int64_t step = plan_.block_columns() * bits_of(plan_.column.dtype) / 8;
+      plan_.ahead =
+          std::max<int64_t>(1, (plan_.rows.extent > 1 ? bytes_ahead_of_several : bytes_ahead) / step);
+    }
+    return true;
+  }
+
+ private:
+  /// One row, whose elements of some steps of the depth stay in registers. Of four rows this takes as long as blocks do, or longer.
+  void choose_whole_runs() {
+    plan_.whole_runs = true;
+    plan_.block_rows = 1;
+    plan_.block_vectors = static_cast<int>(std::min<int64_t>(2, ceil_div(plan_.columns.extent, plan_.lanes)));
+    plan_.cycles = static_cast<double>(plan_.batch.extent * ceil_div(plan_.columns.extent, plan_.lanes) *
+                                       plan_.depth.extent);
+  }
+
+  /// The register block that the configuration asks for; false where it cannot be.
+  bool take_block() {
+    const int64_t r = config_.rows, v = config_.vectors;
+    if (r < 1 || v < 1 || v > 8 || !fits_registers(r, v)) return false;
+    plan_.block_rows = config_.rows;
+    plan_.block_vectors = config_.vectors;
+    plan_.cycles = time_in_blocks(plan_.line_rows(), r, v) * steps();
+    return true;
+  }
+
+  /// Two by two, each of which takes as many cycles as it has rows.
+  void take_matrix_tiles() {
+    plan_.block_rows = 2 * matrix_tile_rows;
+    plan_.block_vectors = 2;
+    const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, matrix_tile_rows)); };
+    plan_.cycles = tiles(plan_.line_rows()) * tiles(plan_.columns.extent) * steps() * matrix_tile_rows /
+                   matrix_tile_depth;
+  }
+
+  /// Sums, the columns of a step and a row's element. Without fused multiply-adds products need places too, some at a time so that
+  /// none waits for the one before.
+  bool fits_registers(int64_t r, int64_t v) const {
+    const int64_t products = target_.fused_multiply_add ? 0 : 4;
+    return r * v + v + (v > 1) + products <= static_cast<int64_t>(target_.vector_registers);
+  }
+
+  /// Cycles that each piece of a row of results takes beside its products, as wide as a block is: elements of the row come again for
+  /// every panel of columns, unless all rows stay in the first-level cache, and a row that is written in pieces is written more
+  /// slowly. With these the blocks of 210 products and convolutions of six networks, measured in 8 to 11 shapes each on a Xeon
+  /// (bench/results/contraction-candidates.json), come closest to the fastest ones: 3 % above them, where blocks chosen without are 8 %
+  /// above, channelwise ones 10 %.
+  double of_piece() const {
+    constexpr double channelwise = 16, usual = 20, far_line = 2;
+    constexpr int64_t most_lines = 16, long_depth = 512;
+    if (plan_.channelwise) return channelwise;
+    // Nothing to choose by of windows, whose positions are copied.
+    if (shared_ || plan_.in_runs || plan_.window) return 0;
+    const int64_t row = plan_.depth.extent * static_cast<int64_t>(bits_of(plan_.row.dtype)) / 8;
+    const int64_t rows = plan_.rows.extent * row;
+    if (rows <= target_.l1_bytes) return 0;
+    const bool far = rows > target_.l2_bytes * 3 / 4;
+    if (far && plan_.depth.extent > long_depth) return 0;  // passes over the depth leave them near
+    return usual +
+           (far ? far_line * static_cast<double>(std::min(most_lines, ceil_div(row, cache_line))) : 0);
+  }
+
+  /// Of one step of the depth, all rows and columns, in blocks of r x v: the fused multiply-adds or the loads, whichever take longer, with the
+  /// latency of a chain of sums as the floor; edges count as they are.
+  double time_in_blocks(int64_t rows, int64_t r, int64_t v) const {
+    const int64_t vectors = ceil_div(plan_.columns.extent, plan_.lanes);
+    const auto time = [&](int64_t of_rows, int64_t of_vectors) {
+      if (plan_.channelwise) return channelwise_time(of_rows, of_vectors);
+      const double sums = static_cast<double>(of_rows * of_vectors) * 0.5,
+                   loads = static_cast<double>(of_rows + of_vectors) * 0.5;
+      return std::max({sums, loads, 4.0}) + 0.012 * static_cast<double>(of_rows + of_vectors * 16) +
+             8.0 * static_cast<double>(of_rows * of_vectors) / 512.0;
+    };
+    const int64_t full_rows = rows / r, rest_rows = rows % r, full = vectors / v, rest = vectors % v;
+    double total = static_cast<double>(full_rows * full) * time(r, v);
+    if (rest_rows) total += static_cast<double>(full) * time(rest_rows, v);
+    if (rest) total += static_cast<double>(full_rows) * time(r, rest);
+    if (rest_rows && rest) total += time(rest_rows, rest);
+    const auto pieces = static_cast<double>(rows * ceil_div(vectors, v));
+    total += pieces * of_piece() / static_cast<double>(std::max<int64_t>(1, steps_of_line()));
+    // Each further micro-kernel takes time to compile.
+    return total * (1.0 + 0.015 * ((rest_rows ? 2 : 1) * (rest ? 2 : 1) - 1));
+  }
+
+  /// The register block with the least estimated time. Gives the time of one step of the depth.
+  double choose_block(int64_t rows) {
+    const int64_t vectors = ceil_div(plan_.columns.extent, plan_.lanes);
+    double best = std::numeric_limits<double>::max();
+    const int64_t most = plan_.in_runs ? 4 : 8;  // narrow: all runs advance together
+    for (int64_t v = 1; v <= std::min(most, std::max<int64_t>(1, vectors)); ++v)
+      for (int64_t r = 1; r <= std::max<int64_t>(1, rows) && (fits_registers(r, v) || r * v == 1); ++r) {
+        const double total = time_in_blocks(rows, r, v);
+        plan_.blocks.push_back({static_cast<int>(r), static_cast<int>(v), total});
+        if (total < best) {
+          best = total;
+          plan_.block_rows = static_cast<int>(r);
+          plan_.block_vectors = static_cast<int>(v);
+        }
+      }
+    return best;
+  }
+
+  int64_t steps_of_line() const { return plan_.channelwise ? plan_.window->line_taps : plan_.depth.extent; }
+  /// Steps of the depth of all lines of rows. A channelwise time is that of a line of taps, any other that of one step.
+  double steps() const {
+    const auto steps = static_cast<double>(steps_of_line());
+    const auto lines = static_cast<double>(plan_.batch.extent * (plan_.window ? plan_.window->lines : 1));
+    return steps * lines * plan_.share_of_steps();
+  }
+
+  /// False where not even the tiles of a register block stay in the second-level cache.
+  bool choose_winograd() {
+    plan_.depth_tile = plan_.depth.extent;
+    if (!choose_winograd_lines()) return false;
+    const auto& tiling = *plan_.winograd;
+    const auto& window = *plan_.window;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8;
+    const int64_t vectors = ceil_div(plan_.columns.extent, plan_.lanes);
+    const auto depth = static_cast<double>(window.channels);
+    const double step = choose_block(tiling.tiles_at_once);
+    const auto all_tiles = static_cast<double>(plan_.batch.extent * tiling.lines * tiling.places);
+    const double pieces = all_tiles / static_cast<double>(tiling.tiles_at_once);
+    const double blocks = static_cast<double>(ceil_div(tiling.tiles_at_once, plan_.block_rows) *
+                                              ceil_div(vectors, plan_.block_vectors));
+    // A vector of each product takes a load, a few additions and a store, on the way in as on the way out.
+    constexpr double of_vector = 3, of_block = 20;
+    const double changes = depth / plan_.lanes + static_cast<double>(vectors);
+    // Each product has weights of its own, where each tap had.
+    constexpr double bytes_a_cycle = 8;
+    const int64_t weights = plan_.columns.extent * window.channels * bytes;
+    const auto more_weights =
+        static_cast<double>(weights * (winograd_products - winograd_taps * winograd_taps));
+    plan_.cycles = static_cast<double>(winograd_products) *
+                       (pieces * (step * depth + of_block * blocks) + all_tiles * changes * of_vector) +
+                   static_cast<double>(plan_.column.batch.extent) * more_weights / bytes_a_cycle;
+    // Weights that come from memory are asked for a page before.
+    if (weights * winograd_products > target_.l2_bytes / 2)
+      plan_.ahead = std::max<int64_t>(1, page_bytes / (plan_.block_columns() * bytes));
+    choose_winograd_tasks(weights * winograd_products);
+    return true;
+  }
+
+  /// Lines of tiles of a task, and so many tiles at once that what is made of them stays in the second-level cache.
+  bool choose_winograd_lines() {
+    auto& tiling = *plan_.winograd;
+    const auto& window = *plan_.window;
+    constexpr int64_t most_bytes = 7 << 17;  // less than the memory plan grants each worker
+    constexpr int64_t widest = 4, highest = 14;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8,
+                  budget = std::min(most_bytes, target_.l2_bytes * 7 / 8);
+    const int64_t vectors = std::min(widest, ceil_div(plan_.columns.extent, plan_.lanes));
+    const int64_t tile = winograd_products * (window.channels + (1 + vectors) * plan_.lanes) * bytes;
+    const int64_t position_line = window.width() * window.channels * bytes;
+    const auto copied = [&](int64_t lines) {
+      return (lines * winograd_results + winograd_taps - 1) * position_line;
+    };
+    const auto fits = [&](int64_t lines) { return copied(lines) + lines * tiling.places * tile <= budget; };
+    int64_t most_lines = 1;
+    while (most_lines < tiling.lines && fits(most_lines + 1)) ++most_lines;
+    // Lines that divide them all, where that does not make many more tasks.
+    tiling.tile_lines = ceil_div(tiling.lines, ceil_div(tiling.lines, most_lines));
+    for (int64_t lines = most_lines; lines * 2 > most_lines; --lines)
+      if (tiling.lines % lines == 0) {
+        tiling.tile_lines = lines;
+        break;
+      }
+    tiling.tiles_at_once = tiling.tile_lines * tiling.places;
+    if (!fits(tiling.tile_lines)) {
+      const int64_t left = (budget - copied(1)) / tile / highest * highest;
+      if (left <= 0) return false;
+      tiling.tiles_at_once = std::min(left, tiling.tiles_at_once);
+    }
+    return true;
+  }
+
+  /// Weights that do not stay in the cache are read once for each tile of lines: then tasks divide the columns.
+  void choose_winograd_tasks(int64_t weight_bytes) {
+    const auto& tiling = *plan_.winograd;
+    const int64_t panels = ceil_div(plan_.columns.extent, plan_.block_columns()), each = tasks_of_entry();
+    plan_.columns_first = true;
+    plan_.row_tiles = ceil_div(tiling.lines, tiling.tile_lines);
+    plan_.tile_rows = tiling.tile_lines * winograd_results * plan_.window->places;
+    const int64_t column_tiles =
+        std::min(panels, weight_bytes > target_.l2_bytes / 2 ? each : ceil_div(each, plan_.row_tiles));
+    plan_.tile_columns = ceil_div(panels, column_tiles) * plan_.block_columns();
+    plan_.column_tiles = ceil_div(plan_.columns.extent, plan_.tile_columns);
+  }
+
+  /// Of a channelwise block and one line of taps: results that are neighbours read most of the same positions.
+  double channelwise_time(int64_t r, int64_t v) const {
+    const auto taps = plan_.window->place_taps;
+    const int64_t positions = plan_.window->place_step == 1 ? r + taps - 1 : r * taps;
+    const auto sums = static_cast<double>(r * v * taps) * 0.5,
+               loads = static_cast<double>((positions + taps) * v) * 0.5;
+    const bool spills = (r + taps) * v + 2 > static_cast<int64_t>(target_.vector_registers);
+    return std::max({sums, loads, 4.0 * static_cast<double>(taps)}) * (spills ? 1.3 : 1.0) + 2.0;
+  }
+
+  /// A task takes whole lines of windows. Neighbouring tasks share the copy, except channelwise, where each needs its own
+  /// channels only.
+  void choose_window_tiles(int64_t panels, int64_t each) {
+    const auto& window = *plan_.window;
+    const int64_t bytes = bits_of(plan_.row.dtype) / 8;
+    // Channelwise each task copies its own channels: enough of them that what it reads is several cache lines in a row.
+    constexpr int64_t least_run = 4;
+    int64_t column_tiles = 1;
+    if (plan_.channelwise)
+      column_tiles =
+          ceil_div(panels, std::max<int64_t>(1, least_run * cache_line / (plan_.block_columns() * bytes)));
+    const int64_t channels =
+        plan_.channelwise ? ceil_div(panels, column_tiles) * plan_.block_columns() : window.channels;
+    const int64_t line_bytes = std::max<int64_t>(1, window.width() * channels * window.line_step * bytes);
+    const int64_t budget = std::max<int64_t>(1, target_.l2_bytes / 4 / line_bytes);
+    const int64_t least_lines = std::min(window.lines, ceil_div(window.lines, budget));
+    // Weights that do not stay in the cache are read once for each tile of lines: then tasks divide the columns.
+    const int64_t weight_bytes = plan_.depth.extent * plan_.columns.extent * bytes;
+    if (!plan_.channelwise && weight_bytes > target_.l2_bytes / 2) column_tiles = std::min(panels, each);
+    const int64_t line_tiles = std::clamp<int64_t>(ceil_div(each, column_tiles), least_lines, window.lines);
+    if (!plan_.channelwise && column_tiles == 1)
+      column_tiles = std::min(panels, ceil_div(std::min<int64_t>(each, 16), line_tiles));
+    plan_.columns_first = true;
+    const int64_t lines = ceil_div(window.lines, line_tiles), column_panels = ceil_div(panels, column_tiles);
+    plan_.tile_rows = lines * window.places;
+    plan_.tile_columns = column_panels * plan_.block_columns();
+    plan_.row_tiles = ceil_div(window.lines, lines);
+    plan_.column_tiles = ceil_div(panels, column_panels);
+  }
+
+  /// Whether packed columns come from further than the second-level cache.
+  bool packs_columns_afar() const {
+    if (plan_.column.access != Access::constant || plan_.dots > 0 || shared_) return false;
+    const int64_t bytes = bits_of(plan_.column.dtype) / 8;
+    return plan_.depth.extent * plan_.columns.extent * bytes > target_.l2_bytes / 2;
+  }
+
+  /// Whether a few rows read such columns once.
+  bool reads_once_from_afar() const {
+    return packs_columns_afar() && !plan_.matrix_tiles && !plan_.window &&
+           plan_.rows.extent <= plan_.block_rows;
+  }
+
+  /// Whether each panel of such columns serves enough blocks of rows to ask for the next one meanwhile: what runs ahead in the hardware
+  /// ends with each page.
+  bool reads_panels_from_afar() const {
+    return packs_columns_afar() && !plan_.channelwise && !plan_.rows_outside &&
+           (plan_.matrix_tiles || plan_.rows_at_once() >= plan_.block_rows * lines_of_step(plan_));
+  }
+
+  /// The passes over the depth, as in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a panel of
+  /// columns stays in the first-level cache and the tile's rows in the second-level one, as deep as a pass goes.
+  void choose_depth_tile() {
+    plan_.depth_tile = plan_.depth.extent;
+    if (plan_.in_runs) {
+      // As many streams as a processor's prefetchers follow; a pass of several rows has more sums to bring and take away.
+      constexpr int64_t of_one = 8, of_several = 16;
+      plan_.ahead = plan_.depth_tile = plan_.rows.extent > 1 ? of_several : of_one;
+      plan_.depth_tile = std::min(plan_.depth_tile, plan_.depth.extent);
+      plan_.whole_runs = plan_.whole_runs && plan_.deep();
+      return;
+    }
+    if (plan_.window || plan_.matrix_tiles || plan_.dots > 0 || plan_.rows.extent <= 2 * plan_.block_rows)
+      return;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8, depth = plan_.depth.extent;
+    const int64_t most = std::clamp<int64_t>(target_.l1_bytes / (plan_.block_columns() * bytes), 256, 512);
+    if (depth <= most + most / 2 || plan_.rows.extent * depth * bytes <= row_budget()) return;
+    constexpr int64_t even = 16;  // whole vectors, and whole turns of the innermost loop
+    plan_.depth_tile = ceil_div(ceil_div(depth, ceil_div(depth, most)), even) * even;
+  }
+
+  /// Tiles of which the sums stay in the first-level cache while the columns stream by; long runs, but eight tasks of them where that
+  /// leaves some length.
+  void choose_tiles_of_runs(int64_t blocks, int64_t panels, int64_t each) {
+    constexpr int64_t least_run = 1024, usual_run = 8192, least_tasks = 8;  // bytes of a run
+    const int64_t bytes = bits_of(plan_.accumulator) / 8, width = plan_.block_columns();
+    const int64_t row_bytes = plan_.columns.extent * bytes;
+    const int64_t run = std::clamp(row_bytes / std::min(each, least_tasks), least_run, usual_run);
+    const int64_t near = target_.l1_bytes / 2 / std::max<int64_t>(1, plan_.rows.extent);
+    const int64_t most_panels = std::max<int64_t>(1, std::max(near, run) / bytes / width);
+    set_tiles(blocks, panels, 1,
+              std::max(ceil_div(panels, most_panels), std::min(each, ceil_div(row_bytes, run))));
+  }
+
+  /// Bytes of the second-level cache that rows may take: the panel that meets them and the results need the rest.
+  int64_t row_budget() const { return target_.l2_bytes * 9 / 16; }
+
+  /// Rows that do not displace each other from the second-level cache: of those that lie a multiple of a power of two apart, longer than
+  /// what a pass reads of each, the sets between them stay empty.
+  int64_t rows_apart() const {
+    const bool packed = plan_.row.access == Access::block;
+    const int64_t bytes = bits_of(plan_.accumulator) / 8;
+    const int64_t stride =
+        packed ? 0 : std::abs(plan_.row.stride) * static_cast<int64_t>(bits_of(plan_.row.dtype)) / 8;
+    const int64_t step = std::max(stride & -stride, plan_.depth_tile * bytes);
+    return row_budget() / step;
+  }
+
+  /// Several passes over the depth: nothing that is packed is shared between tasks, so each takes all columns if it can, and no
+  /// fewer than make the rows worth reading.
+  void choose_deep_tiles(int64_t blocks, int64_t panels, int64_t wanted, int64_t row_limit) {
+    const int64_t bytes = bits_of(plan_.accumulator) / 8, width = plan_.block_columns();
+    const bool packs_rows = plan_.row.access == Access::block,
+               packs_columns = plan_.column.access == Access::block;
+    // Each further task packs again: as many as keep sixteen workers at work, more only where each is long.
+    constexpr int64_t least_packing = 16, most_packing = 32,
+                      long_task = 1 << 29;  // the last in multiply-adds
+    const int64_t packing_tasks =
+        std::clamp(plan_.rows.extent * plan_.columns.extent * plan_.depth.extent / long_task, least_packing,
+                   most_packing);
+    const int64_t each = packs_columns ? std::min(wanted, packing_tasks) : wanted;
+    constexpr int64_t least_columns = 64, least_blocks = 4;
+    const int64_t least_panels = ceil_div(least_columns, width);
+    // Of the columns, packed or not, and of the sums of the rows that meet them, a quarter of what a core has of the last cache.
+    const auto columns_for = [&](int64_t row_tiles) {
+      const int64_t rows = ceil_div(blocks, row_tiles) * plan_.block_rows;
+      const int64_t beside = std::max(rows, packs_columns ? plan_.depth_tile : 0);
+      const int64_t most_panels =
+          std::max<int64_t>(1, target_.l3_bytes_per_core / 4 / (bytes * width * beside));
+      return std::max(ceil_div(panels, most_panels),
+                      std::min(ceil_div(panels, least_panels), ceil_div(each, row_tiles)));
+    };
+    // Each tile of columns reads the rows again, or packs them, each tile of rows packs the columns.
+    constexpr int64_t packing = 4;  // of a byte packed, to a byte read in order
+    const auto cost = [&](int64_t row_tiles) {
+      return columns_for(row_tiles) * plan_.rows.extent * (packs_rows ? packing : 1) +
+             (packs_columns ? row_tiles * plan_.columns.extent * packing : 0);
+    };
+    const int64_t most_rows = std::min(ceil_div(blocks, least_blocks), each);
+    int64_t row_tiles = packs_columns ? 1 : ceil_div(blocks, row_limit);
+    if (packs_rows || packs_columns)
+      for (int64_t rows = row_tiles + 1; rows <= most_rows; ++rows)
+        if (cost(rows) < cost(row_tiles)) row_tiles = rows;
+    const int64_t column_tiles = columns_for(row_tiles);
+    row_tiles = std::max(row_tiles, std::min(ceil_div(blocks, least_blocks),
+                                             ceil_div(std::min<int64_t>(each, 16), column_tiles)));
+    set_tiles(blocks, panels, row_tiles, column_tiles);
+    const int64_t tile_blocks = ceil_div(plan_.tile_rows, plan_.block_rows);
+    const int64_t near_blocks = std::min(row_limit, std::max(least_blocks, rows_apart() / plan_.block_rows));
+    plan_.near_rows = ceil_div(tile_blocks, ceil_div(tile_blocks, near_blocks)) * plan_.block_rows;
+  }
+
+  void set_tiles(int64_t blocks, int64_t panels, int64_t row_tiles, int64_t column_tiles) {
+    const int64_t row_blocks = ceil_div(blocks, row_tiles), column_panels = ceil_div(panels, column_tiles);
+    plan_.tile_rows = row_blocks * plan_.block_rows;
+    plan_.tile_columns = column_panels * plan_.block_columns();
+    plan_.row_tiles = plan_.rows.extent == 0 ? 0 : ceil_div(blocks, row_blocks);
+    plan_.column_tiles = plan_.columns.extent == 0 ? 0 : ceil_div(panels, column_panels);
+  }
+
+  /// Enough tasks of one entry of the batch to balance many workers, as long as each is worth its hand-over.
+  int64_t tasks_of_entry() const {
+    // One row is bound by memory and a few are nearly: they count as what would take the arithmetic as long.
+    const double work =
+        static_cast<double>(plan_.batch.extent) *
+        static_cast<double>(std::max<int64_t>(plan_.rows.extent == 1 ? 64 : 16, plan_.rows.extent)) *
+        static_cast<double>(plan_.columns.extent) * static_cast<double>(plan_.depth.extent);
+    // Eight tasks as soon as each is worth its hand-over, a few microseconds, more only when they are long enough to repay
+    // smaller tiles.
+    constexpr double cycles_of_task = 8192, products_of_task = 1 << 18;
+    const double short_tasks = std::max(plan_.cycles / cycles_of_task, work / products_of_task);
+    const auto own =
+        static_cast<int64_t>(std::max(std::clamp(short_tasks, 1.0, 8.0), std::min(work / (1 << 22), 64.0)));
+    const int64_t wanted = config_.tasks < 0   ? std::max<int64_t>(1, own / 4)
+                           : config_.tasks > 0 ? own * 4
+                                               : own;
+    return ceil_div(wanted, std::max<int64_t>(1, plan_.batch.extent));
+  }
+
+  /// Tiles small enough that what a task reads again stays in the second-level cache.
+  void choose_tiles() {
+    const int64_t blocks = ceil_div(std::max<int64_t>(1, plan_.rows.extent), plan_.block_rows);
+    const int64_t panels = ceil_div(std::max<int64_t>(1, plan_.columns.extent), plan_.block_columns());
+    const int64_t depth_bytes = std::max<int64_t>(1, plan_.depth_tile) * bits_of(plan_.accumulator) / 8;
+    const int64_t budget = target_.l2_bytes / 2;
+    const int64_t row_limit = std::max<int64_t>(1, row_budget() / (depth_bytes * plan_.block_rows));
+    const int64_t panel_limit = std::max<int64_t>(1, budget / (depth_bytes * plan_.block_columns()));
+    const int64_t each = tasks_of_entry();
+    if (shared_) return set_tiles(blocks, panels, blocks, 1);
+    if (plan_.window) return choose_window_tiles(panels, each);
+    if (plan_.in_runs) return choose_tiles_of_runs(blocks, panels, each);
+    if (plan_.deep()) return choose_deep_tiles(blocks, panels, each, row_limit);
+    int64_t row_tiles = 1, column_tiles = 1;
+    if (plan_.column.access == Access::block) {
+      // What a task packs serves all its rows.
+      column_tiles = std::max(ceil_div(panels, panel_limit), std::min(panels, each));
+      row_tiles = std::min({blocks, ceil_div(std::min<int64_t>(each, 16), column_tiles)});
+      if (plan_.row.access == Access::block) row_tiles = std::max(row_tiles, ceil_div(blocks, row_limit));
+    } else {
+      row_tiles = ceil_div(blocks, row_limit);
+      plan_.columns_first = plan_.row.access == Access::block;
+      // Each worker packs all rows where they fit one tile: columns are then read once, and are enough to repay that.
+      constexpr int64_t repays = 64;
+      const bool all_rows = row_tiles == 1 && plan_.columns.extent >= repays * each;
+      if (plan_.columns_first && !all_rows) {
+        row_tiles = std::max(row_tiles, std::min(blocks, each));
+        column_tiles = std::min(panels, ceil_div(std::min<int64_t>(each, 16), row_tiles));
+      } else {
+        column_tiles = std::min(panels, ceil_div(each, row_tiles));
+        if (!plan_.columns_first)
+          row_tiles = std::max(row_tiles, std::min(blocks, ceil_div(each, column_tiles)));
+      }
+    }
+    set_tiles(blocks, panels, row_tiles, column_tiles);
+    plan_.rows_outside =
+        plan_.tile_columns * depth_bytes <= budget && plan_.tile_rows * depth_bytes > row_budget();
+  }
+
+  const Target& target_;
+  const ContractConfig& config_;
+  const bool shared_;
+  ContractPlan& plan_;
+};
+
+}  // namespace
+
+int64_t lines_of_step(const ContractPlan& plan) {
+  const int64_t steps = plan.matrix_tiles ? matrix_tile_depth : 1;
+  return ceil_div(steps * plan.block_columns() * bits_of(plan.column.dtype) / 8, cache_line);
+}
+
+int64_t lines_asked(const ContractPlan& plan) {
+  if (!plan.matrix_tiles) return 1;
+  return ceil_div(lines_of_step(plan), std::max<int64_t>(1, plan.tile_rows / plan.block_rows));
+}
+
+bool choose_sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan) {
+  return Sizes(target, config, shared, plan).choose();
+}
+
+}  // namespace ferrite::emitter

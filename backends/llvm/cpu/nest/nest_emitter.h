@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Emits the loops of one planned statement at given values of its first `fixed` variables.
+#pragma once
+
+#include "backends/llvm/cpu/nest/nest_plan.h"
+#include "backends/llvm/ir/reduction_state.h"
+#include "ferrite/emitter/body_emitter.h"
+
+namespace ferrite::emitter {
+
+class StatementEmitter {
+ public:
+  /// Keeps references. `streams`: the memory of the stores that plan.streams names is aligned to their vectors.
+  StatementEmitter(KernelContext& context, const StatementPlan& plan, bool streams);
+
+  /// A variable that is walked over [from, to) only.
+  struct Range {
+    size_t var;
+    llvm::Value *from, *to;
+    bool aligned = false;  ///< of the vector variable: from is a multiple of the lanes
+  };
+  /// Memory that is asked for while the vectors here are worked on, because it is read soon: the elements that lie `distance` behind
+  /// those at `address`, which moves by one along the vector variable. This statement asks for `parts` of `of` equal parts of them, from
+  /// part `first` on.
+  struct Ahead {
+    loop::BufferId buffer;
+    index::Expr address;
+    int64_t distance;
+    int64_t first = 0, parts = 1, of = 1;
+    KernelContext::Level level = KernelContext::Level::second;
+  };
+  void ask_ahead(std::vector<Ahead> reads) { ahead_ = std::move(reads); }
+
+  using Lanes = std::function<void(const std::vector<Point>&)>;  // the points of `unroll` vectors
+  /// What else is emitted at the vectors here, before them.
+  void beside(Lanes other) { beside_ = std::move(other); }
+
+  /// `skip` variables of plan.outer have values in `point` already.
+  void emit(Point point, size_t skip, std::vector<Range> ranges);
+  /// At vectors whose points have values of all variables but those of reductions.
+  void at(const std::vector<Point>& points);
+
+ private:
+  void walk_outer(const Point& point, size_t level);
+  void walk_vector(const Point& point, const Range& range, const Lanes& body, unsigned unroll);
+  void prefetch(Point point, unsigned vectors);
+
+  /// A load that is contiguous along plan.inside, the memory where a tile of it is turned round: element (v, w) at w * pitch + v, and
+  /// where as many of its rows are as a vector has lanes, before they are: element (w, v) at v * row_pitch + w.
+  struct Tile {
+    loop::OpId load;
+    llvm::Value* turned;
+    int64_t pitch;
+    llvm::Value* rows;
+    int64_t row_pitch;
+  };
+  void walk_tiles(const Point& point);
+  void turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row);
+  llvm::Value* turned(const Tile& tile, llvm::Value* line, llvm::Value* at);
+
+  void walk_strips(const Point& point);
+  void take_rows(const Point& point, size_t level, const Range& strip);
+  llvm::Value* strip_state(size_t number, const Point& point, const Range& strip);
+
+  void each_apart(size_t count, const std::function<void(size_t)>& body);
+  void reduce(const std::vector<Point>& points);
+  void reduce_along_vector(const Point& point);
+  void walk_reductions(const std::vector<Point>& points, size_t level, const Lanes& body);
+  void serial(const Point& point);
+  Range bounds(size_t var);
+
+  KernelContext& context_;
+  const StatementPlan& plan_;
+  const loop::Statement& statement_;
+  BodyEmitter body_;
+  std::vector<Range> ranges_;
+  std::vector<Ahead> ahead_;
+  Lanes beside_;
+  std::vector<Tile> tiles_;
+  std::vector<ReductionState> strip_;       // by reduction: of the vector at hand
+  std::vector<llvm::Value*> strip_memory_;  // by reduction: of all vectors of a strip
+};
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Statements whose points are walked in an order of their own, so that memory is read in long pieces: tiles of maps that read across
+// their vectors, strips of reductions over rows.
+#include <algorithm>
+
+#include "backends/llvm/cpu/nest/nest_emitter.h"
+#include "backends/llvm/ir/transpose.h"
+
+namespace ferrite::emitter {
+
+namespace {
+
+llvm::Value* smaller(llvm::IRBuilder<>& builder, llvm::Value* a, llvm::Value* b) {
+  return builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+}
+
+}  // namespace
+
+/// Turns the tile of each turned load round, then goes along its lines.
+void StatementEmitter::walk_tiles(const Point& point) {
+  auto& builder = context_.builder;
+  const auto all_lines = bounds(*plan_.inside), all_row = bounds(*plan_.vector);
+  const auto tile_at = [&](llvm::Value* first_line, llvm::Value* first) {
+    const Range lines{
+        all_lines.var, first_line,
+        smaller(builder, builder.CreateNSWAdd(first_line, context_.i64(plan_.tile_lines)), all_lines.to)};
+    const Range row{all_row.var, first,
+                    smaller(builder, builder.CreateNSWAdd(first, context_.i64(plan_.tile_row)), all_row.to)};
+    for (const auto& tile : tiles_) turn_tile(point, tile, lines, row);
+    context_.loop(lines.from, lines.to, 1, "tile.line", [&](llvm::Value* line) {
+      auto inner = point;
+      inner.set(statement_.vars[lines.var].symbol, line);
+      auto* number = builder.CreateNSWSub(line, lines.from);
+      walk_vector(
+          inner, row,
+          [&](const std::vector<Point>& points) {
+            each_apart(points.size(), [&](size_t k) {
+              body_.start(points[k]);
+              auto* at = builder.CreateNSWSub(points[k].at(statement_.vars[row.var].symbol), row.from);
+              for (const auto& tile : tiles_) body_.bind_stored(tile.load, turned(tile, number, at));
+              body_.store(body_.finish_stores());
+            });
+          },
+          plan_.unroll);
+    });
+  };
+  context_.loop(all_lines.from, all_lines.to, plan_.tile_lines, "tile.lines", [&](llvm::Value* line) {
+    context_.loop(all_row.from, all_row.to, plan_.tile_row, "tile",
+                  [&](llvm::Value* first) { tile_at(line, first); });
+  });
+}
+
+/// The vector of a line of a turned tile that begins at value `at` of the vector variable.
+llvm::Value* StatementEmitter::turned(const Tile& tile, llvm::Value* line, llvm::Value* at) {
+  auto& builder = context_.builder;
+  const auto dtype = context_.kernel.buffers[statement_.ops[tile.load].buffer].dtype;
+  auto* type = context_.storage_type(dtype);
+  auto* offset = builder.CreateNSWAdd(builder.CreateNSWMul(line, context_.i64(tile.pitch)), at);
+  return builder.CreateAlignedLoad(llvm::FixedVectorType::get(type, plan_.lanes),
+                                   builder.CreateInBoundsGEP(type, tile.turned, offset),
+                                   llvm::Align(KernelContext::storage_bytes(dtype)));
+}
+
+/// Turns `lines` for each value of the vector variable in `row` round, as many at a time as a square in registers has: each is read in
+/// one go into a buffer, while memory brings those that follow, and the squares are made of that. Read from where they are, a square's
+/// rows would displace each other from a cache where they lie a power of two apart. What is beyond the ranges is garbage that nobody
+/// reads.
+void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row) {
+  auto& builder = context_.builder;
+  const auto buffer = statement_.ops[tile.load].buffer;
+  const unsigned bytes = KernelContext::storage_bytes(context_.kernel.buffers[buffer].dtype);
+  const llvm::Align align(bytes);
+  auto* element = builder.getIntNTy(bytes * 8);
+  auto* vector = llvm::FixedVectorType::get(element, plan_.lanes);
+  const int64_t lanes = plan_.lanes;
+  auto* count = builder.CreateNSWSub(lines.to, lines.from);
+  auto* whole = builder.CreateAnd(count, context_.i64(-lanes));
+  const auto place_of = [&](llvm::Value* value, llvm::Value* last) {
+    auto at = point;
+    at.set(statement_.vars[row.var].symbol, smaller(builder, value, last));
+    at.set(statement_.vars[lines.var].symbol, lines.from);
+    body_.start(at);
+    return builder.CreateGEP(element, context_.base(buffer), body_.index(body_.load_address(tile.load)));
+  };
+  auto* last = builder.CreateNSWSub(row.to, context_.i64(1));
+  auto* last_of_all = context_.i64(statement_.vars[row.var].extent - 1);
+  const auto read = [&](llvm::Value* value, llvm::Value* to) {
+    constexpr int64_t rows_ahead = 4;
+    auto* from = place_of(value, last);
+    auto* ahead = place_of(builder.CreateNSWAdd(value, context_.i64(rows_ahead)), last_of_all);
+    for (int64_t byte = 0; byte < plan_.tile_lines * bytes; byte += cache_line)
+      KernelContext::prefetch(
+          builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), ahead, static_cast<uint64_t>(byte)), false,
+          KernelContext::Level::first);
+    const auto copy = [&](llvm::Value* line, llvm::Value* mask) {
+      auto* source = builder.CreateGEP(element, from, line);
+      llvm::Instruction* loaded =
+          mask ? static_cast<llvm::Instruction*>(builder.CreateMaskedLoad(
+                     vector, source, align, mask, llvm::Constant::getNullValue(vector)))
+               : builder.CreateAlignedLoad(vector, source, align);
+      context_.mark(loaded, buffer);
+      builder.CreateAlignedStore(loaded, builder.CreateInBoundsGEP(element, to, line), align);
+    };
+    context_.loop(context_.i64(0), whole, lanes, "tile.read",
+                  [&](llvm::Value* line) { copy(line, nullptr); });
+    context_.when(builder.CreateICmpSLT(whole, count), "tile.tail",
+                  [&] { copy(whole, context_.lane_mask(builder.CreateNSWSub(count, whole), plan_.lanes)); });
+  };
+  context_.loop(row.from, row.to, lanes, "tile.rows", [&](llvm::Value* value) {
+    context_.loop(context_.i64(0), context_.i64(lanes), 1, "tile.row", [&](llvm::Value* k) {
+      read(builder.CreateNSWAdd(value, k),
+           builder.CreateInBoundsGEP(element, tile.rows,
+                                     builder.CreateNSWMul(k, context_.i64(tile.row_pitch))));
+    });
+    auto* to = builder.CreateInBoundsGEP(element, tile.turned, builder.CreateNSWSub(value, row.from));
+    context_.loop(context_.i64(0), count, lanes, "tile.square", [&](llvm::Value* line) {
+      std::vector<llvm::Value*> square(plan_.lanes);
+      auto* source = builder.CreateInBoundsGEP(element, tile.rows, line);
+      for (unsigned k = 0; k < plan_.lanes; ++k)
+        square[k] = builder.CreateAlignedLoad(
+            vector,
+            builder.CreateConstInBoundsGEP1_64(element, source, static_cast<uint64_t>(k * tile.row_pitch)),
+            align);
+      transpose_square(builder, square);
+      auto* target =
+          builder.CreateInBoundsGEP(element, to, builder.CreateNSWMul(line, context_.i64(tile.pitch)));
+      for (unsigned k = 0; k < plan_.lanes; ++k)
+        builder.CreateAlignedStore(
+            square[k],
+            builder.CreateConstInBoundsGEP1_64(element, target, static_cast<uint64_t>(k * tile.pitch)),
+            align);
+    });
+  });
+}
+
+/// Where the state of the vector at a point of a strip is kept.
+llvm::Value* StatementEmitter::strip_state(size_t number, const Point& point, const Range& strip) {
+  auto& builder = context_.builder;
+  auto* at = builder.CreateNSWSub(point.at(statement_.vars[strip.var].symbol), strip.from);
+  return builder.CreateInBoundsGEP(strip_[number].type()->getScalarType(), strip_memory_[number], at);
+}
+
+void StatementEmitter::walk_strips(const Point& point) {
+  auto& builder = context_.builder;
+  const auto all = bounds(*plan_.vector);
+  context_.loop(all.from, all.to, plan_.strip, "strip", [&](llvm::Value* first) {
+    const Range strip{all.var, first,
+                      smaller(builder, builder.CreateNSWAdd(first, context_.i64(plan_.strip)), all.to)};
+    const auto each_vector = [&](const std::function<void(const Point&)>& body) {
+      walk_vector(point, strip, [&](const std::vector<Point>& points) { body(points[0]); }, 1);
+    };
+    each_vector([&](const Point& at) {
+      for (size_t k = 0; k < strip_.size(); ++k) {
+        strip_[k].reset();
+        builder.CreateStore(strip_[k].values().value, strip_state(k, at, strip));
+      }
+    });
+    take_rows(point, 0, strip);
+    each_vector([&](const Point& at) {
+      body_.start(at);
+      for (size_t k = 0; k < strip_.size(); ++k)
+        body_.bind_reduced(
+            k, strip_[k].result({builder.CreateLoad(strip_[k].type(), strip_state(k, at, strip)), nullptr}));
+      body_.store(body_.finish_stores());
+    });
+  });
+}
+
+/// Takes all rows into the states of a strip, a few at a time: what is kept is read and written once for them.
+void StatementEmitter::take_rows(const Point& point, size_t level, const Range& strip) {
+  auto& builder = context_.builder;
+  const auto& var = statement_.vars[plan_.reductions[level]];
+  if (level + 1 < plan_.reductions.size()) {
+    context_.loop(context_.i64(0), context_.i64(var.extent), 1, "reduce", [&](llvm::Value* value) {
+      auto inner = point;
+      inner.set(var.symbol, value);
+      take_rows(inner, level + 1, strip);
+    });
+    return;
+  }
+  const auto take = [&](llvm::Value* first, int64_t rows) {
+    walk_vector(
+        point, strip,
+        [&](const std::vector<Point>& points) {
+          std::vector<llvm::Value*> kept;
+          for (size_t k = 0; k < strip_.size(); ++k) {
+            kept.push_back(strip_state(k, points[0], strip));
+            strip_[k].set(builder.CreateLoad(strip_[k].type(), kept[k]));
+          }
+          for (int64_t row = 0; row < rows; ++row) {
+            auto inner = points[0];
+            inner.set(var.symbol, builder.CreateNSWAdd(first, context_.i64(row)));
+            body_.start(inner);
+            for (auto& state : strip_) state.take(nullptr);
+            body_.store(body_.element_stores());
+          }
+          for (size_t k = 0; k < strip_.size(); ++k) builder.CreateStore(strip_[k].values().value, kept[k]);
+        },
+        1);
+  };
+  const int64_t whole = var.extent / rows_of_strip * rows_of_strip;
+  context_.loop(context_.i64(0), context_.i64(whole), rows_of_strip, "rows",
+                [&](llvm::Value* first) { take(first, rows_of_strip); });
+  context_.loop(context_.i64(whole), context_.i64(var.extent), 1, "row",
+                [&](llvm::Value* first) { take(first, 1); });
+}
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "backends/llvm/gpu/attention/gpu_attention.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numbers>
+#include <span>
+
+#include "backends/llvm/cpu/gemm/tile_sizes.h"
+#include "backends/llvm/gpu/attention/key_value_tiles.h"
+#include "backends/llvm/gpu/gemm/matrix_instruction.h"
+#include "ferrite/emitter/body_emitter.h"
+
+namespace ferrite::emitter {
+
+namespace {
+
+using Fragment = GridMachine::Matrix::Fragment;
+using Values = std::vector<llvm::Value*>;
+using Slots = std::vector<llvm::AllocaInst*>;
+
+/// The sums of a lane that are in one row, in the order of their columns.
+struct LaneRow {
+  int64_t line = 0;
+  std::vector<size_t> sums;
+};
+
+std::vector<LaneRow> rows_of_lane(const GridMachine::Matrix& matrix) {
+  std::vector<LaneRow> rows;
+  const auto& elements = matrix.sums.elements;
+  for (size_t e = 0; e < elements.size(); ++e) {
+    auto row = std::ranges::find(rows, elements[e].line, &LaneRow::line);
+    if (row == rows.end()) row = rows.insert(row, {elements[e].line, {}});
+    row->sums.push_back(e);
+  }
+  return rows;
+}
+
+/// Where an element of a row operand is among the sums: in which of the instructions that lie side by side, and which of its sums.
+std::optional<std::pair<int64_t, size_t>> sum_of(const GridMachine::Matrix& matrix, size_t element) {
+  const auto& at = matrix.row.elements[element];
+  const auto& sums = matrix.sums.elements;
+  for (size_t e = 0; e < sums.size(); ++e)
+    if (sums[e].line == at.line && sums[e].depth == at.depth % matrix.columns)
+      return std::pair(at.depth / matrix.columns, e);
+  return std::nullopt;
+}
+
+/// Whether sums are where the instruction wants rows: what it gave becomes its operand in each lane. A row is shared by lanes that
+/// follow each other, of which each has neighbours.
+bool gives_what_it_takes(const GridMachine::Matrix& matrix) {
+  const auto &row = matrix.row, &sums = matrix.sums;
+  const auto same = [](const auto& x, const auto& y) { return x.line == y.line && x.depth == y.depth; };
+  if (row.divisor != sums.divisor || !same(row.quotient, sums.quotient) ||
+      !same(row.remainder, sums.remainder) || sums.quotient.depth != 0 || sums.remainder.line != 0 ||
+      matrix.depth % matrix.columns != 0)
+    return false;
+  for (size_t e = 0; e < row.elements.size(); ++e)
+    if (!sum_of(matrix, e)) return false;
+  for (const auto& lane_row : rows_of_lane(matrix))
+    for (size_t k = 0; k < lane_row.sums.size(); ++k)
+      if (sums.elements[lane_row.sums[k]].depth != static_cast<int64_t>(k)) return false;
+  // Elements of one operand lie side by side, and its lanes' reach the columns of one instruction.
+  for (size_t e = 0; e < row.elements.size(); ++e) {
+    const auto& first = row.elements[e - e % row.together];
+    if (row.elements[e].line != first.line ||
+        row.elements[e].depth != first.depth + static_cast<int64_t>(e % row.together))
+      return false;
+  }
+  return row.remainder.depth * static_cast<int64_t>(row.divisor) == matrix.columns;
+}
+
+class SoftmaxEmitter {
+ public:
+  SoftmaxEmitter(KernelContext& context, GridBlock& block, const GridSoftmaxPlan& plan)
+      : context_(context),
+        builder_(context.builder),
+        block_(block),
+        plan_(plan),
+        products_(plan.products),
+        machine_(*plan.matrix),
+        matrix_(context, block, machine_),
+        lane_rows_(rows_of_lane(machine_)),
+        type_(builder_.getFloatTy()),
+        element_(context.storage_type(plan.products.dtype)),
+        between_(context, plan.products.between),
+        finish_(context, plan.products.finish) {}
+
+  void emit() {
+    find_block();
+    read_rows();
+    place_pieces();
+    start();
+    const int64_t pieces = ceil_div(products_.column.extent, plan_.columns);
+    const bool copies = pieces_[0].copies();
+    bring(context_.i64(0), context_.i64(0));
+    if (!copies) write(context_.i64(0));
+    context_.loop(context_.i64(0), context_.i64(pieces), 1, "piece", [&](llvm::Value* number) {
+      auto* next = builder_.CreateNSWAdd(number, context_.i64(1));
+      auto* other = builder_.CreateAnd(next, context_.i64(1));
+      if (copies) block_.wait_for_copies(0);
+      block_.barrier();
+      // What comes behind the last piece exists nowhere, and is not read.
+      bring(builder_.CreateNSWMul(next, context_.i64(plan_.columns)), other);
+      take(builder_.CreateNSWMul(number, context_.i64(plan_.columns)),
+           builder_.CreateAnd(number, context_.i64(1)));
+      if (!copies) write(other);
+    });
+    store();
+  }
+
+ private:
+  int64_t column_tiles() const { return plan_.columns / machine_.columns; }
+  int64_t feature_tiles() const { return products_.feature.extent / machine_.columns; }
+  int64_t depth_steps() const { return ceil_div(products_.depth.extent, machine_.depth); }
+  llvm::Type* vector(llvm::Type* type, size_t lanes) const {
+    return lanes == 1 ? type : llvm::FixedVectorType::get(type, static_cast<unsigned>(lanes));
+  }
+  llvm::Constant* number(double value) { return llvm::ConstantFP::get(type_, value); }
+
+  // Places.
+
+  void find_block() {
+    const auto& kernel = context_.kernel;
+    const auto shared = std::span(products_.between.vars).first(kernel.shared);
+    auto* tiles = context_.i64(plan_.row_tiles);
+    auto* batch = builder_.CreateUDiv(block_.number(), tiles);
+    auto values = context_.coordinates(shared.first(shared.size() - 1), batch);
+    const auto set = [&](index::Symbol between, index::Symbol second, llvm::Value* value) {
+      point_.set(between, value);
+      point_.set(second, value);
+    };
+    const auto& second = kernel.statements[products_.second].vars;
+    for (size_t k = 0; k < values.size(); ++k) set(shared[k].symbol, second[k].symbol, values[k]);
+    row_symbols_ = {shared.back().symbol, second[shared.size() - 1].symbol};
+    for (const auto& var : {products_.column, products_.depth, products_.summed, products_.feature})
+      point_.set(var.symbol, context_.i64(0));
+    const auto [line, column] = matrix_.place_of_sum(lane_rows_[0].sums[0]);
+    lane_column_ = column;
+    auto* first =
+        builder_.CreateNSWMul(builder_.CreateURem(block_.number(), tiles), context_.i64(plan_.tile_rows()));
+    first = builder_.CreateNSWAdd(
+        first, builder_.CreateNSWMul(matrix_.warp(), context_.i64(plan_.fragments * machine_.rows)));
+    first = builder_.CreateNSWAdd(first, line);
+    for (int64_t f = 0; f < plan_.fragments; ++f)
+      for (const auto& lane_row : lane_rows_) {
+        const int64_t offset = f * machine_.rows + lane_row.line - lane_rows_[0].line;
+        rows_.push_back(builder_.CreateNSWAdd(first, context_.i64(offset)));
+      }
+    // What a row beyond the end reads is the last one's.
+    for (auto* row : rows_)
+      read_rows_.push_back(plan_.products.row.extent % plan_.tile_rows() == 0
+                               ? row
+                               : builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, row,
+                                                                context_.i64(products_.row.extent - 1)));
+  }
+  llvm::Value* row_of(int64_t fragment, size_t lane_row, bool read) const {
+    return (read ? read_rows_ : rows_)[static_cast<size_t>(fragment) * lane_rows_.size() + lane_row];
+  }
+  Point point_of_row(llvm::Value* row) const {
+    auto point = point_;
+    point.set(row_symbols_.first, row);
+    point.set(row_symbols_.second, row);
+    return point;
+  }
+
+  // The rows of the first product, which a warp has in registers.
+
+  void read_rows() {
+    const auto& layout = machine_.row;
+    rows_operands_.resize(static_cast<size_t>(plan_.fragments));
+    for (int64_t f = 0; f < plan_.fragments; ++f) {
+      Values starts;
+      for (size_t r = 0; r < lane_rows_.size(); ++r) {
+        between_.start(point_of_row(row_of(f, r, true)));
+        starts.push_back(between_.index(products_.rows.address));
+      }
+      for (int64_t step = 0; step < depth_steps(); ++step) {
+        auto& operands = rows_operands_[static_cast<size_t>(f)].emplace_back();
+        for (size_t e = 0; e < layout.elements.size(); e += layout.together) {
+          const auto& at = layout.elements[e];
+          const auto row = std::ranges::find(lane_rows_, at.line, &LaneRow::line) - lane_rows_.begin();
+          const int64_t depth = step * machine_.depth + at.depth;
+          auto* type = vector(element_, layout.together);
+          if (depth >= products_.depth.extent) {
+            operands.push_back(as_operand(llvm::Constant::getNullValue(type)));
+            continue;
+          }
+          auto* place = builder_.CreateNSWAdd(starts[static_cast<size_t>(row)],
+                                              builder_.CreateNSWAdd(lane_column_, context_.i64(depth)));
+          auto* from = builder_.CreateInBoundsGEP(element_, context_.base(products_.rows.buffer), place);
+          auto* load = builder_.CreateAlignedLoad(
+              type, from, llvm::Align(layout.together * element_->getScalarSizeInBits() / 8));
+          context_.mark(load, products_.rows.buffer);
+          operands.push_back(as_operand(load));
+        }
+      }
+    }
+  }
+  llvm::Value* as_operand(llvm::Value* elements) {
+    return machine_.words ? builder_.CreateBitCast(elements, builder_.getInt32Ty()) : elements;
+  }
+
+  void place_pieces() {
+    between_.start(point_);
+    const auto make = [&](const loop::SoftmaxProducts::Operand& operand, const loop::Var& column,
+                          const loop::Var& other, bool column_is_depth) {
+      return GridSoftmaxPieces(context_, block_, plan_, operand, {column, other, column_is_depth},
+                               between_.index(operand.address));
+    };
+    pieces_.push_back(make(products_.columns, products_.column, products_.depth, false));
+    pieces_.push_back(make(products_.values, products_.summed, products_.feature, true));
+    // What rounds the depth up is multiplied with zeros, and must be finite.
+    if (products_.depth.extent % machine_.depth != 0) {
+      pieces_[0].clear();
+      block_.barrier();
+    }
+  }
+  /// Asks for the pieces from this column on.
+  void bring(llvm::Value* column, llvm::Value* buffer) {
+    for (auto& piece : pieces_) piece.bring(column, buffer);
+    if (pieces_[0].copies()) block_.close_copies();
+  }
+  void write(llvm::Value* buffer) {
+    for (auto& piece : pieces_) piece.write(buffer);
+  }
+
+  // The sums.
+
+  void start() {
+    const auto slots = [&](Slots& list, size_t count, double value) {
+      for (size_t k = 0; k < count; ++k) {
+        list.push_back(context_.slot(type_, "sum"));
+        builder_.CreateStore(number(value), list.back());
+      }
+    };
+    const auto rows = static_cast<size_t>(plan_.fragments) * lane_rows_.size();
+    slots(most_, rows, -std::numeric_limits<double>::infinity());
+    slots(sum_, rows, 0);
+    const auto fragments = static_cast<size_t>(plan_.fragments) * matrix_.sums();
+    slots(results_, fragments * static_cast<size_t>(feature_tiles()), 0);
+    slots(scores_, fragments * static_cast<size_t>(column_tiles()), 0);
+  }
+  std::span<llvm::AllocaInst* const> sums_at(const Slots& slots, int64_t tiles, int64_t fragment,
+                                             int64_t tile) const {
+    return std::span(slots).subspan(static_cast<size_t>(fragment * tiles + tile) * matrix_.sums(),
+                                    matrix_.sums());
+  }
+
+  /// The piece in the buffer, whose first column is that.
+  void take(llvm::Value* column, llvm::Value* buffer) {
+    for (auto* slot : scores_) builder_.CreateStore(number(0), slot);
+    const auto columns = pieces_[0].piece(buffer), values = pieces_[1].piece(buffer);
+    for (int64_t step = 0; step < depth_steps(); ++step) {
+      const auto operands =
+          matrix_.column_operands(columns, context_.i64(0), step * machine_.depth, column_tiles());
+      for (int64_t f = 0; f < plan_.fragments; ++f)
+        for (int64_t c = 0; c < column_tiles(); ++c)
+          matrix_.multiply(rows_operands_[static_cast<size_t>(f)][static_cast<size_t>(step)],
+                           operands[static_cast<size_t>(c)], sums_at(scores_, column_tiles(), f, c));
+    }
+    for (int64_t f = 0; f < plan_.fragments; ++f)
+      for (size_t r = 0; r < lane_rows_.size(); ++r) weigh(f, r, column);
+    for (int64_t step = 0; step < plan_.columns / machine_.depth; ++step) {
+      const auto operands =
+          matrix_.column_operands(values, context_.i64(0), step * machine_.depth, feature_tiles());
+      for (int64_t f = 0; f < plan_.fragments; ++f) {
+        const auto weights = weights_of(f, step);
+        for (int64_t n = 0; n < feature_tiles(); ++n)
+          matrix_.multiply(weights, operands[static_cast<size_t>(n)],
+                           sums_at(results_, feature_tiles(), f, n));
+      }
+    }
+  }
+
+  /// The scores of one row of the lane become powers; what was summed of it before is corrected.
+  void weigh(int64_t fragment, size_t lane_row, llvm::Value* column) {
+    const auto& sums = lane_rows_[lane_row].sums;
+    const auto row = static_cast<size_t>(fragment) * lane_rows_.size() + lane_row;
+    Values scores;
+    for (int64_t c = 0; c < column_tiles(); ++c) scores.push_back(score(fragment, lane_row, c, column));
+    auto* before = builder_.CreateLoad(type_, most_[row]);
+    llvm::Value* most = before;
+    const auto larger = [&](llvm::Value* x, llvm::Value* y) { return builder_.CreateMaxNum(x, y); };
+    for (auto* each : scores) {
+      if (sums.size() == 1) most = larger(most, each);
+      for (uint64_t k = 0; sums.size() > 1 && k < sums.size(); ++k)
+        most = larger(most, builder_.CreateExtractElement(each, k));
+    }
+    most = of_all_lanes(most, larger);
+    builder_.CreateStore(most, most_[row]);
+    // Of a row of which nothing is more than -inf yet, no power is a NaN; at the end its sum is 0.
+    auto* none = builder_.CreateFCmpOEQ(most, number(-std::numeric_limits<double>::infinity()));
+    most = builder_.CreateSelect(none, number(0), most);
+    // Where a mask is the least number there is, its product with log2(e) is none: of numbers so large any two are as good as
+    // infinitely far apart, whatever they are scaled with. A power of two leaves no rest, which would be as large.
+    auto* large =
+        builder_.CreateFCmpOGT(builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, most), number(1e38));
+    auto* scale = builder_.CreateSelect(large, number(0.25), number(std::numbers::log2e));
+    auto* shift = builder_.CreateFNeg(builder_.CreateFMul(most, scale));
+    const auto power = [&](llvm::Value* score) {
+      const auto lanes = static_cast<unsigned>(lanes_of(score));
+      return exp2(
+          builder_.CreateIntrinsic(llvm::Intrinsic::fma, {score->getType()},
+                                   {score, context_.splat(scale, lanes), context_.splat(shift, lanes)}));
+    };
+    // Exactly 1 where the maximum stays, piece by piece.
+    auto* correction = builder_.CreateSelect(builder_.CreateFCmpOEQ(before, most), number(1), power(before));
+    llvm::Value* total = builder_.CreateFMul(builder_.CreateLoad(type_, sum_[row]), correction);
+    for (int64_t c = 0; c < column_tiles(); ++c) {
+      auto* powers = power(scores[static_cast<size_t>(c)]);
+      const auto slots = sums_at(scores_, column_tiles(), fragment, c);
+      for (size_t k = 0; k < sums.size(); ++k) {
+        auto* each = sums.size() == 1 ? powers : builder_.CreateExtractElement(powers, uint64_t{k});
+        total = builder_.CreateFAdd(total, each);
+        builder_.CreateStore(each, slots[sums[k]]);
+      }
+    }
+    builder_.CreateStore(total, sum_[row]);
+    for (int64_t n = 0; n < feature_tiles(); ++n)
+      for (const size_t k : sums) {
+        auto* slot = sums_at(results_, feature_tiles(), fragment, n)[k];
+        builder_.CreateStore(builder_.CreateFMul(builder_.CreateLoad(type_, slot), correction), slot);
+      }
+  }
+
+  static size_t lanes_of(llvm::Value* value) {
+    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+    return type ? type->getNumElements() : 1;
+  }
+  llvm::Value* lane_values(std::span<llvm::AllocaInst* const> slots, const std::vector<size_t>& sums) {
+    if (sums.size() == 1) return builder_.CreateLoad(type_, slots[sums[0]]);
+    llvm::Value* result = llvm::PoisonValue::get(vector(type_, sums.size()));
+    for (size_t k = 0; k < sums.size(); ++k)
+      result = builder_.CreateInsertElement(result, builder_.CreateLoad(type_, slots[sums[k]]), uint64_t{k});
+    return result;
+  }
+
+  /// Of the lane's neighbours in one row of one instruction's results; -inf beyond the last column.
+  llvm::Value* score(int64_t fragment, size_t lane_row, int64_t tile, llvm::Value* column) {
+    const auto& sums = lane_rows_[lane_row].sums;
+    const auto lanes = static_cast<int64_t>(sums.size());
+    const int64_t extent = products_.column.extent;
+    auto* wanted = builder_.CreateNSWAdd(builder_.CreateNSWAdd(column, lane_column_),
+                                         context_.i64(tile * machine_.columns));
+    auto* first = wanted;
+    const bool even = extent % plan_.columns == 0;
+    if (!even)
+      first = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wanted,
+                                             context_.i64((extent - 1) / lanes * lanes));
+    auto point = point_of_row(row_of(fragment, lane_row, true));
+    point.set(products_.column.symbol, first);
+    point.vector = products_.column.symbol;
+    point.lanes = static_cast<unsigned>(lanes);
+    point.aligned = true;
+    if (extent % lanes != 0)
+      point.mask = context_.lane_mask(builder_.CreateNSWSub(context_.i64(extent), first), point.lanes);
+    between_.start(point);
+    between_.bind_reduced(0, lane_values(sums_at(scores_, column_tiles(), fragment, tile), sums));
+    auto* value = between_.lanes_of(products_.score);
+    if (even) return value;
+    llvm::Value* left = context_.splat(builder_.CreateNSWSub(context_.i64(extent), wanted), point.lanes);
+    llvm::Value* number = lanes == 1 ? context_.i64(0) : context_.iota(builder_.getInt64Ty(), point.lanes);
+    return builder_.CreateSelect(builder_.CreateICmpSLT(number, left), value,
+                                 llvm::ConstantFP::getInfinity(value->getType(), true));
+  }
+
+  llvm::Value* exp2(llvm::Value* operand) {
+    const auto& name = block_.machine().exp2;
+    if (name.empty()) return context_.math.exp2(operand);
+    const auto one = [&](llvm::Value* value) {
+      const std::array operands{value};
+      return block_.call(name, type_, operands);
+    };
+    const auto lanes = lanes_of(operand);
+    if (lanes == 1) return one(operand);
+    for (uint64_t k = 0; k < lanes; ++k)
+      operand = builder_.CreateInsertElement(operand, one(builder_.CreateExtractElement(operand, k)), k);
+    return operand;
+  }
+
+  /// Of the lanes that share a row, each of which has one.
+  template <class Combine>
+  llvm::Value* of_all_lanes(llvm::Value* value, Combine&& combine) {
+    for (unsigned distance = 1; distance < machine_.sums.divisor; distance *= 2)
+      value = combine(value, block_.from_lane(value, distance));
+    return value;
+  }
+
+  /// The powers as the instruction's operand, for the columns of one step of its depth.
+  Values weights_of(int64_t fragment, int64_t step) {
+    const auto& layout = machine_.row;
+    Values result;
+    for (size_t e = 0; e < layout.elements.size(); e += layout.together) {
+      llvm::Value* values = llvm::PoisonValue::get(vector(type_, layout.together));
+      for (size_t k = 0; k < layout.together; ++k) {
+        const auto [tile, sum] = *sum_of(machine_, e + k);
+        const auto slots =
+            sums_at(scores_, column_tiles(), fragment, step * (machine_.depth / machine_.columns) + tile);
+        auto* each = builder_.CreateLoad(type_, slots[sum]);
+        values = layout.together == 1 ? each : builder_.CreateInsertElement(values, each, uint64_t{k});
+      }
+      result.push_back(as_operand(products_.dtype == bf16
+                                      ? context_.narrow_bf16(values)
+                                      : builder_.CreateFPTrunc(values, vector(element_, layout.together))));
+    }
+    return result;
+  }
+
+  void store() {
+    for (int64_t f = 0; f < plan_.fragments; ++f)
+      for (size_t r = 0; r < lane_rows_.size(); ++r) {
+        const auto& sums = lane_rows_[r].sums;
+        auto* sum = builder_.CreateLoad(type_, sum_[static_cast<size_t>(f) * lane_rows_.size() + r]);
+        auto* share = builder_.CreateFDiv(
+            number(1), of_all_lanes(sum, [&](auto* x, auto* y) { return builder_.CreateFAdd(x, y); }));
+        auto* row = row_of(f, r, false);
+        context_.when(builder_.CreateICmpSLT(row, context_.i64(products_.row.extent)), "row", [&] {
+          for (int64_t n = 0; n < feature_tiles(); ++n) {
+            auto point = point_of_row(row);
+            point.set(products_.feature.symbol,
+                      builder_.CreateNSWAdd(lane_column_, context_.i64(n * machine_.columns)));
+            point.vector = products_.feature.symbol;
+            point.lanes = static_cast<unsigned>(sums.size());
+            point.aligned = true;
+            finish_.start(point);
+            finish_.bind_reduced(
+                0, builder_.CreateFMul(lane_values(sums_at(results_, feature_tiles(), f, n), sums),
+                                       context_.splat(share, point.lanes)));
+            finish_.store(finish_.finish_stores());
+          }
+        });
+      }
+  }
+
+  KernelContext& context_;
+  llvm::IRBuilder<>& builder_;
+  GridBlock& block_;
+  const GridSoftmaxPlan& plan_;
+  const loop::SoftmaxProducts& products_;
+  const GridMachine::Matrix& machine_;
+  GridMatrix matrix_;
+  const std::vector<LaneRow> lane_rows_;
+  llvm::Type *type_, *element_;
+  BodyEmitter between_, finish_;
+  Point point_;  ///< of the shared loops but the row; all other variables are 0
+  std::pair<index::Symbol, index::Symbol> row_symbols_;
+  llvm::Value* lane_column_ = nullptr;              ///< of the lane's first sum
+  Values rows_, read_rows_;                         ///< by fragment and row of the lane
+  std::vector<std::vector<Values>> rows_operands_;  ///< by fragment and step of the depth
+  std::vector<GridSoftmaxPieces> pieces_;           ///< of columns, of values
+  Slots most_, sum_;                                ///< by fragment and row of the lane
+  Slots results_, scores_;                          ///< by fragment, instruction and sum
+};
+
+}  // namespace
+
+bool has_grid_softmax(const GridMachine& machine) {
+  const std::array types = {f16, bf16};
+  return !machine.lanes.name.empty() && std::ranges::all_of(types, [&](DType type) {
+    const auto* matrix = machine.matrix_of(type, f32);
+    return matrix && gives_what_it_takes(*matrix);
+  });
+}
+
+std::optional<GridSoftmaxPlan> plan_grid_softmax(const Target& target, loop::Kernel& kernel) {
+  const auto& machine = *target.grid;
+  if (machine.lanes.name.empty() || kernel.statements.size() < 3) return std::nullopt;
+  GridSoftmaxPlan plan;
+  plan.products = loop::find_softmax_products(kernel.pool, kernel);
+  if (!plan.products) return std::nullopt;
+  plan.matrix = machine.matrix_of(plan.products.dtype, f32);
+  if (!plan.matrix || !gives_what_it_takes(*plan.matrix)) return std::nullopt;
+  // Registers hold two fragments of short rows.
+  const auto& [depth, feature] = std::pair(plan.products.depth.extent, plan.products.feature.extent);
+  constexpr int64_t short_row = 64;
+  const int64_t rows = plan.products.row.extent;
+  for (const auto& var : std::span(plan.products.between.vars).first(kernel.shared - 1))
+    plan.batch *= var.extent;
+  const auto tiles = [&] { return (rows + plan.tile_rows() - 1) / plan.tile_rows(); };
+  plan.fragments = depth <= short_row && feature <= short_row ? 2 : 1;
+  if (plan.batch * tiles() < machine.multiprocessors) plan.fragments = 1;
+  plan.row_tiles = tiles();
+  return plan;
+}
+
+double grid_softmax_seconds(const Target& target, const GridSoftmaxPlan& plan) {
+  // Beside the multiply-adds, what is done of each score takes as long as so many of them do.
+  constexpr double of_score = 128;
+  const auto& products = plan.products;
+  const double scores =
+      static_cast<double>(plan.blocks() * plan.tile_rows()) * static_cast<double>(products.column.extent);
+  const double each = static_cast<double>(products.depth.extent + products.feature.extent) + of_score;
+  return scores * each /
+         (static_cast<double>(plan.matrix->products) * target.grid->multiprocessors *
+          target.cycles_per_second);
+}
+
+void emit_grid_softmax(KernelContext& context, GridBlock& block, const GridSoftmaxPlan& plan) {
+  SoftmaxEmitter(context, block, plan).emit();
+}
+
+}  // namespace ferrite::emitter

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What lies in shared memory, and the tile that a block makes: by what multiplying, bringing and waiting take.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "backends/llvm/cpu/gemm/statement_values.h"
+#include "backends/llvm/cpu/gemm/tile_sizes.h"
+#include "backends/llvm/gpu/gemm/gpu_gemm.h"
+#include "backends/llvm/gpu/gemm/shared_tile_loader.h"
+#include "backends/llvm/gpu/gemm/tile_accumulator.h"
+#include "ferrite/emitter/body_emitter.h"
+
+namespace ferrite::emitter {
+
+namespace {
+
+using loop::none;
+
+/// The value before casts to wider floats. Of one of 8 bits it is what the cast gives: matrix instructions multiply those of 16.
+loop::OpId before_widening(const loop::Statement& statement, loop::OpId value) {
+  for (;;) {
+    const auto& op = statement.ops[value];
+    if (!op.is_prim() || op.prim() != Prim::cast_ || !is_float(op.dtype)) return value;
+    const auto from = statement.ops[op.a].dtype;
+    if (!is_float(from) || bits_of(op.dtype) <= bits_of(from) || bits_of(from) < 16) return value;
+    value = op.a;
+  }
+}
+
+/// How far the largest buffer that the value is made of moves by one step of the axis' last variable; nothing where unevenly.
+std::optional<int64_t> step_along(loop::Kernel& kernel, const ContractPlan& plan, loop::OpId value,
+                                  const Axis& axis) {
+  const auto& statement = plan.statement;
+  const std::array roots{value};
+  const auto needed = needed_operations(statement, kernel.pool, roots);
+  const loop::BodyOp* largest = nullptr;
+  for (size_t k = 0; k < statement.ops.size(); ++k) {
+    const auto& op = statement.ops[k];
+    if (needed[k] && op.code == FE_OP_LOAD &&
+        (!largest || kernel.buffers[op.buffer].elements() > kernel.buffers[largest->buffer].elements()))
+      largest = &op;
+  }
+  if (!largest || axis.vars.empty()) return std::nullopt;
+  return kernel.pool.coefficient(largest->index[0], axis.vars.back().symbol);
+}
+
+/// Whether all that the value is made of can be read as vectors of `lanes` along the flat coordinate.
+bool is_even(loop::Kernel& kernel, const loop::Statement& statement, loop::OpId value, index::Symbol along) {
+  auto& pool = kernel.pool;
+  const std::array roots{value};
+  const auto needed = needed_operations(statement, pool, roots);
+  for (size_t k = 0; k < statement.ops.size(); ++k) {
+    const auto& op = statement.ops[k];
+    if (!needed[k] || op.index.empty()) continue;
+    if (op.code != FE_OP_LOAD || op.a != none) return false;
+    for (auto expr : op.index) {
+      const auto step = pool.coefficient(expr, along);
+      if (!step || (*step != 0 && *step != 1)) return false;
+    }
+  }
+  return true;
+}
+
+/// Whether the value is so many neighbouring elements of memory that begin at a multiple of them, or zeros all at once, wherever `along`
+/// is a multiple of `lanes`.
+bool is_copy(loop::Kernel& kernel, const loop::Statement& statement, loop::OpId value, index::Symbol along,
+             int64_t lanes) {
+  auto& pool = kernel.pool;
+  const auto& load = statement.ops[value];
+  if (load.code != FE_OP_LOAD || load.index.size() != 1) return false;
+  const auto& buffer = kernel.buffers[load.buffer];
+  if (buffer.kind == FE_BUFFER_LOCAL || lanes * bits_of(load.dtype) / 8 > buffer.alignment) return false;
+  const auto lanes_at = [&](index::Expr expr, int64_t step) {
+    const auto offsets = lane_offsets(pool, expr, along, static_cast<unsigned>(lanes));
+    for (size_t k = 0; k < offsets.size(); ++k)
+      if (offsets[k] != step * static_cast<int64_t>(k)) return false;
+    return !offsets.empty();
+  };
+  const std::array roots{value};
+  const auto needed = needed_operations(statement, pool, roots);
+  for (size_t k = 0; k < statement.ops.size(); ++k) {
+    const auto& op = statement.ops[k];
+    if (needed[k] && op.code == FE_OP_INDIRECT) return false;
+    if (!needed[k] || k == value || op.index.empty()) continue;
+    if (op.code != FE_OP_INDEX || !lanes_at(op.index[0], 0)) return false;
+  }
+  if (load.a != none && load.b != none &&
+      (statement.ops[load.b].code != FE_OP_CONSTANT || statement.ops[load.b].bits != 0))
+    return false;
+  const auto address = element_address(pool, buffer, load.index);
+  if (!lanes_at(address, 1)) return false;
+  if (lanes == 1) return true;
+  const auto range = pool.symbol_range(along);
+  const index::Term term[] = {{pool.symbol(pool.new_symbol({0, range.hi / lanes})), lanes}};
+  const std::pair<index::Symbol, index::Expr> replacement[] = {{along, pool.linear(0, term)}};
+  const auto affine = pool.affine(pool.substitute(address, replacement));
+  const auto whole = [&](const auto& part) { return part.second % lanes == 0; };
+  return affine.constant % lanes == 0 && std::ranges::all_of(affine.terms, whole) &&
+         std::ranges::all_of(affine.rest, whole);
+}
+
+/// Whether rows of the result, and of what is read behind the sums, begin where vectors do, so that the last one may be in part.
+bool finishes_vectors(loop::Kernel& kernel, const ContractPlan& contract, unsigned lanes) {
+  auto& pool = kernel.pool;
+  const auto& statement = contract.statement;
+  if (contract.columns.vars.size() != 1) return false;
+  const auto begins = [&](loop::BufferId buffer, const std::vector<index::Expr>& index) {
+    const auto address = element_address(pool, kernel.buffers[buffer], index);
+    return !pool.depends_on(address, contract.columns.symbol) ||
+           begins_at_vectors(pool, address, contract.columns.symbol, lanes);
+  };
+  for (const auto& store : statement.stores)
+    if (store.mask != none || !begins(store.buffer, store.index)) return false;
+  const auto needed = stored_operations(statement, pool, contract.forwards);
+  for (size_t k = 0; k < statement.ops.size(); ++k)
+    if (const auto& op = statement.ops[k];
+        needed[k] && op.code == FE_OP_LOAD && (op.a != none || !begins(op.buffer, op.index)))
+      return false;
+  return true;
+}
+
+/// What is computed for each element, beside its place.
+int64_t operations_of(const loop::Statement& statement, index::Pool& pool, loop::OpId value) {
+  const std::array roots{value};
+  const auto needed = needed_operations(statement, pool, roots);
+  int64_t count = 0;
+  for (size_t k = 0; k < statement.ops.size(); ++k) count += needed[k] && statement.ops[k].is_prim();
+  return count;
+}
+
+/// What of a side does not depend on the tile.
+GridContractPlan::Side side_of(loop::Kernel& kernel, const GridContractPlan& plan, const Operand& operand,
+                               const Axis& across) {
+  const auto& contract = plan.contract;
+  GridContractPlan::Side side;
+  side.value = before_widening(contract.statement, operand.value);
+  side.dtype = contract.statement.ops[side.value].dtype;
+  side.depth_inside = step_along(kernel, contract, side.value, contract.depth) == 1 ||
+                      step_along(kernel, contract, side.value, across) != 1;
+  side.operations = operations_of(contract.statement, kernel.pool, side.value);
+  const auto& inner = side.depth_inside ? contract.depth : across;
+  const int64_t lanes = bytes_of_access * 8 / bits_of(side.dtype);
+  const auto statement = value_statement(contract, kernel.pool, side.value);
+  if (inner.extent % lanes == 0 && is_even(kernel, statement, side.value, inner.symbol)) side.lanes = lanes;
+  return side;
+}
+
+/// A side whose elements are kept as they lie in memory, where the machine has copies for them.
+void copy_side(const GridMachine& machine, loop::Kernel& kernel, const GridContractPlan& plan,
+               const Axis& across, GridContractPlan::Side& side) {
+  side.bytes = bits_of(plan.matrix ? side.dtype : plan.contract.accumulator) / 8;
+  side.lines_along_depth = plan.matrix && (side.depth_inside || plan.matrix->load_turned.empty());
+  if (side.bytes * 8 != bits_of(side.dtype) || (plan.matrix && side.lines_along_depth != side.depth_inside))
+    return;
+  // One by one a thread reads rows and columns that lie side by side across: copies would not turn them.
+  if (!plan.matrix && side.depth_inside) return;
+  const auto& inner = side.depth_inside ? plan.contract.depth : across;
+  const auto statement = value_statement(plan.contract, kernel.pool, side.value);
+  for (const auto& [bytes, name] : machine.copies.widths) {
+    const int64_t lanes = bytes / side.bytes;
+    // A part of a vector is one of whole elements, which nothing masks.
+    if (lanes < 1 || (inner.extent % lanes != 0 && statement.ops[side.value].a != none) ||
+        !is_copy(kernel, statement, side.value, inner.symbol, lanes))
+      continue;
+    side.copied = true;
+    side.lanes = lanes;
+    side.lines_along_depth = side.depth_inside;
+    return;
+  }
+}
+
+/// Whether all that a side's value is made of is read without a mask, evenly spaced along the depth and across.
+bool is_evenly_spaced(loop::Kernel& kernel, const GridContractPlan& plan, const Axis& across,
+                      const GridContractPlan::Side& side) {
+  auto& pool = kernel.pool;
+  const auto statement = value_statement(plan.contract, pool, side.value);
+  const std::array roots{side.value};
+  const auto needed = needed_operations(statement, pool, roots);
+  for (size_t k = 0; k < statement.ops.size(); ++k) {
+    const auto& op = statement.ops[k];
+    if (!needed[k] || op.index.empty()) continue;
+    if (op.code != FE_OP_LOAD || op.a != none) return false;
+    for (auto expr : op.index)
+      for (const auto symbol : {across.symbol, plan.contract.depth.symbol})
+        if (!pool.coefficient(expr, symbol)) return false;
+  }
+  return true;
+}
+
+struct Shape {
+  int64_t rows, columns, thread_rows, thread_columns;
+};
+constexpr std::array matrix_shapes = {
+    Shape{128, 256, 2, 4}, Shape{256, 128, 4, 2}, Shape{128, 128, 2, 2}, Shape{128, 128, 2, 4},
+    Shape{64, 256, 1, 4},  Shape{256, 64, 4, 1},  Shape{128, 64, 2, 2},  Shape{64, 128, 2, 2},
+    Shape{64, 64, 2, 2},   Shape{64, 64, 2, 4},   Shape{32, 128, 1, 4},  Shape{128, 32, 4, 1},
+    Shape{32, 64, 2, 2},   Shape{64, 32, 2, 2},   Shape{32, 32, 2, 2},
+};
+constexpr std::array scalar_shapes = {Shape{128, 128, 16, 16}, Shape{128, 64, 16, 16}, Shape{64, 128, 16, 16},
+                                      Shape{64, 64, 16, 16},   Shape{32, 64, 16, 16},  Shape{64, 32, 16, 16},
+                                      Shape{32, 32, 16, 16}};
+
+/// Registers of a thread, about: its sums, operands of the products that are on their way, and what it brings through registers.
+int64_t registers_of(const GridMachine& machine, const GridContractPlan& plan) {
+  const int64_t addresses = plan.matrix ? 44 : 32;
+  const auto& tile = plan.tile;
+  const int64_t rows = tile.rows / tile.thread_rows, columns = tile.columns / tile.thread_columns;
+  const int64_t words = bits_of(plan.contract.accumulator) / 32;
+  int64_t on_their_way = 0;
+  for (const auto& [side, across] : {std::pair(&plan.row, tile.rows), std::pair(&plan.column, tile.columns)})
+    if (!side->copied) {
+      constexpr int64_t of_place = 2;  // what of it is the same at each step
+      const int64_t each = ceil_div(side->lanes * side->bytes, 4) + (side->even ? 0 : of_place);
+      on_their_way += across * tile.depth / side->lanes / plan.threads * each;
+    }
+  if (!plan.matrix) return addresses + (rows * columns + 2 * (rows + columns)) * words + on_their_way;
+  const int64_t sums = rows * columns / machine.warp * words;
+  const int64_t operands = (rows + columns) * plan.matrix->depth * plan.row.bytes / 4 / machine.warp;
+  return addresses + sums + 2 * operands + on_their_way;
+}
+
+/// Fills in what follows from the plan's tile; false where the machine does not hold it.
+bool fit(const GridMachine& machine, GridContractPlan& plan) {
+  constexpr int64_t most_registers = 255;
+  const auto& tile = plan.tile;
+  const int64_t rows = tile.rows / tile.thread_rows, columns = tile.columns / tile.thread_columns;
+  if (plan.matrix && (rows % plan.matrix->rows != 0 || columns % plan.matrix->columns != 0 ||
+                      tile.depth % plan.matrix->depth != 0))
+    return false;
+  plan.threads =
+      static_cast<unsigned>(tile.thread_rows * tile.thread_columns * (plan.matrix ? machine.warp : 1));
+  if (plan.threads > machine.threads) return false;
+  // Each thread has a part of a piece.
+  for (auto [side, across] : {std::pair(&plan.row, tile.rows), std::pair(&plan.column, tile.columns)}) {
+    side->lanes = std::min(side->lanes, across * tile.depth / plan.threads);
+    const auto has_width = [&](const GridMachine::Copy& copy) {
+      return copy.bytes == side->lanes * side->bytes;
+    };
+    if (side->lanes == 0 || (side->copied && std::ranges::none_of(machine.copies.widths, has_width)))
+      return false;
+  }
+  if (tile.columns % plan.contract.lanes != 0) return false;
+  if (tile.splits > machine.cluster.most || plan.steps() % tile.splits != 0) return false;
+  plan.row_tiles = ceil_div(plan.contract.rows.extent, tile.rows);
+  plan.column_tiles = ceil_div(plan.contract.columns.extent, tile.columns);
+  // Clusters are for multiprocessors that would have nothing to do; one behind the other they cost more than they save.
+  if (tile.splits > 1 && plan.blocks() > machine.multiprocessors) return false;
+  const int64_t registers = registers_of(machine, plan);
+  if (plan.shared_bytes() > machine.shared_bytes || registers > most_registers) return false;
+  constexpr int64_t reserved = 1 << 10,
+                    most_threads = 2048;  // of shared memory by each block; of a multiprocessor
+  const int64_t in_memory =
+      machine.shared_bytes / std::min(machine.shared_bytes, plan.shared_bytes() + reserved);
+  plan.resident = std::max<int64_t>(1, std::min({in_memory, machine.registers / (registers * plan.threads),
+                                                 most_threads / int64_t{plan.threads}}));
+  return true;
+}
+
+/// Seconds of the kernel: of a multiprocessor's rounds of blocks that run at once, where the longest of multiplying, reading shared
+/// memory, bringing pieces, asking for them and waiting for them takes the time of each step.
+double seconds_of(const Target& target, const GridContractPlan& plan) {
+  constexpr double l2_bytes = 40, shared_bytes = 128;  // of a multiprocessor a cycle
+  constexpr double latency = 800, start = 1500,
+                   write = 1.0 / 8;  // cycles: to the first byte, of a block, of a sum
+  constexpr double meeting = 3000;   // cycles: of the blocks of a cluster
+  const auto& machine = *target.grid;
+  const auto& tile = plan.tile;
+  const auto bytes = static_cast<double>(plan.row.bytes), depth = static_cast<double>(tile.depth);
+  const auto area = static_cast<double>(tile.rows * tile.columns);
+  const double words = static_cast<double>(bits_of(plan.contract.accumulator)) / 32;
+  const double products = plan.matrix ? plan.matrix->products : machine.products / words;
+  const double bringing = static_cast<double>(tile.rows + tile.columns) * depth * bytes / l2_bytes;
+  // Cycles that shared memory takes to give each warp its rows and columns. One by one, threads of a warp share what they read, but
+  // not in fewer than two cycles for each of their reads, of up to four elements; and reads take the place of multiplications.
+  const int64_t rows = tile.rows / tile.thread_rows, columns = tile.columns / tile.thread_columns;
+  const int64_t lines = tile.rows * tile.thread_columns + tile.columns * tile.thread_rows;
+  const int64_t reads = 2 * (ceil_div(rows, 4) + ceil_div(columns, 4));
+  // Instructions of a thread for what it brings at once, about; what is uneven or masked has its place found each time.
+  constexpr int64_t of_copy = 4, of_read = 6, of_place_to_copy = 6, of_places_to_read = 40, of_operation = 2;
+  const auto instructions = [&](const GridContractPlan::Side& side, int64_t across) {
+    const int64_t of_place = side.copied ? of_place_to_copy : of_places_to_read;
+    const int64_t each = (side.copied ? of_copy : of_read) + (side.even ? 0 : of_place) +
+                         side.operations * side.lanes * of_operation;
+    const int64_t accesses = across * tile.depth / side.lanes;
+    return static_cast<double>(accesses * each);
+  };
+  const double asking =
+      (instructions(plan.row, tile.rows) + instructions(plan.column, tile.columns)) / machine.products;
+  double multiplying = area * depth / products;
+  double reading = static_cast<double>(lines) * depth * bytes / shared_bytes;
+  if (!plan.matrix) {
+    // Of the cycles that have a multiplication to issue (f32, 4,096 x 4,096 x 4,096 on an H200: 3.43 to 3.86 ms).
+    constexpr double issued = 0.78;
+    multiplying *= (1 + static_cast<double>(reads) / static_cast<double>(rows * columns)) / issued;
+    const int64_t reads_of_warps = reads * plan.threads / machine.warp;
+    reading = static_cast<double>(reads_of_warps) * depth * words;
+  }
+
+  const int64_t blocks = ceil_div(plan.blocks(), machine.multiprocessors);
+  const int64_t resident = plan.resident;
+  const auto round = [&](int64_t count) {
+    const auto at_once = static_cast<double>(count);
+    const double warps = at_once * plan.threads / machine.warp;
+    const double busy = warps / (warps + 1);
+    const double step = std::max({at_once * multiplying / busy, at_once * bringing, at_once * reading,
+                                  at_once * asking, latency / static_cast<double>(tile.stages - 1)});
+    const double together = tile.splits > 1 ? meeting : 0;
+    return start + latency + together + static_cast<double>(plan.steps_of_block()) * step +
+           at_once * area * write;
+  };
+  const int64_t whole_rounds = blocks / resident;
+  double cycles = static_cast<double>(whole_rounds) * round(resident);
+  if (blocks % resident != 0) cycles += round(blocks % resident);
+  return cycles / target.cycles_per_second;
+}
+
+/// What does not depend on the tile.
+std::optional<GridContractPlan> plan_without_tile(const Target& target, loop::Kernel& kernel,
+                                                  bool assume_packed) {
+  constexpr int64_t least = 8;  // rows, columns and depth; fewer are done as sums of their own
+  auto planned = kernel;        // what is no contraction of tiles stays as it is
+  auto contract = plan_contract_of_grid(target, planned, assume_packed);
+  if (!contract || contract->rows.extent < least || contract->columns.extent < least ||
+      contract->depth.extent < least || contract->batch.extent == 0)
+    return std::nullopt;
+  kernel = std::move(planned);
+  GridContractPlan plan;
+  plan.contract = std::move(*contract);
+  auto& made = plan.contract;
+  // A thread writes as much at once as an access is wide, of the narrowest result.
+  int64_t narrowest = bytes_of_access;
+  for (const auto& store : made.statement.stores)
+    narrowest =
+        std::min<int64_t>(narrowest, std::max<int64_t>(2, bits_of(kernel.buffers[store.buffer].dtype) / 8));
+  made.lanes = static_cast<int>(bytes_of_access / narrowest);
+  while (made.columns.extent % made.lanes != 0 &&
+         !finishes_vectors(kernel, made, static_cast<unsigned>(made.lanes)))
+    made.lanes /= 2;
+  const auto& machine = *target.grid;
+  plan.row = side_of(kernel, plan, made.row, made.rows);
+  plan.column = side_of(kernel, plan, made.column, made.columns);
+  if (plan.row.dtype == plan.column.dtype) plan.matrix = machine.matrix_of(plan.row.dtype, made.accumulator);
+  copy_side(machine, kernel, plan, made.rows, plan.row);
+  copy_side(machine, kernel, plan, made.columns, plan.column);
+  plan.row.even = is_evenly_spaced(kernel, plan, made.rows, plan.row);
+  plan.column.even = is_evenly_spaced(kernel, plan, made.columns, plan.column);
+  return plan;
+}
+
+struct Choice {
+  GridTile tile;
+  double seconds;
+};
+
+/// Each tile that the machine holds, that of the least time first.
+std::vector<Choice> choices_of(const Target& target, GridContractPlan& plan) {
+  const auto& machine = *target.grid;
+  const bool copies = plan.row.copied || plan.column.copied;
+  const auto row = plan.row, column = plan.column;
+  std::vector<Choice> choices;
+  const auto add = [&](const Shape& shape, int64_t depth) {
+    for (int64_t splits = 1; splits <= machine.cluster.most; splits *= 2)
+      for (int64_t stages = copies ? 4 : 2; stages >= (copies ? 3 : 2); --stages) {
+        plan.row = row;
+        plan.column = column;
+        plan.tile = {shape.rows,           shape.columns, depth, shape.thread_rows,
+                     shape.thread_columns, stages,        splits};
+        if (fit(machine, plan)) choices.push_back({plan.tile, seconds_of(target, plan)});
+      }
+  };
+  const int64_t bits = bits_of(plan.contract.accumulator);
+  if (plan.matrix) {
+    // A line of 64 bytes, or of 128.
+    for (const auto& shape : matrix_shapes)
+      for (int64_t bytes = 64; bytes <= (copies ? 128 : 64); bytes *= 2) add(shape, bytes / plan.row.bytes);
+  } else {
+    for (const auto& shape : scalar_shapes)
+      if (shape.rows * shape.columns * bits <= 128 * 128 * 32) add(shape, 16 * 32 / bits);
+  }
+  std::ranges::stable_sort(choices, {}, &Choice::seconds);
+  plan.row = row;
+  plan.column = column;
+  return choices;
+}
+
+}  // namespace
+
+uint64_t GridTile::id() const {
+  const auto byte = [](int64_t value, unsigned at) { return static_cast<uint64_t>(value) << at; };
+  return byte(rows / 8, 0) | byte(columns / 8, 8) | byte(depth, 16) | byte(thread_rows, 24) |
+         byte(thread_columns, 32) | byte(stages, 40) | byte(splits, 48);
+}
+GridTile GridTile::of(uint64_t id) {
+  const auto byte = [&](unsigned at) { return static_cast<int64_t>(id >> at & 0xff); };
+  return {byte(0) * 8, byte(8) * 8, byte(16), byte(24), byte(32), byte(40), byte(48)};
+}
+std::string GridTile::name() const {
+  const auto text = [](int64_t number) { return std::to_string(number); };
+  return text(rows) + "x" + text(columns) + "x" + text(depth) + "." + text(thread_rows) + "x" +
+         text(thread_columns) + ".s" + text(stages) + (splits > 1 ? ".k" + text(splits) : "");
+}
+
+int64_t GridContractPlan::steps() const { return ceil_div(contract.depth.extent, tile.depth); }
+int64_t GridContractPlan::steps_of_block() const { return steps() / tile.splits; }
+int64_t GridContractPlan::line(const Side& side) const {
+  const int64_t across = &side == &row ? tile.rows : tile.columns;
+  return (side.lines_along_depth ? tile.depth : across) + bytes_of_access / side.bytes;
+}
+int64_t GridContractPlan::piece_bytes(const Side& side) const {
+  const int64_t across = &side == &row ? tile.rows : tile.columns;
+  return line(side) * (side.lines_along_depth ? across : tile.depth) * side.bytes;
+}
+int64_t GridContractPlan::sums_line() const {
+  return tile.columns + 2 * bytes_of_access * 8 / bits_of(contract.accumulator);
+}
+int64_t GridContractPlan::shared_bytes() const {
+  const int64_t sums = grid_turn_rows(*this) * sums_line() * bits_of(contract.accumulator) / 8;
+  return std::max(tile.stages * stage_bytes(), sums);
+}
+
+std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel,
+                                                   uint64_t tile) {
+  auto plan = plan_without_tile(target, kernel, false);
+  if (!plan) return std::nullopt;
+  if (tile != 0) {
+    plan->tile = GridTile::of(tile);
+  } else {
+    const auto choices = choices_of(target, *plan);
+    if (choices.empty()) return std::nullopt;
+    plan->tile = choices[0].tile;
+  }
+  if (!fit(*target.grid, *plan)) return std::nullopt;
+  return plan;
+}
+
+std::vector<GridOption> grid_contract_options(const Target& target, const loop::Kernel& kernel) {
+  constexpr size_t most = 12;
+  constexpr double hopeless = 2;  // times the least
+  std::vector<GridOption> options;
+  auto planned = kernel;
+  auto plan = plan_without_tile(target, planned, true);
+  if (!plan) return options;
+  const auto layouts = layouts_of(plan->contract, kernel.statements[0], planned.pool);
+  std::vector<GridTile> taken;
+  for (const auto& [tile, seconds] : choices_of(target, *plan)) {
+    if (options.size() == most || (!options.empty() && seconds > hopeless * options[0].seconds)) break;
+    // Of those that differ in depth and stages alone, two.
+    const auto alike = std::ranges::count_if(taken, [&](const GridTile& other) {
+      return other.rows == tile.rows && other.columns == tile.columns &&
+             other.thread_rows == tile.thread_rows && other.thread_columns == tile.thread_columns &&
+             other.splits == tile.splits;
+    });
+    if (alike == 2) continue;
+    taken.push_back(tile);
+    options.push_back({tile.id(), tile.name(), seconds, layouts});
+  }
+  return options;
+}
+
+}  // namespace ferrite::emitter

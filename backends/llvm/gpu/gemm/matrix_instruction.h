@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A warp and the machine's matrix instruction: which elements a lane holds, how they come from shared memory, the instruction itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "backends/llvm/gpu/nest/thread_block.h"
+
+namespace ferrite::emitter {
+
+/// A piece of an operand in shared memory: `across` (rows or columns of the product) by depth.
+struct SharedPiece {
+  llvm::Type* element = nullptr;
+  bool lines_along_depth = true;  ///< elements that follow each other lie along the depth, else across
+  int64_t line = 0;               ///< elements from one line to the next
+  llvm::Value* memory = nullptr;  ///< element (0, 0)
+
+  /// Elements from (0, 0) to (across, depth).
+  int64_t offset(int64_t across, int64_t depth) const {
+    return lines_along_depth ? across * line + depth : depth * line + across;
+  }
+  llvm::Value* at(llvm::IRBuilder<>& builder, llvm::Value* across, llvm::Value* depth) const;
+};
+
+class GridMatrix {
+ public:
+  using Operands = std::vector<llvm::Value*>;
+
+  /// Keeps references; the builder stands where all threads of the block come by.
+  GridMatrix(KernelContext& context, GridBlock& block, const GridMachine::Matrix& machine);
+
+  int64_t rows() const { return machine_.rows; }
+  int64_t columns() const { return machine_.columns; }
+  int64_t depth() const { return machine_.depth; }
+  llvm::Value* warp() const { return warp_; }                    ///< i64, the thread's, in the block
+  size_t sums() const { return machine_.sums.elements.size(); }  ///< of a lane
+
+  /// The lane's operands of `count` instructions that lie side by side, for the rows or columns from `first` (i64) on and the depth
+  /// from `depth` on.
+  std::vector<Operands> row_operands(const SharedPiece& piece, llvm::Value* first, int64_t depth,
+                                     int64_t count) {
+    return operands(piece, machine_.row, machine_.rows, first, depth, count);
+  }
+  std::vector<Operands> column_operands(const SharedPiece& piece, llvm::Value* first, int64_t depth,
+                                        int64_t count) {
+    return operands(piece, machine_.column, machine_.columns, first, depth, count);
+  }
+  /// Adds the product to the lane's sums, each of which is in a slot.
+  void multiply(std::span<llvm::Value* const> row, std::span<llvm::Value* const> column,
+                std::span<llvm::AllocaInst* const> sums);
+  /// Row and column (i64) of one of the lane's sums.
+  std::pair<llvm::Value*, llvm::Value*> place_of_sum(size_t number);
+  /// Sums from this one on that lie side by side in a row and begin at a multiple of their number: 1, 2 or 4.
+  size_t sums_together(size_t number) const;
+
+ private:
+  using Fragment = GridMachine::Matrix::Fragment;
+
+  std::pair<llvm::Value*, llvm::Value*> place_of_lane(const Fragment& fragment);
+  std::vector<Operands> operands(const SharedPiece& piece, const Fragment& layout, int64_t lines,
+                                 llvm::Value* first, int64_t depth, int64_t count);
+  std::vector<Operands> load_squares(const SharedPiece& piece, const Fragment& layout, int64_t lines,
+                                     llvm::Value* first, int64_t depth, int64_t count, llvm::Type* type);
+
+  KernelContext& context_;
+  llvm::IRBuilder<>& builder_;
+  GridBlock& block_;
+  const GridMachine::Matrix& machine_;
+  llvm::Value *lane_, *warp_;
+};
+
+}  // namespace ferrite::emitter

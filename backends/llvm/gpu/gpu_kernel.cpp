@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Points of the shared loops become threads where each has little to do, else blocks whose threads divide the rest among them.
+#include "ferrite/emitter/gpu_kernel.h"
+
+#include <llvm/IR/DerivedTypes.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <utility>
+
+#include "backends/llvm/cpu/nest/nest_emitter.h"
+#include "backends/llvm/cpu/nest/nest_plan.h"
+#include "backends/llvm/gpu/attention/gpu_attention.h"
+#include "backends/llvm/gpu/gemm/gpu_gemm.h"
+#include "backends/llvm/gpu/nest/block_reduction.h"
+#include "backends/llvm/gpu/nest/block_scan.h"
+#include "backends/llvm/gpu/nest/column_reduction.h"
+#include "backends/llvm/gpu/nest/row_reduction.h"
+#include "backends/llvm/gpu/nest/thread_block.h"
+#include "backends/llvm/gpu/nest/transpose_tiles.h"
+#include "backends/llvm/ir/reduction_state.h"
+#include "ferrite/emitter/body_emitter.h"
+#include "ferrite/emitter/kernel_emitter.h"
+#include "ferrite/error.hpp"
+#include "ferrite/gpu_runtime/device_code.h"
+#include "ferrite/loop_check.hpp"
+#include "ferrite/stores_apart.hpp"
+
+namespace ferrite::emitter {
+
+namespace {
+
+using loop::VarKind;
+
+/// A thread alone goes over so many elements before a block shares them, where neighbours would not read side by side.
+constexpr int64_t few_elements = 32;
+/// Threads that are worth having even where each then goes over much.
+constexpr int64_t many_threads = 4096;
+constexpr int64_t most_reads_at_once = 8;  // of a thread that reduces
+constexpr size_t short_body = 64;          // operations that are worth writing out for each of them
+constexpr int64_t most_registers = 8;      // elements of a local buffer of one thread
+
+int64_t product(std::span<const loop::Var> vars) {
+  int64_t count = 1;
+  for (const auto& var : vars) count *= var.extent;
+  return count;
+}
+
+/// How a kernel is laid out over the grid.
+struct Layout {
+  bool by_points = true;  ///< each thread has a point of the shared loops, else each block
+  int64_t points = 1;     ///< of the shared loops
+  unsigned threads = 1;
+};
+
+/// Whether neighbours along `var` lie side by side in what the statement reads most of.
+bool walks_side_by_side(loop::Kernel& kernel, const loop::Statement& statement, const loop::Var& var) {
+  const loop::BodyOp* most = nullptr;
+  for (const auto& op : statement.ops)
+    if (op.code == FE_OP_LOAD &&
+        (!most || kernel.buffers[op.buffer].bytes() > kernel.buffers[most->buffer].bytes()))
+      most = &op;
+  if (!most) return true;
+  const auto step = kernel.pool.coefficient(
+      element_address(kernel.pool, kernel.buffers[most->buffer], most->index), var.symbol);
+  return step && std::abs(*step) <= 1;
+}
+
+/// Points that may store to one element, one after the other where no atomic operation does it.
+bool needs_order(const GridMachine& machine, const loop::Kernel& kernel) {
+  const auto& statement = kernel.statements[0];
+  return statement.kind == FE_STATEMENT_SCATTER && !stores_at_once(machine, kernel, statement);
+}
+
+/// Points that differ in a variable by which elements lie apart never meet: such variables are made the shared ones, and a thread
+/// goes over the others in their order.
+void order_scatter(loop::Kernel& kernel) {
+  auto& statement = kernel.statements[0];
+  std::vector<loop::Var> apart, others;
+  for (size_t k = 0; k < statement.parallel_count(); ++k)
+    (loop::stores_apart(kernel.pool, statement, k) ? apart : others).push_back(statement.vars[k]);
+  kernel.shared = static_cast<uint32_t>(apart.size());
+  std::ranges::copy(others, std::ranges::copy(apart, statement.vars.begin()).out);
+}
+
+/// A scan by blocks, where rows are long and there are not so many of them that a thread each goes over neighbours side by side.
+std::optional<GridScanPlan> scan_of(const Target& target, loop::Kernel& kernel) {
+  auto plan = plan_grid_scan(target, kernel);
+  if (!plan || plan->extent <= few_elements) return std::nullopt;
+  const auto& statement = kernel.statements[0];
+  const size_t parallel = statement.parallel_count();
+  if (plan->points >= many_threads && walks_side_by_side(kernel, statement, statement.vars[parallel - 1]))
+    return std::nullopt;
+  return plan;
+}
+
+Layout layout_of(const GridMachine& machine, loop::Kernel& kernel) {
+  Layout layout;
+  const bool ordered = needs_order(machine, kernel);
+  if (ordered) order_scatter(kernel);
+  const auto& first = kernel.statements[0].vars;
+  layout.points = product(std::span(first).first(kernel.shared));
+  int64_t most = 1;
+  bool alone = true;
+  for (const auto& statement : kernel.statements) {
+    const int64_t rest = std::max<int64_t>(1, product(std::span(statement.vars).subspan(kernel.shared)));
+    most = std::max(most, rest);
+    if (rest > few_elements)
+      alone = alone && kernel.shared > 0 && layout.points >= many_threads &&
+              walks_side_by_side(kernel, statement, statement.vars[kernel.shared - 1]);
+    // What carries a value from point to point is one thread's.
+    if (statement.has(VarKind::serial)) alone = alone && kernel.statements.size() == 1;
+  }
+  const bool serial = kernel.statements.size() == 1 && kernel.statements[0].has(VarKind::serial);
+  for (const auto& buffer : kernel.buffers)
+    if (buffer.kind == FE_BUFFER_LOCAL && buffer.extent() > most_registers) alone = false;
+  layout.by_points = alone || serial || ordered;
+  const auto wanted = layout.by_points ? layout.points : (most + 3) / 4;
+  layout.threads = static_cast<unsigned>(std::clamp<int64_t>(
+      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, wanted)))), machine.warp,
+      machine.threads));
+  return layout;
+}
+
+class GridEmitter {
+ public:
+  GridEmitter(KernelContext& context, const Layout& layout)
+      : context_(context),
+        block_(context),
+        layout_(layout),
+        thread_(block_.thread()),
+        reduction_(context, block_, layout.threads) {
+    for (size_t b = 0; b < context.kernel.buffers.size(); ++b) {
+      const auto& buffer = context.kernel.buffers[b];
+      if (buffer.kind != FE_BUFFER_LOCAL) continue;
+      auto* type = context.storage_type(buffer.dtype);
+      const auto extent = std::max<int64_t>(1, buffer.extent());
+      context.move_base(static_cast<loop::BufferId>(b),
+                        layout.by_points
+                            ? context.slot(llvm::ArrayType::get(type, static_cast<uint64_t>(extent)), "local")
+                            : block_.shared(type, extent));
+    }
+  }
+
+  int64_t emit() {
+    auto& builder = context_.builder;
+    const auto& kernel = context_.kernel;
+    if (layout_.points == 0) return 0;
+    if (!layout_.by_points) {
+      const auto values = context_.coordinates(shared_vars(kernel.statements[0]), block_.number());
+      for (const auto& statement : kernel.statements) {
+        by_block(statement, values);
+        block_.barrier();
+      }
+      return layout_.points;
+    }
+    if (kernel.statements.size() == 1)
+      if (const auto plan = vectors_of(kernel.statements[0])) return by_vectors(*plan);
+    auto* flat =
+        builder.CreateNSWAdd(builder.CreateNSWMul(block_.number(), context_.i64(layout_.threads)), thread_);
+    context_.when(builder.CreateICmpSLT(flat, context_.i64(layout_.points)), "point", [&] {
+      const auto values = context_.coordinates(shared_vars(kernel.statements[0]), flat);
+      for (const auto& statement : kernel.statements) {
+        const auto plan = plan_of(statement, kernel.shared);
+        StatementEmitter(context_, plan, false).emit(point_at(statement, values), 0, {});
+      }
+    });
+    return (layout_.points + layout_.threads - 1) / layout_.threads;
+  }
+
+  GridBlock& block() { return block_; }
+
+ private:
+  std::span<const loop::Var> shared_vars(const loop::Statement& statement) const {
+    return std::span(statement.vars).first(context_.kernel.shared);
+  }
+  Point point_at(const loop::Statement& statement, const std::vector<llvm::Value*>& values) const {
+    Point point;
+    for (size_t k = 0; k < values.size(); ++k) point.set(statement.vars[k].symbol, values[k]);
+    return point;
+  }
+  /// Rounds or steps of a reduction whose reads are on their way at once. What is written between reads would keep them in order.
+  int64_t reads_at_once(const loop::Statement& statement) const {
+    auto& pool = context_.kernel.pool;
+    const auto element = element_part(pool, statement);
+    const bool writes = std::ranges::any_of(statement.stores, [&](const loop::Store& store) {
+      return stores_elements(pool, statement, store, element);
+    });
+    return writes || statement.ops.size() > short_body ? 1 : most_reads_at_once;
+  }
+  /// All loops beyond the first `fixed` one by one.
+  StatementPlan plan_of(const loop::Statement& statement, size_t fixed) const {
+    StatementPlan plan;
+    plan.statement = statement;
+    plan.fixed = fixed;
+    for (size_t k = 0; k < statement.vars.size(); ++k) {
+      if (k >= fixed && statement.vars[k].kind == VarKind::parallel) plan.outer.push_back(k);
+      if (statement.vars[k].kind == VarKind::reduction) plan.reductions.push_back(k);
+    }
+    if (!plan.reductions.empty()) plan.steps_at_once = reads_at_once(statement);
+    return plan;
+  }
+
+  /// A map whose neighbours along its last loop are neighbours in memory: as many at a time as a thread's access is wide.
+  std::optional<StatementPlan> vectors_of(const loop::Statement& statement) const {
+    if (statement.kind != FE_STATEMENT_MAP || statement.has(VarKind::serial) || !statement.reductions.empty())
+      return std::nullopt;
+    auto plan = plan_statement(context_.target, context_.kernel, statement, 0);
+    if (!plan.vector_is_parallel() || plan.inside) return std::nullopt;
+    const auto& var = plan.statement.vars[*plan.vector];
+    while (plan.lanes > 1 && var.extent % plan.lanes != 0 &&
+           !begin_at_vectors(plan.statement, var.symbol, plan.lanes))
+      plan.lanes /= 2;
+    if (plan.lanes == 1) return std::nullopt;
+    return plan;
+  }
+  /// Whether all that the statement touches is the same along the variable, or begins where vectors do: rows with a rest, which are padded.
+  bool begin_at_vectors(const loop::Statement& statement, index::Symbol along, unsigned lanes) const {
+    auto& kernel = context_.kernel;
+    const auto begins = [&](loop::BufferId buffer, const std::vector<index::Expr>& index) {
+      if (kernel.buffers[buffer].packing) return false;
+      const auto address = element_address(kernel.pool, kernel.buffers[buffer], index);
+      return !kernel.pool.depends_on(address, along) || begins_at_vectors(kernel.pool, address, along, lanes);
+    };
+    return std::ranges::all_of(statement.ops,
+                               [&](const loop::BodyOp& op) {
+                                 return op.code != FE_OP_INDIRECT &&
+                                        (op.code != FE_OP_LOAD || begins(op.buffer, op.index));
+                               }) &&
+           std::ranges::all_of(statement.stores,
+                               [&](const loop::Store& store) { return begins(store.buffer, store.index); });
+  }
+  int64_t by_vectors(const StatementPlan& plan) {
+    auto& builder = context_.builder;
+    std::vector<loop::Var> vars;
+    for (const size_t k : plan.outer) vars.push_back(plan.statement.vars[k]);
+    vars.push_back(plan.statement.vars[*plan.vector]);
+    const int64_t extent = vars.back().extent;
+    vars.back().extent = (extent + plan.lanes - 1) / plan.lanes;
+    const int64_t count = product(vars);
+    auto* flat =
+        builder.CreateNSWAdd(builder.CreateNSWMul(block_.number(), context_.i64(layout_.threads)), thread_);
+    context_.when(builder.CreateICmpSLT(flat, context_.i64(count)), "vector", [&] {
+      auto values = context_.coordinates(vars, flat);
+      values.back() = builder.CreateNSWMul(values.back(), context_.i64(plan.lanes));
+      Point point;
+      for (size_t k = 0; k < vars.size(); ++k) point.set(vars[k].symbol, values[k]);
+      point.vector = vars.back().symbol;
+      point.lanes = plan.lanes;
+      point.aligned = true;
+      auto* left = builder.CreateNSWSub(context_.i64(extent), values.back());
+      BodyEmitter body(context_, plan.statement);
+      block_.vector(left, extent, plan.lanes, plan.lanes, [&](llvm::Value* mask) {
+        point.mask = mask;
+        body.start(point);
+        body.store(body.finish_stores());
+      });
+    });
+    return (count + layout_.threads - 1) / layout_.threads;
+  }
+
+  /// `body(k)` for each k < count, one thread each.
+  void divide(int64_t count, const llvm::Twine& name, const std::function<void(llvm::Value*)>& body) {
+    block_.divide(count, layout_.threads, name, body);
+  }
+
+  void by_block(const loop::Statement& statement, const std::vector<llvm::Value*>& values) {
+    const auto point = point_at(statement, values);
+    const size_t shared = context_.kernel.shared, parallel = statement.parallel_count();
+    const auto rest = std::span(statement.vars).subspan(shared, parallel - shared);
+    const int64_t points = product(rest), elements = statement.points(VarKind::reduction);
+    const auto set_rest = [&](Point at, llvm::Value* flat) {
+      const auto coordinates = context_.coordinates(rest, flat);
+      for (size_t k = 0; k < rest.size(); ++k) at.set(rest[k].symbol, coordinates[k]);
+      return at;
+    };
+    if (statement.has(VarKind::serial) || statement.reductions.empty() || points * 4 > layout_.threads ||
+        elements <= few_elements) {
+      const auto plan = plan_of(statement, parallel);
+      StatementEmitter emitter(context_, plan, false);
+      return divide(points, "points", [&](llvm::Value* k) { emitter.emit(set_rest(point, k), 0, {}); });
+    }
+    context_.loop(context_.i64(0), context_.i64(points), 1, "rows",
+                  [&](llvm::Value* k) { reduce_together(statement, set_rest(point, k)); });
+  }
+
+  /// One point's reduction by all threads of the block.
+  void reduce_together(const loop::Statement& statement, const Point& point) {
+    auto& builder = context_.builder;
+    BodyEmitter body(context_, statement);
+    std::vector<ReductionState> states;
+    for (size_t k = 0; k < statement.reductions.size(); ++k) {
+      states.emplace_back(context_, body, statement, k, 1);
+      states.back().reset();
+    }
+    const auto vars = std::span(statement.vars).subspan(statement.parallel_count());
+    const auto take = [&](llvm::Value* flat) {
+      auto at = point;
+      const auto coordinates = context_.coordinates(vars, flat);
+      for (size_t k = 0; k < vars.size(); ++k) at.set(vars[k].symbol, coordinates[k]);
+      body.start(at);
+      for (auto& state : states) state.take(nullptr);
+      body.store(body.element_stores());
+    };
+    const int64_t count = product(vars), round = layout_.threads, rounds = reads_at_once(statement);
+    const int64_t together = rounds == 1 ? 0 : count / (round * rounds) * (round * rounds);
+    if (together > 0)
+      context_.loop(thread_, context_.i64(together), round * rounds, "rounds", [&](llvm::Value* flat) {
+        for (int64_t k = 0; k < rounds; ++k) take(builder.CreateNSWAdd(flat, context_.i64(k * round)));
+      });
+    context_.loop(builder.CreateNSWAdd(thread_, context_.i64(together)), context_.i64(count), round,
+                  "elements", take);
+    std::vector<llvm::Value*> results;
+    for (auto& state : states) results.push_back(state.result(reduction_.combine(state, state.values())));
+    body.start(point);
+    for (size_t k = 0; k < results.size(); ++k) body.bind_reduced(k, results[k]);
+    context_.when(builder.CreateICmpEQ(thread_, context_.i64(0)), "first",
+                  [&] { body.store(body.finish_stores()); });
+  }
+
+  KernelContext& context_;
+  GridBlock block_;
+  const Layout layout_;
+  llvm::Value* thread_;
+  BlockReduction reduction_;
+};
+
+}  // namespace
+
+std::string grid_unsupported_reason(const Target& target, const loop::Kernel& kernel) {
+  for (const auto& statement : kernel.statements)
+    if (kernel.statements.size() > 1 && statement.kind == FE_STATEMENT_SCATTER)
+      return "a scatter beside other statements";
+  if (std::ranges::any_of(kernel.buffers,
+                          [](const loop::Buffer& buffer) { return buffer.packing.has_value(); })) {
+    auto planned = kernel;
+    return plan_grid_contract(target, planned, 0) ? "" : "a packed operand outside a contraction";
+  }
+  return unsupported_reason(target, kernel);
+}
+
+std::vector<GridOption> grid_options(const Target& target, const loop::Kernel& kernel) {
+  if (kernel.statements[0].kind != FE_STATEMENT_CONTRACT) return {};
+  auto planned = kernel;
+  if (const auto softmax = plan_grid_softmax(target, planned))
+    return {{0, "", grid_softmax_seconds(target, *softmax), {}}};
+  return grid_contract_options(target, kernel);
+}
+
+GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,
+                            std::string_view entry, uint64_t option) {
+  if (auto reason = grid_unsupported_reason(target, kernel); !reason.empty()) decline(reason);
+  GridResult result;
+  result.module = std::make_unique<llvm::Module>(llvm::StringRef(entry.data(), entry.size()), llvm_context);
+  llvm::Triple triple(target.triple);
+  result.module->setDataLayout(triple.computeDataLayout());
+  result.module->setTargetTriple(triple);
+  std::optional<GridContractPlan> contract;
+  const auto softmax = plan_grid_softmax(target, kernel);
+  if (!softmax && kernel.statements[0].kind == FE_STATEMENT_CONTRACT)
+    contract = plan_grid_contract(target, kernel, option);
+  // What is left of contractions are sums of products.
+  for (auto& statement : kernel.statements)
+    if (!softmax && !contract && statement.kind == FE_STATEMENT_CONTRACT) {
+      statement.contract_a = statement.contract_b = loop::none;
+      statement.contract_kind = FE_CONTRACT_GENERIC;
+      statement.kind = loop::derived_kind(kernel.pool, statement);
+    }
+  const auto rows = softmax || contract ? std::nullopt : plan_grid_rows(target, kernel);
+  const auto columns = softmax || contract || rows ? std::nullopt : plan_grid_columns(target, kernel);
+  const auto tiles = softmax || contract || rows || columns ? std::nullopt : plan_grid_tiles(kernel);
+  const auto scan = softmax || contract || rows || columns || tiles ? std::nullopt : scan_of(target, kernel);
+  const auto layout =
+      softmax || contract || rows || columns || tiles || scan ? Layout() : layout_of(*target.grid, kernel);
+  KernelContext context(*result.module, target, kernel, entry);
+  const auto finish = [&](GridBlock& block, int64_t blocks, unsigned threads) {
+    context.builder.CreateRetVoid();
+    result.blocks = blocks;
+    result.threads = threads;
+    result.shared_bytes = block.shared_bytes();
+    result.dynamic_bytes = block.finish_shared();
+  };
+  if (softmax) {
+    GridBlock block(context);
+    emit_grid_softmax(context, block, *softmax);
+    finish(block, softmax->blocks(), softmax->threads(*target.grid));
+  } else if (contract) {
+    GridBlock block(context);
+    emit_grid_contract(context, block, *contract);
+    finish(block, contract->blocks(), contract->threads);
+  } else if (rows) {
+    GridBlock block(context);
+    emit_grid_rows(context, block, *rows);
+    finish(block, rows->points, rows->threads);
+  } else if (columns) {
+    GridBlock block(context);
+    emit_grid_columns(context, block, *columns);
+    finish(block, columns->blocks, columns->threads());
+  } else if (tiles) {
+    GridBlock block(context);
+    emit_grid_tiles(context, block, *tiles);
+    finish(block, tiles->blocks, grid_tiles_threads);
+  } else if (scan) {
+    GridBlock block(context);
+    emit_grid_scan(context, block, *scan);
+    finish(block, scan->points, scan->threads);
+  } else {
+    GridEmitter emitter(context, layout);
+    const int64_t blocks = emitter.emit();
+    finish(emitter.block(), blocks, layout.threads);
+  }
+  if (result.shared_bytes > target.grid->shared_bytes)
+    decline("a block would need " + std::to_string(result.shared_bytes) + " bytes of shared memory");
+  if (result.blocks > std::min(most_blocks, target.grid->most_threads / result.threads))
+    decline(std::to_string(result.blocks) + " blocks of " + std::to_string(result.threads) +
+            " threads are more than one launch takes");
+  return result;
+}
+
+}  // namespace ferrite::emitter
