@@ -13,11 +13,12 @@
 
 #include "core/ir/graph/graph.h"
 #include "core/ir/text/parse_graph.h"
+#include "core/link/kernel_cache.h"
+#include "core/link/measure.h"
 #include "core/plugin/registry.h"
 #include "core/schedule/schedule.h"
 #include "core/select/tuning_options.h"
 #include "core/support/ledger.h"
-#include "driver/cache/kernel_cache.h"
 #include "runtime/executable.h"
 
 namespace ferrite::core {
@@ -101,10 +102,17 @@ struct Compilation {
   std::string text() const;
 };
 
-/// Compiles `source` for options.device, every step in the one order of ARCHITECTURE. All passes run through the pass gate.
-/// Stops behind options.to; a program is linked where that is empty. FE-C04 where a stage is none, is not one at which the
-/// source enters, or `from` is behind `to`. All other errors carry the step's own codes.
+/// What the program around the core does for a compilation, as the core opens no caches and measures nothing.
+struct Services {
+  /// A cache of compiled kernels in a folder; an empty folder: one that keeps nothing. Empty: no cache.
+  std::function<std::unique_ptr<cache::KernelCache>(const std::string& folder)> open_cache;
+  tune::Measure measure;  ///< empty: costs decide, whatever the options say
+};
+
+/// Compiles `source` for options.device, every step in the order of the page in compile.cpp. All passes run through the pass gate.
+/// Stops after options.to; a program is linked where that is empty. FE-C04 where a stage is none, is not one at which the
+/// source enters, or `from` is after `to`. All other errors carry the step's own codes. driver/compile.h has the usual services.
 Result<Compilation> compile(Source source, const plugin::Registry& registry, const CompileOptions& options,
-                            Ledger& ledger);
+                            const Services& services, Ledger& ledger);
 
 }  // namespace ferrite::core

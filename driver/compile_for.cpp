@@ -38,7 +38,7 @@ Result<run::Devices> find_targets(std::span<const TargetName> names, const Compi
   run::Devices found;
   for (const auto& [text, where] : names) {
     auto target = run::find_target(text, kinds, registry);
-    if (!target) return plugin::named_at(where, std::move(target.error()));
+    if (!target) return named_at(where, std::move(target.error()));
     for (const auto& other : found)
       if (other->kind == (*target)->kind && other->description == (*target)->description)
         return at(where, error(FE_EINVALID, "FE-D24", "the target '{}' is named twice; drop one", text));

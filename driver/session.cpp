@@ -7,6 +7,7 @@
 #include "core/ir/graph/api.h"
 #include "core/ir/loop/interpreter.h"
 #include "core/ir/text/parse_graph.h"
+#include "core/link/ports.h"
 #include "core/lower/lower.h"
 #include "core/observe/observation.h"
 #include "core/plugin/import_ops.h"
@@ -16,12 +17,13 @@
 #include "core/support/files/user_folder.h"
 #include "core/support/warning.h"
 #include "driver/compile_for.h"
+#include "driver/isolate/isolated_plugin.h"
 #include "driver/observe/sinks.h"
+#include "driver/package/save_package.h"
 #include "driver/validate/verdicts.h"
 #include "ferrite/counted.hpp"
 #include "runtime/host.h"
-#include "runtime/package/package.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 namespace ferrite::core {
 
@@ -30,7 +32,7 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
   session->pipeline_ = pipeline;
   FE_TRY(session->metrics_, observe::Metrics::from_environment());
   session->host_ = plugin::make_host();
-  session->registry_ = std::make_unique<plugin::Registry>(*session->host_);
+  session->registry_ = std::make_unique<plugin::Registry>(*session->host_, isolate::Plugin::open);
   session->registry_->set_device_kinds(pipeline.device_kinds);
   FE_CHECK(session->registry_->add_core_op(place::region_op_def()));
   for (const auto& request : pipeline.plugins) {
@@ -40,7 +42,7 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
       std::string place;
       if (loaded.error().where == request.library)
         place = loaded.error().code == "FE-P30" ? request.isolation_place : request.library_place;
-      return plugin::named_at(place, std::move(loaded.error()));
+      return named_at(place, std::move(loaded.error()));
     }
     log::warn("plugins", fmt::format("{} skipped: {}", request.id, loaded.error().message()));
   }
@@ -210,7 +212,7 @@ Result<void> Model::check_dims(std::span<const std::vector<int64_t>> input_dims)
 Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_dims) const {
   FE_CHECK(check_dims(input_dims));
   if (state_->package) {
-    auto packaged = state_->package->graph();
+    auto packaged = package::graph_of(*state_->package);
     if (!packaged) return at(path_, std::move(packaged.error()));
     return packaged;
   }

@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "core/compile.h"
 #include "core/support/error.h"
+#include "driver/compile.h"
 #include "driver/config/manifest.h"
 #include "driver/observe/metrics.h"
+#include "runtime/model_port.h"
 
 namespace ferrite::core {
 
@@ -32,15 +33,6 @@ class Session {
   observe::Metrics metrics_;
   std::unique_ptr<fe_host> host_;
   std::unique_ptr<plugin::Registry> registry_;
-};
-
-/// An input or output of a model before shapes are known: -1 and a name ("" = anonymous) for a dim that is not fixed.
-struct ModelPort {
-  std::string name;
-  DType dtype = DType::none;
-  bool ranked = true;
-  std::vector<int64_t> dims;
-  std::vector<std::string> dim_names;
 };
 
 /// A program for one set of input shapes.

@@ -14,7 +14,7 @@
 #include "core/support/split.h"
 #include "core/support/suggest.h"
 #include "core/support/warning.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 namespace ferrite::core::run {
 namespace {
@@ -44,9 +44,9 @@ Result<uint32_t> count_devices(const fe_runtime& runtime) {
 
 /// The providers of a device kind that compile anything, with their plugins.
 std::vector<plugin::Contributed<fe_provider>> providers_of(std::string_view kind,
-                                                           const plugin::Registry& registry) {
+                                                           const plugin::Backends& backends) {
   std::vector<plugin::Contributed<fe_provider>> found;
-  for (const auto& provider : registry.providers()) {
+  for (const auto& provider : backends.providers()) {
     const auto slots = abi::read(provider.table);
     if (abi::view(slots.device_kind) == kind && slots.compile && (slots.propose || slots.claim))
       found.push_back(provider);
@@ -55,9 +55,9 @@ std::vector<plugin::Contributed<fe_provider>> providers_of(std::string_view kind
 }
 
 /// The devices that there are, of all runtimes that are loaded, "cpu:0".
-std::vector<std::string> here(const plugin::Registry& registry) {
+std::vector<std::string> here(const plugin::Backends& backends) {
   std::vector<std::string> names;
-  for (const auto& runtime : registry.runtimes()) {
+  for (const auto& runtime : backends.runtimes()) {
     const auto count = count_devices(*runtime.table);
     for (uint32_t k = 0; count && k < *count; ++k)
       names.push_back(fmt::format("{}:{}", abi::view(runtime.table->id), k));
@@ -80,9 +80,9 @@ struct Kinds {
   std::vector<std::string_view> all;
   std::vector<std::string> here, absent;
 };
-Kinds known_kinds(const plugin::Registry& registry) {
+Kinds known_kinds(const plugin::Backends& backends) {
   Kinds kinds;
-  for (const auto& runtime : registry.runtimes()) {
+  for (const auto& runtime : backends.runtimes()) {
     const auto kind = abi::view(runtime.table->id);
     kinds.all.push_back(kind);
     const auto count = count_devices(*runtime.table);
@@ -94,7 +94,7 @@ Kinds known_kinds(const plugin::Registry& registry) {
     const std::string said = count ? "no device" : count.error().text;
     kinds.absent.push_back(fmt::format("{} ({})", kind, said.substr(0, said.find("; "))));
   }
-  for (const auto& kind : registry.device_kinds())
+  for (const auto& kind : backends.device_kinds())
     if (std::ranges::find(kinds.all, kind) == kinds.all.end()) {
       kinds.all.push_back(kind);
       kinds.absent.push_back(fmt::format("{} (no enabled plugin runs it)", kind));
@@ -105,11 +105,11 @@ Kinds known_kinds(const plugin::Registry& registry) {
 }
 
 /// The runtime of a kind that something compiles for.
-Result<void> find_kind(FoundDevice& found, const plugin::Registry& registry) {
-  for (const auto& runtime : registry.runtimes())
+Result<void> find_kind(FoundDevice& found, const plugin::Backends& backends) {
+  for (const auto& runtime : backends.runtimes())
     if (abi::view(runtime.table->id) == found.kind) found.runtime = runtime.table;
   if (!found.runtime) {
-    auto kinds = known_kinds(registry);
+    auto kinds = known_kinds(backends);
     // Where something compiles for it, and nothing that is enabled runs it.
     std::erase(kinds.all, found.kind);
     return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}{}{}",
@@ -117,7 +117,7 @@ Result<void> find_kind(FoundDevice& found, const plugin::Registry& registry) {
                  kinds.absent.empty() ? "" : "; known, but not here: ", fmt::join(kinds.absent, ", "),
                  did_you_mean(found.kind, kinds.all));
   }
-  if (providers_of(found.kind, registry).empty())
+  if (providers_of(found.kind, backends).empty())
     return error(FE_EINVALID, "FE-D01", "no enabled plugin compiles for '{}'; see 'ferrite targets'",
                  found.kind);
   return {};
@@ -146,10 +146,10 @@ Result<FoundDevice> read_name(const std::string& name) {
 }
 
 /// Whether there is a device of the number that was found.
-Result<void> check_number(const FoundDevice& found, const plugin::Registry& registry) {
+Result<void> check_number(const FoundDevice& found, const plugin::Backends& backends) {
   const auto count = count_devices(*found.runtime);
   if (count && found.number < *count) return {};
-  const auto others = fmt::format("; here are {}", fmt::join(here(registry), ", "));
+  const auto others = fmt::format("; here are {}", fmt::join(here(backends), ", "));
   if (!count) {
     auto fault = count.error();
     fault.text += others;
@@ -162,21 +162,21 @@ Result<void> check_number(const FoundDevice& found, const plugin::Registry& regi
                others);
 }
 
-Result<FoundDevice> find_device(const std::string& name, const plugin::Registry& registry, bool here = true) {
+Result<FoundDevice> find_device(const std::string& name, const plugin::Backends& backends, bool here = true) {
   FE_TRY(auto found, read_name(name));
-  FE_CHECK(find_kind(found, registry));
-  if (here) FE_CHECK(check_number(found, registry));
+  FE_CHECK(find_kind(found, backends));
+  if (here) FE_CHECK(check_number(found, backends));
   return found;
 }
 
 /// The first target that can be the last device of a program, or the first device number 0 of all runtimes; null where there is none.
-std::shared_ptr<Device> open_for_the_rest(const plugin::Registry& registry, std::span<const Target> targets) {
+std::shared_ptr<Device> open_for_the_rest(const plugin::Backends& backends, std::span<const Target> targets) {
   for (const auto& target : targets) {
-    auto device = Device::open(target, registry);
+    auto device = Device::open(target, backends);
     if (device && takes_the_rest(**device)) return std::move(*device);
   }
-  for (const auto& runtime : registry.runtimes()) {
-    auto device = Device::open(std::string(abi::view(runtime.table->id)), registry);
+  for (const auto& runtime : backends.runtimes()) {
+    auto device = Device::open(std::string(abi::view(runtime.table->id)), backends);
     if (device && takes_the_rest(**device)) return std::move(*device);
   }
   return nullptr;
@@ -184,10 +184,10 @@ std::shared_ptr<Device> open_for_the_rest(const plugin::Registry& registry, std:
 
 /// The target in the place of the device that is named.
 Result<std::shared_ptr<Device>> open_as(const Target& target, const std::string& name,
-                                        const plugin::Registry& registry) {
+                                        const plugin::Backends& backends) {
   const auto named = read_name(name);
   if (!named) return core::at(place_of(name), named.error());
-  return Device::open(target, registry, named->number);
+  return Device::open(target, backends, named->number);
 }
 
 /// FE-P68 where what the target wishes of rows is no wish.
@@ -247,9 +247,9 @@ std::string maker_key(const Compiler& compiler) {
                   file_hash128(compiler.plugin->library)});
 }
 
-Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Registry& registry) {
+Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plugin::Backends& backends) {
   const std::string where = place_of(name);
-  auto found = find_device(name, registry);
+  auto found = find_device(name, backends);
   if (!found) return core::at(where, std::move(found.error()));
   std::shared_ptr<Device> device(new Device());
   device->runtime = found->runtime;
@@ -257,16 +257,16 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& name, const plug
   device->kind = found->kind;
   device->number = found->number;
   auto opened = device->describe();
-  if (opened) opened = device->open_targets(registry);
+  if (opened) opened = device->open_targets(backends);
   if (!opened) return core::at(where, std::move(opened.error()));
   return device;
 }
 
-Result<std::shared_ptr<Device>> Device::open(const Target& target, const plugin::Registry& registry,
+Result<std::shared_ptr<Device>> Device::open(const Target& target, const plugin::Backends& backends,
                                              uint32_t number) {
   const std::string where = place_of(target.kind);
   FoundDevice found{target.kind, number};
-  if (auto known = find_kind(found, registry); !known) return core::at(where, std::move(known.error()));
+  if (auto known = find_kind(found, backends); !known) return core::at(where, std::move(known.error()));
   std::shared_ptr<Device> device(new Device());
   device->runtime = found.runtime;
   device->slots = abi::read(found.runtime);
@@ -277,12 +277,12 @@ Result<std::shared_ptr<Device>> Device::open(const Target& target, const plugin:
     device->host_memory = false;
     device->alignment = usual_alignment;
     device->capacity = 0;
-  } else if (auto here = check_number(found, registry); !here) {
+  } else if (auto here = check_number(found, backends); !here) {
     return core::at(where, std::move(here.error()));
   }
   device->number = number;
   device->description = device->name = target.description;
-  if (auto opened = device->open_targets(registry); !opened)
+  if (auto opened = device->open_targets(backends); !opened)
     return core::at(where, std::move(opened.error()));
   return device;
 }
@@ -311,9 +311,9 @@ Result<void> Device::describe() {
   return {};
 }
 
-Result<void> Device::open_targets(const plugin::Registry& registry) {
+Result<void> Device::open_targets(const plugin::Backends& backends) {
   std::optional<Error> fault;
-  for (const auto& [table, plugin] : providers_of(kind, registry)) {
+  for (const auto& [table, plugin] : providers_of(kind, backends)) {
     Compiler compiler;
     compiler.table = table;
     compiler.slots = abi::read(table);
@@ -394,13 +394,13 @@ Device::~Device() {
   }
 }
 
-Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry,
+Result<Devices> open_devices(const std::string& names, const plugin::Backends& backends,
                              std::span<const Target> targets) {
   Devices devices;
   const auto all = device_names(names);
   for (const auto& name : all) {
     const auto target = std::ranges::find(targets, kind_of(name), &Target::kind);
-    auto device = target == targets.end() ? Device::open(name, registry) : open_as(*target, name, registry);
+    auto device = target == targets.end() ? Device::open(name, backends) : open_as(*target, name, backends);
     if (device) {
       for (const auto& other : devices)
         if (other->kind == (*device)->kind && other->number == (*device)->number)
@@ -409,7 +409,7 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
       continue;
     }
     // Others behind it take what it would have taken, where its plugins may be passed over.
-    const auto providers = providers_of(kind_of(name), registry);
+    const auto providers = providers_of(kind_of(name), backends);
     const bool last = &name == &all.back();
     if (last || providers.empty() || std::ranges::any_of(providers, [](const auto& p) {
           return p.plugin->on_error != plugin::OnError::skip;
@@ -418,7 +418,7 @@ Result<Devices> open_devices(const std::string& names, const plugin::Registry& r
     log::warn("plugins", fmt::format("left out: {}", device.error().message()));
   }
   if (const auto& last = *devices.back(); !takes_the_rest(last)) {
-    auto rest = open_for_the_rest(registry, targets);
+    auto rest = open_for_the_rest(backends, targets);
     if (!rest)
       return core::at(
           place_of(names),
@@ -444,11 +444,11 @@ TargetNumbers numbers_of(const Devices& devices) {
   return result.value_or(TargetNumbers());
 }
 
-Result<void> check_devices(const std::string& names, const plugin::Registry& registry, bool here) {
+Result<void> check_devices(const std::string& names, const plugin::Backends& backends, bool here) {
   if (names == interpreter_name) return {};
   std::set<std::pair<std::string, uint32_t>> all;
   for (const auto& name : device_names(names)) {
-    auto found = find_device(name, registry, here);
+    auto found = find_device(name, backends, here);
     if (!found) return core::at(place_of(name), std::move(found.error()));
     if (!all.emplace(found->kind, found->number).second) return core::at(place_of(names), named_twice(name));
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plugin/registry.h"
+#include "runtime/plugin/backends.h"
 #include "runtime/target/coverage.h"
 #include "runtime/target/number_table.h"
 
@@ -47,11 +47,11 @@ class Device {
  public:
   /// "cpu" or "cpu:0": a runtime's id and a number. FE-D01 where there is none, with what there is, FE-D05 where its
   /// devices cannot be counted, described or compiled for, FE-S20 and FE-P54 for what is said of what its providers take.
-  static Result<std::shared_ptr<Device>> open(const std::string& name, const plugin::Registry& registry);
+  static Result<std::shared_ptr<Device>> open(const std::string& name, const plugin::Backends& backends);
   /// A device that is not here: code for it is compiled and not loaded. Its driver need not be there either. Where nothing can be asked,
   /// its memory is taken for its own, which holds for what runs on devices that reach the host's, too.
   /// `number`: of a kind with memory of its own any; of others one that is here, else FE-D01.
-  static Result<std::shared_ptr<Device>> open(const Target& target, const plugin::Registry& registry,
+  static Result<std::shared_ptr<Device>> open(const Target& target, const plugin::Backends& backends,
                                               uint32_t number = 0);
   ~Device();
   Device(const Device&) = delete;
@@ -126,7 +126,7 @@ class Device {
  private:
   Device() = default;
   Result<void> describe();
-  Result<void> open_targets(const plugin::Registry& registry);
+  Result<void> open_targets(const plugin::Backends& backends);
   Result<void> find_numbers();
 };
 
@@ -136,7 +136,7 @@ using Devices = std::vector<std::shared_ptr<Device>>;
 /// "cpu", or several with commas between: "npu,cpu". As Device::open; those of the targets' kinds are opened as these. Where the last one
 /// compiles no loops or cannot reach the host's memory, the first target that does both comes behind it, else the first device; FE-D20
 /// where there is none.
-Result<Devices> open_devices(const std::string& names, const plugin::Registry& registry,
+Result<Devices> open_devices(const std::string& names, const plugin::Backends& backends,
                              std::span<const Target> targets = {});
 
 /// Whether a device can be the last one of a program: it compiles loops and reaches the host's memory.
@@ -161,7 +161,7 @@ TargetNumbers numbers_of(const Devices& devices);
 
 /// Whether these are names of devices or the interpreter's: the errors of open_devices() without opening anything. `here`: the devices
 /// have to be.
-Result<void> check_devices(const std::string& names, const plugin::Registry& registry, bool here = true);
+Result<void> check_devices(const std::string& names, const plugin::Backends& backends, bool here = true);
 
 /// The kind of the last device, for which ops are lowered.
 std::string last_kind(const std::string& names);

@@ -4,7 +4,7 @@
 
 #include "core/support/abi/abi.h"
 #include "runtime/device.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 namespace ferrite::core::run {
 

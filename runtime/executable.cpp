@@ -6,12 +6,11 @@
 #include <cstring>
 #include <utility>
 
-#include "core/ir/loop/indexed.h"
 #include "core/support/abi/abi.h"
 #include "core/support/elapsed.h"
 #include "ferrite/counted.hpp"
 #include "runtime/memory_plan.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 namespace ferrite::core::run {
 
@@ -39,22 +38,6 @@ Result<void> take_needs(CompiledKernel& kernel, const Out& needs) {
 }
 
 }  // namespace
-
-std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
-                                     std::span<const loop::BufferId> buffers) {
-  std::vector<bool> has_versions(program.buffers.size());
-  for (const auto& buffer : program.buffers)
-    if (buffer.base != loop::none) has_versions[buffer.base] = true;
-  const auto list = loop::list_of(program);
-  std::vector<PortInfo> ports;
-  for (loop::BufferId id : buffers) {
-    const auto& buffer = program.buffers[id];
-    const bool changed = buffer.role == loop::Role::input && has_versions[id];
-    ports.push_back({buffer.name, buffer.dtype, buffer.dims, bytes_of(buffer.dtype, buffer.elements()),
-                     changed, loop::indexed_name(list, id)});
-  }
-  return ports;
-}
 
 uint32_t Executable::add_persistent(uint32_t device, int64_t bytes) {
   persistent_.push_back({device, bytes, nullptr});

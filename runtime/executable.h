@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ir/loop/program.h"
 #include "core/support/error.h"
 #include "runtime/allocator.h"
+#include "runtime/constant.h"
 #include "runtime/device.h"
 #include "runtime/recording.h"
 
@@ -34,6 +34,14 @@ inline constexpr uint32_t no_copy = UINT32_MAX;
 /// Of the log: shows each launch, and waits behind it, so that an error is told of where it is.
 inline constexpr std::string_view launch_channel = "launches";
 
+/// A function that a plugin's lowering gave, over contiguous buffers.
+struct PluginCall {
+  std::string name;
+  fe_kernel_function function = nullptr;
+  void* self = nullptr;
+  size_t reads = 0;  ///< of the arguments, the first ones; the others are written
+};
+
 /// One launch of a kernel, one call of a function that a plugin gave, or one copy between memories.
 struct Launch {
   uint32_t kernel = 0;      ///< into Executable::kernels; ignored for calls and copies
@@ -42,7 +50,7 @@ struct Launch {
   std::vector<Place> arguments;
   int64_t workspace = -1;  ///< offset in the arena of the kernel's device; negative: behind the arena
   std::string provenance;  ///< model nodes; of a copy: empty
-  loop::CallInfo call;     ///< function != null: an opaque kernel
+  PluginCall call;         ///< function != null: an opaque kernel
   std::vector<fe_tensor_type> call_types;  ///< one an argument of a call; dims point into call_dims
   std::vector<std::vector<int64_t>> call_dims;
 };
@@ -77,15 +85,11 @@ struct PortInfo {
   std::vector<int64_t> dims;
   int64_t bytes = 0;
   bool changed = false;   ///< an input whose contents are others behind the run
-  std::string indexed{};  ///< what an index into it is said to address, as loop::indexed_name says
+  std::string indexed{};  ///< what an index into it is said to address, as its text names it
 };
 
 /// Where buffers begin at multiples of: kernels may assume it. Of the caller's host memory they may not.
 inline constexpr uint64_t least_alignment = 64;
-
-/// The ports that these buffers of a program are.
-std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
-                                     std::span<const loop::BufferId> buffers);
 
 /// When a launch of a run began and was done.
 struct LaunchTime {
@@ -106,7 +110,7 @@ class Executable {
   std::vector<Launch> init, steps;
   std::vector<Place>
       output_places;  ///< where each output lies after the run; another place than its own: copied
-  std::vector<loop::Constant> constants;
+  std::vector<Constant> constants;
   Devices devices;                   ///< the last one's memory is the home of buffers
   std::vector<int64_t> arena_bytes;  ///< by device, with the workspaces that lie in them
   struct ArenaPart {

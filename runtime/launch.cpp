@@ -6,13 +6,13 @@
 #include <functional>
 #include <utility>
 
-#include "core/ir/loop/indexed.h"
 #include "core/support/abi/abi.h"
 #include "core/support/log.h"
 #include "ferrite/abi/error_words.h"
 #include "ferrite/counted.hpp"
+#include "runtime/bad_index.h"
 #include "runtime/executable.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 namespace ferrite::core::run {
 
@@ -282,7 +282,7 @@ Result<void> Executable::wait_for_sources(std::span<const Launch> launches, size
   };
   const auto is_written = [&](size_t k) {
     if (step.copy != no_copy) return k == 1;
-    if (step.call.function) return k >= step.call.reads.size();
+    if (step.call.function) return k >= step.call.reads;
     const auto& said = kernels[step.kernel].arguments;
     return said.empty() || said[k].written != 0;
   };
@@ -334,11 +334,11 @@ Error Executable::bad_index(const Launch& launch, std::span<const int64_t> words
         port && !port->indexed.empty() ? fmt::format("{} '{}'", checked.text, port->indexed) : checked.text;
     if (std::ranges::find(dims, text) == dims.end()) dims.push_back(std::move(text));
   }
-  return at(launch.provenance, error(FE_EINVALID, "FE-X10", "{}{}{}",
-                                     loop::describe_bad_index(static_cast<uint64_t>(words[1]), size,
-                                                              (flags & FE_BAD_INDEX_WRAPS) != 0,
-                                                              (flags & FE_BAD_INDEX_UNSIGNED) != 0),
-                                     dims.empty() ? "" : ": ", fmt::join(dims, ", or ")));
+  return at(launch.provenance,
+            error(FE_EINVALID, "FE-X10", "{}{}{}",
+                  describe_bad_index(static_cast<uint64_t>(words[1]), size, (flags & FE_BAD_INDEX_WRAPS) != 0,
+                                     (flags & FE_BAD_INDEX_UNSIGNED) != 0),
+                  dims.empty() ? "" : ": ", fmt::join(dims, ", or ")));
 }
 
 Result<void> Executable::check_words(std::span<const Launch> launches, const void* words) const {

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "core/link/kernel_cache.h"
 #include "core/schedule/memory/kernel_order.h"
 #include "core/schedule/schedule.h"
 #include "core/select/claims.h"
 #include "core/select/placement.h"
 #include "core/support/ledger.h"
-#include "driver/cache/kernel_cache.h"
 #include "runtime/executable.h"
 
 namespace ferrite::core::observe {
@@ -26,9 +26,9 @@ namespace ferrite::core::run {
 
 struct BuildOptions {
   int64_t threads = 0;
-  int64_t jobs = 0;                 ///< kernels that compile at a time; 0 = as many as there are workers
-  bool listings = false;            ///< keep what the provider shows of the code it makes
-  cache::Kernels* cache = nullptr;  ///< where kernels are looked for and kept; null: nowhere
+  int64_t jobs = 0;                     ///< kernels that compile at a time; 0 = as many as there are workers
+  bool listings = false;                ///< keep what the provider shows of the code it makes
+  cache::KernelCache* cache = nullptr;  ///< where kernels are looked for and kept; null: nowhere
   observe::Observation* observation = nullptr;  ///< where not null: gets the kernels and the memory plan
   bool load = true;                             ///< else link() gives the code with the executable, for
                                                 ///< another machine

@@ -9,8 +9,8 @@
 #include "core/support/abi/abi.h"
 #include "core/support/digest.h"
 #include "runtime/launch_bounds.h"
+#include "runtime/plugin/serialised_calls.h"
 #include "runtime/pool.h"
-#include "runtime/serialised_calls.h"
 
 namespace ferrite::core::run {
 namespace {

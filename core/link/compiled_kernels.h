@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/link/builder.h"
+#include "core/link/kernel_cache.h"
 #include "core/link/kernel_instances.h"
-#include "driver/cache/kernel_cache.h"
 
 namespace ferrite::core::run {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/link/builder_steps.h"
+#include "core/link/ports.h"
 #include "core/support/abi/abi.h"
 
 namespace ferrite::core::run {
@@ -210,10 +211,11 @@ void Builder::Steps::link_region(size_t g, const loop::CallInfo& call, Launch& l
 
 void Builder::Steps::link_call(size_t g, Launch& launch, Mirrors& mirrors) {
   const auto& state = groups_[g];
-  launch.call = program_.statements[schedule_.groups[g].statements[0]].call;
+  const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
+  launch.call = {call.name, call.function, call.self, call.reads.size()};
   for (size_t k = 0; k < state.arguments.size(); ++k)
     launch.arguments.push_back(
-        reach(mirrors, home(), state.arguments[k], k >= launch.call.reads.size(), executable_->steps));
+        reach(mirrors, home(), state.arguments[k], k >= launch.call.reads, executable_->steps));
   for (BufferId b : state.arguments) launch.call_dims.push_back(program_.buffers[b].dims);
   for (size_t k = 0; k < state.arguments.size(); ++k) {
     auto type = abi::sized<fe_tensor_type>();

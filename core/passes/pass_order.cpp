@@ -4,7 +4,6 @@
 #include <set>
 
 #include "core/plugin/registry.h"
-#include "driver/config/descriptor.h"
 
 namespace ferrite::core::plugin {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/schedule/api.h"
 #include "core/support/abi/abi.h"
 #include "core/support/warning.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 #include "runtime/target/number_table.h"
 
 namespace ferrite::core::plugin {

@@ -7,63 +7,20 @@
 
 #include "core/ir/graph/infer.h"
 #include "core/ir/graph/print.h"
+#include "core/ir/stages.h"
 #include "core/plugin/import_ops.h"
-#include "core/plugin/stages.h"
 #include "core/support/abi/abi.h"
 #include "core/support/abi/callback.h"
 #include "core/support/suggest.h"
-#include "driver/isolate/isolated_plugin.h"
 #include "ferrite/counted.hpp"
-#include "runtime/plugin_library.h"
+#include "runtime/plugin/loading.h"
+#include "runtime/plugin/tables.h"
 
 namespace ferrite::core::plugin {
 namespace {
 
 bool is_phase(std::string_view name) {
   return std::find(std::begin(phase_names), std::end(phase_names), name) != std::end(phase_names);
-}
-
-/// No struct of the ABI comes near to this, in any version: a larger size is no size.
-constexpr uint64_t largest_struct = 1 << 16;
-/// Nor does any plugin contribute so many things, or have names so long.
-constexpr uint64_t most_items = 1 << 16, longest_name = 1 << 12;
-
-Result<std::string> name_of(fe_string text, std::string_view what) {
-  if (!text.data || text.length == 0 || text.length > longest_name)
-    return error(FE_EINVALID, "FE-P07", "its {} is missing, or {} bytes long", what, text.length);
-  return std::string(text.data, text.length);
-}
-
-Result<std::vector<std::string>> names_of(const fe_array& array, std::string_view what) {
-  if (!abi::readable<fe_string>(array) || array.count > most_items)
-    return error(FE_EINVALID, "FE-P07", "its array of {} cannot be read: {} elements, a stride of {}", what,
-                 array.count, array.stride);
-  std::vector<std::string> result;
-  for (size_t k = 0; k < array.count; ++k) {
-    FE_TRY(result.emplace_back(), name_of(abi::element<fe_string>(array, k), what));
-  }
-  return result;
-}
-
-/// A table that the plugin gave: at least as long as the first version of it, `least` bytes.
-template <class Table>
-Result<const Table*> table_of(const fe_contribution& contribution, std::string_view what,
-                              size_t least = sizeof(Table)) {
-  const auto* table = static_cast<const Table*>(contribution.table);
-  if (!table) return error(FE_EINVALID, "FE-P07", "its {} table is null", what);
-  if (reinterpret_cast<uintptr_t>(table) % alignof(Table) != 0)
-    return error(FE_EINVALID, "FE-P07", "its {} table is not aligned", what);
-  if (table->size < least)
-    return error(FE_EINVALID, "FE-P07", "its {} table has {} bytes, the ABI's first version has {}", what,
-                 table->size, least);
-  if (table->size > largest_struct)
-    return error(FE_EINVALID, "FE-P07", "its {} table says that it has {} bytes, which none has", what,
-                 table->size);
-  return table;
-}
-
-Error null_slot(std::string_view what, std::string_view slot) {
-  return error(FE_EINVALID, "FE-P07", "its {} table has no '{}' function", what, slot);
 }
 
 /// Records name whose advice it was, so that no two of a kind have one id.
@@ -79,25 +36,11 @@ Result<void> add_advice(std::vector<Contributed<Table>>& list, const Table* tabl
   return {};
 }
 
-void destroy(const LoadedPlugin& plugin) {
-  const auto* description = plugin.description;
-  if (!description || !description->destroy || !plugin.instance) return;
-  abi::Call call;
-  auto args = abi::sized<fe_destroy_args>();
-  args.instance = plugin.instance;
-  auto out = abi::sized<fe_none>();
-  callback::call({plugin.id, "destroy", {}}, description->destroy, description->self, call, &args, &out);
-}
-
 }  // namespace
 
 std::span<const std::string_view> phases() { return phase_names; }
 
-Registry::Registry(const fe_host& host) : host_(host) {}
-
-Registry::~Registry() {
-  for (auto plugin = plugins_.rbegin(); plugin != plugins_.rend(); ++plugin) destroy(**plugin);
-}
+Registry::Registry(const fe_host& host, StartPlugin start) : host_(host), start_(std::move(start)) {}
 
 Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
   if (request.fault) return *request.fault;
@@ -114,44 +57,21 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
 
   std::vector<fe_contribution> contributions;
   if (!request.library.empty() && request.isolation == Isolation::process) {
-    auto opened = isolate::Plugin::open(request, op_plugins_);
+    if (!start_)
+      return at(place,
+                error(FE_EUNSUPPORTED, "FE-P26", "this process starts no plugins in processes of their own"));
+    auto opened = start_(request, op_plugins_);
     if (!opened) return at(place, std::move(opened.error()));
     plugin->process = std::move(*opened);
     plugin->id = plugin->process->id();
     plugin->version = plugin->process->version();
     contributions = plugin->process->contributions();
   } else if (!request.library.empty()) {
-    // Its constructors and its entry run here.
-    const callback::Scope loading({plugin->id, "loading of", request.library});
-    FE_TRY(auto entry, open_library(request.library, request.library_sha256));
-    const fe_plugin_v0* description = nullptr;
-    try {
-      description = entry(FE_ABI_MINOR);
-    } catch (...) {
-      return at(place, error(FE_EINTERNAL, "FE-P61", "an exception left its entry"));
-    }
-    // Another version's description may be shorter; what says the version comes first in all of them.
-    if (!description || description->size < offsetof(fe_plugin_v0, self) ||
-        description->size > largest_struct)
-      return at(place, error(FE_EINVALID, "FE-P07", "its description is missing, or its size is none"));
-    if (description->major != FE_ABI_MAJOR || description->minor != FE_ABI_MINOR)
-      return at(place, error(FE_EINVALID, "FE-P04",
-                             "it was built for ABI {}.{}, this is {}.{}; rebuild it with this SDK",
-                             description->major, description->minor, FE_ABI_MAJOR, FE_ABI_MINOR));
-    if (description->size < sizeof(fe_plugin_v0))
-      return at(place, error(FE_EINVALID, "FE-P07", "its description has {} bytes, the ABI's has {}",
-                             description->size, sizeof(fe_plugin_v0)));
-    auto named = name_of(description->id, "id");
-    if (!named) return at(place, std::move(named.error()));
-    const std::string id = std::move(*named);
-    if (!plugin->id.empty() && plugin->id != id)
-      return at(place, error(FE_EINVALID, "FE-P05",
-                             "it calls itself '{}', the manifest or descriptor says '{}'; "
-                             "correct the id in one of them",
-                             id, plugin->id));
-    plugin->id = id;
-    if (description->version.length <= longest_name) plugin->version = abi::view(description->version);
-    plugin->description = description;
+    auto described = describe_library(request.library, request.library_sha256, plugin->id);
+    if (!described) return std::move(described.error());
+    plugin->id = std::move(described->id);
+    plugin->version = std::move(described->version);
+    plugin->description = described->description;
   }
   if (!request.library.empty() && !request.version.empty() && plugin->version != request.version)
     return at(request.version_place,
@@ -164,30 +84,11 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
                              other->library));
 
   if (plugin->description) {
-    if (!plugin->description->create) return at(place, null_slot("plugin", "create"));
     std::vector<fe_attr> config;
     std::deque<std::vector<fe_string>> strings;
     for (const auto& setting : request.config)
       config.push_back(graph::view_of(setting, strings.emplace_back()));
-    abi::Call call;
-    auto args = abi::sized<fe_create_args>();
-    args.host = &host_;
-    args.config = abi::array(config);
-    auto out = abi::sized<fe_create_out>();
-    int32_t status = callback::call({plugin->id, "create", {}}, plugin->description->create,
-                                    plugin->description->self, call, &args, &out);
-    if (status != FE_OK) return at(place, call.error(status, "FE-P06", "the plugin could not be created"));
-    plugin->instance = out.instance;
-    if (const auto& given = out.contributions;
-        !abi::readable<fe_contribution>(given) || given.count > most_items) {
-      destroy(*plugin);
-      return at(place,
-                error(FE_EINVALID, "FE-P07",
-                      "its array of {} contributions is null, too long, or its stride is {}, less than {}",
-                      given.count, given.stride, sizeof(fe_contribution)));
-    }
-    for (size_t k = 0; k < out.contributions.count; ++k)
-      contributions.push_back(abi::element<fe_contribution>(out.contributions, k));
+    FE_TRY(contributions, create(*plugin, host_, config));
   }
   for (const auto& contribution : contributions) plugin->kinds.push_back(contribution.kind);
   plugins_.push_back(std::move(plugin));
@@ -213,8 +114,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     std::erase_if(decompositions_, is_its);
     std::erase_if(passes_, is_its);
     std::erase_if(rule_sets_, is_its);
-    std::erase_if(providers_, is_its);
-    std::erase_if(runtimes_, is_its);
+    remove_backends(loaded);
     std::erase_if(importers_, is_its);
     std::erase_if(import_handlers_, is_its);
     std::erase_if(aliases_, [&](const auto& item) { return is_its(item.second); });
@@ -308,27 +208,8 @@ Result<void> Registry::add(const LoadedPlugin& plugin, const fe_contribution& co
       passes_.push_back(std::move(entry));
       return {};
     }
-    case FE_CONTRIBUTION_PROVIDER: {
-      FE_TRY(const auto* table,
-             table_of<fe_provider>(contribution, "provider", offsetof(fe_provider, exec_create)));
-      if (!table->open_target) return null_slot("provider", "open_target");
-      FE_CHECK(name_of(table->id, "provider's id"));
-      FE_CHECK(name_of(table->device_kind, "provider's device_kind"));
-      callback::own(table, plugin.id);
-      providers_.push_back({table, &plugin});
-      return {};
-    }
-    case FE_CONTRIBUTION_RUNTIME: {
-      FE_TRY(const auto* table, table_of<fe_runtime>(contribution, "runtime", offsetof(fe_runtime, accept)));
-      for (auto [slot, name] : {std::pair{reinterpret_cast<const void*>(table->describe), "describe"},
-                                {reinterpret_cast<const void*>(table->alloc), "alloc"},
-                                {reinterpret_cast<const void*>(table->launch), "launch"}})
-        if (!slot) return null_slot("runtime", name);
-      FE_CHECK(name_of(table->id, "runtime's id"));
-      callback::own(table, plugin.id);
-      runtimes_.push_back({table, &plugin});
-      return {};
-    }
+    case FE_CONTRIBUTION_PROVIDER:
+    case FE_CONTRIBUTION_RUNTIME: return add_backend(plugin, contribution);
     case FE_CONTRIBUTION_IMPORTER: {
       FE_TRY(const auto* table,
              table_of<fe_importer>(contribution, "importer", offsetof(fe_importer, format)));

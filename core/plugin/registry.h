@@ -19,16 +19,9 @@
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "ferrite/abi/plugin.h"
-
-namespace ferrite::core::isolate {
-class Plugin;
-}
+#include "runtime/plugin/backends.h"
 
 namespace ferrite::core::plugin {
-
-enum class OnError : uint8_t { fail, skip };
-/// Where a plugin's callbacks run: in this process, or in a child that may crash without harm.
-enum class Isolation : uint8_t { in_process, process };
 
 /// What the child of one isolated plugin may take.
 struct ProcessLimits {
@@ -69,6 +62,9 @@ struct Alias {
   std::string where;   ///< file:line:col
 };
 
+/// Of the file that describes a plugin, beside its library.
+inline constexpr std::string_view descriptor_suffix = ".plugin.toml";
+
 /// What the manifest says of one plugin.
 struct PluginRequest {
   std::string id;
@@ -91,24 +87,6 @@ struct PluginRequest {
   std::vector<DescribedPass> passes;
   std::vector<Alias> aliases;
   std::optional<Error> fault;  ///< why its files cannot be had; what load() then gives
-};
-
-struct LoadedPlugin {
-  std::string id, version, library, why;
-  std::string settings;  ///< its [plugin.ID.config], as text
-  OnError on_error = OnError::fail;
-  Isolation isolation = Isolation::in_process;
-  std::string isolation_place;                ///< of the manifest's word on it; empty: it has none
-  const fe_plugin_v0* description = nullptr;  ///< null for one of rule files only, and for one in a child
-  std::shared_ptr<isolate::Plugin> process;   ///< null for one in this process
-  std::vector<uint32_t> kinds;                ///< FE_CONTRIBUTION_* of what it gave, in order
-  void* instance = nullptr;
-};
-
-template <class Table>
-struct Contributed {
-  const Table* table;
-  const LoadedPlugin* plugin;
 };
 
 /// An alias of a plugin that is loaded; once settled, `op` names an op that is defined.
@@ -141,12 +119,16 @@ struct RuleSetEntry {
   const LoadedPlugin* plugin = nullptr;
 };
 
+/// Starts the process of a plugin that is isolated. It loads `op_plugins` too, which may grow until the first call of the plugin
+/// and outlive the process.
+using StartPlugin = std::function<Result<std::shared_ptr<PluginProcess>>(
+    const PluginRequest& request, const std::deque<PluginRequest>& op_plugins)>;
+
 /// Loads plugins and holds their contributions. Immutable after the last load(); then any-thread.
-class Registry {
+class Registry : public Backends {
  public:
-  explicit Registry(const fe_host& host);
-  ~Registry();
-  Registry(const Registry&) = delete;
+  /// `start` may be empty: then no plugin can be isolated.
+  explicit Registry(const fe_host& host, StartPlugin start = {});
 
   /// Opens the library, checks entry, version and id, creates the plugin and registers everything it contributes, or nothing.
   /// Codes: FE-P01 no such library, FE-P02 it does not load, FE-P03 no entry symbol, FE-P04 another ABI version, FE-P05 its id is
@@ -158,7 +140,6 @@ class Registry {
   Result<void> add_core_op(const fe_op_def& def) { return ops_.add(def, std::string(core_id)); }
   static constexpr std::string_view core_id = "ferrite";
 
-  const std::vector<std::unique_ptr<LoadedPlugin>>& plugins() const { return plugins_; }
   const graph::OpRegistry& ops() const { return ops_; }
   /// Lowerings for an op on a device kind, the latest registered first.
   std::vector<Contributed<fe_lowering>> lowerings(std::string_view op, std::string_view device) const;
@@ -170,8 +151,6 @@ class Registry {
   /// Reads all rules, once every op is known, and adds a pass for each phase of each set. Call after the last load().
   Result<void> compile_rules();
   const rewrite::CompiledRules& compiled_rules(size_t rule_set) const { return compiled_rules_[rule_set]; }
-  const std::vector<Contributed<fe_provider>>& providers() const { return providers_; }
-  const std::vector<Contributed<fe_runtime>>& runtimes() const { return runtimes_; }
   const std::vector<Contributed<fe_importer>>& importers() const { return importers_; }
   /// No two of them read one version of a source op.
   const std::vector<Contributed<fe_import_handler>>& import_handlers() const { return import_handlers_; }
@@ -180,9 +159,6 @@ class Registry {
   /// Finds the op of each alias. FE-P95 where it is not defined, or the plugin has none or several to choose from; FE-P96 where
   /// one, or an import handler, is for a format that nothing reads. Call after the last load().
   Result<void> settle_aliases();
-  /// Kinds of devices that there are plugins for, loaded or not.
-  const std::vector<std::string>& device_kinds() const { return device_kinds_; }
-  void set_device_kinds(std::vector<std::string> kinds) { device_kinds_ = std::move(kinds); }
   // In the order of the manifest: the first one that has an opinion is heard.
   const std::vector<Contributed<fe_fusion_policy>>& fusion_policies() const { return fusion_policies_; }
   const std::vector<Contributed<fe_cost_model>>& cost_models() const { return cost_models_; }
@@ -193,7 +169,7 @@ class Registry {
   Result<void> add_import_handler(const LoadedPlugin& plugin, const fe_import_handler& table);
 
   const fe_host& host_;
-  std::vector<std::unique_ptr<LoadedPlugin>> plugins_;
+  StartPlugin start_;
   graph::OpRegistry ops_;
   std::deque<PluginRequest> op_plugins_;  ///< what isolated plugins load besides themselves
   std::vector<Contributed<fe_lowering>> lowerings_;
@@ -201,12 +177,9 @@ class Registry {
   std::vector<PassEntry> passes_;
   std::vector<RuleSetEntry> rule_sets_;
   std::vector<rewrite::CompiledRules> compiled_rules_;
-  std::vector<Contributed<fe_provider>> providers_;
-  std::vector<Contributed<fe_runtime>> runtimes_;
   std::vector<Contributed<fe_importer>> importers_;
   std::vector<Contributed<fe_import_handler>> import_handlers_;
   std::map<std::string, AliasEntry, std::less<>> aliases_;
-  std::vector<std::string> device_kinds_;
   std::vector<Contributed<fe_fusion_policy>> fusion_policies_;
   std::vector<Contributed<fe_cost_model>> cost_models_;
   std::vector<Contributed<fe_metric_sink>> metric_sinks_;

@@ -13,7 +13,7 @@
 #include "core/support/hash.h"
 #include "ferrite/flat_graph.hpp"
 #include "runtime/launch_bounds.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 namespace ferrite::core::place {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "core/ir/graph/graph.h"
 #include "core/select/candidate_blocklist.h"
+#include "core/plugin/registry.h"
 #include "core/support/ledger.h"
 #include "runtime/device.h"
 

@@ -8,8 +8,9 @@
 #include <span>
 
 #include "core/support/files/replace_file.h"
-#include "core/support/files/toml_reader.h"
 #include "core/support/hash.h"
+#include "core/support/toml/toml_reader.h"
+#include "runtime/pool.h"
 
 namespace ferrite::core::tune {
 namespace {
@@ -283,6 +284,21 @@ std::string lock_text(std::span<const Taken> taken, const run::Devices& devices)
     if (decision.seconds > 0) text += fmt::format("measured_ns = {}\n", nanoseconds(decision.seconds));
   }
   return text;
+}
+
+std::map<std::string, std::string> contexts(const run::Devices& devices, int64_t threads) {
+  const int64_t workers = threads > 0 ? threads : run::Pool::process().workers();
+  std::map<std::string, std::string> result;
+  for (const auto& device : devices) {
+    std::string all = hash128({device->description, fmt::format("{}", workers)});
+    bool known = true;
+    for (const auto& compiler : device->compilers) {
+      known = known && !compiler.target_key.empty();
+      all = hash128({all, compiler.id, run::maker_key(compiler)});
+    }
+    result.emplace(device->kind, known ? all : std::string());
+  }
+  return result;
 }
 
 }  // namespace ferrite::core::tune

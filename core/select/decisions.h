@@ -107,6 +107,10 @@ class Decisions {
   std::vector<Taken> taken_;
 };
 
+/// By kind of device, what decisions about its kernels depend on beside the kernels: the description that is compiled for, each
+/// provider with its settings and its library's contents, the workers. Empty for a device with a provider that has no fingerprint.
+std::map<std::string, std::string> contexts(const run::Devices& devices, int64_t threads);
+
 /// FE-T42: a decision that holds names a provider or a candidate that there is none of.
 Error no_candidate(const Decisions& decisions, const Decision& decision, std::string_view entry,
                    std::string_view why);

@@ -7,7 +7,7 @@
 #include "core/ir/kernel/flatten.h"
 #include "core/ir/kernel/legalise.h"
 #include "core/support/abi/abi.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 namespace ferrite::core::run {
 

@@ -79,6 +79,15 @@ class [[nodiscard]] Result<void> {
   bool failed_ = false;
 };
 
+/// An error of what a manifest or descriptor names at `place`: there, with the place that it had in its text. As it is where
+/// `place` is empty.
+inline Error named_at(const std::string& place, Error error) {
+  if (place.empty()) return error;
+  if (!error.where.empty()) error.text = fmt::format("{}: {}", error.where, error.text);
+  error.where = place;
+  return error;
+}
+
 }  // namespace ferrite::core
 
 #define FE_CONCAT_(a, b) a##b

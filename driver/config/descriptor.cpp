@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "core/plugin/import_ops.h"
-#include "core/support/files/toml_reader.h"
 #include "core/support/split.h"
 #include "core/support/suggest.h"
+#include "core/support/toml/toml_reader.h"
 #include "ferrite/abi/base.h"
 
 namespace ferrite::core::plugin {

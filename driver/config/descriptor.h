@@ -73,9 +73,6 @@ struct Descriptor {
   static Result<Descriptor> parse(std::string_view text, const std::string& path);
 };
 
-/// What the name of a descriptor ends with.
-inline constexpr std::string_view descriptor_suffix = ".plugin.toml";
-
 /// Ids are names joined by points: letters, digits, '_' and '-'.
 bool valid_id(std::string_view id);
 

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "core/support/digest.h"
-#include "core/support/files/toml_reader.h"
+#include "core/support/toml/toml_reader.h"
 #include "driver/config/manifest_read.h"
-#include "runtime/plugin_library.h"
+#include "runtime/plugin/plugin_library.h"
 
 namespace ferrite::core::plugin {
 namespace {

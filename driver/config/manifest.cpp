@@ -3,21 +3,14 @@
 
 #include <filesystem>
 
-#include "core/support/files/toml_reader.h"
 #include "core/support/log.h"
 #include "core/support/shell.h"
+#include "core/support/toml/toml_reader.h"
 #include "driver/config/find_plugins.h"
 #include "driver/config/lock.h"
 #include "driver/config/manifest_read.h"
 
 namespace ferrite::core::plugin {
-
-Error named_at(const std::string& place, Error error) {
-  if (place.empty()) return error;
-  if (!error.where.empty()) error.text = fmt::format("{}: {}", error.where, error.text);
-  error.where = place;
-  return error;
-}
 
 namespace {
 

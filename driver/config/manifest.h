@@ -9,6 +9,7 @@
 #include "core/plugin/registry.h"
 #include "core/schedule/features.h"
 #include "core/support/error.h"
+#include "core/support/files/installed_files.h"
 
 namespace ferrite::core::plugin {
 
@@ -123,15 +124,5 @@ Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& pa
 /// plugin has; FE-M20 for an expectation that cannot come true; FE-M22 for a
 /// descriptor that its plugin contradicts; FE-M10 for a cycle.
 Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry>& passes);
-
-/// An error of what a manifest or descriptor names at `place`: there, with the place that it had in its text. As it is where
-/// `place` is empty.
-Error named_at(const std::string& place, Error error);
-
-/// Where this build's own files lie: share/ferrite and the built-in plugins, the same in a build tree and installed.
-struct InstalledFiles {
-  std::string default_manifest, plugin_folder;
-};
-InstalledFiles installed_files();
 
 }  // namespace ferrite::core::plugin

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The keys that the readers of manifests, descriptors and lock files know: the one place where a key is added.
-#include "core/plugin/stages.h"
+#include "core/ir/stages.h"
 #include "core/schedule/features.h"
 #include "driver/config/schema.h"
 

@@ -10,7 +10,7 @@
 
 #include "core/ir/graph/types.h"
 #include "core/support/error.h"
-#include "core/support/files/toml_reader.h"
+#include "core/support/toml/toml_reader.h"
 
 namespace ferrite::core::plugin {
 

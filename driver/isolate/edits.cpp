@@ -117,7 +117,7 @@ int32_t Recorder::make(void* self, fe_call* call, const fe_make_args* args, fe_m
                   r.log_.put(uint64_t{given.attrs.count});
                   for (uint64_t k = 0; k < given.attrs.count; ++k)
                     if (const auto attribute = graph::read_attribute(abi::element<fe_attr>(given.attrs, k)))
-                      r.log_.put(*attribute);
+                      put(r.log_, *attribute);
                   r.put_node(given.before);
                   r.put_node(given.like);
                   r.log_.put(abi::view(given.origin));
@@ -132,7 +132,7 @@ int32_t Recorder::literal(void* self, fe_call* call, const fe_literal_args* args
   return r.edit(r.inner_.api()->literal, call, args, out,
                 [&](const fe_literal_args& given, const fe_handle_out& made) {
                   r.log_.put(Edit::literal);
-                  r.log_.put(r.inner_.graph().type(graph::ValueId{made.handle}));
+                  put(r.log_, r.inner_.graph().type(graph::ValueId{made.handle}));
                   r.log_.put(std::span(static_cast<const std::byte*>(given.data), given.bytes));
                   r.add_value(made.handle);
                 });
@@ -144,7 +144,7 @@ int32_t Recorder::weight(void* self, fe_call* call, const fe_weight_args* args, 
                 [&](const fe_weight_args& given, const fe_handle_out& made) {
                   // Memory of this process is none of the other's: its contents go by value.
                   r.log_.put(given.data ? Edit::literal : Edit::weight);
-                  r.log_.put(r.inner_.graph().type(graph::ValueId{made.handle}));
+                  put(r.log_, r.inner_.graph().type(graph::ValueId{made.handle}));
                   if (given.data) {
                     r.log_.put(std::span(static_cast<const std::byte*>(given.data), given.bytes));
                   } else {
@@ -168,7 +168,7 @@ int32_t Recorder::input(void* self, fe_call* call, const fe_input_args* args, fe
   return r.edit(r.inner_.api()->input, call, args, out,
                 [&](const fe_input_args& given, const fe_handle_out& made) {
                   r.log_.put(Edit::input);
-                  r.log_.put(r.inner_.graph().type(graph::ValueId{made.handle}));
+                  put(r.log_, r.inner_.graph().type(graph::ValueId{made.handle}));
                   r.log_.put(abi::view(given.name));
                   r.add_value(made.handle);
                 });
@@ -219,7 +219,7 @@ int32_t Recorder::set_attr(void* self, fe_call* call, const fe_attr_args* args, 
     if (!attribute) return;
     r.log_.put(Edit::set_attr);
     r.put_node(given.node);
-    r.log_.put(*attribute);
+    put(r.log_, *attribute);
   });
 }
 
@@ -294,7 +294,7 @@ class Replay {
     switch (from_.get<Edit>()) {
       case Edit::make: return make();
       case Edit::literal: {
-        const graph::TensorType type = from_.type();
+        const graph::TensorType type = get_type(from_);
         const auto bytes = from_.bytes();
         auto args = abi::sized<fe_literal_args>();
         args.type = graph::view_of(type);
@@ -303,7 +303,7 @@ class Replay {
         return constant(api_.literal, args);
       }
       case Edit::weight: {
-        const graph::TensorType type = from_.type();
+        const graph::TensorType type = get_type(from_);
         auto args = abi::sized<fe_weight_args>();
         args.type = graph::view_of(type);
         args.name = abi::string(from_.text());
@@ -313,7 +313,7 @@ class Replay {
         return constant(api_.weight, args);
       }
       case Edit::input: {
-        const graph::TensorType type = from_.type();
+        const graph::TensorType type = get_type(from_);
         auto args = abi::sized<fe_input_args>();
         args.type = graph::view_of(type);
         args.name = abi::string(from_.text());
@@ -346,7 +346,7 @@ class Replay {
       case Edit::set_attr: {
         auto args = abi::sized<fe_attr_args>();
         args.node = node();
-        const graph::Attribute attribute = from_.attribute();
+        const graph::Attribute attribute = get_attribute(from_);
         std::vector<fe_string> strings;
         args.attr = graph::view_of(attribute, strings);
         return call(api_.set_attr, args);
@@ -371,7 +371,7 @@ class Replay {
     for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) operands.push_back(value());
     std::vector<graph::Attribute> attributes;
     for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left)
-      attributes.push_back(from_.attribute());
+      attributes.push_back(get_attribute(from_));
     std::vector<fe_attr> attrs;
     std::deque<std::vector<fe_string>> strings;
     for (const graph::Attribute& attribute : attributes)

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/ir/graph/api.h"
-#include "core/support/wire.h"
+#include "driver/isolate/messages.h"
 
 namespace ferrite::core::isolate {
 

@@ -286,7 +286,7 @@ Result<bool> Plugin::accept(const PredicateTable& predicate, const fe_call* call
   request.put(args.attrs.count);
   for (uint64_t k = 0; k < args.attrs.count; ++k) {
     FE_TRY(const graph::Attribute attribute, graph::read_attribute(abi::element<fe_attr>(args.attrs, k)));
-    request.put(attribute);
+    put(request, attribute);
   }
   FE_TRY(const Bytes reply, ask(callback, request, call));
   return finish_graph_call(callback, reply, *args.graph);

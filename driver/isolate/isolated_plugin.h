@@ -26,23 +26,21 @@ namespace ferrite::core::isolate {
 /// A call fails with FE-P27 where the child ended, FE-P28 where it did not answer in time, FE-P29 where its answer is none, FE-P32
 /// where it had not enough memory; the next call starts another child, FE-P31 where that was done too often. Each names plugin and
 /// callback. Other errors are the plugin's own.
-class Plugin {
+class Plugin : public plugin::PluginProcess {
  public:
   /// Starts the child, which loads the plugin and says what it contributes. FE-P26 where it cannot be started, FE-P30 where it
   /// contributes what cannot be isolated; the codes of Registry::load(). `op_plugins`, which may grow until the first call and
   /// outlives the object, are loaded by the child too.
   static Result<std::shared_ptr<Plugin>> open(const plugin::PluginRequest& request,
                                               const std::deque<plugin::PluginRequest>& op_plugins);
-  ~Plugin();
+  ~Plugin() override;
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
 
-  const std::string& id() const { return id_; }
-  const std::string& version() const { return version_; }
-  /// Tables that live as long as this.
-  const std::vector<fe_contribution>& contributions() const { return contributions_; }
-  /// Of the child that runs now; -1 where none does.
-  pid_t child() const;
+  const std::string& id() const override { return id_; }
+  const std::string& version() const override { return version_; }
+  const std::vector<fe_contribution>& contributions() const override { return contributions_; }
+  pid_t child() const override;
 
  private:
   struct PassTable {

@@ -14,7 +14,7 @@
 
 #include "core/support/error.h"
 #include "core/support/files/file_descriptor.h"
-#include "core/support/wire.h"
+#include "driver/isolate/messages.h"
 
 namespace ferrite::core::isolate {
 

@@ -107,7 +107,7 @@ class Server {
     request.library_sha256 = from.text();
     request.why = from.text();
     for (uint64_t left = from.count(); left > 0 && from.ok(); --left)
-      request.config.push_back(from.attribute());
+      request.config.push_back(get_attribute(from));
     if (!from.done()) return malformed();
     return request;
   }
@@ -245,7 +245,7 @@ class Server {
     const auto numbers = from.list<uint32_t>();
     const auto root = from.get<uint32_t>();
     std::vector<graph::Attribute> attributes;
-    for (uint64_t left = from.count(); left > 0; --left) attributes.push_back(from.attribute());
+    for (uint64_t left = from.count(); left > 0; --left) attributes.push_back(get_attribute(from));
     if (!from.done() || set >= registry_->rule_sets().size() || names.size() != numbers.size() ||
         index >= registry_->rule_sets()[set].predicates.size() || root >= held_->names.nodes.size())
       return malformed();

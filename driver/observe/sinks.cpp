@@ -7,7 +7,7 @@
 
 #include "core/support/abi/abi.h"
 #include "core/support/warning.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 namespace ferrite::core::observe {
 namespace {

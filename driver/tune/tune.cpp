@@ -346,21 +346,6 @@ class Tuner {
 
 }  // namespace
 
-std::map<std::string, std::string> contexts(const run::Devices& devices, int64_t threads) {
-  const int64_t workers = threads > 0 ? threads : run::Pool::process().workers();
-  std::map<std::string, std::string> result;
-  for (const auto& device : devices) {
-    std::string all = hash128({device->description, fmt::format("{}", workers)});
-    bool known = true;
-    for (const auto& compiler : device->compilers) {
-      known = known && !compiler.target_key.empty();
-      all = hash128({all, compiler.id, run::maker_key(compiler)});
-    }
-    result.emplace(device->kind, known ? all : std::string());
-  }
-  return result;
-}
-
 Result<void> measure(const Subject& subject, const Options& options, const run::BuildOptions& build,
                      plugin::CostModels& costs, const place::Refusals& refusals, Decisions& decisions,
                      Ledger& ledger) {

@@ -2,23 +2,11 @@
 // The autotuner: measures the candidates of each distinct kernel on its device, within a budget.
 #pragma once
 
-#include "core/link/builder.h"
+#include "core/link/measure.h"
 #include "core/select/decisions.h"
 #include "core/select/placement.h"
 
 namespace ferrite::core::tune {
-
-/// By kind of device, what decisions about its kernels depend on beside the kernels: the description that is compiled for, each
-/// provider with its settings and its library's contents, the workers. Empty for a device with a provider that has no fingerprint.
-std::map<std::string, std::string> contexts(const run::Devices& devices, int64_t threads);
-
-/// What is tuned: the groups as they are placed.
-struct Subject {
-  const schedule::Schedule& groups;
-  const schedule::Schedule* parts;  ///< as select_libraries() takes it; null where no device has a library
-  const place::Placement& placement;
-  const run::Devices& devices;
-};
 
 /// Measures what decisions do not hold yet: of each distinct kernel first the candidate that costs pick, then, in the order of
 /// the time that they take in a run, the others, each kernel for its share of the budget. Another candidate than the one that

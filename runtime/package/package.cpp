@@ -2,57 +2,17 @@
 #include "runtime/package/package.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
-#include "core/ir/flat/flat_graph.h"
 #include "core/support/abi/abi.h"
-#include "core/support/hash.h"
+#include "core/support/byte_fields.h"
 #include "core/support/log.h"
-#include "core/support/wire.h"
-#include "runtime/plugin_library.h"
 #include "runtime/pool.h"
 
 namespace ferrite::core::package {
 namespace {
 
 using Bytes = std::span<const std::byte>;
-
-/// Weights in the order in which they are first named, equal ones once.
-class Weights {
- public:
-  uint64_t keep(Bytes bytes) {
-    auto [found, added] = offsets_.try_emplace({hash128(bytes), bytes.size()}, end_);
-    if (!added) return found->second;
-    static constexpr std::array<std::byte, alignment> zeros{};
-    pieces_.push_back(bytes);
-    const uint64_t padding = (alignment - bytes.size() % alignment) % alignment;
-    pieces_.push_back(Bytes(zeros).first(padding));
-    end_ += bytes.size() + padding;
-    return found->second;
-  }
-  std::vector<Bytes> pieces() const { return pieces_; }
-
- private:
-  std::map<std::pair<std::string, size_t>, uint64_t> offsets_;
-  std::vector<Bytes> pieces_;
-  uint64_t end_ = 0;
-};
-
-/// Ferrite's version, and the plugins that had a part in it.
-Result<std::vector<std::byte>> describe(const plugin::Registry& registry) {
-  isolate::Encoder to;
-  to.put(std::string_view(FERRITE_VERSION));
-  to.put(uint64_t{registry.plugins().size()});
-  for (const auto& plugin : registry.plugins()) {
-    std::string hash;  // empty for one of rule files only
-    if (!plugin->library.empty()) {
-      FE_TRY(hash, plugin::hash_library(plugin->library));
-    }
-    for (const auto& text : {plugin->id, plugin->version, hash}) to.put(std::string_view(text));
-  }
-  return to.take();
-}
 
 bool same_port(const run::PortInfo& a, const run::PortInfo& b) {
   return a.name == b.name && a.dtype == b.dtype && a.dims == b.dims && a.changed == b.changed;
@@ -82,16 +42,16 @@ Error refuse(const run::Target& need, const std::string& reason) {
 }
 
 /// Of a library that is not among those of the device.
-std::string why_not_here(const std::string& library, const plugin::Registry& registry) {
+std::string why_not_here(const std::string& library, const plugin::Backends& backends) {
   const bool enabled = std::ranges::any_of(
-      registry.providers(), [&](const auto& provider) { return abi::view(provider.table->id) == library; });
+      backends.providers(), [&](const auto& provider) { return abi::view(provider.table->id) == library; });
   return enabled ? fmt::format("the library '{}' that it calls is of no use here; --log plugins says why",
                                library)
                  : fmt::format("no enabled plugin has the library '{}' that it calls", library);
 }
 
 Result<void> show(Bytes description) {
-  isolate::Decoder from(description);
+  Decoder from(description);
   log::print("plugins", "the package was made by ferrite {}", from.text());
   for (uint64_t left = from.count(); left > 0 && from.ok(); --left) {
     const auto id = from.text(), version = from.text(), hash = from.text();
@@ -102,30 +62,6 @@ Result<void> show(Bytes description) {
 }
 
 }  // namespace
-
-Result<uint64_t> save(const std::string& path, const Contents& contents) {
-  Weights weights;
-  const auto keep = [&](Bytes bytes) { return weights.keep(bytes); };
-  graph::FlatOptions options;
-  options.keep = keep;
-  FE_TRY(const auto graph, graph::write_flat(contents.graph, options));
-  std::vector<std::vector<std::byte>> programs, codes(contents.programs.size());
-  for (size_t k = 0; k < codes.size(); ++k) {
-    const auto& [executable, figures] = contents.programs[k];
-    auto program = write_program(executable, executable.code, figures, keep, codes[k]);
-    if (!program) return at(path, std::move(program.error()));
-    programs.push_back(std::move(*program));
-  }
-  FE_TRY(const auto description, describe(contents.registry));
-  std::vector<Section> sections = {{Kind::description, all_targets, Codec::zstd, {description}}};
-  for (uint32_t k = 0; k < programs.size(); ++k) {
-    sections.push_back({Kind::program, k, Codec::zstd, {programs[k]}});
-    sections.push_back({Kind::code, k, Codec::zstd, {codes[k]}});
-  }
-  sections.push_back({Kind::graph, all_targets, Codec::zstd, {graph.bytes}});
-  sections.push_back({Kind::weights, all_targets, Codec::stored, weights.pieces()});
-  return write(path, sections);
-}
 
 std::vector<std::string> kinds_of(const std::string& path) {
   std::vector<std::string> kinds;
@@ -166,26 +102,29 @@ Result<void> Package::read() {
   return {};
 }
 
-Result<graph::Graph> Package::graph() const {
-  FE_TRY(const auto bytes, container_.read(Kind::graph, all_targets));
-  FE_TRY(auto read, graph::read_flat(bytes, {weights_, container_.file()}));
-  const auto& graph = read.graph;
-  // Who runs it gives what the ports of the program say.
-  const auto fits = [&](const graph::Input& input, const run::PortInfo& port) {
-    const auto& type = graph.type(input.value);
-    return type.dtype == port.dtype && std::ranges::equal(type.dims, port.dims);
+Result<Package::Needs> Package::needs() const {
+  Needs needs;
+  const auto add = [](std::vector<std::string>& list, const std::string& name) {
+    if (!name.empty() && std::ranges::find(list, name) == list.end()) list.push_back(name);
   };
-  if (!std::ranges::equal(graph.inputs(), ports_.first, fits) ||
-      graph.outputs().size() != ports_.second.size())
-    return error(FE_EINVALID, "FE-K52", "its graph has other inputs or outputs than its program");
-  return std::move(read.graph);
+  for (uint32_t target = 0; target < programs_.size(); ++target) {
+    FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
+    FE_TRY(const auto program, read_program(programs_[target], weights_, code_bytes));
+    for (const auto& need : program.needs) add(needs.kinds, need.kind);
+    for (const auto& part : program.parts) add(needs.libraries, part.library);
+  }
+  return needs;
 }
 
-Result<void> Package::fit(const std::string& names, Read& program, const plugin::Registry& registry) const {
+Result<std::vector<std::byte>> Package::graph_bytes() const {
+  return container_.read(Kind::graph, all_targets);
+}
+
+Result<void> Package::fit(const std::string& names, Read& program, const plugin::Backends& backends) const {
   const auto& needs = program.needs;
   auto& executable = *program.executable;
   if (names == run::interpreter_name) return refuse(needs.back(), "the interpreter runs no code");
-  auto opened = run::open_devices(names.empty() ? names_of(needs) : names, registry);
+  auto opened = run::open_devices(names.empty() ? names_of(needs) : names, backends);
   if (!opened) return refuse(needs.front(), opened.error().message());
   for (size_t d = 0; d < needs.size(); ++d) {
     if (opened->size() != needs.size() || (*opened)[d]->kind != needs[d].kind)
@@ -203,14 +142,14 @@ Result<void> Package::fit(const std::string& names, Read& program, const plugin:
     const auto& compilers = (*opened)[kernel.device]->compilers;
     const auto found = std::ranges::find(compilers, library, &run::Compiler::id);
     if (found == compilers.end() || !found->is_library())
-      return refuse(needs[kernel.device], why_not_here(library, registry));
+      return refuse(needs[kernel.device], why_not_here(library, backends));
     kernel.library = &*found;
   }
   executable.devices = std::move(*opened);
   return {};
 }
 
-Result<Loaded> Package::program(const std::string& names, const plugin::Registry& registry, int64_t threads,
+Result<Loaded> Package::program(const std::string& names, const plugin::Backends& backends, int64_t threads,
                                 const std::shared_ptr<run::Allocator>& allocator) const {
   std::vector<std::string> reasons, passed_over;
   for (uint32_t target = 0; target < programs_.size(); ++target) {
@@ -218,7 +157,7 @@ Result<Loaded> Package::program(const std::string& names, const plugin::Registry
     FE_TRY(auto program, read_program(programs_[target], weights_, code_bytes));
     program.executable->allocator = allocator;
     const auto first = program.needs.front();
-    auto fitting = fit(names, program, registry);
+    auto fitting = fit(names, program, backends);
     if (fitting) {
       auto loaded = load(target, std::move(program), threads);
       if (loaded) {

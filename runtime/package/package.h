@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A model as one file: its programs, each compiled for a target, its weights, and its graph to compile again.
+// A model as one file: its programs, each compiled for a target, its weights, and its graph to compile again. Opening one and running what is in it needs no compiler.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/ir/graph/graph.h"
-#include "core/plugin/registry.h"
 #include "runtime/package/container.h"
 #include "runtime/package/program.h"
+#include "runtime/plugin/backends.h"
 
 namespace ferrite::core::package {
 
@@ -22,24 +21,6 @@ inline constexpr uint32_t most_targets = (most_sections - 3) / 2;
 
 /// The kinds of devices that the programs of a package need, without looking at what else is in it; none where it is no package.
 std::vector<std::string> kinds_of(const std::string& path);
-
-/// A program that was made and not loaded.
-struct Made {
-  const run::Executable& executable;
-  Figures figures;
-};
-
-/// What goes into a package: the graph as it was imported, the programs that were made of it, the best first, the plugins of the
-/// registry.
-struct Contents {
-  const graph::Graph& graph;
-  std::span<const Made> programs;
-  const plugin::Registry& registry;
-};
-
-/// Writes a package: equal contents give equal bytes. The size of the file; FE-K54 where no file can hold the program, FE-K55 where
-/// it cannot be written.
-Result<uint64_t> save(const std::string& path, const Contents& contents);
 
 /// A program of a package on its devices.
 struct Loaded {
@@ -58,19 +39,27 @@ class Package {
   const std::vector<run::PortInfo>& inputs() const { return ports_.first; }
   const std::vector<run::PortInfo>& outputs() const { return ports_.second; }
 
-  /// The graph as it was imported; its weights stay in the file, which lives as long as they do. FE-K52 where it has other
-  /// inputs or outputs than the program, FE-P34, FE-G codes.
-  Result<graph::Graph> graph() const;
+  /// Of all its programs: the kinds of devices, and the ids of libraries that launch kernels themselves.
+  struct Needs {
+    std::vector<std::string> kinds, libraries;
+  };
+  /// FE-K52.
+  Result<Needs> needs() const;
+  /// The section that holds the graph, decompressed. FE-K52.
+  Result<std::vector<std::byte>> graph_bytes() const;
+  /// Weights, which lie in the file and live as long as it.
+  std::span<const std::byte> weights() const { return weights_; }
+  const std::shared_ptr<const graph::MappedFile>& file() const { return container_.file(); }
   /// The first of the programs whose devices and libraries are here and take it, loaded; nothing is compiled. `names`: the devices
   /// that it has to be for; empty: any. FE-K53 where there is none, with the reason of each, FE-D codes.
-  Result<Loaded> program(const std::string& names, const plugin::Registry& registry, int64_t threads,
+  Result<Loaded> program(const std::string& names, const plugin::Backends& backends, int64_t threads,
                          const std::shared_ptr<run::Allocator>& allocator) const;
 
  private:
   explicit Package(Container container) : container_(std::move(container)) {}
   Result<void> read();
   /// Gives the program the devices and libraries that it needs. FE-K53 where one is not here.
-  Result<void> fit(const std::string& names, Read& program, const plugin::Registry& registry) const;
+  Result<void> fit(const std::string& names, Read& program, const plugin::Backends& backends) const;
   /// The program, which fits, loaded.
   Result<Loaded> load(uint32_t target, Read program, int64_t threads) const;
 

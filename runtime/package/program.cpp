@@ -3,14 +3,12 @@
 
 #include <algorithm>
 
-#include "core/support/wire.h"
+#include "core/support/byte_fields.h"
 #include "runtime/launch_bounds.h"
 
 namespace ferrite::core::package {
 namespace {
 
-using isolate::Decoder;
-using isolate::Encoder;
 using run::Executable;
 using run::Launch;
 using run::Place;
@@ -131,7 +129,7 @@ class Reader {
       const auto offset = from_.get<uint64_t>(), bytes = from_.get<uint64_t>();
       if (!inside(offset, bytes, weights_.size()))
         return impossible("its program reads weights that are not there");
-      loop::Constant constant;
+      run::Constant constant;
       constant.data = weights_.data() + offset;
       constant.bytes = bytes;
       executable.constants.push_back(std::move(constant));
@@ -221,7 +219,7 @@ class Reader {
       case Place::Kind::input: return in_run && in(executable.inputs, of_port);
       case Place::Kind::output: return in_run && in(executable.outputs, of_port);
       case Place::Kind::constant:
-        return in(executable.constants, [](const loop::Constant& constant) { return constant.bytes; });
+        return in(executable.constants, [](const run::Constant& constant) { return constant.bytes; });
       case Place::Kind::persistent:
         return in(executable.persistent(), [](const auto& block) { return block.bytes; }) &&
                executable.persistent()[place.number].device == place.device;

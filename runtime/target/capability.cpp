@@ -8,9 +8,9 @@
 #include <fstream>
 #include <vector>
 
-#include "core/support/files/toml_reader.h"
 #include "core/support/hash.h"
 #include "core/support/suggest.h"
+#include "core/support/toml/toml_reader.h"
 #include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::place {

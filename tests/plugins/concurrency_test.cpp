@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "driver/session.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 namespace ferrite::core {
 namespace {

@@ -12,7 +12,7 @@
 #include "driver/validate/compare.h"
 #include "ferrite/counted.hpp"
 #include "runtime/device.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 #include "tools/plugin_check/hostile.h"
 #include "tools/plugin_check/numerics.h"
 #include "tools/plugin_check/subject.h"

@@ -12,7 +12,7 @@
 #include "core/select/placement.h"
 #include "core/support/abi/abi.h"
 #include "ferrite/counted.hpp"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 #include "runtime/target/capability.h"
 #include "tools/plugin_check/streams.h"
 #include "tools/plugin_check/subject.h"

@@ -16,7 +16,7 @@
 #include "driver/validate/samples/tensors.h"
 #include "ferrite/counted.hpp"
 #include "runtime/host.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 #include "tools/plugin_check/backend.h"
 #include "tools/plugin_check/hostile.h"
 #include "tools/plugin_check/subject.h"

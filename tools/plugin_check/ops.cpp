@@ -5,13 +5,13 @@
 #include <iterator>
 #include <optional>
 
-#include "core/compile.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/graph/verify.h"
 #include "core/ir/loop/interpreter.h"
 #include "core/link/builder.h"
 #include "core/lower/lower.h"
 #include "core/support/abi/abi.h"
+#include "driver/compile.h"
 #include "driver/validate/compare.h"
 #include "ferrite/counted.hpp"
 #include "tools/plugin_check/numerics.h"

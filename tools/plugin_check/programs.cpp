@@ -2,9 +2,9 @@
 // Providers of whole regions and of libraries: sampled graphs, with what these providers take of them, against the interpreter.
 #include <algorithm>
 
-#include "core/compile.h"
 #include "core/ir/graph/print.h"
 #include "core/support/abi/abi.h"
+#include "driver/compile.h"
 #include "driver/validate/compare.h"
 #include "ferrite/counted.hpp"
 #include "tools/plugin_check/backend.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/support/abi/abi.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 namespace ferrite::core::check {
 namespace {

@@ -66,9 +66,4 @@ std::string describe_dim(size_t dim, const std::string& name, const Buffer& buff
                      name.empty() ? name : " '" + name + "'");
 }
 
-std::string describe_bad_index(uint64_t bits, int64_t extent, bool wraps, bool is_unsigned) {
-  const auto index = is_unsigned ? fmt::to_string(bits) : fmt::to_string(static_cast<int64_t>(bits));
-  return fmt::format("index {} is out of range [{}, {})", index, wraps && !is_unsigned ? -extent : 0, extent);
-}
-
 }  // namespace ferrite::core::loop

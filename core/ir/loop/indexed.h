@@ -29,8 +29,4 @@ std::string indexed_name(const StatementList& list, BufferId buffer);
 /// "dim 0 of f32[5,4] 'x'"; `name` may be empty.
 std::string describe_dim(size_t dim, const std::string& name, const Buffer& buffer);
 
-/// "index 5 is out of range [-5, 5)": of a dim of size `extent`; negative ones count from the end where it `wraps`. `bits` are those of
-/// a u64 where its type `is_unsigned`, else of an i64.
-std::string describe_bad_index(uint64_t bits, int64_t extent, bool wraps, bool is_unsigned);
-
 }  // namespace ferrite::core::loop

@@ -14,6 +14,7 @@
 #include "core/ir/loop/verify.h"
 #include "core/support/abi/callback.h"
 #include "ferrite/counted.hpp"
+#include "runtime/bad_index.h"
 
 namespace ferrite::core::loop {
 namespace {
@@ -257,8 +258,8 @@ class Runner {
         for (const auto& [buffer, dim] : dims_indexed_by(list_, number_, in.op))
           dims.push_back(describe_dim(dim, indexed_name(list_, buffer), *list_.buffers[buffer]));
         fail("{}{}{}",
-             describe_bad_index(static_cast<uint64_t>(registers_[in.a].i[l]), extent,
-                                in.mode == FE_INDIRECT_WRAP, !is_signed(in.from)),
+             run::describe_bad_index(static_cast<uint64_t>(registers_[in.a].i[l]), extent,
+                                     in.mode == FE_INDIRECT_WRAP, !is_signed(in.from)),
              dims.empty() ? "" : ": ", fmt::join(dims, ", or "));
         return;
       }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ferrite/loop.hpp"
+#include "runtime/constant.h"
 
 namespace ferrite::core::loop {
 
@@ -27,6 +28,7 @@ using ferrite::loop::Statement;
 using ferrite::loop::Store;
 using ferrite::loop::Var;
 using ferrite::loop::VarKind;
+using run::Constant;
 
 enum class Role : uint8_t { input, output, constant, temporary };
 
@@ -38,15 +40,6 @@ struct ProgramBuffer : Buffer {
   BufferId base = none;        ///< versions: whose storage it shares, itself no version
   uint32_t version = 0;        ///< versions: 1, 2, ...
   bool channels_last = false;  ///< temporaries: stored as convolutions want it
-};
-
-/// The contents of a constant buffer.
-struct Constant {
-  const std::byte* data =
-      nullptr;  ///< contiguous elements; null in a program read from text that names a weight
-  uint64_t bytes = 0;
-  std::string id;                                       ///< the weight's identity; empty for a literal
-  std::shared_ptr<const std::vector<std::byte>> owned;  ///< holds `data` where nothing else does
 };
 
 /// A node of the graph that a statement computes, or part of it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Mistakes of those who write manifests and descriptors: each has a code, a place, and a text that says what to do.
 #include "core/plugin/registry.h"
-#include "core/support/files/toml_reader.h"
+#include "core/support/toml/toml_reader.h"
 #include "driver/config/descriptor.h"
 #include "driver/config/lock.h"
 #include "manifest_support.h"

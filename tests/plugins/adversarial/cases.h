@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/support/files/toml_reader.h"
+#include "core/support/toml/toml_reader.h"
 #include "tests/plugins/plugin_support.h"
 
 namespace ferrite::core::plugin::test {

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "core/compile.h"
+#include "driver/compile.h"
 #include "driver/config/manifest.h"
 #include "driver/session.h"
 #include "tools/plugin_check/backend.h"

@@ -5,7 +5,7 @@
 
 #include "core/support/files/file_fault.h"
 #include "core/support/printable.h"
-#include "driver/cache/kernel_cache.h"
+#include "driver/cache/kernel_folder.h"
 #include "ferrite/counted.hpp"
 #include "tools/cli/common.h"
 

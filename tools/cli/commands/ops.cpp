@@ -6,7 +6,7 @@
 
 #include "core/plugin/import_ops.h"
 #include "core/support/abi/abi.h"
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 #include "tools/cli/common.h"
 
 namespace ferrite::cli {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/support/files/replace_file.h"
-#include "core/support/files/toml_reader.h"
+#include "core/support/toml/toml_reader.h"
 #include "driver/config/lock.h"
 #include "ferrite/counted.hpp"
 #include "tools/cli/commands/plugin.h"

@@ -3,8 +3,8 @@
 #include "core/support/abi/abi.h"
 #include "core/support/warning.h"
 #include "ferrite/counted.hpp"
+#include "runtime/plugin/serialised_calls.h"
 #include "runtime/pool.h"
-#include "runtime/serialised_calls.h"
 #include "tools/cli/measure.h"
 
 namespace ferrite::cli {

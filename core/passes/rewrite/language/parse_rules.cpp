@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/ir/stages.h"
 #include "core/ir/text/parse_graph.h"
 #include "core/passes/rewrite/language/condition.h"
 #include "core/passes/rewrite/language/print_rules.h"
@@ -22,10 +23,6 @@ using text::Token;
 using text::TokenKind;
 using Kind = Operand::Kind;
 
-/// The phases at which a graph is rewritten.
-constexpr auto graph_phases = std::to_array<std::string_view>(
-    {"pre_grad", "joint_pre", "joint_post", "post_grad_pre", "post_grad", "post_grad_post", "pre_lower"});
-
 /// One rule, from `rule` to its closing brace.
 class RuleParser final : public NameScope {
  public:
@@ -38,10 +35,12 @@ class RuleParser final : public NameScope {
     FE_CHECK(cursor_.expect("at"));
     const Position phase = cursor_.peek().position;
     FE_TRY(rule_.phase, graph::parse_word(cursor_, "the phase that the rule is for"));
-    if (std::find(graph_phases.begin(), graph_phases.end(), rule_.phase) == graph_phases.end()) {
-      return fault(phase, "FE-R02",
-                   fmt::format("rules are for no phase '{}'{} (they are for {})", rule_.phase,
-                               did_you_mean(rule_.phase, graph_phases), fmt::join(graph_phases, ", ")));
+    if (std::find(graph_phase_names.begin(), graph_phase_names.end(), rule_.phase) ==
+        graph_phase_names.end()) {
+      return fault(
+          phase, "FE-R02",
+          fmt::format("rules are for no phase '{}'{} (they are for {})", rule_.phase,
+                      did_you_mean(rule_.phase, graph_phase_names), fmt::join(graph_phase_names, ", ")));
     }
     FE_CHECK(cursor_.expect("{"));
     FE_CHECK(match());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The embedding API of ferrite.h over sessions and models.
+// The embedding API of ferrite.h over an engine: one that compiles, or one that runs packages.
 #include "ferrite/ferrite.h"
 
 #include <chrono>
@@ -10,11 +10,11 @@
 #include <new>
 
 #include "core/support/elapsed.h"
-#include "driver/capi/allocator.h"
-#include "driver/capi/staging.h"
-#include "driver/capi/tensors.h"
-#include "driver/session.h"
+#include "core/support/log.h"
 #include "ferrite/counted.hpp"
+#include "runtime/capi/allocator.h"
+#include "runtime/capi/staging.h"
+#include "runtime/capi/tensors.h"
 
 using namespace ferrite::core;
 
@@ -67,8 +67,7 @@ void give(T* out, const T& value) {
 }  // namespace
 
 struct ferrite_session {
-  std::shared_ptr<Session> session;  // shared with tensors in a device's memory
-  CompileOptions options;
+  std::shared_ptr<embed::Engine> engine;  // shared with tensors in a device's memory
 
   /// Opened when first asked for. What opening a device says.
   Result<embed::TensorDevice> device();
@@ -81,25 +80,25 @@ struct ferrite_session {
 Result<embed::TensorDevice> ferrite_session::device() {
   std::lock_guard lock(mutex_);
   if (!device_) {
-    if (options.device == run::interpreter_name) {
-      device_.emplace().name = options.device;
-    } else {
-      FE_TRY(const auto devices, run::open_devices(options.device, session->registry()));
+    FE_TRY(const auto devices, engine->devices());
+    if (devices.empty())
+      device_.emplace().name = run::interpreter_name;
+    else
       device_ = embed::tensor_device(devices);
-    }
   }
   return *device_;
 }
 
 struct ferrite_model {
   ferrite_session* session = nullptr;
-  std::unique_ptr<Model> model;
+  std::unique_ptr<embed::LoadedModel> model;
   std::vector<PortText> input_texts, output_texts;
 
   mutable std::mutex mutex;  // guards what follows
-  std::shared_ptr<Program> last;
+  std::shared_ptr<const embed::RunnableProgram> last;
   double run_ms = 0;
-  using Place = std::pair<std::shared_ptr<Program>, void*>;  // a program and the caller's stream, or null
+  using Place = std::pair<std::shared_ptr<const embed::RunnableProgram>,
+                          void*>;  // a program and the caller's stream, or null
   std::map<Place, Stagings> idle;
 
   std::unique_ptr<embed::Staging> take(const Place& place) {
@@ -123,7 +122,8 @@ struct ferrite_model {
   Result<embed::TensorDevice> device(const ferrite_run_options& options,
                                      std::span<const DLTensor* const> tensors) const;
   /// The program for these shapes, its ports in the device's memory where `apart`.
-  Result<std::shared_ptr<Program>> prepare(std::span<const embed::BoundTensor> inputs, bool apart);
+  Result<std::shared_ptr<const embed::RunnableProgram>> prepare(std::span<const embed::BoundTensor> inputs,
+                                                                bool apart);
   /// With what was taken for the place. It comes back where the run was well.
   Result<void> run(const Place& place, std::unique_ptr<embed::Staging> staging,
                    std::span<const embed::BoundTensor> inputs, std::span<const embed::BoundTensor> outputs);
@@ -143,13 +143,11 @@ Result<embed::TensorDevice> ferrite_model::device(const ferrite_run_options& opt
   return device;
 }
 
-Result<std::shared_ptr<Program>> ferrite_model::prepare(std::span<const embed::BoundTensor> inputs,
-                                                        bool apart) {
+Result<std::shared_ptr<const embed::RunnableProgram>> ferrite_model::prepare(
+    std::span<const embed::BoundTensor> inputs, bool apart) {
   std::vector<std::vector<int64_t>> dims;
   for (const auto& input : inputs) dims.push_back(input.dims);
-  auto options = session->options;
-  options.ports_on_device = apart;
-  FE_TRY(auto program, model->program(dims, options));
+  FE_TRY(auto program, model->program(dims, apart));
   std::lock_guard lock(mutex);
   if (last != program) run_ms = 0;
   last = program;
@@ -188,38 +186,14 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
     ferrite_session_options options{};
     if (given) std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
     if (options.log) FE_CHECK(log::enable(options.log));
-    plugin::PipelineRequest request;
-    if (options.manifest) request.manifest = options.manifest;
-    for (uint64_t k = 0; options.plugins && k < options.plugin_count; ++k) {
-      if (!options.plugins[k]) return null_argument("ferrite_session_open", "plugins");
-      request.plugins.emplace_back(options.plugins[k]);
-    }
-    if (options.profile) request.profile = options.profile;
-    request.safe_mode = options.safe_mode != 0;
-    if (options.device) request.devices = options.device;
     std::shared_ptr<run::Allocator> allocator;
     if (options.allocator) {
       FE_TRY(allocator, embed::GivenAllocator::make(*options.allocator));
     }
-    FE_TRY(auto pipeline, plugin::read_pipeline(request));
+    for (uint64_t k = 0; options.plugins && k < options.plugin_count; ++k)
+      if (!options.plugins[k]) return null_argument("ferrite_session_open", "plugins");
     auto session = std::make_unique<ferrite_session>();
-    if (options.device) {
-      pipeline.device = options.device;
-      pipeline.device_where.clear();
-      pipeline.device_chosen = true;
-    }
-    if (options.threads > 0) pipeline.threads = options.threads;
-    session->options.device = pipeline.device.value_or(session->options.device);
-    session->options.device_where = pipeline.device_where;
-    session->options.device_chosen = pipeline.device_chosen;
-    session->options.threads = pipeline.threads.value_or(0);
-    session->options.memory_limit = pipeline.memory_limit.value_or(0);
-    session->options.without = pipeline.without;
-    session->options.cache = cache::kernel_folder(pipeline.cache);
-    tune::read_mode(pipeline.tune.value_or("cached"), session->options.tune);
-    session->options.tune.folder = tune::store_folder(session->options.cache);
-    session->options.allocator = std::move(allocator);
-    FE_TRY(session->session, Session::open(pipeline));
+    FE_TRY(session->engine, embed::open_engine(options, std::move(allocator)));
     *out = session.release();
     return {};
   });
@@ -244,7 +218,7 @@ int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_m
     if (!out) return null_argument("ferrite_model_load", "out");
     auto model = std::make_unique<ferrite_model>();
     model->session = session;
-    FE_TRY(model->model, Model::open(*session->session, path));
+    FE_TRY(model->model, session->engine->open_model(path));
     auto texts = [](const std::vector<ModelPort>& ports) {
       std::vector<PortText> result;
       for (const auto& port : ports) {
@@ -351,7 +325,7 @@ Result<void> run_alloc(std::string_view function, ferrite_model* model, const fe
   std::vector<DLTensor*> tensors;
   for (const auto& port : ports) {
     if (on_device) {
-      FE_TRY(auto memory, staging->device_memory(model->session->session));
+      FE_TRY(auto memory, staging->device_memory(model->session->engine));
       FE_TRY(auto tensor, embed::make_device_tensor(port, std::move(memory)));
       made.push_back(std::move(tensor));
     } else {
@@ -417,7 +391,7 @@ int32_t ferrite_model_stats(const ferrite_model* model, ferrite_stats* out) {
     if (!model->last)
       return at("ferrite_model_stats",
                 error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
-    const auto& stats = model->last->compilation.stats;
+    const auto stats = model->last->figures();
     give(out, ferrite_stats{sizeof(ferrite_stats), stats.nodes, stats.statements, stats.kernels,
                             stats.compile_ms, stats.init_ms, stats.load_ms, model->run_ms});
     return {};
@@ -429,7 +403,7 @@ int32_t ferrite_model_ledger(const ferrite_model* model, void* context,
   return guarded([&]() -> Result<void> {
     if (!model) return null_argument("ferrite_model_ledger", "model");
     if (!write) return null_argument("ferrite_model_ledger", "write");
-    std::shared_ptr<Program> program;
+    std::shared_ptr<const embed::RunnableProgram> program;
     {
       std::lock_guard lock(model->mutex);
       program = model->last;
@@ -437,7 +411,7 @@ int32_t ferrite_model_ledger(const ferrite_model* model, void* context,
     if (!program)
       return at("ferrite_model_ledger",
                 error(FE_EINVALID, "FE-X34", "nothing was compiled yet; run the model first"));
-    auto text = ledger_json(program->ledger.records());
+    const auto text = program->ledger();
     write(context, text.data(), text.size());
     return {};
   });

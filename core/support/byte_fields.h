@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Messages between a process and the child that a plugin lives in: fields one after another, read with every size checked.
+// Bytes as fields one after another, read with every size checked: messages between processes, programs in packages.
 #pragma once
 
 #include <cstddef>
@@ -11,38 +11,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/ir/graph/types.h"
-#include "core/support/error.h"
-
-namespace ferrite::core::isolate {
+namespace ferrite::core {
 
 using Bytes = std::vector<std::byte>;
-
-/// What a request asks for. The first field of each.
-enum class Request : uint32_t {
-  hello,  ///< first: which plugin; answered with its description
-  load,   ///< a plugin whose ops the graphs use
-  pass,
-  predicate,
-  open_target,
-  close_target,
-  propose,
-  compile,
-  fingerprint,
-  claim,
-  goodbye,  ///< destroy everything and end
-};
-
-/// The descriptors that a child finds open: the socket, and the shared memory of requests and of replies.
-enum class Descriptor : int { control = 3, request = 4, reply = 5 };
-
-/// Goes over the socket, once for each request and each reply; the payload is in the shared memory.
-struct ControlMessage {
-  static constexpr uint32_t right_magic = 0x69656546;
-  uint32_t magic = right_magic;
-  uint32_t sequence = 0;  ///< of the request, given back by its reply
-  uint64_t bytes = 0;     ///< of the payload
-};
 
 class Encoder {
  public:
@@ -69,10 +40,6 @@ class Encoder {
     put(uint64_t{list.size()});
     for (const std::string& text : list) put(std::string_view(text));
   }
-  void put(const graph::Attribute& attribute);
-  /// The dims are static.
-  void put(const graph::TensorType& type);
-
   const Bytes& bytes() const { return bytes_; }
   Bytes take() { return std::move(bytes_); }
 
@@ -121,8 +88,8 @@ class Decoder {
     if (count > bytes_.size()) fail();
     return ok_ ? count : 0;
   }
-  graph::Attribute attribute();
-  graph::TensorType type();
+  /// The bytes are none of what is read: everything after them is empty.
+  void refuse() { fail(); }
 
   bool ok() const { return ok_; }
   /// All was there, and nothing is left.
@@ -145,8 +112,4 @@ class Decoder {
   bool ok_ = true;
 };
 
-/// A status and, unless it is FE_OK, code and text: how each reply begins.
-void put_status(Encoder& to, int32_t status, const Error& error);
-Result<void> get_status(Decoder& from);
-
-}  // namespace ferrite::core::isolate
+}  // namespace ferrite::core

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "driver/capi/tensors.h"
+#include "runtime/capi/tensors.h"
 
 namespace ferrite::core::embed {
 
@@ -14,15 +14,15 @@ namespace ferrite::core::embed {
 class Staging {
  public:
   /// `native_stream`, where not null: the caller's, of the first device's driver, to which the work is given.
-  explicit Staging(std::shared_ptr<const Program> program, void* native_stream);
+  explicit Staging(std::shared_ptr<const RunnableProgram> program, void* native_stream);
   ~Staging();
   Staging(const Staging&) = delete;
 
-  /// What Program::run() says; FE-D03 and FE-D21 where copies need memory, or fail. On the caller's stream it returns when the work is
+  /// What RunnableProgram::run() says; FE-D03 and FE-D21 where copies need memory, or fail. On the caller's stream it returns when the work is
   /// given to it, where nothing is left for the host to do.
   Result<void> run(std::span<const BoundTensor> inputs, std::span<const BoundTensor> outputs);
   /// Memory for tensors of the device that are used in this stream.
-  Result<DeviceMemory> device_memory(std::shared_ptr<const Session> session);
+  Result<DeviceMemory> device_memory(std::shared_ptr<const Engine> engine);
 
  private:
   /// What stands for a tensor that is not used in place, kept for the next run.
@@ -37,7 +37,7 @@ class Staging {
   Result<void> bring(Copy& copy, const BoundTensor& tensor, void* to);
   Result<void> take_back(Copy& copy, const void* from, const BoundTensor& tensor);
 
-  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const RunnableProgram> program_;
   const run::Executable* executable_;  ///< null: the interpreter
   bool apart_ = false;                 ///< ports are in the memory of the first device
   void* native_stream_;

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "core/support/error.h"
-#include "driver/config/schema.h"
+#include "core/support/toml/keys.h"
 
 namespace ferrite::core::plugin {
 

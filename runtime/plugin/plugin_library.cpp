@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/plugin_library.h"
+#include "runtime/plugin/plugin_library.h"
 
 #include <elf.h>
 #include <fcntl.h>

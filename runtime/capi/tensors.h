@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "driver/session.h"
 #include "ferrite/ferrite.h"
+#include "runtime/capi/engine.h"
 
 namespace ferrite::core::embed {
 
@@ -41,11 +41,12 @@ struct BoundTensor {
 /// Checks tensors against the model's ports. FE-X01 another number of inputs, FE-X02 another dtype, FE-X30 a null pointer, FE-X32 a
 /// malformed tensor, FE-X33 neither in host memory nor in that of `device`, FE-X35 strided on the device. Without `with_data` data may be
 /// null.
-Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor* const* tensors,
+Result<std::vector<BoundTensor>> bind_inputs(const LoadedModel& model, const DLTensor* const* tensors,
                                              uint64_t count, const TensorDevice& device, bool with_data);
 
 /// The caller's output tensors. Beside the codes above FE-X35: shape, strides or alignment do not fit.
-Result<std::vector<BoundTensor>> bind_outputs(const Model& model, const std::vector<run::PortInfo>& ports,
+Result<std::vector<BoundTensor>> bind_outputs(const LoadedModel& model,
+                                              const std::vector<run::PortInfo>& ports,
                                               DLTensor* const* tensors, uint64_t count,
                                               const TensorDevice& device);
 
@@ -58,7 +59,7 @@ Result<OwnedTensor> make_tensor(const run::PortInfo& port);
 
 /// Where a tensor on the device comes from, which is kept as long as the tensor.
 struct DeviceMemory {
-  std::shared_ptr<const Session> session;
+  std::shared_ptr<const Engine> engine;
   std::shared_ptr<const run::Executable> executable;
   std::shared_ptr<void> stream;  ///< whose work it is taken and given back behind; null: the device's own
 };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/support/files/installed_files.h"
+
 #include <dlfcn.h>
 #include <link.h>
 
 #include <filesystem>
-
-#include "driver/config/manifest.h"
 
 #if defined(__x86_64__)
 #define FERRITE_MULTIARCH "x86_64-linux-gnu"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #define TOML_IMPLEMENTATION
-#include "core/support/files/toml_reader.h"
+#include "core/support/toml/toml_reader.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "driver/capi/staging.h"
+#include "runtime/capi/staging.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,10 +7,8 @@
 
 namespace ferrite::core::embed {
 
-Staging::Staging(std::shared_ptr<const Program> program, void* native_stream)
-    : program_(std::move(program)),
-      executable_(program_->compilation.executable.get()),
-      native_stream_(native_stream) {
+Staging::Staging(std::shared_ptr<const RunnableProgram> program, void* native_stream)
+    : program_(std::move(program)), executable_(program_->executable().get()), native_stream_(native_stream) {
   copies_.resize(program_->inputs().size() + program_->outputs().size());
   if (!executable_) return;
   apart_ = executable_->memory_of_ports() != run::Executable::host;
@@ -26,8 +24,8 @@ Result<void> Staging::copy(uint32_t direction, void* to, const void* from, int64
   return executable_->devices[0]->copy(direction, to, from, bytes, context_->stream(0));
 }
 
-Result<DeviceMemory> Staging::device_memory(std::shared_ptr<const Session> session) {
-  DeviceMemory memory{std::move(session), program_->compilation.executable, {}};
+Result<DeviceMemory> Staging::device_memory(std::shared_ptr<const Engine> engine) {
+  DeviceMemory memory{std::move(engine), program_->executable(), {}};
   if (native_stream_ && !stream_) {
     // Opened anew, because tensors may outlive the context.
     FE_TRY(void* const stream, executable_->devices[0]->open_stream(native_stream_));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // An entry: Head, what is said to people, listing, blob. The head's checksum is of everything behind it and of itself without the checksum.
-#include "driver/cache/kernel_cache.h"
+#include "driver/cache/kernel_folder.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -90,7 +90,7 @@ constexpr const char* unusable = "what was kept could not be used";
 size_t Counts::missed() const { return total(misses); }
 size_t Counts::bypassed() const { return total(bypasses); }
 
-Kernels::Kernels(std::string folder) : folder_(std::move(folder)) {
+KernelFolder::KernelFolder(std::string folder) : folder_(std::move(folder)) {
   Digest::prepare();  // keys are made by workers
   if (folder_.empty()) {
     closed_ = "the cache is off";
@@ -100,7 +100,7 @@ Kernels::Kernels(std::string folder) : folder_(std::move(folder)) {
   }
 }
 
-std::optional<CompiledKernel> Kernels::find(const std::string& key, bool listing) {
+std::optional<CompiledKernel> KernelFolder::find(const std::string& key, bool listing) {
   if (!is_open() || key.empty()) {
     bypass(is_open() ? "the provider has no fingerprint" : closed_);
     return std::nullopt;
@@ -128,14 +128,14 @@ std::optional<CompiledKernel> Kernels::find(const std::string& key, bool listing
   return kernel;
 }
 
-void Kernels::drop(const std::string& key, const std::string& reason) {
+void KernelFolder::drop(const std::string& key, const std::string& reason) {
   fault(path_of(key) + ": " + reason);
   const std::lock_guard lock(mutex_);
   --counts_.hits;
   ++counts_.misses[unusable];
 }
 
-void Kernels::keep(const std::string& key, const CompiledKernel& kernel, const About& about) {
+void KernelFolder::keep(const std::string& key, const CompiledKernel& kernel, const About& about) {
   if (!is_open() || key.size() != key_digits) return;
   Head head;
   head.magic = magic;
@@ -167,22 +167,22 @@ void Kernels::keep(const std::string& key, const CompiledKernel& kernel, const A
     fault(folder_ + ": " + why);
 }
 
-void Kernels::bypass(const std::string& reason) {
+void KernelFolder::bypass(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   ++counts_.bypasses[reason];
 }
 
-void Kernels::fault(const std::string& reason) {
+void KernelFolder::fault(const std::string& reason) {
   log::print("kernels", "cache: {}", reason);
   const std::lock_guard lock(mutex_);
   ++counts_.faults[reason];
 }
 
-std::string Kernels::path_of(const std::string& key) const {
+std::string KernelFolder::path_of(const std::string& key) const {
   return folder_ + "/" + key + std::string(kernel_suffix);
 }
 
-Counts Kernels::counts() const {
+Counts KernelFolder::counts() const {
   const std::lock_guard lock(mutex_);
   return counts_;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "driver/capi/tensors.h"
+#include "runtime/capi/tensors.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -169,7 +169,7 @@ DLDataType data_type_of(DType dtype) {
   }
 }
 
-Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor* const* tensors,
+Result<std::vector<BoundTensor>> bind_inputs(const LoadedModel& model, const DLTensor* const* tensors,
                                              uint64_t count, const TensorDevice& device, bool with_data) {
   const auto& ports = model.inputs();
   if (count != ports.size())
@@ -190,7 +190,8 @@ Result<std::vector<BoundTensor>> bind_inputs(const Model& model, const DLTensor*
   return result;
 }
 
-Result<std::vector<BoundTensor>> bind_outputs(const Model& model, const std::vector<run::PortInfo>& ports,
+Result<std::vector<BoundTensor>> bind_outputs(const LoadedModel& model,
+                                              const std::vector<run::PortInfo>& ports,
                                               DLTensor* const* tensors, uint64_t count,
                                               const TensorDevice& device) {
   if (count != ports.size())

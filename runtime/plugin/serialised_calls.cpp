@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/serialised_calls.h"
+#include "runtime/plugin/serialised_calls.h"
 
 #include <map>
 

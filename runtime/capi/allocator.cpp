@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "driver/capi/allocator.h"
+#include "runtime/capi/allocator.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "driver/capi/tensors.h"
+#include "runtime/capi/tensors.h"
 
 namespace ferrite::core::embed {
 

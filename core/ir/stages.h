@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The stages of the way from model to machine code, in their order: the one table of stages and hooks.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace ferrite::core {
+
+/// The representation that a stage works on.
+enum class Form : uint8_t { graph, loops, schedule, code };
+
+/// A hook runs the passes that plugins have for it, and nothing else; its name is the phase of these passes.
+enum class Hook : bool { no, yes };
+
+struct StageInfo {
+  std::string_view name;
+  Form form = Form::graph;  ///< before the stage
+  Hook hook = Hook::no;
+};
+
+inline constexpr StageInfo stage_table[] = {
+    {"import", Form::graph},
+    {"pre_grad", Form::graph, Hook::yes},
+    {"decompose_early", Form::graph},
+    {"joint_pre", Form::graph, Hook::yes},
+    {"joint_post", Form::graph, Hook::yes},
+    {"post_grad_pre", Form::graph, Hook::yes},
+    {"post_grad", Form::graph, Hook::yes},
+    {"post_grad_post", Form::graph, Hook::yes},
+    {"place", Form::graph},
+    {"decompose_late", Form::graph},
+    {"pre_lower", Form::graph, Hook::yes},
+    {"lower", Form::graph},
+    {"inline", Form::loops},
+    {"layout", Form::loops},
+    {"pre_fusion", Form::loops, Hook::yes},
+    {"fuse", Form::loops},
+    {"post_fusion", Form::schedule, Hook::yes},
+    {"schedule", Form::schedule},
+    {"emit", Form::schedule},
+    {"code", Form::code},
+};
+
+namespace detail {
+
+/// The names of the stages of the table that `wanted` takes.
+template <auto wanted>
+consteval auto names_where() {
+  constexpr auto count = static_cast<size_t>(std::ranges::count_if(stage_table, wanted));
+  std::array<std::string_view, count> names;
+  size_t next = 0;
+  for (const auto& stage : stage_table)
+    if (wanted(stage)) names[next++] = stage.name;
+  return names;
+}
+
+}  // namespace detail
+
+inline constexpr auto stage_names = detail::names_where<[](const StageInfo&) { return true; }>();
+/// The phases at which passes of plugins run.
+inline constexpr auto phase_names =
+    detail::names_where<[](const StageInfo& s) { return s.hook == Hook::yes; }>();
+/// Those at which they see a graph: rules run there.
+inline constexpr auto graph_phase_names =
+    detail::names_where<[](const StageInfo& s) { return s.hook == Hook::yes && s.form == Form::graph; }>();
+
+}  // namespace ferrite::core

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/link/build.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/observe/observation.h"
+#include "core/schedule/memory/kernel_order.h"
+#include "core/select/placement.h"
+
+namespace ferrite::core::run {
+namespace {
+
+/// One round: each step either works, or refuses something and ends the round.
+class Round {
+ public:
+  Round(const BuildInputs& inputs, const BuildRequest& request)
+      : in_(inputs),
+        request_(request),
+        refused_(inputs.refusals.count()),
+        declined_(inputs.refusals.groups.size()) {}
+
+  /// Nothing where the round was in vain.
+  Result<std::optional<Built>> run() {
+    in_.watch.begin("select");
+    FE_CHECK(choose());
+    Builder builder(in_.groups, in_.devices, placement_, in_.regions, request_.options, in_.refusals,
+                    in_.ledger);
+    // A kernel for each group, and the cheapest candidate that is proposed for it. Groups that nobody compiles for their device
+    // are placed again.
+    FE_CHECK(in_.kernel ? builder.select(*in_.kernel) : builder.select());
+    if (in_.refusals.groups.size() != declined_) return std::optional<Built>();
+    // Machine code, all kernels in parallel.
+    in_.watch.begin("emit");
+    FE_CHECK(builder.emit());
+    if (in_vain()) return std::optional<Built>();
+    // Code in memory, as a driver may refuse it only then.
+    if (request_.links) {
+      in_.watch.begin("load");
+      FE_CHECK(builder.load());
+      if (in_vain()) return std::optional<Built>();
+    }
+    // Offsets in the arena for buffers between kernels, and for workspaces, which are known once kernels are compiled. Where a
+    // candidate takes too much, another one is taken.
+    in_.watch.begin("plan");
+    builder.plan();
+    if (in_vain()) return std::optional<Built>();
+    FE_CHECK(keep_decisions());
+    Built built;
+    if (!request_.links) {
+      if (request_.lists_code) in_.watch.begin("code");
+      built.listing = request_.lists_code ? builder.code() : builder.text();
+      return std::optional(std::move(built));
+    }
+    // The launches of a load and of a run.
+    in_.watch.begin("link");
+    FE_TRY(built.executable, builder.link());
+    return built.executable ? std::optional(std::move(built)) : std::optional<Built>();
+  }
+
+ private:
+  bool in_vain() const { return in_.refusals.count() != refused_; }
+
+  /// A device for each group, and a library for groups that one takes, whole or in part.
+  Result<void> choose() {
+    // The first device that covers a group has it.
+    placement_ = place::place(in_.groups, in_.devices, in_.refusals, in_.ledger);
+    in_.decisions.begin();
+    // Candidates of which nothing is known yet are measured, where that is asked for.
+    if (request_.tune.mode == tune::Mode::measure && request_.measure && !in_.decisions.is_locked() &&
+        !in_.kernel) {
+      const auto trials = request_.open_cache ? request_.open_cache() : nullptr;
+      auto options = request_.options;
+      options.cache = trials.get();
+      in_.watch.begin("tune");
+      FE_CHECK(request_.measure({in_.groups, in_.parts ? &*in_.parts : nullptr, placement_, in_.devices},
+                                request_.tune, options, in_.costs, in_.refusals, in_.decisions, in_.ledger));
+      in_.watch.begin("select");
+    }
+    // Libraries that cover a group, or a part of it and leave the rest to the code generator.
+    if (in_.parts)
+      FE_CHECK(place::select_libraries(in_.groups, *in_.parts, placement_, in_.devices, in_.costs,
+                                       request_.options.memory, in_.refusals, in_.ledger, in_.decisions));
+    // Where most lives at a time, results take the place of operands that nobody reads again. A library may read an operand again
+    // after it has stored a part of the result.
+    if (request_.stores_in_place) {
+      std::vector<bool> allowed;
+      for (const auto& choice : placement_) allowed.push_back(!choice.compiler);
+      schedule::store_in_place(in_.groups, allowed, in_.ledger);
+    }
+    return {};
+  }
+
+  Result<void> keep_decisions() {
+    FE_CHECK(in_.decisions.check());
+    if (!request_.tune.lock.empty()) FE_CHECK(in_.decisions.write_lock(request_.tune.lock, in_.devices));
+    if (auto* seen = request_.options.observation)
+      seen->selections = {in_.decisions.taken().begin(), in_.decisions.taken().end()};
+    return {};
+  }
+
+  const BuildInputs& in_;
+  const BuildRequest& request_;
+  const size_t refused_, declined_;  // before the round
+  place::Placement placement_;
+};
+
+}  // namespace
+
+Result<Built> build(const BuildInputs& inputs, const BuildRequest& request) {
+  // Groups as they are before a round splits them for libraries.
+  std::optional<schedule::Schedule> whole;
+  if (inputs.parts || inputs.devices.size() > 1) whole = inputs.groups;
+  while (true) {
+    FE_TRY(auto built, Round(inputs, request).run());
+    if (built) return std::move(*built);
+    if (whole) inputs.groups = *whole;
+  }
+}
+
+}  // namespace ferrite::core::run

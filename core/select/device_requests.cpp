@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/select/device_requests.h"
+
+namespace ferrite::core::place {
+
+bool takes_prologues(const run::Devices& devices, Ledger& ledger) {
+  bool all = true;
+  for (const auto& device : devices)
+    for (const auto& generator : device->generators()) {
+      if (generator.slots.features & FE_FLAT_PROLOGUES) continue;
+      all = false;
+      ledger.add({"fusion",
+                  "prologues",
+                  generator.id,
+                  "switched off",
+                  {},
+                  "the code generator takes no operands of contractions that are computed",
+                  0});
+    }
+  return all;
+}
+
+schedule::RowPadding row_padding(const run::Devices& devices) {
+  for (const auto& device : devices) {
+    for (const auto& generator : device->generators())
+      if (const auto& target = generator.target; target.row_alignment != 0)
+        return {target.row_alignment, target.row_padding_percent, target.row_padding_from};
+    if (!device->generators().empty()) break;
+  }
+  return {};
+}
+
+}  // namespace ferrite::core::place

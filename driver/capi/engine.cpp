@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// libferrite.so: sessions, models and programs of the compiler behind the embedding API.
+#include "runtime/capi/engine.h"
+
+#include <utility>
+
+#include "driver/cache/kernel_folder.h"
+#include "driver/session.h"
+
+namespace ferrite::core::embed {
+namespace {
+
+class CompiledProgram final : public RunnableProgram {
+ public:
+  explicit CompiledProgram(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+  std::vector<run::PortInfo> inputs() const override { return program_->inputs(); }
+  std::vector<run::PortInfo> outputs() const override { return program_->outputs(); }
+  std::shared_ptr<const run::Executable> executable() const override {
+    return program_->compilation.executable;
+  }
+  Result<void> run(run::Executable::Context* context, std::span<const void* const> inputs,
+                   std::span<void* const> outputs) const override {
+    return program_->run(context, inputs, outputs);
+  }
+  ProgramFigures figures() const override {
+    const auto& stats = program_->compilation.stats;
+    return {stats.nodes, stats.statements, stats.kernels, stats.compile_ms, stats.init_ms, stats.load_ms};
+  }
+  std::string ledger() const override { return ledger_json(program_->ledger.records()); }
+
+ private:
+  const std::shared_ptr<const Program> program_;
+};
+
+class SessionModel final : public LoadedModel {
+ public:
+  SessionModel(std::unique_ptr<Model> model, const CompileOptions& options)
+      : model_(std::move(model)), options_(options) {}
+  const std::vector<ModelPort>& inputs() const override { return model_->inputs(); }
+  const std::vector<ModelPort>& outputs() const override { return model_->outputs(); }
+
+  Result<std::shared_ptr<const RunnableProgram>> program(std::span<const std::vector<int64_t>> input_dims,
+                                                         bool ports_on_device) override {
+    auto options = options_;
+    options.ports_on_device = ports_on_device;
+    FE_TRY(auto program, model_->program(input_dims, options));
+    std::lock_guard lock(mutex_);
+    // One object for a program: contexts are kept by it.
+    auto& known = programs_[program];
+    if (!known) known = std::make_shared<CompiledProgram>(program);
+    return known;
+  }
+
+ private:
+  const std::unique_ptr<Model> model_;
+  const CompileOptions& options_;
+  std::mutex mutex_;  // guards what follows
+  std::map<std::shared_ptr<const Program>, std::shared_ptr<const RunnableProgram>> programs_;
+};
+
+class SessionEngine final : public Engine {
+ public:
+  static Result<std::shared_ptr<Engine>> open(const ferrite_session_options& given,
+                                              std::shared_ptr<run::Allocator> allocator) {
+    plugin::PipelineRequest request;
+    if (given.manifest) request.manifest = given.manifest;
+    for (uint64_t k = 0; given.plugins && k < given.plugin_count; ++k)
+      request.plugins.emplace_back(given.plugins[k]);
+    if (given.profile) request.profile = given.profile;
+    request.safe_mode = given.safe_mode != 0;
+    if (given.device) request.devices = given.device;
+    FE_TRY(auto pipeline, plugin::read_pipeline(request));
+    if (given.device) {
+      pipeline.device = given.device;
+      pipeline.device_where.clear();
+      pipeline.device_chosen = true;
+    }
+    if (given.threads > 0) pipeline.threads = given.threads;
+    auto engine = std::make_shared<SessionEngine>();
+    auto& options = engine->options_;
+    options.device = pipeline.device.value_or(options.device);
+    options.device_where = pipeline.device_where;
+    options.device_chosen = pipeline.device_chosen;
+    options.threads = pipeline.threads.value_or(0);
+    options.memory_limit = pipeline.memory_limit.value_or(0);
+    options.without = pipeline.without;
+    options.cache = cache::kernel_folder(pipeline.cache);
+    tune::read_mode(pipeline.tune.value_or("cached"), options.tune);
+    options.tune.folder = tune::store_folder(options.cache);
+    options.allocator = std::move(allocator);
+    FE_TRY(engine->session_, Session::open(pipeline));
+    return std::shared_ptr<Engine>(std::move(engine));
+  }
+
+  Result<run::Devices> devices() const override {
+    if (options_.device == run::interpreter_name) return run::Devices();
+    return run::open_devices(options_.device, session_->registry());
+  }
+  Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) override {
+    FE_TRY(auto model, Model::open(*session_, path));
+    return std::unique_ptr<LoadedModel>(new SessionModel(std::move(model), options_));
+  }
+
+ private:
+  std::unique_ptr<Session> session_;
+  CompileOptions options_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Engine>> open_engine(const ferrite_session_options& options,
+                                            std::shared_ptr<run::Allocator> allocator) {
+  return SessionEngine::open(options, std::move(allocator));
+}
+
+}  // namespace ferrite::core::embed

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the embedding API of ferrite.h is made over. libferrite.so compiles models; libferrite_runtime.so runs packages alone. Each
+// of the two has an open_engine() of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/support/error.h"
+#include "ferrite/ferrite.h"
+#include "runtime/allocator.h"
+#include "runtime/device.h"
+#include "runtime/executable.h"
+#include "runtime/model_port.h"
+
+namespace ferrite::core::embed {
+
+/// Figures of a program: ferrite_stats without the time of a run.
+struct ProgramFigures {
+  uint64_t nodes = 0, statements = 0, kernels = 0;
+  double compile_ms = 0, init_ms = 0, load_ms = 0;
+};
+
+/// A model's program for one set of input shapes. Any-thread.
+class RunnableProgram {
+ public:
+  virtual ~RunnableProgram() = default;
+  virtual std::vector<run::PortInfo> inputs() const = 0;
+  virtual std::vector<run::PortInfo> outputs() const = 0;
+  virtual std::shared_ptr<const run::Executable> executable() const = 0;  ///< null: it is interpreted
+  /// Contiguous elements in port order. `context`: null where it is interpreted; one run at a time for each.
+  virtual Result<void> run(run::Executable::Context* context, std::span<const void* const> inputs,
+                           std::span<void* const> outputs) const = 0;
+  virtual ProgramFigures figures() const = 0;
+  virtual std::string ledger() const = 0;  ///< as JSON
+};
+
+/// A model file. Any-thread.
+class LoadedModel {
+ public:
+  virtual ~LoadedModel() = default;
+  virtual const std::vector<ModelPort>& inputs() const = 0;
+  virtual const std::vector<ModelPort>& outputs() const = 0;
+  /// The program for these input dims. `ports_on_device`: inputs and outputs lie in the first device's memory.
+  virtual Result<std::shared_ptr<const RunnableProgram>> program(
+      std::span<const std::vector<int64_t>> input_dims, bool ports_on_device) = 0;
+};
+
+/// A session. Any-thread; it outlives its models.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /// The devices that the session runs on; none where it interprets. FE-D codes.
+  virtual Result<run::Devices> devices() const = 0;
+  virtual Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) = 0;
+};
+
+/// `allocator` may be null.
+Result<std::shared_ptr<Engine>> open_engine(const ferrite_session_options& options,
+                                            std::shared_ptr<run::Allocator> allocator);
+
+}  // namespace ferrite::core::embed
