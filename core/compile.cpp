@@ -67,17 +67,17 @@ class Way {
   Result<Compilation> run();
 
  private:
-  bool interprets() const { return options_.device == run::interpreter_name; }
+  bool interprets() const { return options_.device == runtime::interpreter_name; }
   bool does(Feature feature) const { return !options_.without.has(feature); }
   bool wants(std::string_view stage) const;
   Result<void> run_stage(std::string_view stage, Result<void> (Way::*step)());
-  Result<run::Devices> open_devices() const;
+  Result<runtime::Devices> open_devices() const;
   schedule::HeldMemory held_memory() const;
   /// The memory that the plan may take, and the workers that share it.
   schedule::MemoryLimit memory() const;
   plugin::CostModels& costs();
   observe::Sizes sizes() const;
-  void observe_statements(const schedule::Homes& homes);
+  void observe_statements(const schedule::DeviceAssignment& assignment);
   void log_program(std::string_view channel);
   Compilation finish();
 
@@ -95,11 +95,11 @@ class Way {
   std::string logged_;      // the text that was logged last
 
   // Of the target.
-  run::Devices devices_;
-  std::vector<place::Region> regions_;
-  place::Refusals refusals_;
+  runtime::Devices devices_;
+  std::vector<select::Region> regions_;
+  select::CandidateBlocklist blocklist_;
   tune::Decisions decisions_;
-  run::TargetNumbers target_;
+  runtime::TargetNumbers target_;
   std::optional<plugin::CostModels> costs_;
 
   // Of the schedule.
@@ -175,7 +175,7 @@ Result<Compilation> Way::run() {
 bool Way::wants(std::string_view stage) const {
   // Hooks of both directions are for graphs that hold both.
   if (stage.starts_with("joint")) return made_.graph.forward_outputs().has_value();
-  if (stage == "place") return place::has_claims(registry_) && !interprets();
+  if (stage == "place") return select::has_claims(registry_) && !interprets();
   return true;
 }
 
@@ -207,7 +207,7 @@ Result<void> Way::decompose_early() {
 
 Result<void> Way::claim_regions() {
   FE_TRY(devices_, open_devices());
-  FE_TRY(regions_, place::claim_regions(made_.graph, devices_, refusals_, ledger_));
+  FE_TRY(regions_, select::claim_regions(made_.graph, devices_, blocklist_, ledger_));
   return {};
 }
 
@@ -237,7 +237,7 @@ Result<void> Way::open_target() {
          tune::Decisions::open(options_.tune, [&] { return tune::contexts(devices_, options_.threads); }));
   // A lock says by which numbers groups were formed, so that they are the same ones wherever it is replayed.
   decisions_.lock_numbers(devices_);
-  target_ = run::numbers_of(devices_);
+  target_ = runtime::numbers_of(devices_);
   return {};
 }
 
@@ -248,11 +248,12 @@ Result<void> Way::inline_producers() {
   schedule::keep_constant_results(program, target_);
   if (does(Feature::inline_producers)) {
     const auto inline_all = [&] {
-      schedule::inline_producers(program, target_, ledger_, place::homes(program, devices_, refusals_));
+      schedule::inline_producers(program, target_, ledger_,
+                                 select::assign_devices(program, devices_, blocklist_));
     };
     inline_all();
     // A map over a concatenation becomes a map over each part, which its producers are inlined into.
-    if (schedule::read_in_parts(program, ledger_)) inline_all();
+    if (schedule::split_concat_consumers(program, ledger_)) inline_all();
   }
   // Loops are divided like those of the statements that write what they read, so that both can share a nest.
   if (does(Feature::cut_loops)) schedule::cut_loops(program);
@@ -266,7 +267,7 @@ Result<void> Way::choose_layouts() {
   // Tensors of convolutions in the order that the target asks for.
   schedule::choose_layouts(*made_.program, target_, ledger_);
   // Operands of products with the summed dims last, so that rows are read in place.
-  schedule::keep_depth_together(*made_.program, ledger_);
+  schedule::make_k_contiguous(*made_.program, ledger_);
   return {};
 }
 
@@ -279,13 +280,13 @@ Result<void> Way::fuse() {
   limits.without = options_.without;
   limits.target = target_;
   // Groups stay on one device: statements that different devices take are not fused.
-  limits.homes = place::homes(*made_.program, devices_, refusals_);
-  if (options_.observation && options_.observation->statements) observe_statements(limits.homes);
-  limits.prologues = place::takes_prologues(devices_, ledger_);
+  limits.assignment = select::assign_devices(*made_.program, devices_, blocklist_);
+  if (options_.observation && options_.observation->statements) observe_statements(limits.assignment);
+  limits.prologues = select::takes_prologues(devices_, ledger_);
   // A library that takes no computed operands is not to lose products over them.
-  std::optional<place::StoredOperands> operands;
-  if (limits.prologues && place::wants_stored_operands(devices_))
-    limits.operands = &operands.emplace(devices_, costs(), memory(), refusals_, decisions_);
+  std::optional<select::StoredOperands> operands;
+  if (limits.prologues && select::wants_stored_operands(devices_))
+    limits.operands = &operands.emplace(devices_, costs(), memory(), blocklist_, decisions_);
   plugin::PolicyAdvisor policies(registry_.fusion_policies(), costs(), devices_.front()->kind, ledger_);
   made_.schedule = schedule::fuse(std::move(*made_.program), requests_, limits, ledger_, policies.if_any());
   made_.program.reset();
@@ -302,20 +303,20 @@ Result<void> Way::arrange() {
   auto& groups = *made_.schedule;
   schedule::drop_unread(groups);
   // Reductions over rows join the group that works along rows: each block of rows gives a part while it is in the caches.
-  if (does(Feature::fuse) && does(Feature::mixed_orders))
-    schedule::mix_orders(groups, target_, memory(), ledger_);
+  if (does(Feature::fuse) && does(Feature::mixed_order_reductions))
+    schedule::reduce_mixed_orders(groups, target_, memory(), ledger_);
   // Loops that one worker would run are divided, so that all workers have a part.
   if (does(Feature::fuse) && does(Feature::split)) {
     schedule::split_reductions(groups, target_, memory(), ledger_);
     schedule::split_scans(groups, target_, memory(), ledger_);
-    schedule::scatter_at_once(groups, target_, memory(), ledger_);
+    schedule::parallel_scatter(groups, target_, memory(), ledger_);
   }
   // Rows of large buffers lie as far apart as the target asks for.
-  if (does(Feature::padding)) schedule::pad_rows(groups, place::row_padding(devices_), memory(), ledger_);
+  if (does(Feature::padding)) schedule::pad_rows(groups, select::row_padding(devices_), memory(), ledger_);
   // Kernels run in an order in which less is alive at a time.
   if (does(Feature::memory_order)) schedule::order_for_memory(groups);
   // Libraries that take a part of a group see it with its maps apart.
-  if (place::has_libraries(devices_)) {
+  if (select::has_libraries(devices_)) {
     unmerged_ = groups;
     schedule::expose_epilogues(*unmerged_);
   }
@@ -332,7 +333,7 @@ Result<void> Way::build() {
   const cache::OpenKernelCache open_cache =
       services_.open_cache ? [&] { return services_.open_cache(options_.cache); } : cache::OpenKernelCache();
   const auto kernels = open_cache ? open_cache() : nullptr;
-  run::BuildRequest request;
+  runtime::BuildRequest request;
   request.options = {options_.threads,
                      options_.jobs,
                      options_.listings || options_.to == "code",
@@ -351,17 +352,17 @@ Result<void> Way::build() {
   request.stores_in_place = does(Feature::in_place);
   request.links = options_.to.empty() && !made_.kernel;
   request.lists_code = stages_.has("code");
-  const run::BuildInputs inputs{made_.schedule ? *made_.schedule : no_groups,
-                                unmerged_,
-                                made_.kernel,
-                                regions_,
-                                devices_,
-                                refusals_,
-                                costs(),
-                                decisions_,
-                                ledger_,
-                                watch_};
-  FE_TRY(auto built, run::build(inputs, request));
+  const runtime::BuildInputs inputs{made_.schedule ? *made_.schedule : no_groups,
+                                    unmerged_,
+                                    made_.kernel,
+                                    regions_,
+                                    devices_,
+                                    blocklist_,
+                                    costs(),
+                                    decisions_,
+                                    ledger_,
+                                    watch_};
+  FE_TRY(auto built, runtime::build(inputs, request));
   made_.executable = std::move(built.executable);
   made_.listing = std::move(built.listing);
   if (kernels) made_.stats.cache = kernels->counts();
@@ -391,7 +392,7 @@ Way::Way(Source source, StageSpan stages, const plugin::Registry& registry, cons
             .near_misses = options.near_misses,
             .watcher = options.watcher,
             .observation = options.observation},
-      device_kind_(run::last_kind(options.device)),
+      device_kind_(runtime::last_kind(options.device)),
       watch_(options.observation, [this] { return sizes(); }, [this] { return made_.text(); }) {
   if (auto* graph = std::get_if<graph::Graph>(&source)) made_.graph = std::move(*graph);
   if (auto* program = std::get_if<loop::LoopProgram>(&source)) made_.program = std::move(*program);
@@ -399,8 +400,8 @@ Way::Way(Source source, StageSpan stages, const plugin::Registry& registry, cons
   if (auto* kernel = std::get_if<loop::Kernel>(&source)) made_.kernel = std::move(*kernel);
 }
 
-Result<run::Devices> Way::open_devices() const {
-  auto opened = run::open_devices(options_.device, registry_, options_.targets);
+Result<runtime::Devices> Way::open_devices() const {
+  auto opened = runtime::open_devices(options_.device, registry_, options_.targets);
   if (!opened) return named_at(options_.device_where, std::move(opened.error()));
   return opened;
 }
@@ -414,7 +415,7 @@ schedule::HeldMemory Way::held_memory() const {
 }
 
 schedule::MemoryLimit Way::memory() const {
-  return {op_by_op_bytes_, options_.threads > 0 ? options_.threads : run::Pool::process().workers(),
+  return {op_by_op_bytes_, options_.threads > 0 ? options_.threads : runtime::Pool::process().workers(),
           devices_.front()->host_memory ? 0 : target_.workers};
 }
 
@@ -422,7 +423,7 @@ plugin::CostModels& Way::costs() {
   if (!costs_) {
     std::map<std::string, fe_target_numbers, std::less<>> numbers;
     for (const auto& device : devices_)
-      numbers.emplace(device->kind, run::abi_numbers(device->numbers.values));
+      numbers.emplace(device->kind, runtime::abi_numbers(device->numbers.values));
     costs_.emplace(registry_.cost_models(), std::move(numbers), ledger_);
   }
   return *costs_;
@@ -443,7 +444,7 @@ observe::Sizes Way::sizes() const {
 }
 
 /// What is known of each statement before it is fused.
-void Way::observe_statements(const schedule::Homes& homes) {
+void Way::observe_statements(const schedule::DeviceAssignment& assignment) {
   const auto& program = *made_.program;
   for (uint32_t s = 0; s < program.statements.size(); ++s) {
     const auto& statement = program.statements[s];
@@ -451,7 +452,7 @@ void Way::observe_statements(const schedule::Homes& homes) {
     const auto alone = schedule::kernel_of(program, s);
     options_.observation->unfused.push_back({schedule::origin_names(statement),
                                              observe::facts_of(alone.kernel),
-                                             homes.of.empty() ? 0 : homes.of[s]});
+                                             assignment.of.empty() ? 0 : assignment.of[s]});
   }
 }
 
@@ -468,9 +469,9 @@ void Way::log_program(std::string_view channel) {
 
 std::span<const std::string_view> stages() { return stage_names; }
 
-void CompileStats::count(const run::Executable& executable) {
-  const auto count = [](const std::vector<run::Launch>& launches) {
-    return static_cast<size_t>(std::ranges::count(launches, run::no_copy, &run::Launch::copy));
+void CompileStats::count(const runtime::Executable& executable) {
+  const auto count = [](const std::vector<runtime::Launch>& launches) {
+    return static_cast<size_t>(std::ranges::count(launches, runtime::no_copy, &runtime::Launch::copy));
   };
   kernels = count(executable.steps);
   kernels_at_load = count(executable.init);

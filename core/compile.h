@@ -36,14 +36,14 @@ struct CompileOptions {
       device_where;  ///< file:line:col where a manifest names it, or the option that says its target; empty: neither
   bool device_chosen =
       false;  ///< somebody asked for that device; else a package runs on whichever of its targets is here
-  std::vector<run::Target>
+  std::vector<runtime::Target>
       targets;       ///< of the devices of these kinds, and of one behind them, what is compiled for instead
   bool load = true;  ///< else the program cannot run here; it goes into a package
-  bool ports_on_device = false;               ///< inputs and outputs lie in the first device's memory
-  std::shared_ptr<run::Allocator> allocator;  ///< of devices' memory; null: their runtimes
-  bool red_zones = false;                     ///< run::BuildOptions::red_zones
-  bool recompile = false;                     ///< of a package: its graph, as if it were a model
-  int64_t threads = 0;                        ///< workers; 0 = the machine's
+  bool ports_on_device = false;                   ///< inputs and outputs lie in the first device's memory
+  std::shared_ptr<runtime::Allocator> allocator;  ///< of devices' memory; null: their runtimes
+  bool red_zones = false;                         ///< runtime::BuildOptions::red_zones
+  bool recompile = false;                         ///< of a package: its graph, as if it were a model
+  int64_t threads = 0;                            ///< workers; 0 = the machine's
   /// Bytes of results, and of what lives between kernels, at a time: what takes more is refused (FE-S30). 0: what this process can have
   /// (host_memory_bytes()), for what runs here and lies in the host's memory.
   int64_t memory_limit = 0;
@@ -80,7 +80,7 @@ struct CompileStats {
       passed_over{};  ///< the first device of each that stands before it, and is of no use here
 
   /// Of a program that was linked.
-  void count(const run::Executable& executable);
+  void count(const runtime::Executable& executable);
 };
 
 /// What a compilation starts from. A graph enters at the stages import to lower, a loop program at inline to fuse, a schedule
@@ -97,7 +97,7 @@ struct Compilation {
   std::optional<schedule::Schedule> schedule;
   std::optional<loop::Kernel> kernel;  ///< the source, where it is one
   std::string listing;                 ///< of emit or code, where options.to asks for it
-  std::shared_ptr<run::Executable> executable;
+  std::shared_ptr<runtime::Executable> executable;
   CompileStats stats;
   std::string text() const;
 };

@@ -57,7 +57,7 @@ Result<StageSpan> stages_of(const Source& source, const CompileOptions& options)
                ? error(FE_EINVALID, "FE-C04", "{} enters at '{}', behind stage '{}'", entrance.source, from,
                        to)
                : error(FE_EINVALID, "FE-C04", "stage '{}' is behind '{}', the last to run", from, to);
-  if (options.device == run::interpreter_name && (!options.to.empty() || source.index() != 0) &&
+  if (options.device == runtime::interpreter_name && (!options.to.empty() || source.index() != 0) &&
       span.last > position_of("lower"))
     return error(FE_EINVALID, "FE-C04", "device '{}' has no stage behind 'lower'", options.device);
   return span;

@@ -26,18 +26,18 @@ Result<Compilation> compile_one(const graph::Graph& graph, const plugin::Registr
 /// The devices of a program for a target: of those that are named, the one of its kind and what is behind it, else its kind alone.
 std::string devices_for(const std::string& kind, const std::string& names) {
   std::string result;
-  for (const auto& name : run::device_names(names))
-    if (!result.empty() || run::kind_of(name) == kind) result += (result.empty() ? "" : ",") + name;
+  for (const auto& name : runtime::device_names(names))
+    if (!result.empty() || runtime::kind_of(name) == kind) result += (result.empty() ? "" : ",") + name;
   return result.empty() ? kind : result;
 }
 
 /// The targets by their names, each once.
-Result<run::Devices> find_targets(std::span<const TargetName> names, const CompileOptions& options,
-                                  const plugin::Registry& registry) {
-  const auto kinds = options.device_chosen ? run::kinds_of(options.device) : std::vector<std::string>();
-  run::Devices found;
+Result<runtime::Devices> find_targets(std::span<const TargetName> names, const CompileOptions& options,
+                                      const plugin::Registry& registry) {
+  const auto kinds = options.device_chosen ? runtime::kinds_of(options.device) : std::vector<std::string>();
+  runtime::Devices found;
   for (const auto& [text, where] : names) {
-    auto target = run::find_target(text, kinds, registry);
+    auto target = runtime::find_target(text, kinds, registry);
     if (!target) return named_at(where, std::move(target.error()));
     for (const auto& other : found)
       if (other->kind == (*target)->kind && other->description == (*target)->description)
@@ -47,7 +47,8 @@ Result<run::Devices> find_targets(std::span<const TargetName> names, const Compi
   return found;
 }
 
-CompileOptions options_of(const run::Device& target, const TargetName& name, const CompileOptions& options) {
+CompileOptions options_of(const runtime::Device& target, const TargetName& name,
+                          const CompileOptions& options) {
   CompileOptions one = options;
   one.device = devices_for(target.kind, options.device);
   one.device_where = name.where;
@@ -85,11 +86,11 @@ Result<std::vector<Compilation>> compile_for(const graph::Graph& graph, const pl
   FE_TRY(const auto targets, find_targets(names, options, registry));
 
   programs.resize(targets.size());
-  std::vector<run::Target> behind;  // devices with memory of their own
+  std::vector<runtime::Target> behind;  // devices with memory of their own
   double slowest = 0;
   for (const bool host : {true, false})
     for (size_t k = 0; k < targets.size(); ++k) {
-      if (run::takes_the_rest(*targets[k]) != host) continue;
+      if (runtime::takes_the_rest(*targets[k]) != host) continue;
       auto one = options_of(*targets[k], names[k], options);
       if (!host) one.targets.insert(one.targets.end(), behind.begin(), behind.end());
       FE_TRY(programs[k], compile_one(graph, registry, one));

@@ -34,7 +34,7 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
   session->host_ = plugin::make_host();
   session->registry_ = std::make_unique<plugin::Registry>(*session->host_, isolate::Plugin::open);
   session->registry_->set_device_kinds(pipeline.device_kinds);
-  FE_CHECK(session->registry_->add_core_op(place::region_op_def()));
+  FE_CHECK(session->registry_->add_core_op(select::region_op_def()));
   for (const auto& request : pipeline.plugins) {
     auto loaded = session->registry_->load(request);
     if (loaded) continue;
@@ -50,9 +50,9 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
   FE_CHECK(session->registry_->settle_aliases());
   FE_CHECK(session->registry_->compile_rules());
   FE_CHECK(plugin::apply_pass_settings(pipeline, session->registry_->passes()));
-  FE_CHECK(trust::trust_rules(*session->registry_, pipeline.trust.value_or(plugin::Trust::on),
-                              plugin::installed_files().plugin_folder, cache::user_folder("trust"),
-                              pipeline.options));
+  FE_CHECK(validate::validate_rules(
+      *session->registry_, pipeline.validate_rules.value_or(plugin::RuleValidation::on),
+      plugin::installed_files().plugin_folder, cache::user_folder("validated-rules"), pipeline.options));
   return session;
 }
 
@@ -99,7 +99,7 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
     auto package = package::Package::open(state.file);
     if (!package) return at(path, std::move(package.error()));
     state.package = std::move(*package);
-    const auto ports = [](const std::vector<run::PortInfo>& infos) {
+    const auto ports = [](const std::vector<runtime::PortInfo>& infos) {
       std::vector<ModelPort> result;
       for (const auto& info : infos)
         result.push_back(
@@ -315,7 +315,7 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
                       "a package is compiled already, and nothing is decided anew: add --recompile, or leave "
                       "out --tune SECONDS, --decisions and --lock-decisions"));
     FE_CHECK(check_dims(input_dims));
-    const bool anywhere = !options.device_chosen && options.device != run::interpreter_name;
+    const bool anywhere = !options.device_chosen && options.device != runtime::interpreter_name;
     auto loaded = state_->package->program(anywhere ? std::string() : options.device, session_.registry(),
                                            options.threads, options.allocator);
     if (!loaded) return at(path_, std::move(loaded.error()));
@@ -358,23 +358,23 @@ Result<Saved> Model::save(std::span<const std::vector<int64_t>> input_dims, cons
   for (const auto& compilation : *made) {
     const auto& [executable, stats] = std::tie(*compilation.executable, compilation.stats);
     programs.push_back({executable, {stats.nodes, stats.statements}});
-    saved.programs.push_back({run::text_of(run::targets_of(executable.devices)), stats});
+    saved.programs.push_back({runtime::text_of(runtime::targets_of(executable.devices)), stats});
   }
   FE_TRY(saved.bytes, package::save(path, {imported, programs, session_.registry()}));
   return saved;
 }
 
-std::vector<run::PortInfo> Program::inputs() const {
+std::vector<runtime::PortInfo> Program::inputs() const {
   if (compilation.executable) return compilation.executable->inputs;
-  return run::describe_ports(*compilation.program, compilation.program->inputs);
+  return runtime::describe_ports(*compilation.program, compilation.program->inputs);
 }
 
-std::vector<run::PortInfo> Program::outputs() const {
+std::vector<runtime::PortInfo> Program::outputs() const {
   if (compilation.executable) return compilation.executable->outputs;
-  return run::describe_ports(*compilation.program, compilation.program->outputs);
+  return runtime::describe_ports(*compilation.program, compilation.program->outputs);
 }
 
-Result<void> Program::run(run::Executable::Context* context, std::span<const void* const> inputs,
+Result<void> Program::run(runtime::Executable::Context* context, std::span<const void* const> inputs,
                           std::span<void* const> outputs) const {
   if (compilation.executable) return compilation.executable->run(*context, inputs, outputs);
   const auto& program = *compilation.program;

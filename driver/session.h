@@ -42,10 +42,10 @@ struct Program {
   double import_ms = 0;
 
   /// Ports of the program: dtypes and dims are all known.
-  std::vector<run::PortInfo> inputs() const;
-  std::vector<run::PortInfo> outputs() const;
+  std::vector<runtime::PortInfo> inputs() const;
+  std::vector<runtime::PortInfo> outputs() const;
   /// Contiguous elements in port order. `context` may be null for the interpreter.
-  Result<void> run(run::Executable::Context* context, std::span<const void* const> inputs,
+  Result<void> run(runtime::Executable::Context* context, std::span<const void* const> inputs,
                    std::span<void* const> outputs) const;
 };
 

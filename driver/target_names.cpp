@@ -6,7 +6,7 @@
 #include "core/support/abi/abi.h"
 #include "core/support/split.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 /// The kinds that anything enabled compiles for, in the order of their runtimes.
@@ -72,4 +72,4 @@ Result<std::shared_ptr<Device>> find_target(const std::string& name, const std::
                fmt::join(choices, " or "));
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

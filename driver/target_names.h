@@ -9,7 +9,7 @@
 
 #include "runtime/device.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// The targets of one text: names with commas between, or one description of several words or with "KEY=VALUE", which may have commas
 /// of its own.
@@ -22,4 +22,4 @@ std::vector<std::string> target_names(std::string_view text);
 Result<std::shared_ptr<Device>> find_target(const std::string& name, const std::vector<std::string>& kinds,
                                             const plugin::Registry& registry);
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

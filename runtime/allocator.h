@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 class Device;
 
@@ -21,4 +21,4 @@ class Allocator {
   virtual void free(const Device& device, void* data) = 0;
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// "index 5 is out of range [-5, 5)": of a dim of size `extent`; negative ones count from the end where it `wraps`. `bits` are those of
 /// a u64 where its type `is_unsigned`, else of an i64.
@@ -16,4 +16,4 @@ inline std::string describe_bad_index(uint64_t bits, int64_t extent, bool wraps,
   return fmt::format("index {} is out of range [{}, {})", index, wraps && !is_unsigned ? -extent : 0, extent);
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

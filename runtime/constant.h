@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// The contents of a constant buffer.
 struct Constant {
@@ -19,4 +19,4 @@ struct Constant {
   std::shared_ptr<const std::vector<std::byte>> owned;  ///< holds `data` where nothing else does
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

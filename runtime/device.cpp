@@ -16,7 +16,7 @@
 #include "core/support/warning.h"
 #include "runtime/plugin/serialised_calls.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 /// The tables behind a device's name.
@@ -209,7 +209,7 @@ Result<void> check_row_padding(const Compiler& compiler) {
 /// looked for beside the plugin's library.
 Result<void> find_coverage(Compiler& compiler, const std::string& description) {
   const auto& plugin = *compiler.plugin;
-  auto coverage = place::Coverage::declared(compiler.target.capabilities);
+  auto coverage = select::Coverage::declared(compiler.target.capabilities);
   if (!coverage) return at(plugin.id, std::move(coverage.error()));
   compiler.coverage = *coverage;
   if (!compiler.slots.fingerprint) return {};
@@ -225,17 +225,17 @@ Result<void> find_coverage(Compiler& compiler, const std::string& description) {
         error(FE_EDEVICE, "FE-D05",
               "the fingerprint of provider '{}' is empty; it names the target and the compiler's version",
               compiler.id));
-  place::CapabilityTable wanted;
+  select::CapabilityTable wanted;
   wanted.provider = compiler.id;
   wanted.plugin = fmt::format("{} {}", plugin.id, plugin.version);
-  wanted.target = compiler.target_key = place::target_key(description, compiler.id, fingerprint.bytes());
+  wanted.target = compiler.target_key = select::target_key(description, compiler.id, fingerprint.bytes());
   const auto path = std::filesystem::path(plugin.library).parent_path() / wanted.file_name();
   std::error_code missing;
   const bool measured = std::filesystem::exists(path, missing);
   log::print("plugins", "{}: the table of what '{}' takes is {}{}", plugin.id, compiler.id, path.string(),
              measured ? "" : ", which is not there");
   if (!measured) return {};
-  FE_TRY(const auto table, place::CapabilityTable::read(path.string(), &wanted));
+  FE_TRY(const auto table, select::CapabilityTable::read(path.string(), &wanted));
   compiler.coverage.exclude(table);
   return {};
 }
@@ -486,4 +486,4 @@ std::vector<std::string> kinds_of(std::string_view names) {
 
 std::string last_kind(const std::string& names) { return kind_of(names.substr(names.rfind(',') + 1)); }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -12,7 +12,7 @@
 #include "runtime/target/coverage.h"
 #include "runtime/target/number_table.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// The device that no runtime has: the loop programs are evaluated as they stand.
 inline constexpr std::string_view interpreter_name = "interpreter";
@@ -24,8 +24,8 @@ struct Compiler {
   fe_open_target_out target{};
   std::string id;
   const plugin::LoadedPlugin* plugin = nullptr;  ///< whose it is
-  std::string target_key;                        ///< place::target_key(); empty: it has no fingerprint
-  place::Coverage coverage;                      ///< declared and measured
+  std::string target_key;                        ///< select::target_key(); empty: it has no fingerprint
+  select::Coverage coverage;                     ///< declared and measured
 
   bool takes_kernels() const { return slots.propose && slots.compile; }
   /// What it compiles it launches itself.
@@ -166,4 +166,4 @@ Result<void> check_devices(const std::string& names, const plugin::Backends& bac
 /// The kind of the last device, for which ops are lowered.
 std::string last_kind(const std::string& names);
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

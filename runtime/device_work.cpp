@@ -6,7 +6,7 @@
 #include "runtime/device.h"
 #include "runtime/plugin/serialised_calls.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 namespace {
 
@@ -233,4 +233,4 @@ void Device::free_graph(void* graph) const {
   plugin::invoke(*runtime, slots.graph_free, call, &args, &out);
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

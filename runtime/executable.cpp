@@ -12,7 +12,7 @@
 #include "runtime/memory_plan.h"
 #include "runtime/plugin/serialised_calls.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 namespace {
 
@@ -49,13 +49,13 @@ void Executable::plan_init() {
   const auto each_place = [](std::vector<Launch>& launches, auto&& look) {
     for (size_t number = 0; number < launches.size(); ++number)
       for (auto& place : launches[number].arguments)
-        if (place.kind == Place::Kind::persistent) look(place, number);
+        if (place.kind == BufferSlot::Kind::persistent) look(place, number);
   };
   // Blocks that runs read stay; they are numbered anew.
   std::vector<size_t> kept(persistent_.size(), nowhere);
-  each_place(steps, [&](const Place& place, size_t) { kept[place.number] = 0; });
-  for (const auto& place : output_places)
-    if (place.kind == Place::Kind::persistent) kept[place.number] = 0;
+  each_place(steps, [&](const BufferSlot& place, size_t) { kept[place.number] = 0; });
+  for (const auto& place : output_slots)
+    if (place.kind == BufferSlot::Kind::persistent) kept[place.number] = 0;
   std::vector<Persistent> blocks;
   for (size_t k = 0; k < kept.size(); ++k) {
     if (kept[k] == nowhere) continue;
@@ -65,7 +65,7 @@ void Executable::plan_init() {
   // The others live from the first launch of init that touches them to the last one.
   std::vector<std::vector<schedule::Lifetime>> lifetimes(devices.size());
   std::vector<size_t> life_of(persistent_.size(), nowhere);
-  each_place(init, [&](const Place& place, size_t number) {
+  each_place(init, [&](const BufferSlot& place, size_t number) {
     if (kept[place.number] != nowhere) return;
     auto& lives = lifetimes[place.device];
     if (life_of[place.number] == nowhere) {
@@ -79,19 +79,19 @@ void Executable::plan_init() {
     plans.push_back(schedule::plan_memory(lifetimes[d], static_cast<int64_t>(devices[d]->alignment)));
     init_arena_bytes.push_back(plans[d].bytes);
   }
-  const auto move = [&](Place& place, size_t) {
+  const auto move = [&](BufferSlot& place, size_t) {
     if (kept[place.number] != nowhere) {
       place.number = static_cast<uint32_t>(kept[place.number]);
       return;
     }
     place.offset = plans[place.device].offsets[life_of[place.number]];
-    place.kind = Place::Kind::arena;
+    place.kind = BufferSlot::Kind::arena;
     place.number = 0;
   };
   each_place(init, move);
   each_place(steps, move);
-  for (auto& place : output_places)
-    if (place.kind == Place::Kind::persistent) move(place, 0);
+  for (auto& place : output_slots)
+    if (place.kind == BufferSlot::Kind::persistent) move(place, 0);
   persistent_ = std::move(blocks);
 }
 
@@ -204,18 +204,18 @@ Result<void> Executable::load_code(std::span<const std::string> blobs) {
   return loaded;
 }
 
-uint32_t Executable::memory_of(const Place& place) const {
+uint32_t Executable::memory_of(const BufferSlot& place) const {
   switch (place.kind) {
-    case Place::Kind::constant: return host;
-    case Place::Kind::input:
-    case Place::Kind::output: return memory_of_ports();
+    case BufferSlot::Kind::constant: return host;
+    case BufferSlot::Kind::input:
+    case BufferSlot::Kind::output: return memory_of_ports();
     default: return memory_of(place.device);
   }
 }
 
-bool Executable::host_reaches(const Place& place) const { return memory_of(place) == host; }
+bool Executable::host_reaches(const BufferSlot& place) const { return memory_of(place) == host; }
 
-bool Executable::device_reaches(uint32_t device, const Place& place) const {
+bool Executable::device_reaches(uint32_t device, const BufferSlot& place) const {
   return memory_of(place) == memory_of(device);
 }
 
@@ -224,8 +224,8 @@ Result<void> Executable::check(const Launch& launch) const {
     return at(launch.provenance, Error{FE_EINVALID, "FE-P67", std::move(what), {}});
   };
   const auto& given = launch.arguments;
-  for (const Place& place : given)
-    if (place.kind == Place::Kind::arena &&
+  for (const BufferSlot& place : given)
+    if (place.kind == BufferSlot::Kind::arena &&
         static_cast<uint64_t>(place.offset) %
                 std::min<uint64_t>(least_alignment, devices[place.device]->alignment) !=
             0)
@@ -241,13 +241,13 @@ Result<void> Executable::check(const Launch& launch) const {
          : of_peers ? source != host
                     : device_reaches(launch.device, given[0])) &&
         (to_host ? host_reaches(given[1]) : device_reaches(launch.device, given[1])) &&
-        given[1].kind != Place::Kind::constant)
+        given[1].kind != BufferSlot::Kind::constant)
       return {};
     return refuse("a copy is from or to memory that its device does not reach");
   }
   if (launch.call.function) return {};
   const auto& kernel = kernels[launch.kernel];
-  for (const Place& place : given)
+  for (const BufferSlot& place : given)
     if (!device_reaches(kernel.device, place))
       return refuse("an argument of the kernel lies in memory that its device does not reach");
   const auto& wanted = kernel.arguments;
@@ -259,7 +259,7 @@ Result<void> Executable::check(const Launch& launch) const {
     if (given[k].bytes < wanted[k].bytes)
       return refuse(fmt::format("argument {} of the kernel has {} bytes, and its code reaches {}", k,
                                 given[k].bytes, wanted[k].bytes));
-    if (wanted[k].written != 0 && given[k].kind == Place::Kind::constant)
+    if (wanted[k].written != 0 && given[k].kind == BufferSlot::Kind::constant)
       return refuse(fmt::format("argument {} of the kernel is a constant, and its code writes there", k));
   }
   return {};
@@ -268,8 +268,8 @@ Result<void> Executable::check(const Launch& launch) const {
 Result<void> Executable::check_launches() const {
   for (const auto* list : {&init, &steps})
     for (const auto& launch : *list) FE_CHECK(check(launch));
-  for (size_t k = 0; k < output_places.size(); ++k) {
-    const auto& place = output_places[k];
+  for (size_t k = 0; k < output_slots.size(); ++k) {
+    const auto& place = output_slots[k];
     if ((!host_reaches(place) && memory_of(place) != memory_of_ports()) || place.bytes != outputs[k].bytes)
       return at(outputs[k].name, error(FE_EINVALID, "FE-P67", "{} bytes are to go into an output of {}",
                                        place.bytes, outputs[k].bytes));
@@ -306,9 +306,9 @@ Result<void> Executable::prepare() {
   std::vector<bool> used(constants.size());
   for (const auto& step : steps)
     for (const auto& place : step.arguments)
-      if (place.kind == Place::Kind::constant) used[place.number] = true;
-  for (const auto& place : output_places)
-    if (place.kind == Place::Kind::constant) used[place.number] = true;
+      if (place.kind == BufferSlot::Kind::constant) used[place.number] = true;
+  for (const auto& place : output_slots)
+    if (place.kind == BufferSlot::Kind::constant) used[place.number] = true;
   for (size_t k = 0; k < constants.size(); ++k)
     if (!used[k]) {
       std::vector<std::byte>().swap(aligned_constants_[k]);
@@ -320,4 +320,4 @@ Result<void> Executable::prepare() {
   return {};
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

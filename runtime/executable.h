@@ -17,10 +17,10 @@
 #include "runtime/device.h"
 #include "runtime/recording.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// Where an argument of a launch lies.
-struct Place {
+struct BufferSlot {
   enum class Kind : uint8_t { input, output, constant, persistent, arena };
   Kind kind = Kind::arena;
   uint32_t device = 0;  ///< in whose memory; constants are in the host's
@@ -47,7 +47,7 @@ struct Launch {
   uint32_t kernel = 0;      ///< into Executable::kernels; ignored for calls and copies
   uint32_t device = 0;      ///< of a copy: whose runtime makes it
   uint32_t copy = no_copy;  ///< FE_COPY_*: from the first argument to the second one
-  std::vector<Place> arguments;
+  std::vector<BufferSlot> arguments;
   int64_t workspace = -1;  ///< offset in the arena of the kernel's device; negative: behind the arena
   std::string provenance;  ///< model nodes; of a copy: empty
   PluginCall call;         ///< function != null: an opaque kernel
@@ -108,8 +108,8 @@ class Executable {
   double estimate = 0;              ///< seconds of a run by the costs of its kernels, with what copies take
   double load_ms = 0, init_ms = 0;  ///< what load() took: putting kernels into memory, preparing constants
   std::vector<Launch> init, steps;
-  std::vector<Place>
-      output_places;  ///< where each output lies after the run; another place than its own: copied
+  std::vector<BufferSlot>
+      output_slots;  ///< where each output lies after the run; another place than its own: copied
   std::vector<Constant> constants;
   Devices devices;                   ///< the last one's memory is the home of buffers
   std::vector<int64_t> arena_bytes;  ///< by device, with the workspaces that lie in them
@@ -147,7 +147,7 @@ class Executable {
   /// How many workers a launch on the device is spread over, each of which has a workspace.
   int64_t workers_of(uint32_t device) const { return devices[device]->host_memory ? workers : 1; }
   uint32_t memory_of(uint32_t device) const { return devices[device]->host_memory ? host : device; }
-  uint32_t memory_of(const Place& place) const;
+  uint32_t memory_of(const BufferSlot& place) const;
   uint32_t memory_of_ports() const { return ports_on_device ? memory_of(0) : host; }
   /// In whose memory inputs and outputs lie.
   uint32_t ports_device() const { return ports_on_device ? 0 : home(); }
@@ -286,10 +286,10 @@ class Executable {
   Result<bool> replay(Context& context, const Buffers& buffers) const;
   Result<void> record(Context& context, const Buffers& buffers) const;
   Result<void> record_steps(Context& context, const Buffers& buffers, void* stream) const;
-  void* address(const Place& place, const Buffers& buffers, const Context& context) const;
+  void* address(const BufferSlot& place, const Buffers& buffers, const Context& context) const;
   /// Whether the host, or the code of the device, reaches what lies there.
-  bool host_reaches(const Place& place) const;
-  bool device_reaches(uint32_t device, const Place& place) const;
+  bool host_reaches(const BufferSlot& place) const;
+  bool device_reaches(uint32_t device, const BufferSlot& place) const;
   Result<void> check(const Launch& launch) const;
   Result<void> check_launches() const;
   void unload_code();
@@ -302,4 +302,4 @@ class Executable {
   RecordingPlan recording_;
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

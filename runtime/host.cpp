@@ -21,11 +21,11 @@ std::unique_ptr<fe_host> make_host() {
     return FE_OK;
   };
   host->parallel_for = [](void*, fe_call*, const fe_parallel_args* args, fe_none*) -> int32_t {
-    run::Pool::process().parallel_for(args->count, args->grain, args->workers, args->context, args->fn);
+    runtime::Pool::process().parallel_for(args->count, args->grain, args->workers, args->context, args->fn);
     return FE_OK;
   };
   host->workers = [](void*, fe_call*, const fe_none*, fe_workers_out* out) -> int32_t {
-    out->workers = run::Pool::process().workers();
+    out->workers = runtime::Pool::process().workers();
     return FE_OK;
   };
   return host;

@@ -14,7 +14,7 @@
 #include "runtime/executable.h"
 #include "runtime/plugin/serialised_calls.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 namespace {
 
@@ -177,13 +177,13 @@ Result<std::string> Executable::Context::written_beside(std::byte value) const {
   return std::string();
 }
 
-void* Executable::address(const Place& place, const Buffers& buffers, const Context& context) const {
+void* Executable::address(const BufferSlot& place, const Buffers& buffers, const Context& context) const {
   switch (place.kind) {
-    case Place::Kind::input: return const_cast<void*>(buffers.inputs[place.number]);
-    case Place::Kind::output: return buffers.outputs[place.number];
-    case Place::Kind::constant: return const_cast<std::byte*>(constants[place.number].data);
-    case Place::Kind::persistent: return persistent_[place.number].data;
-    case Place::Kind::arena: return static_cast<char*>(context.work_[place.device].arena) + place.offset;
+    case BufferSlot::Kind::input: return const_cast<void*>(buffers.inputs[place.number]);
+    case BufferSlot::Kind::output: return buffers.outputs[place.number];
+    case BufferSlot::Kind::constant: return const_cast<std::byte*>(constants[place.number].data);
+    case BufferSlot::Kind::persistent: return persistent_[place.number].data;
+    case BufferSlot::Kind::arena: return static_cast<char*>(context.work_[place.device].arena) + place.offset;
   }
   return nullptr;
 }
@@ -327,9 +327,9 @@ Error Executable::bad_index(const Launch& launch, std::span<const int64_t> words
   for (const auto& checked : kernels[launch.kernel].checked_dims) {
     if (checked.size != size || checked.argument >= launch.arguments.size()) continue;
     const auto& place = launch.arguments[checked.argument];
-    const auto* port = place.kind == Place::Kind::input    ? &inputs[place.number]
-                       : place.kind == Place::Kind::output ? &outputs[place.number]
-                                                           : nullptr;
+    const auto* port = place.kind == BufferSlot::Kind::input    ? &inputs[place.number]
+                       : place.kind == BufferSlot::Kind::output ? &outputs[place.number]
+                                                                : nullptr;
     auto text =
         port && !port->indexed.empty() ? fmt::format("{} '{}'", checked.text, port->indexed) : checked.text;
     if (std::ranges::find(dims, text) == dims.end()) dims.push_back(std::move(text));
@@ -471,9 +471,9 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
       abandon(context);
       return done;
     }
-  for (size_t k = 0; k < output_places.size(); ++k) {
-    const auto& place = output_places[k];
-    if (place.kind == Place::Kind::output && place.number == k) continue;
+  for (size_t k = 0; k < output_slots.size(); ++k) {
+    const auto& place = output_slots[k];
+    if (place.kind == BufferSlot::Kind::output && place.number == k) continue;
     const void* from = address(place, buffers, context);
     if (memory_of_ports() != host) {
       const auto& device = *devices[ports_device()];
@@ -490,4 +490,4 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
   return {};
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -15,7 +15,7 @@
 #include "core/support/warning.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 // About 20 microseconds of spinning before a worker parks: longer than the gap between two kernels of a model.
@@ -152,4 +152,4 @@ int64_t workers_for(int64_t threads, bool runs) {
   return threads > 0 ? threads : pool.workers();
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// parallel_for from several threads at once is served one after the other; a call of one range, and a nested one, runs at once on its
 /// caller alone. Kernels are compiled by it as well, so a launch may wait for those of another program.
@@ -70,4 +70,4 @@ class Pool {
 /// `runs`: it runs in this process: FE-X40, a warning, where there have to be more of them than processors.
 int64_t workers_for(int64_t threads, bool runs);
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -8,7 +8,7 @@
 #include "ferrite/abi/error_words.h"
 #include "runtime/executable.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 namespace {
 
@@ -22,8 +22,8 @@ int64_t take(RecordingPlan& plan, int64_t bytes) {
   return offset;
 }
 
-bool is_port(const Place& place) {
-  return place.kind == Place::Kind::input || place.kind == Place::Kind::output;
+bool is_port(const BufferSlot& place) {
+  return place.kind == BufferSlot::Kind::input || place.kind == BufferSlot::Kind::output;
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ RecordingPlan Executable::plan_recording() const {
     result.reason = std::move(reason);
     return result;
   };
-  const auto port_of = [&](const Place& place) {
-    return place.kind == Place::Kind::input ? size_t{place.number} : inputs.size() + place.number;
+  const auto port_of = [&](const BufferSlot& place) {
+    return place.kind == BufferSlot::Kind::input ? size_t{place.number} : inputs.size() + place.number;
   };
   uint32_t launched = 0;
   bool checks = false;
@@ -63,8 +63,8 @@ RecordingPlan Executable::plan_recording() const {
     checks = checks || may_fail(step);
     if (is_copy && step.copy != FE_COPY_ON_DEVICE) {
       const auto& from = step.arguments[0];
-      if (step.copy == FE_COPY_TO_DEVICE && from.kind != Place::Kind::input &&
-          from.kind != Place::Kind::constant)
+      if (step.copy == FE_COPY_TO_DEVICE && from.kind != BufferSlot::Kind::input &&
+          from.kind != BufferSlot::Kind::constant)
         return prevented(step.provenance, "host", "the device gets back what it gave to the host");
       plan.staged.push_back({k, take(plan, from.bytes)});
       continue;
@@ -219,4 +219,4 @@ Result<void> Executable::record_steps(Context& context, const Buffers& buffers, 
   return device.copy(FE_COPY_TO_HOST, staging + plan.words, work.errors, words, stream);
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

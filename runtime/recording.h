@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// What is recorded of an executable's runs. Ports are numbered: the inputs, then the outputs.
 struct RecordingPlan {
@@ -53,4 +53,4 @@ struct Recorded {
   bool replayed = false;                   ///< the last run
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -58,7 +58,7 @@ struct Config {
     if (contract.tasks != 0) text += contract.tasks < 0 ? ".few_tasks" : ".many_tasks";
     if (unroll > 0) text += ".unroll" + std::to_string(unroll);
     if (half_vectors) text += ".half_vectors";
-    if (looped) text += ".looped";
+    if (looped) text += ".rematerialised";
     return text;
   }
   emitter::Target machine(emitter::Target target) const {
@@ -126,7 +126,7 @@ class Compiler final : public Provider {
     other.half_vectors = true;
     if (machine.vector_bytes > 16) add(other, seconds * unknown);
     other = {};
-    other.looped = emitter::make_looped(kernel);
+    other.looped = emitter::rematerialise(kernel);
     if (other.looped) add(other, seconds * unknown);
     return candidates;
   }
@@ -141,7 +141,7 @@ class Compiler final : public Provider {
           return statement.kind == FE_STATEMENT_CONTRACT;
         }))
       machine.compile_long_code_fast();
-    if (config.looped) emitter::make_looped(kernel);
+    if (config.looped) emitter::rematerialise(kernel);
     const auto arguments = emitter::arguments_of(kernel);
     auto emitted =
         emitter::emit_kernel(context, description, std::move(kernel), request.entry, config.contract);

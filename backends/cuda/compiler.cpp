@@ -39,12 +39,12 @@ std::string with_wrapping_negation(std::string_view ptx) {
   return result;
 }
 
-class Compiler final : public emitter::GridProvider {
+class Compiler final : public emitter::GpuProvider {
  public:
   std::string id() const override { return "cuda"; }
 
  protected:
-  emitter::Target machine_of(std::string_view description, emitter::GridNumbers& numbers) const override {
+  emitter::Target machine_of(std::string_view description, emitter::GpuNumbers& numbers) const override {
     initialise_llvm();
     const auto device = parse_device(description);
     numbers.bytes_a_second = device.gigabytes_a_second * 1'000'000'000;
@@ -53,8 +53,8 @@ class Compiler final : public emitter::GridProvider {
   void mark_entry(llvm::Function& entry, unsigned threads) const override {
     entry.addFnAttr("nvvm.maxntid", std::to_string(threads));
   }
-  emitter::GridCode generate(emitter::Machine& machine, llvm::Module& module, bool) const override {
-    emitter::GridCode code;
+  emitter::GpuCode generate(emitter::Machine& machine, llvm::Module& module, bool) const override {
+    emitter::GpuCode code;
     code.code = with_wrapping_negation(machine.assembly(module));
     return code;
   }

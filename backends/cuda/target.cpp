@@ -44,8 +44,8 @@ const Architecture& architecture_of(std::string_view name) {
 }
 
 /// mma.m16n8k16 of f16 and bf16, by the tables of the PTX manual.
-emitter::GridMachine::Matrix matrix_of_16_by_8(DType operand) {
-  emitter::GridMachine::Matrix matrix;
+emitter::GpuMachine::Matrix matrix_of_16_by_8(DType operand) {
+  emitter::GpuMachine::Matrix matrix;
   matrix.operand = operand;
   matrix.sum = f32;
   matrix.rows = 16;
@@ -61,12 +61,12 @@ emitter::GridMachine::Matrix matrix_of_16_by_8(DType operand) {
       operand == f16 ? "llvm.nvvm.mma.m16n8k16.row.col.f32.f32" : "llvm.nvvm.mma.m16n8k16.row.col.bf16";
   matrix.words = operand == bf16;
   matrix.load = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x#.b16.p3";
-  matrix.load_turned = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x#.trans.b16.p3";
+  matrix.load_transposed = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x#.trans.b16.p3";
   return matrix;
 }
 
 /// The instruction for a lone element is a loop of comparing and exchanging in the driver's code, and so is LLVM's for a vector.
-emitter::GridMachine::PairSum pair_sum(DType dtype) {
+emitter::GpuMachine::PairSum pair_sum(DType dtype) {
   const std::string type = dtype == f16 ? "f16x2" : "bf16x2";
   return {dtype, "red.relaxed.gpu.global.add.noftz." + type + " [$0], $1;", "l,r,~{memory}"};
 }
@@ -83,8 +83,8 @@ void initialise_llvm() {
   });
 }
 
-emitter::GridDevice parse_device(std::string_view description) {
-  const emitter::GridDevice usual{"sm_90a", 108, 1'400'000, 1500, 40 << 20};
+emitter::GpuDescription parse_device(std::string_view description) {
+  const emitter::GpuDescription usual{"sm_90a", 108, 1'400'000, 1500, 40 << 20};
   auto device = emitter::parse_grid_device(description, usual, "ferrite.cuda/target");
   architecture_of(device.architecture);
   return device;
@@ -112,7 +112,7 @@ int number_of(std::string_view architecture) {
   return result;
 }
 
-emitter::Target target_of(const emitter::GridDevice& device) {
+emitter::Target target_of(const emitter::GpuDescription& device) {
   emitter::Target target;
   target.triple = "nvptx64-nvidia-cuda";
   target.cpu = device.architecture;
@@ -124,7 +124,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   target.cycles_per_second = static_cast<double>(device.clock_khz) * 1e3;
   target.l2_bytes = device.l2_bytes;
   target.last_level_bytes = device.l2_bytes;
-  emitter::GridMachine grid;
+  emitter::GpuMachine grid;
   grid.thread = {"llvm.nvvm.read.ptx.sreg.tid.x", {}, 32};
   grid.block = {"llvm.nvvm.read.ptx.sreg.ctaid.x", {}, 32};
   grid.barrier = {"llvm.nvvm.barrier.cta.sync.aligned.all", {0}, 0};

@@ -15,9 +15,9 @@ namespace ferrite::cuda {
 void initialise_llvm();
 
 /// Throws Failure ferrite.cuda/target on unknown keys and architectures.
-emitter::GridDevice parse_device(std::string_view description);
+emitter::GpuDescription parse_device(std::string_view description);
 
-emitter::Target target_of(const emitter::GridDevice& device);
+emitter::Target target_of(const emitter::GpuDescription& device);
 
 /// The architecture to make code for of a device of these numbers (90: 9.0): its own, or the latest known one whose code it runs; of a
 /// device that is too old, its own, which is unknown.

@@ -79,9 +79,9 @@ DeviceDescription DriverRuntime::describe(uint32_t number) {
   return result;
 }
 
-GridDevice DriverRuntime::device_of(int device) {
+GpuDescription DriverRuntime::device_of(int device) {
   const auto& which = driver().attributes;
-  GridDevice result;
+  GpuDescription result;
   result.architecture = architecture_of(device);
   result.multiprocessors = attribute(device, which.multiprocessors);
   result.clock_khz = attribute(device, which.clock_khz);

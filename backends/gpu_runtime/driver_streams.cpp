@@ -39,7 +39,7 @@ struct DriverRuntime::Recording {
 
 DriverRuntime::Stream::Stream() = default;
 DriverRuntime::Stream::~Stream() = default;
-DriverRuntime::DriverRuntime(Host host) : GridRuntime(host) {}
+DriverRuntime::DriverRuntime(Host host) : GpuRuntime(host) {}
 
 /// The context stays, which others of the process may have as well. What the driver says is nobody's: it may be shut down already.
 DriverRuntime::~DriverRuntime() {

@@ -6,7 +6,7 @@
 
 namespace ferrite::emitter {
 
-std::string describe(const GridDevice& device) {
+std::string describe(const GpuDescription& device) {
   std::string text = device.architecture;
   const auto add = [&](const char* key, int64_t value) {
     if (value > 0) text += std::string(" ") + key + "=" + std::to_string(value);
@@ -18,7 +18,8 @@ std::string describe(const GridDevice& device) {
   return text;
 }
 
-GridDevice parse_grid_device(std::string_view description, const GridDevice& usual, std::string_view code) {
+GpuDescription parse_grid_device(std::string_view description, const GpuDescription& usual,
+                                 std::string_view code) {
   auto device = usual;
   device.architecture.clear();
   const TargetDescription words(description, code);

@@ -35,8 +35,8 @@ Kernel& find(void* module, std::string_view entry, const std::string& error_code
 }  // namespace
 
 /// One module while its kernels are loaded, each by whichever thread takes it.
-struct GridRuntime::Loading {
-  GridRuntime& runtime;
+struct GpuRuntime::Loading {
+  GpuRuntime& runtime;
   uint32_t device;
   std::span<const Bytes> blobs;
   std::vector<DeviceCode> made{blobs.size()};
@@ -54,7 +54,7 @@ struct GridRuntime::Loading {
   }
 };
 
-void* GridRuntime::module_load(uint32_t device, std::span<const Bytes> blobs, std::string_view) {
+void* GpuRuntime::module_load(uint32_t device, std::span<const Bytes> blobs, std::string_view) {
   auto module = std::make_unique<Module>();
   module->device = device;
   Loading loading{*this, device, blobs};
@@ -83,25 +83,25 @@ void* GridRuntime::module_load(uint32_t device, std::span<const Bytes> blobs, st
   return module.release();
 }
 
-void GridRuntime::module_unload(void* module) {
+void GpuRuntime::module_unload(void* module) {
   const std::unique_ptr<Module> owned(static_cast<Module*>(module));
   unload(owned->device, owned->loaded);
 }
 
-void* GridRuntime::function(void* module, std::string_view entry) {
+void* GpuRuntime::function(void* module, std::string_view entry) {
   return &find(module, entry, code("link"));
 }
 
-LaunchNeeds GridRuntime::needs(void* module, std::string_view entry) {
+LaunchNeeds GpuRuntime::needs(void* module, std::string_view entry) {
   const auto& made = find(module, entry, code("link")).code;
   return {made.blocks, CompileResult().grain, 0, made.arguments};
 }
 
-CodeNumbers GridRuntime::numbers(void* module, std::string_view entry) {
+CodeNumbers GpuRuntime::numbers(void* module, std::string_view entry) {
   return find(module, entry, code("link")).loaded.numbers;
 }
 
-void GridRuntime::launch(const fe_launch_args& args) {
+void GpuRuntime::launch(const fe_launch_args& args) {
   const auto& kernel = *static_cast<const Kernel*>(args.function);
   if (args.buffer_count != kernel.code.arguments.size())
     fail(code("launch"), "the kernel takes ", kernel.code.arguments.size(), " buffers and is given ",

@@ -22,12 +22,12 @@ constexpr const char* not_read[] = {
     "amdgpu-no-flat-scratch-init",
 };
 
-class Compiler final : public emitter::GridProvider {
+class Compiler final : public emitter::GpuProvider {
  public:
   std::string id() const override { return "hip"; }
 
  protected:
-  emitter::Target machine_of(std::string_view description, emitter::GridNumbers& numbers) const override {
+  emitter::Target machine_of(std::string_view description, emitter::GpuNumbers& numbers) const override {
     initialise_llvm();
     const auto device = parse_device(description);
     numbers.bytes_a_second = device.gigabytes_a_second * 1'000'000'000;
@@ -40,9 +40,9 @@ class Compiler final : public emitter::GridProvider {
     entry.addFnAttr("uniform-work-group-size", "true");
     for (const auto* name : not_read) entry.addFnAttr(name);
   }
-  emitter::GridCode generate(emitter::Machine& machine, llvm::Module& module,
-                             bool want_listing) const override {
-    emitter::GridCode code;
+  emitter::GpuCode generate(emitter::Machine& machine, llvm::Module& module,
+                            bool want_listing) const override {
+    emitter::GpuCode code;
     if (want_listing) {
       const auto copy = llvm::CloneModule(module);  // generating code changes it
       code.listing = machine.assembly(*copy);

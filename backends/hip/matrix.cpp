@@ -9,7 +9,7 @@ namespace ferrite::hip {
 
 namespace {
 
-using Matrix = emitter::GridMachine::Matrix;
+using Matrix = emitter::GpuMachine::Matrix;
 
 constexpr unsigned side = 16;
 
@@ -50,7 +50,7 @@ std::vector<Matrix> mfma() {
       matrix(f32, f32, 4, one, sums, "mfma.f32.16x16x4f32"),
       matrix(f64, f64, 4, one, wide_sums, "mfma.f64.16x16x4f64"),
   };
-  // No broadcasts, no turned lanes.
+  // No broadcasts, no transposed lanes.
   for (auto& made : matrices) made.function.operands = {0, 0, 0};
   return matrices;
 }

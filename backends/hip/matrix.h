@@ -10,6 +10,6 @@
 namespace ferrite::hip {
 
 /// Those that an architecture has; where the code generator is given another one's, it ends the process.
-std::vector<emitter::GridMachine::Matrix> matrices_of(std::string_view architecture);
+std::vector<emitter::GpuMachine::Matrix> matrices_of(std::string_view architecture);
 
 }  // namespace ferrite::hip

@@ -61,8 +61,8 @@ void initialise_llvm() {
   });
 }
 
-emitter::GridDevice parse_device(std::string_view description) {
-  const emitter::GridDevice usual{"gfx942", 304, 2'100'000, 5300, 4 << 20};
+emitter::GpuDescription parse_device(std::string_view description) {
+  const emitter::GpuDescription usual{"gfx942", 304, 2'100'000, 5300, 4 << 20};
   auto device = emitter::parse_grid_device(description, usual, "ferrite.hip/target");
   architecture_of(device.architecture);
   return device;
@@ -70,7 +70,7 @@ emitter::GridDevice parse_device(std::string_view description) {
 
 int64_t transfers_a_clock(std::string_view architecture) { return architecture_of(architecture).transfers; }
 
-emitter::Target target_of(const emitter::GridDevice& device) {
+emitter::Target target_of(const emitter::GpuDescription& device) {
   const auto& architecture = architecture_of(device.architecture);
   emitter::Target target;
   target.triple = "amdgcn-amd-amdhsa";
@@ -84,7 +84,7 @@ emitter::Target target_of(const emitter::GridDevice& device) {
   target.cycles_per_second = static_cast<double>(device.clock_khz) * 1e3;
   target.l2_bytes = device.l2_bytes;
   target.last_level_bytes = device.l2_bytes;
-  emitter::GridMachine grid;
+  emitter::GpuMachine grid;
   grid.thread = {"llvm.amdgcn.workitem.id.x", {}, 32};
   grid.block = {"llvm.amdgcn.workgroup.id.x", {}, 32};
   grid.barrier = {"llvm.amdgcn.s.barrier", {}, 0};

@@ -14,11 +14,11 @@ namespace ferrite::hip {
 void initialise_llvm();
 
 /// Throws Failure ferrite.hip/target on unknown keys and architectures.
-emitter::GridDevice parse_device(std::string_view description);
+emitter::GpuDescription parse_device(std::string_view description);
 
 /// Bits that a pin of the memory moves in a clock.
 int64_t transfers_a_clock(std::string_view architecture);
 
-emitter::Target target_of(const emitter::GridDevice& device);
+emitter::Target target_of(const emitter::GpuDescription& device);
 
 }  // namespace ferrite::hip

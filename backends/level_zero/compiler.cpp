@@ -40,12 +40,12 @@ class NewBlockNumbers final : public llvm::MachineFunctionPass {
   TakenNumbers& taken_;
 };
 
-class Compiler final : public emitter::GridProvider {
+class Compiler final : public emitter::GpuProvider {
  public:
   std::string id() const override { return "level_zero"; }
 
  protected:
-  emitter::Target machine_of(std::string_view description, emitter::GridNumbers& numbers) const override {
+  emitter::Target machine_of(std::string_view description, emitter::GpuNumbers& numbers) const override {
     initialise_llvm();
     const auto device = parse_device(description);
     numbers.bytes_a_second = device.gigabytes_a_second * 1'000'000'000;
@@ -62,11 +62,11 @@ class Compiler final : public emitter::GridProvider {
     entry.setMetadata("reqd_work_group_size",
                       llvm::MDNode::get(context, {number(threads), number(1), number(1)}));
   }
-  emitter::GridCode generate(emitter::Machine& machine, llvm::Module& module,
-                             bool want_listing) const override {
+  emitter::GpuCode generate(emitter::Machine& machine, llvm::Module& module,
+                            bool want_listing) const override {
     spell_out(module);
     emitter::verify_module(module, "ferrite.level_zero/emit");
-    emitter::GridCode code;
+    emitter::GpuCode code;
     // The words are no text: what they are made of stands for them.
     if (want_listing) code.listing = "; as the code generator takes it\n" + emitter::listing_of(module);
     static std::mutex one_at_a_time;

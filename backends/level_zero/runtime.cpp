@@ -65,9 +65,9 @@ void check_on(Opened& device, Result result, const char* what) {
   check(result, what);
 }
 
-class LevelZeroRuntime final : public emitter::GridRuntime {
+class LevelZeroRuntime final : public emitter::GpuRuntime {
  public:
-  LevelZeroRuntime(Host host, std::string library) : GridRuntime(host), library_(std::move(library)) {}
+  LevelZeroRuntime(Host host, std::string library) : GpuRuntime(host), library_(std::move(library)) {}
   LevelZeroRuntime(const LevelZeroRuntime&) = delete;
   /// What the devices use may not end before their work does. What fails of it was said to who waited for it.
   ~LevelZeroRuntime() override {

@@ -88,7 +88,7 @@ emitter::Target target_of(const Device& device) {
   target.optimised_later = true;
   target.cycles_per_second = static_cast<double>(device.clock_khz) * 1e3;
   target.l2_bytes = target.last_level_bytes = device.l2_bytes;
-  emitter::GridMachine grid;
+  emitter::GpuMachine grid;
   // The names are those of OpenCL C, as C++ writes them; the code generator knows them. Of the numbers, the first of three.
   constexpr auto function = llvm::CallingConv::SPIR_FUNC;
   grid.thread = {"_Z12get_local_idj", {0}, 64, function};

@@ -36,7 +36,7 @@ struct Floors {
   /// out[i][j] = x[j][i] + y[i][j], of `rows` x `columns`, multiples of 256; each worker its part of the rows.
   void (*transpose_add)(const float* x, const float* y, float* out, int64_t rows, int64_t columns, int worker,
                         int workers);
-  /// What the loop above reads and writes, in its order, but with nothing turned: each row of `out` gets that of `y` and what its tile of
+  /// What the loop above reads and writes, in its order, but with nothing transposed: each row of `out` gets that of `y` and what its tile of
   /// `x` adds up to.
   void (*transpose_add_accesses)(const float* x, const float* y, float* out, int64_t rows, int64_t columns,
                                  int worker, int workers);

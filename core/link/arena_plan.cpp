@@ -9,7 +9,7 @@
 #include "core/support/log.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 constexpr int64_t red_zone = 256;  // bytes: what a warp stores at a time in f64
@@ -112,4 +112,4 @@ void ArenaPlan::describe(observe::Observation& seen) const {
   seen.buffer_bytes = memory_.sum;
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -14,7 +14,7 @@ namespace ferrite::core::observe {
 class Observation;
 }
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// Steps are groups, by number.
 struct ArenaNeeds {
@@ -73,4 +73,4 @@ class ArenaPlan {
   std::map<size_t, int64_t> workspace_at_;
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -8,7 +8,7 @@
 #include "core/schedule/memory/kernel_order.h"
 #include "core/select/placement.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 /// One round: each step either works, or refuses something and ends the round.
@@ -17,19 +17,19 @@ class Round {
   Round(const BuildInputs& inputs, const BuildRequest& request)
       : in_(inputs),
         request_(request),
-        refused_(inputs.refusals.count()),
-        declined_(inputs.refusals.groups.size()) {}
+        refused_(inputs.blocklist.count()),
+        declined_(inputs.blocklist.groups.size()) {}
 
   /// Nothing where the round was in vain.
   Result<std::optional<Built>> run() {
     in_.watch.begin("select");
     FE_CHECK(choose());
-    Builder builder(in_.groups, in_.devices, placement_, in_.regions, request_.options, in_.refusals,
+    Builder builder(in_.groups, in_.devices, placement_, in_.regions, request_.options, in_.blocklist,
                     in_.ledger);
     // A kernel for each group, and the cheapest candidate that is proposed for it. Groups that nobody compiles for their device
     // are placed again.
     FE_CHECK(in_.kernel ? builder.select(*in_.kernel) : builder.select());
-    if (in_.refusals.groups.size() != declined_) return std::optional<Built>();
+    if (in_.blocklist.groups.size() != declined_) return std::optional<Built>();
     // Machine code, all kernels in parallel.
     in_.watch.begin("emit");
     FE_CHECK(builder.emit());
@@ -59,12 +59,12 @@ class Round {
   }
 
  private:
-  bool in_vain() const { return in_.refusals.count() != refused_; }
+  bool in_vain() const { return in_.blocklist.count() != refused_; }
 
   /// A device for each group, and a library for groups that one takes, whole or in part.
   Result<void> choose() {
     // The first device that covers a group has it.
-    placement_ = place::place(in_.groups, in_.devices, in_.refusals, in_.ledger);
+    placement_ = select::place(in_.groups, in_.devices, in_.blocklist, in_.ledger);
     in_.decisions.begin();
     // Candidates of which nothing is known yet are measured, where that is asked for.
     if (request_.tune.mode == tune::Mode::measure && request_.measure && !in_.decisions.is_locked() &&
@@ -74,13 +74,13 @@ class Round {
       options.cache = trials.get();
       in_.watch.begin("tune");
       FE_CHECK(request_.measure({in_.groups, in_.parts ? &*in_.parts : nullptr, placement_, in_.devices},
-                                request_.tune, options, in_.costs, in_.refusals, in_.decisions, in_.ledger));
+                                request_.tune, options, in_.costs, in_.blocklist, in_.decisions, in_.ledger));
       in_.watch.begin("select");
     }
     // Libraries that cover a group, or a part of it and leave the rest to the code generator.
     if (in_.parts)
-      FE_CHECK(place::select_libraries(in_.groups, *in_.parts, placement_, in_.devices, in_.costs,
-                                       request_.options.memory, in_.refusals, in_.ledger, in_.decisions));
+      FE_CHECK(select::select_libraries(in_.groups, *in_.parts, placement_, in_.devices, in_.costs,
+                                        request_.options.memory, in_.blocklist, in_.ledger, in_.decisions));
     // Where most lives at a time, results take the place of operands that nobody reads again. A library may read an operand again
     // after it has stored a part of the result.
     if (request_.stores_in_place) {
@@ -102,7 +102,7 @@ class Round {
   const BuildInputs& in_;
   const BuildRequest& request_;
   const size_t refused_, declined_;  // before the round
-  place::Placement placement_;
+  select::Placement placement_;
 };
 
 }  // namespace
@@ -118,4 +118,4 @@ Result<Built> build(const BuildInputs& inputs, const BuildRequest& request) {
   }
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

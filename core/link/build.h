@@ -16,15 +16,15 @@
 #include "core/select/decisions.h"
 #include "core/support/ledger.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 struct BuildInputs {
   schedule::Schedule& groups;                      ///< without any where `kernel` is given
   const std::optional<schedule::Schedule>& parts;  ///< with maps apart; where a device has a library
   const std::optional<loop::Kernel>& kernel;       ///< compiled alone, in place of groups
-  const std::vector<place::Region>& regions;
+  const std::vector<select::Region>& regions;
   const Devices& devices;
-  place::Refusals& refusals;
+  select::CandidateBlocklist& blocklist;
   plugin::CostModels& costs;
   tune::Decisions& decisions;
   Ledger& ledger;
@@ -51,4 +51,4 @@ struct Built {
 /// FE-T43 where a decisions lock has a kernel that the program has not, FE-C10 where one cannot be written.
 Result<Built> build(const BuildInputs& inputs, const BuildRequest& request);
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -14,7 +14,7 @@
 #include "core/select/decisions.h"
 #include "core/select/propose.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 bool is_checked(const loop::BodyOp& op) {
@@ -269,7 +269,7 @@ void Builder::Steps::observe_loaded() {
 
 bool Builder::Steps::forgive(const Error& failed) {
   bool dropped = false;
-  for (const auto& unit : units_) dropped = refusals_.forgive(*unit.compiler, failed, ledger_) || dropped;
+  for (const auto& unit : units_) dropped = blocklist_.forgive(*unit.compiler, failed, ledger_) || dropped;
   return dropped;
 }
 
@@ -285,7 +285,7 @@ Error Builder::Steps::with_makers(Error failed) const {
 }
 
 Result<void> Builder::Steps::refuse(size_t u, Error failed) {
-  if (refusals_.forgive(*units_[u].compiler, failed, ledger_)) return {};
+  if (blocklist_.forgive(*units_[u].compiler, failed, ledger_)) return {};
   return send_elsewhere(u, std::move(failed));
 }
 
@@ -305,8 +305,8 @@ Result<void> Builder::Steps::send_elsewhere(size_t u, Error failed) {
     for (const auto& pack : units_.packs(groups_[g].unit))
       uses = uses || (!groups_[g].call && pack.unit == u);
     if (uses)
-      refusals_.groups.try_emplace({placement_[g].group, placement_[g].device, library ? compiler : nullptr},
-                                   failed.message());
+      blocklist_.groups.try_emplace({placement_[g].group, placement_[g].device, library ? compiler : nullptr},
+                                    failed.message());
   }
   return {};
 }
@@ -338,10 +338,10 @@ void Builder::Steps::record_kernels() {
                    static_cast<double>(blobs_[u].size())});
 }
 
-Builder::Builder(const Schedule& schedule, const Devices& devices, const place::Placement& placement,
-                 const std::vector<place::Region>& regions, const BuildOptions& options,
-                 place::Refusals& refusals, Ledger& ledger)
-    : steps_(std::make_unique<Steps>(schedule, devices, placement, regions, options, refusals, ledger)) {}
+Builder::Builder(const Schedule& schedule, const Devices& devices, const select::Placement& placement,
+                 const std::vector<select::Region>& regions, const BuildOptions& options,
+                 select::CandidateBlocklist& blocklist, Ledger& ledger)
+    : steps_(std::make_unique<Steps>(schedule, devices, placement, regions, options, blocklist, ledger)) {}
 Builder::~Builder() = default;
 Result<void> Builder::select() { return steps_->select(); }
 Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }
@@ -352,4 +352,4 @@ Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
 std::string Builder::text() const { return steps_->text(); }
 std::string Builder::code() const { return steps_->code(); }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

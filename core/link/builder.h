@@ -22,7 +22,7 @@ namespace ferrite::core::tune {
 class Decisions;
 }
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 struct BuildOptions {
   int64_t threads = 0;
@@ -46,11 +46,11 @@ struct BuildOptions {
 class Builder {
  public:
   /// `regions`: by their numbers in calls.
-  /// A provider that fails and whose plugin has on_error = "skip" goes to `refusals`, and so does what could not be compiled where
+  /// A provider that fails and whose plugin has on_error = "skip" goes to `blocklist`, and so does what could not be compiled where
   /// another device or provider is behind it, with ledger records: where emit(), load(), plan() or link() added any, all is to be placed again.
-  Builder(const schedule::Schedule& schedule, const Devices& devices, const place::Placement& placement,
-          const std::vector<place::Region>& regions, const BuildOptions& options, place::Refusals& refusals,
-          Ledger& ledger);
+  Builder(const schedule::Schedule& schedule, const Devices& devices, const select::Placement& placement,
+          const std::vector<select::Region>& regions, const BuildOptions& options,
+          select::CandidateBlocklist& blocklist, Ledger& ledger);
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
@@ -80,4 +80,4 @@ class Builder {
   std::unique_ptr<Steps> steps_;
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -18,24 +18,24 @@
 #include "core/link/transfers.h"
 #include "runtime/pool.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 using loop::BufferId;
 using schedule::Schedule;
 
 class Builder::Steps {
  public:
-  Steps(const Schedule& schedule, const Devices& devices, const place::Placement& placement,
-        const std::vector<place::Region>& regions, const BuildOptions& options, place::Refusals& refusals,
-        Ledger& ledger)
+  Steps(const Schedule& schedule, const Devices& devices, const select::Placement& placement,
+        const std::vector<select::Region>& regions, const BuildOptions& options,
+        select::CandidateBlocklist& blocklist, Ledger& ledger)
       : schedule_(schedule),
         program_(schedule.program),
         devices_(devices),
         placement_(placement),
         regions_(regions),
         options_(options),
-        refusals_(refusals),
+        blocklist_(blocklist),
         ledger_(ledger),
-        units_(devices_, options_, refusals, ledger),
+        units_(devices_, options_, blocklist, ledger),
         codes_(devices_, options_) {
     executable_ = std::make_shared<Executable>();
     executable_->devices = devices_;
@@ -115,28 +115,29 @@ class Builder::Steps {
   std::vector<schedule::Lifetime> planned_workspaces(uint32_t d) const;
   /// Refuses the candidates of those kernels that have too much while they run.
   void refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena);
-  Place place_of(BufferId b) const;
+  BufferSlot slot_of(BufferId b) const;
 
   // ---- build_link.cpp: the launches
 
   void link_launches();
   void find_makers();
-  void link_group(size_t g, Mirrors& mirrors);
+  void link_group(size_t g, Transfers& transfers);
   /// Lists the launches of init that make what the group reads, and that are not listed yet, in their order. Each is listed when the
   /// first kernel needs it, so that few of their results have to live at a time.
-  void link_constants(size_t g, Mirrors& mirrors);
-  void link_region(size_t g, const loop::CallInfo& call, Launch& launch, Mirrors& mirrors);
-  void link_call(size_t g, Launch& launch, Mirrors& mirrors);
+  void link_constants(size_t g, Transfers& transfers);
+  void link_region(size_t g, const loop::CallInfo& call, Launch& launch, Transfers& transfers);
+  void link_call(size_t g, Launch& launch, Transfers& transfers);
   /// The call of a region that a group is; null where it is none.
   const loop::CallInfo* region_call(size_t g) const;
   /// The kernel of a region; equal regions are one.
   uint32_t region_kernel(size_t g, const loop::CallInfo& call);
   void set_workspace(Launch& launch, size_t g) const;
-  Place reach(Mirrors& mirrors, uint32_t device, BufferId b, bool written, std::vector<Launch>& steps);
+  BufferSlot reach(Transfers& transfers, uint32_t device, BufferId b, bool written,
+                   std::vector<Launch>& steps);
   /// Where a constant lies in the layout that the unit wants for it, which its packing kernel brings it into at load; none where it
   /// wants none.
-  std::optional<Place> packed_place(const GroupState& state, size_t argument, uint32_t device,
-                                    Mirrors& mirrors);
+  std::optional<BufferSlot> packed_slot(const GroupState& state, size_t argument, uint32_t device,
+                                        Transfers& transfers);
   void describe_ports();
   /// Of each group, by whom it was made and why it runs there.
   std::vector<PlacedGroup> placed_groups() const;
@@ -148,10 +149,10 @@ class Builder::Steps {
   const Schedule& schedule_;
   const loop::LoopProgram& program_;
   const Devices& devices_;
-  const place::Placement& placement_;
-  const std::vector<place::Region>& regions_;
+  const select::Placement& placement_;
+  const std::vector<select::Region>& regions_;
   const BuildOptions options_;
-  place::Refusals& refusals_;
+  select::CandidateBlocklist& blocklist_;
   Ledger& ledger_;
   std::shared_ptr<Executable> executable_;
   std::vector<GroupState> groups_;
@@ -159,15 +160,15 @@ class Builder::Steps {
   std::map<BufferId, uint32_t> persistent_of_;
   std::map<BufferId, std::vector<size_t>>
       makers_;  ///< init groups that touch it, to its last writer; until they are linked
-  Units units_;
-  Codes codes_;
+  KernelInstances units_;
+  CompiledKernels codes_;
   std::optional<size_t> alone_;  // the unit of a kernel of no group
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
-  std::map<std::pair<BufferId, size_t>, Place> packed_;
+  std::map<std::pair<BufferId, size_t>, BufferSlot> packed_;
   std::vector<ArenaPlan> arenas_;  // by device
   std::vector<std::string> blobs_;
   std::vector<std::string> kept_;  // by unit: its key, where the code is from the cache
   std::vector<std::string> code_;  // as the provider shows it, by unit
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

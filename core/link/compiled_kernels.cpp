@@ -12,13 +12,13 @@
 #include "runtime/plugin/serialised_calls.h"
 #include "runtime/pool.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 /// Tells an observation how long a kernel took to compile, or to be found in the cache. Does nothing where there is none.
 class CompileSpan {
  public:
-  CompileSpan(observe::Observation* observation, const Unit& unit, int64_t worker)
+  CompileSpan(observe::Observation* observation, const KernelInstance& unit, int64_t worker)
       : observation_(observation), unit_(unit), worker_(worker) {
     if (observation_) start_ = observe::Clock::now();
   }
@@ -35,23 +35,24 @@ class CompileSpan {
 
  private:
   observe::Observation* observation_;
-  const Unit& unit_;
+  const KernelInstance& unit_;
   int64_t worker_;
   observe::Clock::time_point start_;
 };
 
 }  // namespace
 
-Codes::Codes(const Devices& devices, const BuildOptions& options) : devices_(devices), options_(options) {
+CompiledKernels::CompiledKernels(const Devices& devices, const BuildOptions& options)
+    : devices_(devices), options_(options) {
   if (!options_.cache || !options_.cache->is_open()) return;  // libraries need not be read then
   for (const auto& device : devices)
     for (const auto& compiler : device->compilers) makers_[&compiler] = maker_key(compiler);
 }
 
-std::vector<Code> Codes::make(const Units& units) const {
+std::vector<Code> CompiledKernels::make(const KernelInstances& units) const {
   struct Context {
-    const Codes& codes;
-    const Units& units;
+    const CompiledKernels& codes;
+    const KernelInstances& units;
     std::vector<size_t> order;
     std::vector<Code> made;
     std::atomic<size_t> next{0};
@@ -73,13 +74,14 @@ std::vector<Code> Codes::make(const Units& units) const {
   return std::move(context.made);
 }
 
-void Codes::keep(const Unit& unit, const Code& code) const {
+void CompiledKernels::keep(const KernelInstance& unit, const Code& code) const {
   if (!options_.cache || code.found) return;
   options_.cache->keep(code.key, code.kernel,
                        {devices_[unit.device]->kind, unit.candidate_name, unit.provenance});
 }
 
-Result<Code> Codes::make_anew(const Unit& unit, const std::string& key, const std::string& reason) const {
+Result<Code> CompiledKernels::make_anew(const KernelInstance& unit, const std::string& key,
+                                        const std::string& reason) const {
   options_.cache->drop(key, reason);
   Code code;
   code.key = key;
@@ -88,7 +90,7 @@ Result<Code> Codes::make_anew(const Unit& unit, const std::string& key, const st
   return code;
 }
 
-Code Codes::find_or_compile(const Unit& unit) const {
+Code CompiledKernels::find_or_compile(const KernelInstance& unit) const {
   Code code;
   if (options_.cache) {
     code.key = key_of(unit);
@@ -110,7 +112,7 @@ Code Codes::find_or_compile(const Unit& unit) const {
 }
 
 /// What the unit's provider makes of it. Any-thread. FE-K22, FE-P67.
-Result<cache::CompiledKernel> Codes::compile(const Unit& unit) const {
+Result<cache::CompiledKernel> CompiledKernels::compile(const KernelInstance& unit) const {
   const auto& compiler = *unit.compiler;
   abi::Collector<> blob, listing;
   abi::Call call;
@@ -140,11 +142,11 @@ Result<cache::CompiledKernel> Codes::compile(const Unit& unit) const {
 }
 
 /// Everything that the code depends on; empty where the cache is closed or the provider has no fingerprint.
-std::string Codes::key_of(const Unit& unit) const {
+std::string CompiledKernels::key_of(const KernelInstance& unit) const {
   if (makers_.empty() || unit.compiler->target_key.empty()) return {};
   const std::string_view kernel(reinterpret_cast<const char*>(unit.bytes.data()), unit.bytes.size());
   return sha256({makers_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
                  unit.candidate_name, kernel});
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

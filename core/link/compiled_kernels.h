@@ -11,7 +11,7 @@
 #include "core/link/kernel_cache.h"
 #include "core/link/kernel_instances.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// What came of a unit.
 struct Code {
@@ -21,23 +21,23 @@ struct Code {
   std::optional<Error> failed;
 };
 
-class Codes {
+class CompiledKernels {
  public:
   /// Both outlive it.
-  Codes(const Devices& devices, const BuildOptions& options);
+  CompiledKernels(const Devices& devices, const BuildOptions& options);
 
   /// The code of every unit, in their order; several are made at a time, as BuildOptions::jobs says. None of it is kept yet.
-  std::vector<Code> make(const Units& units) const;
+  std::vector<Code> make(const KernelInstances& units) const;
   /// Puts what was not found into the cache.
-  void keep(const Unit& unit, const Code& code) const;
+  void keep(const KernelInstance& unit, const Code& code) const;
   /// Code that was found and is of no use, and why: it leaves the cache, and what the provider makes of the unit takes its place.
   /// FE-K22, FE-P67.
-  Result<Code> make_anew(const Unit& unit, const std::string& key, const std::string& reason) const;
+  Result<Code> make_anew(const KernelInstance& unit, const std::string& key, const std::string& reason) const;
 
  private:
-  Code find_or_compile(const Unit& unit) const;
-  Result<cache::CompiledKernel> compile(const Unit& unit) const;
-  std::string key_of(const Unit& unit) const;
+  Code find_or_compile(const KernelInstance& unit) const;
+  Result<cache::CompiledKernel> compile(const KernelInstance& unit) const;
+  std::string key_of(const KernelInstance& unit) const;
 
   const Devices& devices_;
   const BuildOptions& options_;
@@ -45,4 +45,4 @@ class Codes {
   std::map<const Compiler*, std::string> makers_;
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

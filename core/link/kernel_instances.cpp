@@ -8,15 +8,16 @@
 #include "core/ir/kernel/legalise.h"
 #include "core/select/pack.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 using loop::BufferId;
 
 /// What a unit becomes with one of its providers.
-struct Units::Offer {
+struct KernelInstances::Offer {
   const Compiler* compiler = nullptr;
   Proposal proposal;
-  Unit form;  ///< the kernel in the kinds of statements that the provider takes, its bytes and entry
+  KernelInstance
+      form;  ///< the kernel in the kinds of statements that the provider takes, its bytes and entry
   size_t candidates = 0;                  ///< of which it is one
   std::optional<tune::Decision> decided;  ///< what spoke for it; none: its cost
 };
@@ -35,7 +36,7 @@ void make_canonical(schedule::GroupKernel& group) {
   group.arguments = std::move(arguments);
 }
 
-Result<void> flatten(Unit& unit) {
+Result<void> flatten(KernelInstance& unit) {
   FE_TRY(auto flat, kernel::flatten(unit.group.kernel, unit.provenance));
   unit.bytes = std::move(flat.bytes);
   unit.entry = flat.entry;
@@ -43,8 +44,8 @@ Result<void> flatten(Unit& unit) {
 }
 
 /// The unit for a provider. FE-K07 where it has statements that the provider does not take.
-Result<Unit> form_for(const Unit& unit, const Compiler& compiler) {
-  Unit form = unit;
+Result<KernelInstance> form_for(const KernelInstance& unit, const Compiler& compiler) {
+  KernelInstance form = unit;
   // Its buffers stay as they are, and so do the arguments.
   FE_TRY(const bool changed,
          kernel::legalise(form.group.kernel, compiler.target.statement_kinds, compiler.slots.features));
@@ -54,26 +55,26 @@ Result<Unit> form_for(const Unit& unit, const Compiler& compiler) {
 
 }  // namespace
 
-const std::vector<Pack>& Units::packs(size_t unit) const {
+const std::vector<Pack>& KernelInstances::packs(size_t unit) const {
   static const std::vector<Pack> none;
   const auto found = packs_.find(unit);
   return found == packs_.end() ? none : found->second;
 }
 
-Result<size_t> Units::add(schedule::GroupKernel& group, const std::string& provenance, uint32_t device,
-                          const Compiler* chosen, const std::string& candidate) {
+Result<size_t> KernelInstances::add(schedule::GroupKernel& group, const std::string& provenance,
+                                    uint32_t device, const Compiler* chosen, const std::string& candidate) {
   make_canonical(group);
   return unit_of(group, provenance, device, chosen, candidate);
 }
 
 /// The unit of a kernel, one for all groups of a device and provider whose kernels are the same bytes.
-Result<size_t> Units::unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
-                              const Compiler* compiler, const std::string& candidate) {
+Result<size_t> KernelInstances::unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
+                                        const Compiler* compiler, const std::string& candidate) {
   auto flat = kernel::flatten(group.kernel, provenance);
   if (!flat) return at(provenance, std::move(flat.error()));
   auto [found, added] = numbers_.emplace(std::tuple(device, compiler, candidate, flat->entry), units_.size());
   if (added) {
-    Unit unit;
+    KernelInstance unit;
     unit.group = std::move(group);
     unit.bytes = std::move(flat->bytes);
     unit.entry = flat->entry;
@@ -88,7 +89,7 @@ Result<size_t> Units::unit_of(schedule::GroupKernel group, std::string provenanc
 
 /// The offer that was decided for or chosen with its compiler, else the cheapest one, of the providers that a unit may have; without one the error says why,
 /// FE-K20. `is_packing`: nothing is decided about what brings constants into their layout.
-Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
+Result<KernelInstances::Offer> KernelInstances::best_offer(const KernelInstance& unit, bool is_packing) {
   const auto& device = *devices_[unit.device];
   const auto providers = unit.compiler ? std::span(unit.compiler, 1) : device.generators();
   auto* const decisions = unit.compiler || is_packing ? nullptr : options_.decisions;
@@ -100,7 +101,7 @@ Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
   std::string reasons;
   const auto decline = [&](const std::string& reason) { reasons += (reasons.empty() ? "" : "; ") + reason; };
   for (const auto& compiler : providers) {
-    if (const auto dropped = refusals_.dropped.find(&compiler); dropped != refusals_.dropped.end()) {
+    if (const auto dropped = blocklist_.dropped.find(&compiler); dropped != blocklist_.dropped.end()) {
       decline(fmt::format("provider '{}' was dropped: {}", compiler.id, dropped->second));
       continue;
     }
@@ -112,7 +113,7 @@ Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
     std::string declined;
     const size_t statements = form->group.kernel.statements.size();
     auto proposals = propose(compiler, form->bytes, statements, declined);
-    if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) {
+    if (!proposals && blocklist_.forgive(compiler, proposals.error(), ledger_)) {
       decline(fmt::format("provider '{}': {}", compiler.id, proposals.error().text));
       continue;
     }
@@ -124,10 +125,10 @@ Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
       if (unit.compiler && proposal.name == unit.candidate_name)
         wanted = Offer{&compiler, proposal, *form, 0, {}};
       if (decided && decided->provider == compiler.id && decided->candidate == proposal.name &&
-          (decisions->is_locked() || !refusals_.candidates.contains({&compiler, unit.entry, proposal.id})))
+          (decisions->is_locked() || !blocklist_.candidates.contains({&compiler, unit.entry, proposal.id})))
         wanted = Offer{&compiler, proposal, *form, 0, decided};
       // One that takes too much memory is taken where there is no other.
-      auto& to = refusals_.candidates.contains({&compiler, unit.entry, proposal.id}) ? refused : best;
+      auto& to = blocklist_.candidates.contains({&compiler, unit.entry, proposal.id}) ? refused : best;
       if (to && to->proposal.cost <= proposal.cost) continue;
       to = Offer{&compiler, std::move(proposal), *form, 0, {}};
     }
@@ -145,7 +146,7 @@ Result<Units::Offer> Units::best_offer(const Unit& unit, bool is_packing) {
                reasons.empty() ? "it has none" : reasons);
 }
 
-Result<std::vector<size_t>> Units::choose(const Declined& declined) {
+Result<std::vector<size_t>> KernelInstances::choose(const Declined& declined) {
   const size_t kernels = units_.size();
   for (size_t u = 0; u < units_.size(); ++u) {
     auto offer = best_offer(units_[u], u >= kernels);
@@ -172,7 +173,8 @@ Result<std::vector<size_t>> Units::choose(const Declined& declined) {
 }
 
 /// `entry`: of the kernel as it was before its provider's form of it.
-void Units::record_choice(const Unit& unit, const std::string& entry, const Offer& offer, bool generated) {
+void KernelInstances::record_choice(const KernelInstance& unit, const std::string& entry, const Offer& offer,
+                                    bool generated) {
   const auto& decided = offer.decided;
   ledger_.add({"candidate", unit.provenance, unit.candidate_name, "chosen",
                decided ? decided->by : std::string(),
@@ -191,7 +193,7 @@ void Units::record_choice(const Unit& unit, const std::string& entry, const Offe
 }
 
 /// Kernels that only differed in what their provider does not take are one.
-std::vector<size_t> Units::merge_equal() {
+std::vector<size_t> KernelInstances::merge_equal() {
   std::map<std::tuple<uint32_t, const Compiler*, std::string, std::string>, size_t> first;
   std::vector<size_t> number;
   for (const auto& unit : units_) {
@@ -200,7 +202,7 @@ std::vector<size_t> Units::merge_equal() {
     number.push_back(first.emplace(key, first.size()).first->second);
   }
   if (first.size() == units_.size()) return number;
-  std::vector<Unit> kept(first.size());
+  std::vector<KernelInstance> kept(first.size());
   decltype(packs_) packs;
   for (size_t u = units_.size(); u-- > 0;) kept[number[u]] = std::move(units_[u]);
   for (auto& [u, list] : packs_) {
@@ -212,7 +214,7 @@ std::vector<size_t> Units::merge_equal() {
   return number;
 }
 
-Result<void> Units::apply_layout(size_t u, const OperandLayout& layout) {
+Result<void> KernelInstances::apply_layout(size_t u, const OperandLayout& layout) {
   auto& kernel = units_[u].group.kernel;
   const auto plain = layout.buffer < kernel.buffers.size() ? kernel.buffers[layout.buffer] : loop::Buffer();
   if (auto done = lay_out(kernel, layout); !done) return at(units_[u].provenance, std::move(done.error()));
@@ -229,4 +231,4 @@ Result<void> Units::apply_layout(size_t u, const OperandLayout& layout) {
   return flatten(units_[u]);
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

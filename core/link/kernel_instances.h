@@ -15,10 +15,10 @@
 #include "core/select/decisions.h"
 #include "core/select/propose.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// One kernel on its way from the group to code; equal groups share one.
-struct Unit {
+struct KernelInstance {
   schedule::GroupKernel group;   ///< of the first group that has it
   std::vector<std::byte> bytes;  ///< flat, operand layouts in place
   std::string entry;
@@ -37,14 +37,15 @@ struct Pack {
   size_t unit;
 };
 
-class Units {
+class KernelInstances {
  public:
   /// All outlive it.
-  Units(const Devices& devices, const BuildOptions& options, place::Refusals& refusals, Ledger& ledger)
-      : devices_(devices), options_(options), refusals_(refusals), ledger_(ledger) {}
+  KernelInstances(const Devices& devices, const BuildOptions& options, select::CandidateBlocklist& blocklist,
+                  Ledger& ledger)
+      : devices_(devices), options_(options), blocklist_(blocklist), ledger_(ledger) {}
 
   size_t size() const { return units_.size(); }
-  const Unit& operator[](size_t unit) const { return units_[unit]; }
+  const KernelInstance& operator[](size_t unit) const { return units_[unit]; }
   auto begin() const { return units_.begin(); }
   auto end() const { return units_.end(); }
   /// What a unit wants packed; after choose().
@@ -67,18 +68,19 @@ class Units {
 
   Result<size_t> unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
                          const Compiler* compiler, const std::string& candidate = {});
-  Result<Offer> best_offer(const Unit& unit, bool is_packing);
-  void record_choice(const Unit& unit, const std::string& entry, const Offer& offer, bool generated);
+  Result<Offer> best_offer(const KernelInstance& unit, bool is_packing);
+  void record_choice(const KernelInstance& unit, const std::string& entry, const Offer& offer,
+                     bool generated);
   std::vector<size_t> merge_equal();
   Result<void> apply_layout(size_t u, const OperandLayout& layout);
 
   const Devices& devices_;
   const BuildOptions& options_;
-  place::Refusals& refusals_;
+  select::CandidateBlocklist& blocklist_;
   Ledger& ledger_;
-  std::vector<Unit> units_;
+  std::vector<KernelInstance> units_;
   std::map<std::tuple<uint32_t, const Compiler*, std::string, std::string>, size_t> numbers_;
   std::map<size_t, std::vector<Pack>> packs_;
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -6,7 +6,7 @@
 #include "core/link/ports.h"
 #include "core/support/abi/abi.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 Result<std::shared_ptr<Executable>> Builder::Steps::link() {
   link_launches();
@@ -51,16 +51,16 @@ void Builder::Steps::record_recording() {
 }
 
 void Builder::Steps::link_launches() {
-  Mirrors mirrors(*executable_, arenas_);
+  Transfers transfers(*executable_, arenas_);
   find_makers();
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].init) continue;
-    link_constants(g, mirrors);
-    link_group(g, mirrors);
+    link_constants(g, transfers);
+    link_group(g, transfers);
   }
-  for (BufferId b : brought_home()) mirrors.bring_home(b, place_of(b), executable_->steps);
+  for (BufferId b : brought_home()) transfers.bring_home(b, slot_of(b), executable_->steps);
   executable_->estimate = estimate();
-  if (const auto transfers = mirrors.transfers(); !transfers.empty())
+  if (const auto transfers = transfers.listed(); !transfers.empty())
     ledger_.add({"placement",
                  {},
                  {},
@@ -69,7 +69,7 @@ void Builder::Steps::link_launches() {
                  "copies between memories, at load and in each run",
                  static_cast<double>(transfers.size())});
   if (devices_.size() > 1)
-    record_placement(schedule_, placed_groups(), mirrors.transfers(), devices_, ledger_);
+    record_placement(schedule_, placed_groups(), transfers.listed(), devices_, ledger_);
 }
 
 void Builder::Steps::find_makers() {
@@ -86,7 +86,7 @@ void Builder::Steps::find_makers() {
     while (!groups.empty() && !writes(groups.back(), b)) groups.pop_back();
 }
 
-void Builder::Steps::link_constants(size_t g, Mirrors& mirrors) {
+void Builder::Steps::link_constants(size_t g, Transfers& transfers) {
   std::set<size_t> wanted;
   std::vector<size_t> pending = {g};
   while (!pending.empty()) {
@@ -101,19 +101,19 @@ void Builder::Steps::link_constants(size_t g, Mirrors& mirrors) {
     }
   }
   for (size_t maker : wanted)
-    if (!std::exchange(groups_[maker].linked, true)) link_group(maker, mirrors);
+    if (!std::exchange(groups_[maker].linked, true)) link_group(maker, transfers);
 }
 
-void Builder::Steps::link_group(size_t g, Mirrors& mirrors) {
+void Builder::Steps::link_group(size_t g, Transfers& transfers) {
   const auto& state = groups_[g];
   auto& steps = state.init ? executable_->init : executable_->steps;
   Launch launch;
   launch.provenance = state.provenance;
   if (state.call) {
     if (const auto* call = region_call(g))
-      link_region(g, *call, launch, mirrors);
+      link_region(g, *call, launch, transfers);
     else
-      link_call(g, launch, mirrors);
+      link_call(g, launch, transfers);
     steps.push_back(std::move(launch));
     return;
   }
@@ -123,9 +123,9 @@ void Builder::Steps::link_group(size_t g, Mirrors& mirrors) {
   for (size_t k = 0, b = 0; k < state.arguments.size(); ++k, ++b) {
     while (unit.group.kernel.buffers[b].kind == FE_BUFFER_LOCAL) ++b;
     const bool written = unit.group.kernel.buffers[b].kind == FE_BUFFER_OUTPUT;
-    const auto packed = packed_place(state, k, unit.device, mirrors);
+    const auto packed = packed_slot(state, k, unit.device, transfers);
     launch.arguments.push_back(packed ? *packed
-                                      : reach(mirrors, unit.device, state.arguments[k], written, steps));
+                                      : reach(transfers, unit.device, state.arguments[k], written, steps));
   }
   steps.push_back(std::move(launch));
 }
@@ -169,9 +169,9 @@ void Builder::Steps::set_workspace(Launch& launch, size_t g) const {
   if (const auto found = workspaces.find(g); found != workspaces.end()) launch.workspace = found->second;
 }
 
-Place Builder::Steps::reach(Mirrors& mirrors, uint32_t device, BufferId b, bool written,
-                            std::vector<Launch>& steps) {
-  return mirrors.reach(device, b, place_of(b), written, steps);
+BufferSlot Builder::Steps::reach(Transfers& transfers, uint32_t device, BufferId b, bool written,
+                                 std::vector<Launch>& steps) {
+  return transfers.reach(device, b, slot_of(b), written, steps);
 }
 
 const loop::CallInfo* Builder::Steps::region_call(size_t g) const {
@@ -200,22 +200,22 @@ uint32_t Builder::Steps::region_kernel(size_t g, const loop::CallInfo& call) {
   return static_cast<uint32_t>(found->second);
 }
 
-void Builder::Steps::link_region(size_t g, const loop::CallInfo& call, Launch& launch, Mirrors& mirrors) {
+void Builder::Steps::link_region(size_t g, const loop::CallInfo& call, Launch& launch, Transfers& transfers) {
   const auto& region = regions_[call.region];
   launch.kernel = region_kernel(g, call);
   set_workspace(launch, g);
   for (size_t k = 0; k < groups_[g].arguments.size(); ++k)
     launch.arguments.push_back(
-        reach(mirrors, region.device, groups_[g].arguments[k], k >= call.reads.size(), executable_->steps));
+        reach(transfers, region.device, groups_[g].arguments[k], k >= call.reads.size(), executable_->steps));
 }
 
-void Builder::Steps::link_call(size_t g, Launch& launch, Mirrors& mirrors) {
+void Builder::Steps::link_call(size_t g, Launch& launch, Transfers& transfers) {
   const auto& state = groups_[g];
   const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
   launch.call = {call.name, call.function, call.self, call.reads.size()};
   for (size_t k = 0; k < state.arguments.size(); ++k)
     launch.arguments.push_back(
-        reach(mirrors, home(), state.arguments[k], k >= launch.call.reads, executable_->steps));
+        reach(transfers, home(), state.arguments[k], k >= launch.call.reads, executable_->steps));
   for (BufferId b : state.arguments) launch.call_dims.push_back(program_.buffers[b].dims);
   for (size_t k = 0; k < state.arguments.size(); ++k) {
     auto type = abi::sized<fe_tensor_type>();
@@ -226,8 +226,8 @@ void Builder::Steps::link_call(size_t g, Launch& launch, Mirrors& mirrors) {
   }
 }
 
-std::optional<Place> Builder::Steps::packed_place(const GroupState& state, size_t argument, uint32_t device,
-                                                  Mirrors& mirrors) {
+std::optional<BufferSlot> Builder::Steps::packed_slot(const GroupState& state, size_t argument,
+                                                      uint32_t device, Transfers& transfers) {
   for (const auto& pack : units_.packs(state.unit)) {
     if (pack.argument != argument) continue;
     auto [found, added] = packed_.try_emplace({state.arguments[argument], pack.unit});
@@ -238,10 +238,10 @@ std::optional<Place> Builder::Steps::packed_place(const GroupState& state, size_
     for (const auto& buffer : units_[pack.unit].group.kernel.buffers) {
       if (buffer.kind != FE_BUFFER_OUTPUT) {
         prepare.arguments.push_back(
-            reach(mirrors, device, state.arguments[argument], false, executable_->init));
+            reach(transfers, device, state.arguments[argument], false, executable_->init));
         continue;
       }
-      found->second.kind = Place::Kind::persistent;
+      found->second.kind = BufferSlot::Kind::persistent;
       found->second.device = device;
       found->second.number = executable_->add_persistent(device, buffer.bytes());
       found->second.bytes = buffer.bytes();
@@ -254,9 +254,9 @@ std::optional<Place> Builder::Steps::packed_place(const GroupState& state, size_
 }
 
 void Builder::Steps::describe_ports() {
-  executable_->inputs = run::describe_ports(program_, program_.inputs);
-  executable_->outputs = run::describe_ports(program_, program_.outputs);
-  for (BufferId b : program_.outputs) executable_->output_places.push_back(place_of(program_.storage(b)));
+  executable_->inputs = runtime::describe_ports(program_, program_.inputs);
+  executable_->outputs = runtime::describe_ports(program_, program_.outputs);
+  for (BufferId b : program_.outputs) executable_->output_slots.push_back(slot_of(program_.storage(b)));
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

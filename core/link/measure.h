@@ -15,13 +15,14 @@ namespace ferrite::core::tune {
 struct Subject {
   const schedule::Schedule& groups;
   const schedule::Schedule* parts;  ///< as select_libraries() takes it; null where no device has a library
-  const place::Placement& placement;
-  const run::Devices& devices;
+  const select::Placement& placement;
+  const runtime::Devices& devices;
 };
 
 /// Measures the candidates of which nothing is known yet, within the budget of the options, and tells `decisions` and the ledger.
-using Measure = std::function<Result<void>(
-    const Subject& subject, const Options& options, const run::BuildOptions& build, plugin::CostModels& costs,
-    const place::Refusals& refusals, Decisions& decisions, Ledger& ledger)>;
+using Measure = std::function<Result<void>(const Subject& subject, const Options& options,
+                                           const runtime::BuildOptions& build, plugin::CostModels& costs,
+                                           const select::CandidateBlocklist& blocklist, Decisions& decisions,
+                                           Ledger& ledger)>;
 
 }  // namespace ferrite::core::tune

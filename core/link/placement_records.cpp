@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 using loop::BufferId;
@@ -29,7 +29,8 @@ std::string text_of(const schedule::Schedule& schedule, std::span<const PlacedGr
 }  // namespace
 
 void record_placement(const schedule::Schedule& schedule, std::span<const PlacedGroup> groups,
-                      std::span<const Mirrors::Transfer> transfers, const Devices& devices, Ledger& ledger) {
+                      std::span<const Transfers::Transfer> transfers, const Devices& devices,
+                      Ledger& ledger) {
   double number = 0;
   for (const auto& [provenance, device, init, text] : groups)
     ledger.add(
@@ -50,4 +51,4 @@ void record_placement(const schedule::Schedule& schedule, std::span<const Placed
   }
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -8,7 +8,7 @@
 #include "core/link/transfers.h"
 #include "core/schedule/schedule.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// A group of the schedule, as it was placed in the end.
 struct PlacedGroup {
@@ -21,6 +21,6 @@ struct PlacedGroup {
 /// What runs where, as records of `placement`, each with its kernel's number in the order of execution, from 1 on, as score; and what is
 /// copied for that, of `transfer`. `groups`: one a group of the schedule.
 void record_placement(const schedule::Schedule& schedule, std::span<const PlacedGroup> groups,
-                      std::span<const Mirrors::Transfer> transfers, const Devices& devices, Ledger& ledger);
+                      std::span<const Transfers::Transfer> transfers, const Devices& devices, Ledger& ledger);
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

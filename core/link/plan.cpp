@@ -5,7 +5,7 @@
 #include "core/observe/observation.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 void Builder::Steps::plan() {
   arenas_.clear();
@@ -121,10 +121,10 @@ void Builder::Steps::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan&
     const auto& unit = units_[groups_[g].unit];
     const bool is_new =
         unit.compiler->is_library()
-            ? refusals_.groups
+            ? blocklist_.groups
                   .try_emplace({placement_[g].group, placement_[g].device, unit.compiler}, "its workspace")
                   .second
-            : refusals_.candidates.insert({unit.compiler, unit.asked, unit.candidate}).second;
+            : blocklist_.candidates.insert({unit.compiler, unit.asked, unit.candidate}).second;
     if (!is_new) continue;
     ledger_.add({"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
                  fmt::format("with its workspace of {} bytes for each of {} the plan has {} bytes, "
@@ -135,19 +135,19 @@ void Builder::Steps::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan&
   }
 }
 
-Place Builder::Steps::place_of(BufferId b) const {
+BufferSlot Builder::Steps::slot_of(BufferId b) const {
   const auto& buffer = program_.buffers[b];
-  Place place;
+  BufferSlot place;
   place.bytes = buffer.bytes();
   place.number = buffer.number;
   if (is_port(b)) place.device = executable_->ports_device();
   switch (buffer.role) {
-    case loop::Role::input: place.kind = Place::Kind::input; break;
-    case loop::Role::output: place.kind = Place::Kind::output; break;
-    case loop::Role::constant: place.kind = Place::Kind::constant; break;
+    case loop::Role::input: place.kind = BufferSlot::Kind::input; break;
+    case loop::Role::output: place.kind = BufferSlot::Kind::output; break;
+    case loop::Role::constant: place.kind = BufferSlot::Kind::constant; break;
     case loop::Role::temporary:
       if (auto found = persistent_of_.find(b); found != persistent_of_.end()) {
-        place.kind = Place::Kind::persistent;
+        place.kind = BufferSlot::Kind::persistent;
         place.number = found->second;
         place.device = home();
       } else {
@@ -160,4 +160,4 @@ Place Builder::Steps::place_of(BufferId b) const {
   return place;
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

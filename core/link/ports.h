@@ -8,10 +8,10 @@
 #include "core/ir/loop/program.h"
 #include "runtime/executable.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// The ports that these buffers of a program are.
 std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
                                      std::span<const loop::BufferId> buffers);
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -3,22 +3,24 @@
 
 #include <algorithm>
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
-Mirrors::State& Mirrors::state_of(loop::BufferId buffer, const Place& home) {
+Transfers::State& Transfers::state_of(loop::BufferId buffer, const BufferSlot& home) {
   auto [found, added] = states_.try_emplace(buffer);
   // What no launch has written yet has contents where it came with them.
-  if (added) found->second.home_valid = home.kind != Place::Kind::arena && home.kind != Place::Kind::output;
+  if (added)
+    found->second.home_valid = home.kind != BufferSlot::Kind::arena && home.kind != BufferSlot::Kind::output;
   return found->second;
 }
 
-bool Mirrors::are_peers(uint32_t memory, uint32_t other) const {
+bool Transfers::are_peers(uint32_t memory, uint32_t other) const {
   if (memory == Executable::host || other == Executable::host) return false;
   const auto &device = *executable_.devices[memory], &peer = *executable_.devices[other];
   return device.runtime == peer.runtime && device.has_streams();
 }
 
-void Mirrors::copy(loop::BufferId buffer, const Place& from, const Place& to, std::vector<Launch>& steps) {
+void Transfers::copy(loop::BufferId buffer, const BufferSlot& from, const BufferSlot& to,
+                     std::vector<Launch>& steps) {
   const bool from_host = executable_.memory_of(from) == Executable::host;
   const bool to_host = executable_.memory_of(to) == Executable::host;
   Launch launch;
@@ -30,19 +32,19 @@ void Mirrors::copy(loop::BufferId buffer, const Place& from, const Place& to, st
   steps.push_back(std::move(launch));
 }
 
-void Mirrors::bring_home(loop::BufferId buffer, const Place& home, std::vector<Launch>& steps) {
+void Transfers::bring_home(loop::BufferId buffer, const BufferSlot& home, std::vector<Launch>& steps) {
   auto& state = state_of(buffer, home);
   if (state.home_valid) return;
   const auto newest =
-      std::ranges::find_if(state.mirrors, [](const auto& mirror) { return mirror.second.second; });
-  if (newest == state.mirrors.end()) return;
+      std::ranges::find_if(state.transfers, [](const auto& mirror) { return mirror.second.second; });
+  if (newest == state.transfers.end()) return;
   constexpr uint32_t host = Executable::host;
-  Place from = newest->second.first;
+  BufferSlot from = newest->second.first;
   // Between devices of different runtimes the way is through the host's memory.
   const uint32_t at_home = executable_.memory_of(home);
   if (at_home != host && newest->first != host && !are_peers(at_home, newest->first)) {
     auto& [place, valid] =
-        state.mirrors.try_emplace(host, arena_place(host, buffer, home), false).first->second;
+        state.transfers.try_emplace(host, arena_slot(host, buffer, home), false).first->second;
     copy(buffer, from, place, steps);
     valid = true;
     from = place;
@@ -51,54 +53,54 @@ void Mirrors::bring_home(loop::BufferId buffer, const Place& home, std::vector<L
   state.home_valid = true;
 }
 
-Place Mirrors::arena_place(uint32_t memory, loop::BufferId buffer, const Place& home) const {
-  Place place;
+BufferSlot Transfers::arena_slot(uint32_t memory, loop::BufferId buffer, const BufferSlot& home) const {
+  BufferSlot place;
   place.device = memory == Executable::host ? executable_.home() : memory;
   place.bytes = home.bytes;
   place.offset = arenas_[place.device].offsets().at(buffer);
   return place;
 }
 
-Place Mirrors::reach(uint32_t device, loop::BufferId buffer, const Place& home, bool written,
-                     std::vector<Launch>& steps) {
+BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const BufferSlot& home, bool written,
+                            std::vector<Launch>& steps) {
   auto& state = state_of(buffer, home);
   constexpr uint32_t host = Executable::host;
   const uint32_t memory = executable_.memory_of(device);
   const auto write = [&](bool at_home) {
     if (!written) return;
     state.home_valid = at_home;
-    for (auto& [other, mirror] : state.mirrors) mirror.second = !at_home && other == memory;
+    for (auto& [other, mirror] : state.transfers) mirror.second = !at_home && other == memory;
   };
   if (memory == executable_.memory_of(home)) {
     bring_home(buffer, home, steps);
     write(true);
     return home;
   }
-  if (auto found = state.mirrors.find(memory); found == state.mirrors.end()) {
-    if (home.kind == Place::Kind::constant || home.kind == Place::Kind::persistent) {
-      Place place;
-      place.kind = Place::Kind::persistent;
+  if (auto found = state.transfers.find(memory); found == state.transfers.end()) {
+    if (home.kind == BufferSlot::Kind::constant || home.kind == BufferSlot::Kind::persistent) {
+      BufferSlot place;
+      place.kind = BufferSlot::Kind::persistent;
       place.device = memory;
       place.bytes = home.bytes;
       place.number = executable_.add_persistent(memory, home.bytes);
       copy(buffer, home, place, executable_.init);
-      state.mirrors.emplace(memory, std::pair(place, true));
+      state.transfers.emplace(memory, std::pair(place, true));
     } else {
-      state.mirrors.emplace(memory, std::pair(arena_place(memory, buffer, home), false));
+      state.transfers.emplace(memory, std::pair(arena_slot(memory, buffer, home), false));
     }
   }
-  auto& [place, valid] = state.mirrors.at(memory);
-  const auto peer = std::ranges::find_if(state.mirrors, [&](const auto& mirror) {
+  auto& [place, valid] = state.transfers.at(memory);
+  const auto peer = std::ranges::find_if(state.transfers, [&](const auto& mirror) {
     return mirror.second.second && are_peers(memory, mirror.first);
   });
-  if (!valid && !state.home_valid && peer != state.mirrors.end()) {
+  if (!valid && !state.home_valid && peer != state.transfers.end()) {
     copy(buffer, peer->second.first, place, steps);
     valid = true;
   }
   if (!valid) {
     bring_home(buffer, home, steps);
     if (state.home_valid) {
-      Place from = home;
+      BufferSlot from = home;
       const uint32_t at_home = executable_.memory_of(home);
       if (at_home != host && memory != host && !are_peers(at_home, memory))
         from = reach(executable_.home(), buffer, home, false, steps);
@@ -110,4 +112,4 @@ Place Mirrors::reach(uint32_t device, loop::BufferId buffer, const Place& home, 
   return place;
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

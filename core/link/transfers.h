@@ -9,22 +9,22 @@
 #include "core/link/arena_plan.h"
 #include "runtime/executable.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// Follows where each buffer's newest contents lie while launches are listed in their order. The home of a buffer is where the
 /// devices that reach the host's memory have it; that of a port where the caller has it.
-class Mirrors {
+class Transfers {
  public:
   /// `arenas`: by device, where the buffers lie that its kernels touch.
-  Mirrors(Executable& executable, std::span<const ArenaPlan> arenas)
+  Transfers(Executable& executable, std::span<const ArenaPlan> arenas)
       : executable_(executable), arenas_(arenas) {}
 
   /// Where `device` finds the buffer at the next launch of `steps`, which gets the copies that must come before it. A buffer that is `written` is nowhere else valid after that launch.
-  Place reach(uint32_t device, loop::BufferId buffer, const Place& home, bool written,
-              std::vector<Launch>& steps);
+  BufferSlot reach(uint32_t device, loop::BufferId buffer, const BufferSlot& home, bool written,
+                   std::vector<Launch>& steps);
 
   /// Makes the home of a buffer valid again.
-  void bring_home(loop::BufferId buffer, const Place& home, std::vector<Launch>& steps);
+  void bring_home(loop::BufferId buffer, const BufferSlot& home, std::vector<Launch>& steps);
 
   struct Transfer {
     loop::BufferId buffer;
@@ -33,21 +33,21 @@ class Mirrors {
     int64_t bytes;
   };
   /// All copies that were listed, in their order.
-  std::span<const Transfer> transfers() const { return transfers_; }
+  std::span<const Transfer> listed() const { return transfers_; }
 
  private:
   struct State {
     bool home_valid = false;
-    std::map<uint32_t, std::pair<Place, bool>>
-        mirrors;  ///< by memory: where, and whether its contents are the newest
+    std::map<uint32_t, std::pair<BufferSlot, bool>>
+        transfers;  ///< by memory: where, and whether its contents are the newest
   };
-  State& state_of(loop::BufferId buffer, const Place& home);
+  State& state_of(loop::BufferId buffer, const BufferSlot& home);
   /// Where a memory's arena has the buffer.
-  Place arena_place(uint32_t memory, loop::BufferId buffer, const Place& home) const;
+  BufferSlot arena_slot(uint32_t memory, loop::BufferId buffer, const BufferSlot& home) const;
   /// Whether devices with these memories copy from one to the other.
   bool are_peers(uint32_t memory, uint32_t other) const;
   /// One of the two is in the host's memory, or they are in those of peers.
-  void copy(loop::BufferId buffer, const Place& from, const Place& to, std::vector<Launch>& steps);
+  void copy(loop::BufferId buffer, const BufferSlot& from, const BufferSlot& to, std::vector<Launch>& steps);
 
   Executable& executable_;
   const std::span<const ArenaPlan> arenas_;
@@ -55,4 +55,4 @@ class Mirrors {
   std::vector<Transfer> transfers_;
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

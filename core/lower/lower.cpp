@@ -133,11 +133,11 @@ class Lowerer {
     const auto& node = graph_.node(id);
     loop::ProgramStatement statement;
     statement.kind = FE_STATEMENT_CALL;
-    statement.origins = {{id.bits, std::string(place::region_op), node.origin}};
+    statement.origins = {{id.bits, std::string(select::region_op), node.origin}};
     statement.call.name = node.made_by;
     statement.call.reads = std::move(operands);
     statement.call.writes = std::move(results);
-    statement.call.region = static_cast<uint32_t>(std::get<int64_t>(node.find(place::region_number)->value));
+    statement.call.region = static_cast<uint32_t>(std::get<int64_t>(node.find(select::region_number)->value));
     program_.statements.push_back(std::move(statement));
   }
 
@@ -159,7 +159,7 @@ class Lowerer {
     }
 
     std::string op_name(graph_.op(id));
-    if (op_name == place::region_op) {
+    if (op_name == select::region_op) {
       add_region(id, operands, results);
       return true;
     }

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 
 namespace ferrite::core::observe {
 namespace {

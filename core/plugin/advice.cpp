@@ -49,7 +49,7 @@ std::optional<CostModels::Price> CostModels::price(std::string_view device,
   args.device = abi::string(device);
   args.kernel = {kernel.bytes.data(), kernel.bytes.size(), 1};
   const auto found = numbers_.find(device);
-  const auto numbers = found == numbers_.end() ? run::abi_numbers({}) : found->second;
+  const auto numbers = found == numbers_.end() ? runtime::abi_numbers({}) : found->second;
   args.numbers = &numbers;
   models_.each([&](const Contributed<fe_cost_model>& model) -> Result<bool> {
     const auto& table = *model.table;

@@ -11,7 +11,7 @@ constexpr std::string_view docs[] = {
     "cuts the loops of maps as those of the contraction that they follow",
     "stores results in the place of operands that nobody reads later, and changed inputs in theirs",
     "stores what convolutions touch in the order that the target wants, and what a product sums over last",
-    "makes statements that share buffers one kernel; off, mixed_orders and split are off too",
+    "makes statements that share buffers one kernel; off, mixed_order_reductions and split are off too",
     "fuses statements that only read the same",
     "gives a map the order of loops of what it shares a buffer with",
     "makes scores, their softmax and its product with the values one kernel, as attention has them",

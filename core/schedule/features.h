@@ -18,11 +18,11 @@ enum class Feature : uint8_t {
   in_place,
   layout,
   fuse,
-  side_by_side,
+  horizontal_fusion,
   reorder,
-  rows_of_products,
+  gemm_chains,
   prologues,
-  mixed_orders,
+  mixed_order_reductions,
   split,
   padding,
   memory_order,
@@ -30,9 +30,13 @@ enum class Feature : uint8_t {
 };
 
 /// The features' names on the command line and in manifests, by number.
-inline constexpr std::string_view feature_names[] = {
-    "inline",           "cut_loops", "in_place",     "layout", "fuse",    "side_by_side", "reorder",
-    "rows_of_products", "prologues", "mixed_orders", "split",  "padding", "memory_order", "record"};
+inline constexpr std::string_view feature_names[] = {"inline",       "cut_loops",
+                                                     "in_place",     "layout",
+                                                     "fuse",         "horizontal_fusion",
+                                                     "reorder",      "gemm_chains",
+                                                     "prologues",    "mixed_order_reductions",
+                                                     "split",        "padding",
+                                                     "memory_order", "record"};
 inline constexpr size_t feature_count = std::size(feature_names);
 
 std::string_view name_of(Feature feature);

@@ -55,7 +55,7 @@ class OperandAdvisor;
 
 /// The devices of a program that has several, and which of them runs each of its statements where that is a kernel alone. Kernels are
 /// placed whole, so what would run elsewhere is not computed in one of them.
-struct Homes {
+struct DeviceAssignment {
   std::vector<std::string> devices;  ///< for people
   std::vector<uint32_t> of;          ///< by statement; empty: there is one device
 
@@ -65,7 +65,7 @@ struct Homes {
 /// By what groups are formed, and what is switched off.
 struct FusionLimits {
   TargetNumbers target;
-  Homes homes;
+  DeviceAssignment assignment;
   bool prologues = false;              ///< code generators take contractions whose operands are computed
   OperandAdvisor* operands = nullptr;  ///< asked about those that would be; null: there is none
   size_t most_statements = 48;         ///< of one group
@@ -77,7 +77,7 @@ struct FusionLimits {
 /// Puts bodies of producers into their consumers where that saves more traffic than it recomputes: views always, maps with one
 /// reader, cheap maps whose inputs are no larger than their result. Statements that nobody reads any more are dropped.
 void inline_producers(LoopProgram& program, const TargetNumbers& target, Ledger& ledger,
-                      const Homes& homes = {});
+                      const DeviceAssignment& assignment = {});
 
 class FusionAdvisor;
 

@@ -12,22 +12,22 @@
 #include "core/support/ledger.h"
 #include "runtime/device.h"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 
-struct Refusals {
+struct CandidateBlocklist {
   /// What could not be compiled, and why: a group, a device, and the library provider, or null for the device's code generator.
-  std::map<std::tuple<size_t, uint32_t, const run::Compiler*>, std::string> groups;
+  std::map<std::tuple<size_t, uint32_t, const runtime::Compiler*>, std::string> groups;
   /// Providers that failed and whose plugin has on_error = "skip", with what they failed with: they are asked for nothing more.
-  std::map<const run::Compiler*, std::string> dropped;
+  std::map<const runtime::Compiler*, std::string> dropped;
 
   /// Candidates of code generators whose workspace takes too much memory, by the entry of the kernel that they were proposed for: others
   /// are taken where there are any.
-  std::set<std::tuple<const run::Compiler*, std::string, uint64_t>> candidates;
+  std::set<std::tuple<const runtime::Compiler*, std::string, uint64_t>> candidates;
 
   size_t count() const { return groups.size() + dropped.size() + candidates.size(); }
-  bool has_dropped(const run::Compiler& compiler) const { return dropped.contains(&compiler); }
+  bool has_dropped(const runtime::Compiler& compiler) const { return dropped.contains(&compiler); }
   /// Whether a provider's failure may be passed over. It is dropped then, with a record in the ledger and a line in the log.
-  bool forgive(const run::Compiler& compiler, const Error& failed, Ledger& ledger);
+  bool forgive(const runtime::Compiler& compiler, const Error& failed, Ledger& ledger);
 };
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

@@ -15,13 +15,13 @@
 #include "runtime/launch_bounds.h"
 #include "runtime/plugin/serialised_calls.h"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 namespace {
 
 using graph::Graph;
 using graph::NodeId;
 using graph::ValueId;
-using run::Compiler;
+using runtime::Compiler;
 
 struct Layout {
   std::string tag;
@@ -130,8 +130,8 @@ Result<std::vector<Claim>> ask(const Graph& graph, const graph::FlatBytes& flat,
 
 class Claims {
  public:
-  Claims(Graph& graph, const run::Devices& devices, Refusals& refusals, Ledger& ledger)
-      : graph_(graph), devices_(devices), refusals_(refusals), ledger_(ledger) {}
+  Claims(Graph& graph, const runtime::Devices& devices, CandidateBlocklist& blocklist, Ledger& ledger)
+      : graph_(graph), devices_(devices), blocklist_(blocklist), ledger_(ledger) {}
 
   Result<std::vector<Region>> run() {
     FE_CHECK(collect());
@@ -165,7 +165,7 @@ class Claims {
         const auto& compiler = devices_[d]->compilers[k];
         if (!compiler.slots.claim) continue;
         auto claims = ask(graph_, flat, d, k, compiler);
-        if (!claims && refusals_.forgive(compiler, claims.error(), ledger_)) continue;
+        if (!claims && blocklist_.forgive(compiler, claims.error(), ledger_)) continue;
         if (!claims) return std::move(claims.error());
         for (auto& claim : *claims) {
           claim.subject = describe(claim);
@@ -440,8 +440,8 @@ class Claims {
   }
 
   Graph& graph_;
-  const run::Devices& devices_;
-  Refusals& refusals_;
+  const runtime::Devices& devices_;
+  CandidateBlocklist& blocklist_;
   Ledger& ledger_;
   std::vector<Claim> claims_;
   std::vector<const Claim*> taken_;
@@ -512,9 +512,9 @@ bool has_claims(const plugin::Registry& registry) {
                              [](const auto& p) { return abi::read(p.table).claim != nullptr; });
 }
 
-Result<std::vector<Region>> claim_regions(Graph& graph, const run::Devices& devices, Refusals& refusals,
-                                          Ledger& ledger) {
-  return Claims(graph, devices, refusals, ledger).run();
+Result<std::vector<Region>> claim_regions(Graph& graph, const runtime::Devices& devices,
+                                          CandidateBlocklist& blocklist, Ledger& ledger) {
+  return Claims(graph, devices, blocklist, ledger).run();
 }
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "core/ir/graph/graph.h"
-#include "core/select/candidate_blocklist.h"
 #include "core/plugin/registry.h"
+#include "core/select/candidate_blocklist.h"
 #include "core/support/ledger.h"
 #include "runtime/device.h"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 
 /// The op that a region becomes: its operands are what the region reads, constants last, its results what others read of it. A
 /// result in an opaque layout is the bytes that it takes. `region` is the number of the region in the compilation.
@@ -24,7 +24,7 @@ const fe_op_def& region_op_def();
 /// A region that was taken and compiled.
 struct Region {
   uint32_t device = 0;
-  const run::Compiler* compiler = nullptr;
+  const runtime::Compiler* compiler = nullptr;
   std::string name;   ///< the claim's
   std::string entry;  ///< of equal regions the same
   std::string blob;
@@ -39,7 +39,7 @@ bool has_claims(const plugin::Registry& registry);
 /// overlap, or that would have to run before and behind each other, the device that is named first wins, then the provider that was
 /// enabled last, then the lowest cost. Layouts of a provider's own stay where only its regions read a value. What does not
 /// compile stays in the graph, for others, and so does what a provider would have taken that failed and is dropped. The ledger has a record a claim. Errors are those of reading and editing the graph.
-Result<std::vector<Region>> claim_regions(graph::Graph& graph, const run::Devices& devices,
-                                          Refusals& refusals, Ledger& ledger);
+Result<std::vector<Region>> claim_regions(graph::Graph& graph, const runtime::Devices& devices,
+                                          CandidateBlocklist& blocklist, Ledger& ledger);
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

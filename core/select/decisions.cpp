@@ -59,9 +59,9 @@ constexpr Key library_keys[] = {entry_key,   from_key, device_key, provider_key,
 constexpr plugin::KeyTable kernel_table{"[[kernel]]", kernel_keys};
 constexpr plugin::KeyTable library_table{"[[library]]", library_keys};
 constexpr auto target_keys = [] {
-  std::array<Key, 1 + run::number_table.size() + run::choice_table.size()> keys{device_key};
+  std::array<Key, 1 + runtime::number_table.size() + runtime::choice_table.size()> keys{device_key};
   auto* key = &keys[1];
-  for (const auto& number : run::number_table)
+  for (const auto& number : runtime::number_table)
     *key++ = {.name = number.name,
               .type = KeyType::integer,
               .absent = "the target's own",
@@ -69,7 +69,7 @@ constexpr auto target_keys = [] {
               .doc = number.doc,
               .least = number.least,
               .most = number.most};
-  for (const auto& choice : run::choice_table)
+  for (const auto& choice : runtime::choice_table)
     *key++ = {.name = choice.name,
               .type = KeyType::string,
               .absent = "the target's own",
@@ -140,15 +140,15 @@ Result<void> Decisions::read_lock(const std::string& path) {
   FE_CHECK(table.check(lock_table));
   lock_path_ = path;
   for (const auto& entry : table.table_list("target")) {
-    run::SourcedNumbers numbers;
-    for (size_t k = 0; k < run::number_table.size(); ++k)
-      if (const auto value = entry.integer(run::number_table[k].name))
-        numbers.set(k, *value, run::Source::locked);
-    for (size_t k = 0; k < run::choice_table.size(); ++k)
-      if (const auto name = entry.string(run::choice_table[k].name)) {
-        const auto names = run::choice_table[k].names;
+    runtime::SourcedNumbers numbers;
+    for (size_t k = 0; k < runtime::number_table.size(); ++k)
+      if (const auto value = entry.integer(runtime::number_table[k].name))
+        numbers.set(k, *value, runtime::Source::locked);
+    for (size_t k = 0; k < runtime::choice_table.size(); ++k)
+      if (const auto name = entry.string(runtime::choice_table[k].name)) {
+        const auto names = runtime::choice_table[k].names;
         const auto chosen = std::ranges::find(names, *name) - names.begin();
-        numbers.choose(k, static_cast<uint32_t>(chosen), run::Source::locked);
+        numbers.choose(k, static_cast<uint32_t>(chosen), runtime::Source::locked);
       }
     const auto device = *entry.string("device");
     if (!numbers_.emplace(device, numbers).second)
@@ -209,21 +209,21 @@ Result<void> Decisions::check() const {
                         std::get<2>(key), std::get<1>(key), unused.size(), locked_.size(), cure));
 }
 
-void Decisions::lock_numbers(const run::Devices& devices) const {
+void Decisions::lock_numbers(const runtime::Devices& devices) const {
   for (const auto& device : devices) {
     const auto found = numbers_.find(device->kind);
     if (found == numbers_.end()) continue;
     const auto& [values, sources, choice_sources] = found->second;
     for (size_t k = 0; k < sources.size(); ++k)
-      if (sources[k] == run::Source::locked)
-        device->numbers.set(k, values.*run::number_table[k].value, run::Source::locked);
+      if (sources[k] == runtime::Source::locked)
+        device->numbers.set(k, values.*runtime::number_table[k].value, runtime::Source::locked);
     for (size_t k = 0; k < choice_sources.size(); ++k)
-      if (choice_sources[k] == run::Source::locked)
-        device->numbers.choose(k, run::choice_table[k].get(values), run::Source::locked);
+      if (choice_sources[k] == runtime::Source::locked)
+        device->numbers.choose(k, runtime::choice_table[k].get(values), runtime::Source::locked);
   }
 }
 
-Result<void> Decisions::write_lock(const std::string& path, const run::Devices& devices) const {
+Result<void> Decisions::write_lock(const std::string& path, const runtime::Devices& devices) const {
   const auto text = lock_text(taken_, devices);
   const std::array pieces{std::as_bytes(std::span(text))};
   if (const auto why = replace_file(path, pieces); !why.empty())
@@ -256,7 +256,7 @@ std::string figures_text(std::string_view entry, const Decision& decision) {
   return text;
 }
 
-std::string lock_text(std::span<const Taken> taken, const run::Devices& devices) {
+std::string lock_text(std::span<const Taken> taken, const runtime::Devices& devices) {
   std::set<std::tuple<Kind, std::string_view, std::string_view>> written;  // devices of a kind share theirs
   std::string text =
       "# Written by `ferrite ... --lock-decisions`: which candidate each kernel gets.\nschema = 0\n";
@@ -265,9 +265,9 @@ std::string lock_text(std::span<const Taken> taken, const run::Devices& devices)
     if (!kinds.insert(device->kind).second) continue;
     const auto& numbers = device->numbers.values;
     text += fmt::format("\n[[target]]\ndevice = {}\n", plugin::toml_string(device->kind));
-    for (const auto& number : run::number_table)
+    for (const auto& number : runtime::number_table)
       text += fmt::format("{} = {}\n", number.name, numbers.*number.value);
-    for (const auto& choice : run::choice_table)
+    for (const auto& choice : runtime::choice_table)
       text += fmt::format("{} = {}\n", choice.name, plugin::toml_string(choice.name_in(numbers)));
   }
   for (const auto& each : taken) {
@@ -286,15 +286,15 @@ std::string lock_text(std::span<const Taken> taken, const run::Devices& devices)
   return text;
 }
 
-std::map<std::string, std::string> contexts(const run::Devices& devices, int64_t threads) {
-  const int64_t workers = threads > 0 ? threads : run::Pool::process().workers();
+std::map<std::string, std::string> contexts(const runtime::Devices& devices, int64_t threads) {
+  const int64_t workers = threads > 0 ? threads : runtime::Pool::process().workers();
   std::map<std::string, std::string> result;
   for (const auto& device : devices) {
     std::string all = hash128({device->description, fmt::format("{}", workers)});
     bool known = true;
     for (const auto& compiler : device->compilers) {
       known = known && !compiler.target_key.empty();
-      all = hash128({all, compiler.id, run::maker_key(compiler)});
+      all = hash128({all, compiler.id, runtime::maker_key(compiler)});
     }
     result.emplace(device->kind, known ? all : std::string());
   }

@@ -88,9 +88,9 @@ class Decisions {
   /// FE-T43 where the lock has a kernel that the program has not.
   Result<void> check() const;
   /// Devices decide by the numbers that the lock has of their kind; those of which it says nothing keep their own.
-  void lock_numbers(const run::Devices& devices) const;
+  void lock_numbers(const runtime::Devices& devices) const;
   /// FE-C10 where the file cannot be written.
-  Result<void> write_lock(const std::string& path, const run::Devices& devices) const;
+  Result<void> write_lock(const std::string& path, const runtime::Devices& devices) const;
 
  private:
   using Key = std::tuple<Kind, std::string, std::string>;
@@ -99,9 +99,9 @@ class Decisions {
 
   std::unique_ptr<Store> store_;
   Contexts contexts_;
-  std::map<Key, std::optional<Decision>> known_;        ///< none: the store was asked and has none
-  std::map<Key, std::string> locked_;                   ///< where in the lock each stands
-  std::map<std::string, run::SourcedNumbers> numbers_;  ///< of the lock, by kind of device
+  std::map<Key, std::optional<Decision>> known_;            ///< none: the store was asked and has none
+  std::map<Key, std::string> locked_;                       ///< where in the lock each stands
+  std::map<std::string, runtime::SourcedNumbers> numbers_;  ///< of the lock, by kind of device
   std::string lock_path_;
   bool libraries_first_ = false;
   std::vector<Taken> taken_;
@@ -109,7 +109,7 @@ class Decisions {
 
 /// By kind of device, what decisions about its kernels depend on beside the kernels: the description that is compiled for, each
 /// provider with its settings and its library's contents, the workers. Empty for a device with a provider that has no fingerprint.
-std::map<std::string, std::string> contexts(const run::Devices& devices, int64_t threads);
+std::map<std::string, std::string> contexts(const runtime::Devices& devices, int64_t threads);
 
 /// FE-T42: a decision that holds names a provider or a candidate that there is none of.
 Error no_candidate(const Decisions& decisions, const Decision& decision, std::string_view entry,
@@ -122,6 +122,6 @@ std::string figures_text(std::string_view entry, const Decision& decision);
 
 /// The text of a decisions lock: the numbers by which groups were formed, a table for each kind of device, and what was taken, in
 /// order. Equal decisions give equal texts.
-std::string lock_text(std::span<const Taken> taken, const run::Devices& devices);
+std::string lock_text(std::span<const Taken> taken, const runtime::Devices& devices);
 
 }  // namespace ferrite::core::tune

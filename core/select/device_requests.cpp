@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/select/device_requests.h"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 
-bool takes_prologues(const run::Devices& devices, Ledger& ledger) {
+bool takes_prologues(const runtime::Devices& devices, Ledger& ledger) {
   bool all = true;
   for (const auto& device : devices)
     for (const auto& generator : device->generators()) {
@@ -20,7 +20,7 @@ bool takes_prologues(const run::Devices& devices, Ledger& ledger) {
   return all;
 }
 
-schedule::RowPadding row_padding(const run::Devices& devices) {
+schedule::RowPadding row_padding(const runtime::Devices& devices) {
   for (const auto& device : devices) {
     for (const auto& generator : device->generators())
       if (const auto& target = generator.target; target.row_alignment != 0)
@@ -30,4 +30,4 @@ schedule::RowPadding row_padding(const run::Devices& devices) {
   return {};
 }
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

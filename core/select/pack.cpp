@@ -8,7 +8,7 @@
 #include "core/schedule/body.h"
 #include "core/support/abi/abi.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 using namespace ferrite::core::loop;
 using ferrite::loop::Packing;
@@ -208,4 +208,4 @@ Result<Kernel> make_pack_kernel(const Buffer& source, const OperandLayout& layou
   return kernel;
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -8,7 +8,7 @@
 #include "core/support/error.h"
 #include "ferrite/abi/provider.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// A provider's fe_operand_layout, copied.
 struct OperandLayout {
@@ -29,4 +29,4 @@ Result<void> lay_out(loop::Kernel& kernel, const OperandLayout& layout);
 /// in f32. Buffer 0 is the source, buffer 1 the packed array.
 Result<loop::Kernel> make_pack_kernel(const loop::Buffer& source, const OperandLayout& layout);
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

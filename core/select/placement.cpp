@@ -7,13 +7,13 @@
 #include "core/schedule/group_kernel.h"
 #include "core/support/log.h"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 namespace {
 
 /// Why a code generator does not take a kernel; empty where it does.
-std::string refusal(const run::Compiler& generator, const Refusals& refusals,
+std::string refusal(const runtime::Compiler& generator, const CandidateBlocklist& blocklist,
                     const schedule::GroupKernel& group) {
-  if (refusals.has_dropped(generator)) return "its provider was dropped";
+  if (blocklist.has_dropped(generator)) return "its provider was dropped";
   auto kernel = group.kernel;
   if (auto legal = kernel::legalise(kernel, generator.target.statement_kinds, generator.slots.features);
       !legal)
@@ -22,10 +22,11 @@ std::string refusal(const run::Compiler& generator, const Refusals& refusals,
 }
 
 /// Why none of a device's code generators takes a kernel; empty where one does.
-std::string refusal(const run::Device& device, const Refusals& refusals, const schedule::GroupKernel& group) {
+std::string refusal(const runtime::Device& device, const CandidateBlocklist& blocklist,
+                    const schedule::GroupKernel& group) {
   std::string reasons;
   for (const auto& generator : device.generators()) {
-    auto why = refusal(generator, refusals, group);
+    auto why = refusal(generator, blocklist, group);
     if (why.empty()) return {};
     reasons += (reasons.empty() ? "" : "; ") + why;
   }
@@ -34,7 +35,7 @@ std::string refusal(const run::Device& device, const Refusals& refusals, const s
 
 }  // namespace
 
-bool Refusals::forgive(const run::Compiler& compiler, const Error& failed, Ledger& ledger) {
+bool CandidateBlocklist::forgive(const runtime::Compiler& compiler, const Error& failed, Ledger& ledger) {
   if (compiler.plugin->on_error != plugin::OnError::skip) return false;
   if (!dropped.emplace(&compiler, failed.message()).second) return true;
   ledger.add({"provider", compiler.id, compiler.plugin->id, "dropped", {}, failed.message(), 0});
@@ -43,25 +44,25 @@ bool Refusals::forgive(const run::Compiler& compiler, const Error& failed, Ledge
   return true;
 }
 
-schedule::Homes homes(const loop::LoopProgram& program, const run::Devices& devices,
-                      const Refusals& refusals) {
-  schedule::Homes homes;
-  if (devices.size() == 1) return homes;
+schedule::DeviceAssignment assign_devices(const loop::LoopProgram& program, const runtime::Devices& devices,
+                                          const CandidateBlocklist& blocklist) {
+  schedule::DeviceAssignment assignment;
+  if (devices.size() == 1) return assignment;
   const auto last = static_cast<uint32_t>(devices.size() - 1);
-  for (const auto& device : devices) homes.devices.push_back(device->place());
-  homes.of.assign(program.statements.size(), last);
-  for (uint32_t s = 0; s < homes.of.size(); ++s) {
+  for (const auto& device : devices) assignment.devices.push_back(device->place());
+  assignment.of.assign(program.statements.size(), last);
+  for (uint32_t s = 0; s < assignment.of.size(); ++s) {
     const auto& statement = program.statements[s];
     if (statement.kind == FE_STATEMENT_CALL) continue;
     const auto group = schedule::kernel_of(program, s);
-    for (uint32_t d = 0; d < last && homes.of[s] == last; ++d)
-      if (refusal(*devices[d], refusals, group).empty()) homes.of[s] = d;
+    for (uint32_t d = 0; d < last && assignment.of[s] == last; ++d)
+      if (refusal(*devices[d], blocklist, group).empty()) assignment.of[s] = d;
   }
-  return homes;
+  return assignment;
 }
 
-Placement place(const schedule::Schedule& schedule, const run::Devices& devices, const Refusals& refusals,
-                Ledger& ledger) {
+Placement place(const schedule::Schedule& schedule, const runtime::Devices& devices,
+                const CandidateBlocklist& blocklist, Ledger& ledger) {
   Placement placement(schedule.groups.size());
   for (size_t g = 0; g < placement.size(); ++g) placement[g].group = g;
   if (devices.size() == 1) return placement;
@@ -79,9 +80,9 @@ Placement place(const schedule::Schedule& schedule, const run::Devices& devices,
     const auto group = kernels.make(g);
     const auto subject = schedule::origin_names(first);
     for (uint32_t d = 0; d < last && choice.device == last; ++d) {
-      const auto failed = refusals.groups.find({g, d, nullptr});
-      std::string why = failed != refusals.groups.end() ? "it was not compiled: " + failed->second
-                                                        : refusal(*devices[d], refusals, group);
+      const auto failed = blocklist.groups.find({g, d, nullptr});
+      std::string why = failed != blocklist.groups.end() ? "it was not compiled: " + failed->second
+                                                         : refusal(*devices[d], blocklist, group);
       if (why.empty()) {
         choice.device = d;
         continue;
@@ -94,4 +95,4 @@ Placement place(const schedule::Schedule& schedule, const run::Devices& devices,
   return placement;
 }
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

@@ -4,17 +4,17 @@
 #include "core/ir/kernel/flatten.h"
 #include "core/select/propose.h"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 
 using Price = plugin::CostModels::Price;
 
-Result<std::optional<Price>> Prices::of(const run::Device& device, const ferrite::loop::Kernel& kernel) {
+Result<std::optional<Price>> Prices::of(const runtime::Device& device, const ferrite::loop::Kernel& kernel) {
   std::optional<Price> best;
   for (const auto& compiler : device.generators()) {
-    if (refusals_.has_dropped(compiler)) continue;
+    if (blocklist_.has_dropped(compiler)) continue;
     std::string declined;
-    const auto proposals = run::propose_whole(compiler, kernel, declined);
-    if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
+    const auto proposals = runtime::propose_whole(compiler, kernel, declined);
+    if (!proposals && blocklist_.forgive(compiler, proposals.error(), ledger_)) continue;
     if (!proposals) return proposals.error();
     for (const auto& proposal : *proposals)
       if (!best || proposal.cost < best->seconds) best = Price{proposal.cost, {}};
@@ -27,4 +27,4 @@ Result<std::optional<Price>> Prices::of(const run::Device& device, const ferrite
   return best;
 }
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

@@ -8,22 +8,22 @@
 #include "core/select/candidate_blocklist.h"
 #include "runtime/device.h"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 
 class Prices {
  public:
   /// All outlive it.
-  Prices(plugin::CostModels& costs, Refusals& refusals, Ledger& ledger)
-      : costs_(costs), refusals_(refusals), ledger_(ledger) {}
+  Prices(plugin::CostModels& costs, CandidateBlocklist& blocklist, Ledger& ledger)
+      : costs_(costs), blocklist_(blocklist), ledger_(ledger) {}
 
   /// What a cost model says that a kernel costs, else the cheapest code generator; none where all of these decline.
-  Result<std::optional<plugin::CostModels::Price>> of(const run::Device& device,
+  Result<std::optional<plugin::CostModels::Price>> of(const runtime::Device& device,
                                                       const ferrite::loop::Kernel& kernel);
 
  private:
   plugin::CostModels& costs_;
-  Refusals& refusals_;
+  CandidateBlocklist& blocklist_;
   Ledger& ledger_;
 };
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

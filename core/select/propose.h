@@ -10,7 +10,7 @@
 #include "core/select/pack.h"
 #include "runtime/device.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// A provider's fe_candidate, copied.
 struct Proposal {
@@ -33,4 +33,4 @@ Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const 
 Result<std::vector<Proposal>> propose_whole(const Compiler& compiler, const loop::Kernel& kernel,
                                             std::string& declined);
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -13,26 +13,26 @@
 #include "core/select/propose.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 namespace {
 
-using run::Compiler;
+using runtime::Compiler;
 using schedule::Schedule;
 using Price = plugin::CostModels::Price;
 
 class Selector {
  public:
-  Selector(Schedule& schedule, const Schedule& parts, Placement& placement, const run::Devices& devices,
-           plugin::CostModels& costs, const schedule::MemoryLimit& memory, Refusals& refusals, Ledger& ledger,
-           tune::Decisions& decisions, LibraryOffers* collected)
+  Selector(Schedule& schedule, const Schedule& parts, Placement& placement, const runtime::Devices& devices,
+           plugin::CostModels& costs, const schedule::MemoryLimit& memory, CandidateBlocklist& blocklist,
+           Ledger& ledger, tune::Decisions& decisions, LibraryOffers* collected)
       : schedule_(schedule),
         parts_(parts),
         placement_(placement),
         devices_(devices),
-        prices_(costs, refusals, ledger),
+        prices_(costs, blocklist, ledger),
         memory_(memory),
         live_(schedule::live_bytes(schedule)),
-        refusals_(refusals),
+        blocklist_(blocklist),
         ledger_(ledger),
         decisions_(decisions),
         collected_(collected),
@@ -78,7 +78,7 @@ class Selector {
     schedule::mark_constants(group, constants_);
     FE_TRY(const auto flat, kernel::flatten(group.kernel, subject));
     const bool tried = std::ranges::any_of(
-        refusals_.groups, [&](const auto& refused) { return std::get<0>(refused.first) == g; });
+        blocklist_.groups, [&](const auto& refused) { return std::get<0>(refused.first) == g; });
     const auto key =
         fmt::format("{}@{}{}", flat.entry, placement_[g].device, tried ? fmt::format("#{}", g) : "");
     // What lives beside the kernel says which workspaces it may have.
@@ -113,9 +113,9 @@ class Selector {
     std::vector<Offer> offers;
     std::map<size_t, std::optional<Price>> rests;  // by how many statements come before
     for (const auto& compiler : device.compilers) {
-      if (!compiler.is_library() || !compiler.takes_kernels() || refusals_.has_dropped(compiler)) continue;
-      if (const auto why = refusals_.groups.find({g, placement_[g].device, &compiler});
-          why != refusals_.groups.end()) {
+      if (!compiler.is_library() || !compiler.takes_kernels() || blocklist_.has_dropped(compiler)) continue;
+      if (const auto why = blocklist_.groups.find({g, placement_[g].device, &compiler});
+          why != blocklist_.groups.end()) {
         ledger_.add(
             {"select", subject, compiler.id, "refused", "unfit", "its code is refused: " + why->second, 0});
         continue;
@@ -126,8 +126,8 @@ class Selector {
         continue;
       }
       std::string declined;
-      auto proposals = run::propose(compiler, flat.bytes, group.kernel.statements.size(), declined);
-      if (!proposals && refusals_.forgive(compiler, proposals.error(), ledger_)) continue;
+      auto proposals = runtime::propose(compiler, flat.bytes, group.kernel.statements.size(), declined);
+      if (!proposals && blocklist_.forgive(compiler, proposals.error(), ledger_)) continue;
       if (!proposals) return at(subject, std::move(proposals.error()));
       if (!declined.empty())
         ledger_.add({"select", subject, compiler.id, "refused", "declined", std::move(declined), 0});
@@ -225,7 +225,7 @@ class Selector {
                    whole->seconds});
   }
 
-  static bool only_constants(const ferrite::loop::Kernel& kernel, const run::Proposal& proposal) {
+  static bool only_constants(const ferrite::loop::Kernel& kernel, const runtime::Proposal& proposal) {
     std::vector<ferrite::loop::BufferId> numbers;
     const auto canonical = kernel::canonical(kernel, numbers);
     return std::ranges::all_of(proposal.layouts, [&](const auto& layout) {
@@ -234,11 +234,11 @@ class Selector {
     });
   }
 
-  Result<std::optional<Price>> price(const run::Device& device, schedule::GroupKernel group) {
+  Result<std::optional<Price>> price(const runtime::Device& device, schedule::GroupKernel group) {
     schedule::mark_constants(group, constants_);
     return prices_.of(device, group.kernel);
   }
-  Result<std::optional<Price>> price_of_rest(const run::Device& device, size_t g, size_t covered) {
+  Result<std::optional<Price>> price_of_rest(const runtime::Device& device, size_t g, size_t covered) {
     Schedule trial = parts_;
     schedule::split_group(trial, g, covered);
     std::vector<bool> apart(trial.groups.size(), true);
@@ -271,11 +271,11 @@ class Selector {
   Schedule& schedule_;
   const Schedule& parts_;
   Placement& placement_;
-  const run::Devices& devices_;
+  const runtime::Devices& devices_;
   Prices prices_;
   const schedule::MemoryLimit memory_;
   const std::vector<int64_t> live_;  ///< by group
-  Refusals& refusals_;
+  CandidateBlocklist& blocklist_;
   Ledger& ledger_;
   tune::Decisions& decisions_;
   LibraryOffers* const collected_;
@@ -288,17 +288,17 @@ class Selector {
 }  // namespace
 
 Result<bool> select_libraries(Schedule& schedule, const Schedule& parts, Placement& placement,
-                              const run::Devices& devices, plugin::CostModels& costs,
-                              const schedule::MemoryLimit& memory, Refusals& refusals, Ledger& ledger,
-                              tune::Decisions& decisions, LibraryOffers* offers) {
-  return Selector(schedule, parts, placement, devices, costs, memory, refusals, ledger, decisions, offers)
+                              const runtime::Devices& devices, plugin::CostModels& costs,
+                              const schedule::MemoryLimit& memory, CandidateBlocklist& blocklist,
+                              Ledger& ledger, tune::Decisions& decisions, LibraryOffers* offers) {
+  return Selector(schedule, parts, placement, devices, costs, memory, blocklist, ledger, decisions, offers)
       .run();
 }
 
-bool has_libraries(const run::Devices& devices) {
+bool has_libraries(const runtime::Devices& devices) {
   return std::ranges::any_of(devices, [](const auto& device) {
     return std::ranges::any_of(device->compilers, [](const Compiler& c) { return c.is_library(); });
   });
 }
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

@@ -9,7 +9,7 @@
 #include "core/select/decisions.h"
 #include "core/select/prices.h"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 
 using schedule::FusionPair;
 using schedule::Group;
@@ -50,9 +50,9 @@ class Kernels {
 
 }  // namespace
 
-bool wants_stored_operands(const run::Devices& devices) {
+bool wants_stored_operands(const runtime::Devices& devices) {
   return std::ranges::any_of(devices, [](const auto& device) {
-    return std::ranges::any_of(device->compilers, [](const run::Compiler& c) {
+    return std::ranges::any_of(device->compilers, [](const runtime::Compiler& c) {
       return c.is_library() && c.takes_kernels() && !(c.slots.features & FE_FLAT_PROLOGUES);
     });
   });
@@ -71,7 +71,7 @@ Result<std::vector<std::string>> StoredOperands::choose(const LoopProgram& progr
                                                         std::span<const FusionPair> operands) {
   // What is found out here is tried only: providers are asked again of what becomes of it.
   Ledger ledger;
-  auto refusals = refusals_;
+  auto blocklist = blocklist_;
   const auto plain = merged(program, groups);
   std::vector<std::string> reasons(operands.size());
   // Groups have other numbers where one was dropped that nobody reads; that is left to the usual way.
@@ -80,11 +80,11 @@ Result<std::vector<std::string>> StoredOperands::choose(const LoopProgram& progr
   schedule::number_by_group(parts);
   schedule::expose_epilogues(parts);
 
-  auto placement = place(plain, devices_, refusals, ledger);
+  auto placement = place(plain, devices_, blocklist, ledger);
   const auto devices = placement;  // by group
   auto taken = plain;
   FE_TRY(const bool any,
-         select_libraries(taken, parts, placement, devices_, costs_, memory_, refusals, ledger, decisions_));
+         select_libraries(taken, parts, placement, devices_, costs_, memory_, blocklist, ledger, decisions_));
   if (!any) return reasons;
   std::map<size_t, const Choice*> libraries;  // by group
   for (const auto& choice : placement)
@@ -100,7 +100,7 @@ Result<std::vector<std::string>> StoredOperands::choose(const LoopProgram& progr
   }
   const auto computed = merged(std::move(computing), rest);
 
-  Prices prices(costs_, refusals, ledger);
+  Prices prices(costs_, blocklist, ledger);
   const Kernels stored_kernels(plain), computed_kernels(computed);
   const auto init = schedule::init_groups(plain);
   std::map<uint32_t, std::vector<size_t>> contractions;  // their operands
@@ -127,4 +127,4 @@ Result<std::vector<std::string>> StoredOperands::choose(const LoopProgram& progr
   return reasons;
 }
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

@@ -7,18 +7,18 @@
 #include "driver/cache/kernel_folder.h"
 #include "driver/session.h"
 
-namespace ferrite::core::embed {
+namespace ferrite::core::capi {
 namespace {
 
 class CompiledProgram final : public RunnableProgram {
  public:
   explicit CompiledProgram(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
-  std::vector<run::PortInfo> inputs() const override { return program_->inputs(); }
-  std::vector<run::PortInfo> outputs() const override { return program_->outputs(); }
-  std::shared_ptr<const run::Executable> executable() const override {
+  std::vector<runtime::PortInfo> inputs() const override { return program_->inputs(); }
+  std::vector<runtime::PortInfo> outputs() const override { return program_->outputs(); }
+  std::shared_ptr<const runtime::Executable> executable() const override {
     return program_->compilation.executable;
   }
-  Result<void> run(run::Executable::Context* context, std::span<const void* const> inputs,
+  Result<void> run(runtime::Executable::Context* context, std::span<const void* const> inputs,
                    std::span<void* const> outputs) const override {
     return program_->run(context, inputs, outputs);
   }
@@ -61,7 +61,7 @@ class SessionModel final : public LoadedModel {
 class SessionEngine final : public Engine {
  public:
   static Result<std::shared_ptr<Engine>> open(const ferrite_session_options& given,
-                                              std::shared_ptr<run::Allocator> allocator) {
+                                              std::shared_ptr<runtime::Allocator> allocator) {
     plugin::PipelineRequest request;
     if (given.manifest) request.manifest = given.manifest;
     for (uint64_t k = 0; given.plugins && k < given.plugin_count; ++k)
@@ -92,9 +92,9 @@ class SessionEngine final : public Engine {
     return std::shared_ptr<Engine>(std::move(engine));
   }
 
-  Result<run::Devices> devices() const override {
-    if (options_.device == run::interpreter_name) return run::Devices();
-    return run::open_devices(options_.device, session_->registry());
+  Result<runtime::Devices> devices() const override {
+    if (options_.device == runtime::interpreter_name) return runtime::Devices();
+    return runtime::open_devices(options_.device, session_->registry());
   }
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) override {
     FE_TRY(auto model, Model::open(*session_, path));
@@ -109,8 +109,8 @@ class SessionEngine final : public Engine {
 }  // namespace
 
 Result<std::shared_ptr<Engine>> open_engine(const ferrite_session_options& options,
-                                            std::shared_ptr<run::Allocator> allocator) {
+                                            std::shared_ptr<runtime::Allocator> allocator) {
   return SessionEngine::open(options, std::move(allocator));
 }
 
-}  // namespace ferrite::core::embed
+}  // namespace ferrite::core::capi

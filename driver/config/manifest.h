@@ -33,9 +33,9 @@ struct RuleOverride {
   bool may_be_gone = false;  ///< as of a pass
 };
 
-/// What becomes of rules of other plugins than the built-in ones: applied untried; tried when they are first loaded, and
+/// What becomes of rules of other plugins than the built-in ones: applied unconsidered; tried when they are first loaded, and
 /// refused where they are wrong; refused too where no sample reaches them.
-enum class Trust : uint8_t { off, on, strict };
+enum class RuleValidation : uint8_t { off, on, strict };
 
 /// A pass or rule that is there, but of a plugin that is not enabled.
 struct IdleName {
@@ -62,9 +62,9 @@ struct Pipeline {
   std::vector<std::string> device_kinds;  ///< that built-in plugins provide which are not disabled
   std::optional<int64_t> threads;         ///< [pipeline] threads
   std::optional<int64_t>
-      memory_limit;                  ///< [pipeline] memory_limit, in bytes; none or 0: what the machine has
-  schedule::Features without;        ///< [pipeline] without; `fuse` by [pipeline] fuse too
-  std::optional<Trust> trust;        ///< none: on
+      memory_limit;            ///< [pipeline] memory_limit, in bytes; none or 0: what the machine has
+  schedule::Features without;  ///< [pipeline] without; `fuse` by [pipeline] fuse too
+  std::optional<RuleValidation> validate_rules;  ///< none: on
   std::optional<std::string> tune;   ///< [pipeline] tune: "off", "cached" or seconds; none: cached
   std::optional<std::string> cache;  ///< [pipeline] cache: "on", "off" or a folder; none: on
 };

@@ -292,8 +292,10 @@ Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::st
                 "'tune' is '{}'; write \"off\", \"cached\" or the seconds to measure, as in \"30\"", *tune));
     pipeline.tune = *tune;
   }
-  if (auto trust = settings->string("trust"))
-    pipeline.trust = *trust == "off" ? Trust::off : *trust == "on" ? Trust::on : Trust::strict;
+  if (auto validation = settings->string("validate_rules"))
+    pipeline.validate_rules = *validation == "off"  ? RuleValidation::off
+                              : *validation == "on" ? RuleValidation::on
+                                               : RuleValidation::strict;
   return {};
 }
 

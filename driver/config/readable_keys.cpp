@@ -12,7 +12,7 @@ using Names = std::string_view;
 constexpr Names on_error_choices[] = {"fail", "skip"};
 constexpr Names isolation_choices[] = {"in-process", "process"};
 constexpr Names mode_choices[] = {"once", "fixpoint"};
-constexpr Names trust_choices[] = {"off", "on", "strict"};
+constexpr Names validation_choices[] = {"off", "on", "strict"};
 constexpr Names types[] = {"integer", "number", "boolean", "string", "integers", "numbers", "strings"};
 
 constexpr Names id_pattern = "^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$";
@@ -204,14 +204,15 @@ constexpr Key pipeline_keys[] = {
      .doc = "what decides between the candidates of a kernel: `\"off\"` costs, `\"cached\"` what was "
             "measured before, else "
             "costs, a number of seconds the same with measurements of what is not known, so long at most"},
-    {.name = "trust",
+    {.name = "validate_rules",
      .type = KeyType::string,
      .absent = "\"on\"",
      .example = "\"strict\"",
-     .doc = "rules of plugins that are not built in: `\"off\"` applies them untried, `\"on\"` refuses those "
+     .doc = "rules of plugins that are not built in: `\"off\"` applies them unconsidered, `\"on\"` refuses "
+            "those "
             "that a trial "
             "shows to be wrong, `\"strict\"` also those that no trial reaches",
-     .choices = trust_choices},
+     .choices = validation_choices},
 };
 constexpr KeyTable pipeline_table{"[pipeline]", pipeline_keys};
 

@@ -114,8 +114,8 @@ Result<void> Plugin::open_in_child(ProviderTable& provider, Target& target, fe_o
   out.row_padding_percent = from.get<uint32_t>();
   out.row_padding_from = from.get<int64_t>();
   target.numbers = abi::sized<fe_target_numbers>();
-  for (const auto& number : run::number_table) target.numbers.*number.stated = from.get<int64_t>();
-  for (const auto& choice : run::choice_table) target.numbers.*choice.stated = from.get<uint32_t>();
+  for (const auto& number : runtime::number_table) target.numbers.*number.stated = from.get<int64_t>();
+  for (const auto& choice : runtime::choice_table) target.numbers.*choice.stated = from.get<uint32_t>();
   out.numbers = &target.numbers;
   if (!from.done() || out.local_bytes < 0) return garbage(callback);
   return {};

@@ -319,8 +319,8 @@ class Server {
     to.put(out.row_padding_percent);
     to.put(out.row_padding_from);
     const auto numbers = abi::read(out.numbers);
-    for (const auto& number : run::number_table) to.put(numbers.*number.stated);
-    for (const auto& choice : run::choice_table) to.put(numbers.*choice.stated);
+    for (const auto& number : runtime::number_table) to.put(numbers.*number.stated);
+    for (const auto& choice : runtime::choice_table) to.put(numbers.*choice.stated);
     return {};
   }
 
@@ -370,7 +370,7 @@ class Server {
         to.put(std::vector<uint32_t>(layout.unpack, layout.unpack + layout.logical_rank));
         to.put(layout.term_count);
         to.put(layout.factor_dim);
-        to.put(run::copy_layout(layout).factors);
+        to.put(runtime::copy_layout(layout).factors);
       }
       return FE_OK;
     };

@@ -69,14 +69,14 @@ MetricTable fusion_table(const std::string& model, const Ledger& ledger) {
 
 using PeaksOfDevices = std::vector<std::optional<Peaks>>;
 
-PeaksOfDevices peaks_of(const run::Executable& executable) {
+PeaksOfDevices peaks_of(const runtime::Executable& executable) {
   PeaksOfDevices peaks;
   for (const auto& device : executable.devices) peaks.push_back(load_peaks(*device, executable.workers));
   return peaks;
 }
 
 MetricTable statement_table(const std::string& model, const Observation& seen,
-                            const run::Executable& executable) {
+                            const runtime::Executable& executable) {
   MetricTable table("statement", {"model", "provenance", "category", "size_hints", "reduced_sizes",
                                   "argument_bytes", "moved_bytes", "operations", "estimate_us"});
   const auto peaks = peaks_of(executable);
@@ -87,8 +87,8 @@ MetricTable statement_table(const std::string& model, const Observation& seen,
   return table;
 }
 
-MetricTable kernel_table(const std::string& model, const Observation& seen, const run::Executable& executable,
-                         const std::string& texts) {
+MetricTable kernel_table(const std::string& model, const Observation& seen,
+                         const runtime::Executable& executable, const std::string& texts) {
   MetricTable table("kernel", {"model",
                                "kernel",
                                "candidate",
@@ -113,10 +113,10 @@ MetricTable kernel_table(const std::string& model, const Observation& seen, cons
                                "launches_at_load",
                                "text"});
   const auto peaks = peaks_of(executable);
-  const auto launches = [&](const std::vector<run::Launch>& steps, size_t kernel) {
+  const auto launches = [&](const std::vector<runtime::Launch>& steps, size_t kernel) {
     size_t count = 0;
     for (const auto& step : steps)
-      count += step.copy == run::no_copy && !step.call.function && step.kernel == kernel;
+      count += step.copy == runtime::no_copy && !step.call.function && step.kernel == kernel;
     return std::to_string(count);
   };
   for (size_t k = 0; k < seen.kernels.size(); ++k) {

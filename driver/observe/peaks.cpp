@@ -14,7 +14,7 @@ namespace {
 constexpr int version = 0;  // of the files
 
 /// Peaks are those of a machine, not of its number among others of the kind.
-run::MeasuredFile file_of(const run::Device& device, int64_t workers) {
+runtime::MeasuredFile file_of(const runtime::Device& device, int64_t workers) {
   return {"peaks",
           hash128({device.kind, device.description, fmt::format("{} {}", version, workers)}) + ".json"};
 }
@@ -33,7 +33,7 @@ double Peaks::bandwidth_of(int64_t bytes) const {
   return found == bandwidth.end() ? bandwidth.back().per_second : found->per_second;
 }
 
-std::optional<Peaks> load_peaks(const run::Device& device, int64_t workers) {
+std::optional<Peaks> load_peaks(const runtime::Device& device, int64_t workers) {
   return file_of(device, workers).load([](const nlohmann::json& json) -> std::optional<Peaks> {
     const auto operations = json.find("operations_per_second");
     const auto bandwidth = json.find("bandwidth");
@@ -54,7 +54,7 @@ std::optional<Peaks> load_peaks(const run::Device& device, int64_t workers) {
   });
 }
 
-Result<std::string> save_peaks(const run::Device& device, int64_t workers, const Peaks& peaks) {
+Result<std::string> save_peaks(const runtime::Device& device, int64_t workers, const Peaks& peaks) {
   auto bandwidth = nlohmann::ordered_json::array();
   for (const auto& [bytes, per_second] : peaks.bandwidth) bandwidth.push_back({bytes, per_second});
   return file_of(device, workers)

@@ -29,9 +29,9 @@ struct Peaks {
 
 /// The peaks of a device with so many workers, as save_peaks() left them; none where they were not measured, or, with a warning
 /// (FE-T46), where their file is damaged.
-std::optional<Peaks> load_peaks(const run::Device& device, int64_t workers);
+std::optional<Peaks> load_peaks(const runtime::Device& device, int64_t workers);
 /// Keeps them in the user's cache folder; gives the file's path. FE-C10 where that fails.
-Result<std::string> save_peaks(const run::Device& device, int64_t workers, const Peaks& peaks);
+Result<std::string> save_peaks(const runtime::Device& device, int64_t workers, const Peaks& peaks);
 
 /// The roofline model (Williams, Waterman and Patterson, 2009): the longer of operations over their peak and bytes over bandwidth, in
 /// seconds. A kernel that moves and computes nothing takes exactly 0; without peaks it is not known how long another one takes.

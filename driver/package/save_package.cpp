@@ -84,7 +84,7 @@ Result<graph::Graph> graph_of(const Package& package) {
   FE_TRY(auto read, graph::read_flat(bytes, {package.weights(), package.file()}));
   const auto& graph = read.graph;
   // Who runs it gives what the ports of the program say.
-  const auto fits = [&](const graph::Input& input, const run::PortInfo& port) {
+  const auto fits = [&](const graph::Input& input, const runtime::PortInfo& port) {
     const auto& type = graph.type(input.value);
     return type.dtype == port.dtype && std::ranges::equal(type.dims, port.dims);
   };

@@ -14,7 +14,7 @@ namespace ferrite::core::package {
 
 /// A program that was made and not loaded.
 struct Made {
-  const run::Executable& executable;
+  const runtime::Executable& executable;
   Figures figures;
 };
 

@@ -19,13 +19,13 @@ constexpr size_t alignment = 64;
 /// then. Inputs, which a program has often just made, count as far away too.
 class Sweep {
  public:
-  explicit Sweep(const run::Executable& executable) : workers_(executable.workers) {
+  explicit Sweep(const runtime::Executable& executable) : workers_(executable.workers) {
     if (executable.devices[executable.home()]->host_memory)
       memory_.resize(static_cast<size_t>(workers_) * each);
   }
   void run() {
     if (memory_.empty()) return;
-    run::Pool::process().parallel_for(
+    runtime::Pool::process().parallel_for(
         workers_, 1, workers_, memory_.data(), [](void* memory, int64_t begin, int64_t end, int64_t) {
           auto* bytes = static_cast<unsigned char*>(memory);
           for (size_t k = static_cast<size_t>(begin) * each; k < static_cast<size_t>(end) * each; k += line)
@@ -48,7 +48,7 @@ double seconds_between(Clock::time_point start, Clock::time_point end) {
 
 void Trial::Free::operator()(std::byte* data) const { std::free(data); }
 
-Result<std::byte*> Trial::take(const run::PortInfo& port) {
+Result<std::byte*> Trial::take(const runtime::PortInfo& port) {
   const auto bytes = static_cast<size_t>(port.bytes);
   auto* data = static_cast<std::byte*>(std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment));
   if (!data)
@@ -58,25 +58,27 @@ Result<std::byte*> Trial::take(const run::PortInfo& port) {
   return data;
 }
 
-Result<std::unique_ptr<Trial>> Trial::make(const schedule::Schedule& schedule, const run::Devices& devices,
-                                           const place::Placement& placement,
-                                           const run::BuildOptions& options, place::Refusals refusals) {
+Result<std::unique_ptr<Trial>> Trial::make(const schedule::Schedule& schedule,
+                                           const runtime::Devices& devices,
+                                           const select::Placement& placement,
+                                           const runtime::BuildOptions& options,
+                                           select::CandidateBlocklist blocklist) {
   Ledger unheard;
-  const size_t refused = refusals.count();
+  const size_t refused = blocklist.count();
   const auto dropped = [] {
     return error(FE_EUNSUPPORTED, "FE-K22", "a provider could not compile it, and is left out");
   };
-  run::Builder builder(schedule, devices, placement, {}, options, refusals, unheard);
+  runtime::Builder builder(schedule, devices, placement, {}, options, blocklist, unheard);
   FE_CHECK(builder.select());
   FE_CHECK(builder.emit());
-  if (refusals.count() != refused) return dropped();
+  if (blocklist.count() != refused) return dropped();
   FE_CHECK(builder.load());
-  if (refusals.count() != refused) return dropped();
+  if (blocklist.count() != refused) return dropped();
   builder.plan();
   auto trial = std::make_unique<Trial>();
   FE_TRY(trial->executable_, builder.link());
   if (!trial->executable_) return dropped();
-  trial->context_ = std::make_unique<run::Executable::Context>(*trial->executable_);
+  trial->context_ = std::make_unique<runtime::Executable::Context>(*trial->executable_);
   trial->context_->keep_times();
   for (const auto& port : trial->executable_->inputs) {
     FE_TRY(const auto* data, trial->take(port));
@@ -98,7 +100,7 @@ Result<double> Trial::measure(double seconds) {
     FE_CHECK(executable_->run(*context_, inputs_, outputs_));
     double kernels = 0;
     for (size_t k = 0; k < executable_->steps.size(); ++k) {
-      if (executable_->steps[k].copy != run::no_copy) continue;
+      if (executable_->steps[k].copy != runtime::no_copy) continue;
       kernels += seconds_between(context_->times()[k].start, context_->times()[k].end);
     }
     if (least_ == 0 || kernels < least_) least_ = kernels;

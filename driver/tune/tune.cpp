@@ -18,7 +18,7 @@ namespace ferrite::core::tune {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using run::Compiler;
+using runtime::Compiler;
 using schedule::Schedule;
 
 // What may be spent on finding out how long each kernel takes as costs pick it: the rest is searched with.
@@ -52,13 +52,14 @@ struct Question {
 
 class Tuner {
  public:
-  Tuner(const Subject& subject, const Options& options, const run::BuildOptions& build,
-        plugin::CostModels& costs, const place::Refusals& refusals, Decisions& decisions, Ledger& ledger)
+  Tuner(const Subject& subject, const Options& options, const runtime::BuildOptions& build,
+        plugin::CostModels& costs, const select::CandidateBlocklist& blocklist, Decisions& decisions,
+        Ledger& ledger)
       : subject_(subject),
         options_(options),
         build_(build),
         costs_(costs),
-        refusals_(refusals),
+        blocklist_(blocklist),
         decisions_(decisions),
         ledger_(ledger),
         init_(schedule::init_groups(subject.groups)),
@@ -131,17 +132,17 @@ class Tuner {
 
   /// Gathers the distinct kernels that nothing is decided about.
   Result<void> ask() {
-    place::LibraryOffers offers;
+    select::LibraryOffers offers;
     if (subject_.parts) {
       // What libraries say, on a copy: nothing is taken yet.
       Schedule groups = subject_.groups;
       auto placement = subject_.placement;
-      auto refusals = refusals_;
+      auto blocklist = blocklist_;
       Ledger unheard;
       Decisions none;
       FE_TRY(const bool chosen,
-             place::select_libraries(groups, *subject_.parts, placement, subject_.devices, costs_,
-                                     build_.memory, refusals, unheard, none, &offers));
+             select::select_libraries(groups, *subject_.parts, placement, subject_.devices, costs_,
+                                      build_.memory, blocklist, unheard, none, &offers));
       static_cast<void>(chosen);
     }
     const schedule::KernelMaker kernels(subject_.groups);
@@ -189,12 +190,12 @@ class Tuner {
   }
 
   Result<void> find_ways(Question& question, const loop::Kernel& kernel,
-                         const std::vector<place::LibraryOffer>& offers) {
+                         const std::vector<select::LibraryOffer>& offers) {
     const auto& device = *subject_.devices[question.device];
     for (const auto& compiler : device.generators()) {
-      if (refusals_.has_dropped(compiler)) continue;
+      if (blocklist_.has_dropped(compiler)) continue;
       std::string declined;
-      const auto proposals = run::propose_whole(compiler, kernel, declined);
+      const auto proposals = runtime::propose_whole(compiler, kernel, declined);
       // Selection drops it, and says so.
       if (!proposals && compiler.plugin->on_error == plugin::OnError::skip) continue;
       if (!proposals) return at(question.subject, proposals.error());
@@ -219,14 +220,14 @@ class Tuner {
                  false);
       const auto schedule = alone(subject_.groups, question.group, constants_);
       FE_TRY(auto trial,
-             Trial::make(schedule, subject_.devices, {{0, question.device, nullptr}}, options, refusals_));
+             Trial::make(schedule, subject_.devices, {{0, question.device, nullptr}}, options, blocklist_));
       const auto taken = forced.taken();
       if (taken.size() != 1 || taken[0].entry != question.entry || taken[0].decision.candidate != way.name)
         return error(FE_EINTERNAL, "FE-K22", "alone it is another kernel");
       return trial;
     }
     auto schedule = alone(*subject_.parts, question.group, constants_);
-    place::Placement placement{{0, question.device, way.compiler, way.name}};
+    select::Placement placement{{0, question.device, way.compiler, way.name}};
     std::vector<bool> apart{true};
     if (way.covered < schedule.groups[0].statements.size()) {
       schedule::split_group(schedule, 0, way.covered);
@@ -234,7 +235,7 @@ class Tuner {
       placement.push_back({0, question.device, nullptr});
     }
     schedule::merge_statements(schedule, apart);
-    return Trial::make(schedule, subject_.devices, placement, options, refusals_);
+    return Trial::make(schedule, subject_.devices, placement, options, blocklist_);
   }
 
   void record(const Question& question, const Way& way, std::string outcome, std::string text,
@@ -333,9 +334,9 @@ class Tuner {
 
   const Subject& subject_;
   const Options& options_;
-  run::BuildOptions build_;
+  runtime::BuildOptions build_;
   plugin::CostModels& costs_;
-  const place::Refusals& refusals_;
+  const select::CandidateBlocklist& blocklist_;
   Decisions& decisions_;
   Ledger& ledger_;
   const std::vector<bool> init_;
@@ -346,10 +347,10 @@ class Tuner {
 
 }  // namespace
 
-Result<void> measure(const Subject& subject, const Options& options, const run::BuildOptions& build,
-                     plugin::CostModels& costs, const place::Refusals& refusals, Decisions& decisions,
-                     Ledger& ledger) {
-  return Tuner(subject, options, build, costs, refusals, decisions, ledger).run();
+Result<void> measure(const Subject& subject, const Options& options, const runtime::BuildOptions& build,
+                     plugin::CostModels& costs, const select::CandidateBlocklist& blocklist,
+                     Decisions& decisions, Ledger& ledger) {
+  return Tuner(subject, options, build, costs, blocklist, decisions, ledger).run();
 }
 
 }  // namespace ferrite::core::tune

@@ -15,8 +15,8 @@ namespace ferrite::core::tune {
 /// did not suffice.
 ///
 /// `build`: how trials are compiled. The errors of asking providers; FE-T44 where the device cannot run what is compiled for it.
-Result<void> measure(const Subject& subject, const Options& options, const run::BuildOptions& build,
-                     plugin::CostModels& costs, const place::Refusals& refusals, Decisions& decisions,
-                     Ledger& ledger);
+Result<void> measure(const Subject& subject, const Options& options, const runtime::BuildOptions& build,
+                     plugin::CostModels& costs, const select::CandidateBlocklist& blocklist,
+                     Decisions& decisions, Ledger& ledger);
 
 }  // namespace ferrite::core::tune

@@ -15,7 +15,7 @@
 #include "driver/validate/try_rule.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 using graph::Graph;
 using graph::NodeId;
@@ -361,4 +361,4 @@ std::optional<Error> PassCheck::nothing_compared() const {
       n.skipped.text());
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

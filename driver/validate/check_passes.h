@@ -16,7 +16,7 @@
 #include "core/passes/gate.h"
 #include "driver/validate/uncompared.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 struct CheckOptions {
   std::string folder = ".";  ///< where reproducers are written
@@ -59,4 +59,4 @@ class PassCheck final : public plugin::PassWatcher {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

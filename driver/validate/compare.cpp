@@ -10,7 +10,7 @@
 #include "core/lower/lower.h"
 #include "driver/validate/part.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 namespace {
 
 Result<void> check_types(const graph::Graph& graph) {
@@ -232,4 +232,4 @@ std::optional<Difference> effect_of(const Edit& edit, const graph::Graph& graph,
   return {};
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

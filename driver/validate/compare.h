@@ -14,7 +14,7 @@
 #include "core/support/error.h"
 #include "driver/validate/samples/tensors.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 /// A graph of known sizes, lowered for the interpreter once, so that it runs on several inputs.
 class Interpreted {
@@ -82,4 +82,4 @@ inline constexpr Contents every_contents[] = {Contents::normal, Contents::positi
 /// Without what overflows, NaN and infinities, which arise within a model only where something is lost already.
 inline constexpr Contents ordinary_contents[] = {Contents::normal, Contents::positive, Contents::halves};
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

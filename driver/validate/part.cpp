@@ -5,7 +5,7 @@
 
 #include "core/ir/graph/infer.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 using graph::Graph;
 using graph::NodeId;
@@ -132,4 +132,4 @@ std::vector<ValueId> ends_of(const Graph& whole, std::span<const ValueId> roots,
   return ends;
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

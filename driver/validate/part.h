@@ -11,7 +11,7 @@
 #include "core/ir/graph/op_registry.h"
 #include "core/support/error.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 /// Which part: what `outputs` depend on, down to `inputs`, whatever makes those in the whole, and to constants.
 struct Part {
@@ -30,4 +30,4 @@ Result<graph::Graph> extract(const graph::Graph& whole, const graph::OpRegistry&
 std::vector<graph::ValueId> ends_of(const graph::Graph& whole, std::span<const graph::ValueId> roots,
                                     const std::set<graph::ValueId>& cut);
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -6,7 +6,7 @@
 
 #include "driver/validate/part.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 namespace {
 
 using graph::Graph;
@@ -115,4 +115,4 @@ Graph reduce(Graph graph, const Edit& edit, const plugin::Registry& registry,
   return Reduction(std::move(graph), edit, registry, contents, most_tries).run();
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

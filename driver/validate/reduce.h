@@ -4,7 +4,7 @@
 
 #include "driver/validate/compare.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 /// Delta debugging (Zeller and Hildebrandt, 2002) over nodes, constants and sizes. `graph` is one that the edit changes;
 /// so is the result: one output, values that are made from much replaced by inputs, constants by inputs, sizes made
@@ -12,4 +12,4 @@ namespace ferrite::core::trust {
 graph::Graph reduce(graph::Graph graph, const Edit& edit, const plugin::Registry& registry,
                     std::span<const Contents> contents, size_t most_tries = 600);
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

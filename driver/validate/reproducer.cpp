@@ -12,7 +12,7 @@
 #include "core/support/shell.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -46,9 +46,9 @@ Result<std::string> write_reproducer(const graph::Graph& graph, const Reproducer
       fs::path(reproducer.folder) / fmt::format("{}-{:08x}.fe", file_name(reproducer.pass), hash);
   const std::string pass =
       reproducer.rule.empty() ? reproducer.pass : reproducer.pass + "#" + reproducer.rule;
-  const std::string command = fmt::format("ferrite opt {}{}{} --trust off --to {} --pass {} --check-passes",
-                                          shell_word(path.string()), reproducer.options.empty() ? "" : " ",
-                                          reproducer.options, reproducer.phase, shell_word(pass));
+  const std::string command = fmt::format(
+      "ferrite opt {}{}{} --validate-rules off --to {} --pass {} --check-passes", shell_word(path.string()),
+      reproducer.options.empty() ? "" : " ", reproducer.options, reproducer.phase, shell_word(pass));
   std::error_code failed;
   fs::create_directories(reproducer.folder, failed);
   errno = 0;
@@ -61,4 +61,4 @@ Result<std::string> write_reproducer(const graph::Graph& graph, const Reproducer
   return fmt::format(". A graph of {} shows it: {}", counted(graph.node_count(), "node"), command);
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

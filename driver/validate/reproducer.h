@@ -7,7 +7,7 @@
 #include "core/ir/graph/graph.h"
 #include "core/support/error.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 struct Reproducer {
   std::string folder;   ///< made where it is not there
@@ -21,4 +21,4 @@ struct Reproducer {
 /// the message: ". It has 1 nodes; ferrite opt FILE ... shows it". FE-R33 where the file cannot be written.
 Result<std::string> write_reproducer(const graph::Graph& graph, const Reproducer& reproducer);
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -6,7 +6,7 @@
 
 #include "core/ir/graph/print.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 using graph::Graph;
 using graph::NodeId;
@@ -118,4 +118,4 @@ bool SameNodes::equal_by_structure(ValueId before, ValueId after) const {
   return number(before_, before) == number(after_, after);
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -9,7 +9,7 @@
 
 #include "core/ir/graph/graph.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 /// Borrows both versions; neither is edited while it lives.
 class SameNodes {
@@ -38,4 +38,4 @@ class SameNodes {
       of_value_;  // by version (after_: true) and value
 };
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -9,7 +9,7 @@
 #include "driver/validate/samples/sample.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 namespace {
 
 // Of a sample's loops. Most rules say all on small ones; those whose conditions ask for more get a few.
@@ -224,4 +224,4 @@ Verdict try_rule(const rewrite::CompiledRules& rules, size_t index, const plugin
   return Trial(rules, index, registry, options).run();
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

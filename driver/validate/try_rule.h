@@ -12,7 +12,7 @@
 #include "core/plugin/registry.h"
 #include "driver/validate/samples/coverage.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 struct TryOptions {
   std::string plugin = "the rules' plugin";  ///< whose predicates are called, where one of them fails
@@ -52,4 +52,4 @@ rewrite::CompiledRules only(const rewrite::CompiledRules& rules, const rewrite::
 Result<size_t> apply_times(const rewrite::CompiledRules& alone, graph::Graph& graph,
                            const plugin::Registry& registry, const std::string& plugin, size_t times);
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -7,7 +7,7 @@
 
 #include "core/support/error.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 class Uncompared {
  public:
@@ -38,4 +38,4 @@ class Uncompared {
   std::string fault_;
 };
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

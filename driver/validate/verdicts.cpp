@@ -18,7 +18,7 @@
 #include "driver/validate/try_rule.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -104,7 +104,7 @@ void write_kept(const std::string& folder, const std::string& name, const std::v
 std::string counterexample_folder(const std::string& folder) {
   std::error_code ignored;
   if (folder.empty()) {
-    std::string made = (fs::temp_directory_path(ignored) / "ferrite-trust-XXXXXX").string();
+    std::string made = (fs::temp_directory_path(ignored) / "ferrite-validation-XXXXXX").string();
     static_cast<void>(mkdtemp(made.data()));  // else writing into it says why
     return made;
   }
@@ -182,9 +182,10 @@ std::string trusted_folder(const std::string& given) {
 
 }  // namespace
 
-Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const std::string& built_in_folder,
-                         const std::string& given_folder, const std::string& loading) {
-  if (level == plugin::Trust::off) return {};
+Result<void> validate_rules(plugin::Registry& registry, plugin::RuleValidation level,
+                            const std::string& built_in_folder, const std::string& given_folder,
+                            const std::string& loading) {
+  if (level == plugin::RuleValidation::off) return {};
   const std::string folder = trusted_folder(given_folder);
   for (size_t k = 0; k < registry.rule_sets().size(); ++k) {
     const RuleSetEntry& set = registry.rule_sets()[k];
@@ -217,10 +218,11 @@ Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const 
                         .message());
           continue;
         }
-        if (level == plugin::Trust::strict)
-          return at(rules.rules[r].where(rules.rules[r].position),
-                    error(FE_EINVALID, "FE-R36",
-                          "rule {}; trust = \"strict\" refuses rules that are untested", (*kept)[r].text));
+        if (level == plugin::RuleValidation::strict)
+          return at(
+              rules.rules[r].where(rules.rules[r].position),
+              error(FE_EINVALID, "FE-R36",
+                    "rule {}; validate_rules = \"strict\" refuses rules that are untested", (*kept)[r].text));
         log::print("plugins", "rule is untested: {}", (*kept)[r].text);
         untested.push_back(rules.rules[r].name);
       }
@@ -252,4 +254,4 @@ Result<void> trust_rules(plugin::Registry& registry, plugin::Trust level, const 
   return {};
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

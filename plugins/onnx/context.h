@@ -10,8 +10,8 @@
 
 #include "ferrite/graph.hpp"
 #include "registry.h"
-#include "schemas.h"
-#include "tensors.h"
+#include "format/schemas.h"
+#include "format/tensors.h"
 
 namespace ferrite::from_onnx {
 

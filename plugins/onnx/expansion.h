@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "functions.h"
-#include "proto.h"
+#include "format/proto.h"
 #include "readers.h"
 
 namespace ferrite::from_onnx {

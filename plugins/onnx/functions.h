@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "proto.h"
+#include "format/proto.h"
 
 namespace ferrite::from_onnx {
 

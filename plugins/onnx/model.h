@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "declared.h"
+#include "format/declared.h"
 #include "ferrite/provider.hpp"
 #include "functions.h"
-#include "proto.h"
-#include "tensors.h"
-#include "wire.h"
+#include "format/proto.h"
+#include "format/tensors.h"
+#include "format/wire.h"
 
 namespace ferrite::from_onnx {
 

@@ -11,7 +11,7 @@
 #include "ferrite/import.hpp"
 #include "functions.h"
 #include "registry.h"
-#include "tensors.h"
+#include "format/tensors.h"
 
 namespace ferrite::from_onnx {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "schemas.h"
+#include "format/schemas.h"
 
 namespace ferrite::from_onnx {
 namespace {

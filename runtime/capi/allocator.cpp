@@ -6,7 +6,7 @@
 
 #include "runtime/capi/tensors.h"
 
-namespace ferrite::core::embed {
+namespace ferrite::core::capi {
 
 Result<std::shared_ptr<GivenAllocator>> GivenAllocator::make(const ferrite_allocator& given) {
   ferrite_allocator table{};
@@ -17,11 +17,11 @@ Result<std::shared_ptr<GivenAllocator>> GivenAllocator::make(const ferrite_alloc
   return std::shared_ptr<GivenAllocator>(new GivenAllocator(table));
 }
 
-bool GivenAllocator::serves(const run::Device& device) const {
+bool GivenAllocator::serves(const runtime::Device& device) const {
   return table_.device_type == 0 || table_.device_type == device.dlpack;
 }
 
-void* GivenAllocator::alloc(const run::Device& device, uint64_t bytes, void* native_stream) {
+void* GivenAllocator::alloc(const runtime::Device& device, uint64_t bytes, void* native_stream) {
   void* const data = table_.alloc(table_.self, number_of(device), bytes, device.alignment, native_stream);
   if (!data) return nullptr;
   std::lock_guard lock(mutex_);
@@ -29,7 +29,7 @@ void* GivenAllocator::alloc(const run::Device& device, uint64_t bytes, void* nat
   return data;
 }
 
-void GivenAllocator::free(const run::Device& device, void* data) {
+void GivenAllocator::free(const runtime::Device& device, void* data) {
   Block block;
   {
     std::lock_guard lock(mutex_);
@@ -38,4 +38,4 @@ void GivenAllocator::free(const run::Device& device, void* data) {
   table_.free(table_.self, number_of(device), data, block.bytes, block.stream);
 }
 
-}  // namespace ferrite::core::embed
+}  // namespace ferrite::core::capi

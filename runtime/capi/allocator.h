@@ -11,16 +11,16 @@
 #include "ferrite/ferrite.h"
 #include "runtime/allocator.h"
 
-namespace ferrite::core::embed {
+namespace ferrite::core::capi {
 
-class GivenAllocator final : public run::Allocator {
+class GivenAllocator final : public runtime::Allocator {
  public:
   /// FE-X30 where a function is missing.
   static Result<std::shared_ptr<GivenAllocator>> make(const ferrite_allocator& given);
 
-  bool serves(const run::Device& device) const override;
-  void* alloc(const run::Device& device, uint64_t bytes, void* native_stream) override;
-  void free(const run::Device& device, void* data) override;
+  bool serves(const runtime::Device& device) const override;
+  void* alloc(const runtime::Device& device, uint64_t bytes, void* native_stream) override;
+  void free(const runtime::Device& device, void* data) override;
 
  private:
   explicit GivenAllocator(const ferrite_allocator& table) : table_(table) {}
@@ -34,4 +34,4 @@ class GivenAllocator final : public run::Allocator {
   std::map<void*, Block> blocks_;  ///< that were given and are not back
 };
 
-}  // namespace ferrite::core::embed
+}  // namespace ferrite::core::capi

@@ -16,7 +16,7 @@
 #include "runtime/executable.h"
 #include "runtime/model_port.h"
 
-namespace ferrite::core::embed {
+namespace ferrite::core::capi {
 
 /// Figures of a program: ferrite_stats without the time of a run.
 struct ProgramFigures {
@@ -28,11 +28,11 @@ struct ProgramFigures {
 class RunnableProgram {
  public:
   virtual ~RunnableProgram() = default;
-  virtual std::vector<run::PortInfo> inputs() const = 0;
-  virtual std::vector<run::PortInfo> outputs() const = 0;
-  virtual std::shared_ptr<const run::Executable> executable() const = 0;  ///< null: it is interpreted
+  virtual std::vector<runtime::PortInfo> inputs() const = 0;
+  virtual std::vector<runtime::PortInfo> outputs() const = 0;
+  virtual std::shared_ptr<const runtime::Executable> executable() const = 0;  ///< null: it is interpreted
   /// Contiguous elements in port order. `context`: null where it is interpreted; one run at a time for each.
-  virtual Result<void> run(run::Executable::Context* context, std::span<const void* const> inputs,
+  virtual Result<void> run(runtime::Executable::Context* context, std::span<const void* const> inputs,
                            std::span<void* const> outputs) const = 0;
   virtual ProgramFigures figures() const = 0;
   virtual std::string ledger() const = 0;  ///< as JSON
@@ -54,12 +54,12 @@ class Engine {
  public:
   virtual ~Engine() = default;
   /// The devices that the session runs on; none where it interprets. FE-D codes.
-  virtual Result<run::Devices> devices() const = 0;
+  virtual Result<runtime::Devices> devices() const = 0;
   virtual Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) = 0;
 };
 
 /// `allocator` may be null.
 Result<std::shared_ptr<Engine>> open_engine(const ferrite_session_options& options,
-                                            std::shared_ptr<run::Allocator> allocator);
+                                            std::shared_ptr<runtime::Allocator> allocator);
 
-}  // namespace ferrite::core::embed
+}  // namespace ferrite::core::capi

@@ -20,7 +20,7 @@ using namespace ferrite::core;
 
 namespace {
 
-using Stagings = std::vector<std::unique_ptr<embed::Staging>>;
+using Stagings = std::vector<std::unique_ptr<capi::Staging>>;
 
 /// Names and dims of a port where C can see them.
 struct PortText {
@@ -67,41 +67,41 @@ void give(T* out, const T& value) {
 }  // namespace
 
 struct ferrite_session {
-  std::shared_ptr<embed::Engine> engine;  // shared with tensors in a device's memory
+  std::shared_ptr<capi::Engine> engine;  // shared with tensors in a device's memory
 
   /// Opened when first asked for. What opening a device says.
-  Result<embed::TensorDevice> device();
+  Result<capi::TensorDevice> device();
 
  private:
   std::mutex mutex_;  // guards what follows
-  std::optional<embed::TensorDevice> device_;
+  std::optional<capi::TensorDevice> device_;
 };
 
-Result<embed::TensorDevice> ferrite_session::device() {
+Result<capi::TensorDevice> ferrite_session::device() {
   std::lock_guard lock(mutex_);
   if (!device_) {
     FE_TRY(const auto devices, engine->devices());
     if (devices.empty())
-      device_.emplace().name = run::interpreter_name;
+      device_.emplace().name = runtime::interpreter_name;
     else
-      device_ = embed::tensor_device(devices);
+      device_ = capi::tensor_device(devices);
   }
   return *device_;
 }
 
 struct ferrite_model {
   ferrite_session* session = nullptr;
-  std::unique_ptr<embed::LoadedModel> model;
+  std::unique_ptr<capi::LoadedModel> model;
   std::vector<PortText> input_texts, output_texts;
 
   mutable std::mutex mutex;  // guards what follows
-  std::shared_ptr<const embed::RunnableProgram> last;
+  std::shared_ptr<const capi::RunnableProgram> last;
   double run_ms = 0;
-  using Place = std::pair<std::shared_ptr<const embed::RunnableProgram>,
-                          void*>;  // a program and the caller's stream, or null
-  std::map<Place, Stagings> idle;
+  using RunKey = std::pair<std::shared_ptr<const capi::RunnableProgram>,
+                           void*>;  // a program and the caller's stream, or null
+  std::map<RunKey, Stagings> idle;
 
-  std::unique_ptr<embed::Staging> take(const Place& place) {
+  std::unique_ptr<capi::Staging> take(const RunKey& place) {
     {
       std::lock_guard lock(mutex);
       auto& ready = idle[place];
@@ -111,31 +111,31 @@ struct ferrite_model {
         return staging;
       }
     }
-    return std::make_unique<embed::Staging>(place.first, place.second);
+    return std::make_unique<capi::Staging>(place.first, place.second);
   }
-  void put_back(const Place& place, std::unique_ptr<embed::Staging> staging) {
+  void put_back(const RunKey& place, std::unique_ptr<capi::Staging> staging) {
     std::lock_guard lock(mutex);
     idle[place].push_back(std::move(staging));
   }
   /// The session's device, opened where it is asked for: by options, or by tensors in other memory than the host's. FE-X39 for a
   /// stream where it has none.
-  Result<embed::TensorDevice> device(const ferrite_run_options& options,
-                                     std::span<const DLTensor* const> tensors) const;
+  Result<capi::TensorDevice> device(const ferrite_run_options& options,
+                                    std::span<const DLTensor* const> tensors) const;
   /// The program for these shapes, its ports in the device's memory where `apart`.
-  Result<std::shared_ptr<const embed::RunnableProgram>> prepare(std::span<const embed::BoundTensor> inputs,
-                                                                bool apart);
+  Result<std::shared_ptr<const capi::RunnableProgram>> prepare(std::span<const capi::BoundTensor> inputs,
+                                                               bool apart);
   /// With what was taken for the place. It comes back where the run was well.
-  Result<void> run(const Place& place, std::unique_ptr<embed::Staging> staging,
-                   std::span<const embed::BoundTensor> inputs, std::span<const embed::BoundTensor> outputs);
+  Result<void> run(const RunKey& place, std::unique_ptr<capi::Staging> staging,
+                   std::span<const capi::BoundTensor> inputs, std::span<const capi::BoundTensor> outputs);
 };
 
-Result<embed::TensorDevice> ferrite_model::device(const ferrite_run_options& options,
-                                                  std::span<const DLTensor* const> tensors) const {
+Result<capi::TensorDevice> ferrite_model::device(const ferrite_run_options& options,
+                                                 std::span<const DLTensor* const> tensors) const {
   const auto elsewhere = [](const DLTensor* tensor) {
     return tensor && tensor->device.device_type != kDLCPU;
   };
   const bool asked = options.stream || options.outputs_on_device != 0;
-  if (!asked && std::ranges::none_of(tensors, elsewhere)) return embed::TensorDevice{};
+  if (!asked && std::ranges::none_of(tensors, elsewhere)) return capi::TensorDevice{};
   FE_TRY(auto device, session->device());
   if (options.stream && !device.has_streams)
     return at("ferrite_run_options",
@@ -143,8 +143,8 @@ Result<embed::TensorDevice> ferrite_model::device(const ferrite_run_options& opt
   return device;
 }
 
-Result<std::shared_ptr<const embed::RunnableProgram>> ferrite_model::prepare(
-    std::span<const embed::BoundTensor> inputs, bool apart) {
+Result<std::shared_ptr<const capi::RunnableProgram>> ferrite_model::prepare(
+    std::span<const capi::BoundTensor> inputs, bool apart) {
   std::vector<std::vector<int64_t>> dims;
   for (const auto& input : inputs) dims.push_back(input.dims);
   FE_TRY(auto program, model->program(dims, apart));
@@ -154,9 +154,9 @@ Result<std::shared_ptr<const embed::RunnableProgram>> ferrite_model::prepare(
   return program;
 }
 
-Result<void> ferrite_model::run(const Place& place, std::unique_ptr<embed::Staging> staging,
-                                std::span<const embed::BoundTensor> inputs,
-                                std::span<const embed::BoundTensor> outputs) {
+Result<void> ferrite_model::run(const RunKey& place, std::unique_ptr<capi::Staging> staging,
+                                std::span<const capi::BoundTensor> inputs,
+                                std::span<const capi::BoundTensor> outputs) {
   auto start = std::chrono::steady_clock::now();
   FE_CHECK(staging->run(inputs, outputs));
   double taken = milliseconds_since(start);
@@ -186,14 +186,14 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
     ferrite_session_options options{};
     if (given) std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
     if (options.log) FE_CHECK(log::enable(options.log));
-    std::shared_ptr<run::Allocator> allocator;
+    std::shared_ptr<runtime::Allocator> allocator;
     if (options.allocator) {
-      FE_TRY(allocator, embed::GivenAllocator::make(*options.allocator));
+      FE_TRY(allocator, capi::GivenAllocator::make(*options.allocator));
     }
     for (uint64_t k = 0; options.plugins && k < options.plugin_count; ++k)
       if (!options.plugins[k]) return null_argument("ferrite_session_open", "plugins");
     auto session = std::make_unique<ferrite_session>();
-    FE_TRY(session->engine, embed::open_engine(options, std::move(allocator)));
+    FE_TRY(session->engine, capi::open_engine(options, std::move(allocator)));
     *out = session.release();
     return {};
   });
@@ -255,7 +255,7 @@ Result<void> give_port(std::string_view function, const std::vector<ModelPort>& 
   ferrite_port value{};
   value.name = port.name.c_str();
   value.dtype_name = texts[index].dtype_name.c_str();
-  value.dtype = embed::data_type_of(port.dtype);
+  value.dtype = capi::data_type_of(port.dtype);
   value.rank = port.ranked ? static_cast<int32_t>(port.dims.size()) : -1;
   value.dims = port.dims.data();
   value.dim_names = texts[index].dim_names.data();
@@ -298,11 +298,11 @@ Result<void> run_into(std::string_view function, ferrite_model* model, const fer
   std::vector<const DLTensor*> all(outputs, outputs + (outputs ? output_count : 0));
   all.insert(all.end(), inputs, inputs + (inputs ? input_count : 0));
   FE_TRY(const auto device, model->device(options, all));
-  FE_TRY(const auto bound, embed::bind_inputs(*model->model, inputs, input_count, device, true));
+  FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, true));
   FE_TRY(const auto program, model->prepare(bound, device.any_has(all)));
   FE_TRY(const auto targets,
-         embed::bind_outputs(*model->model, program->outputs(), outputs, output_count, device));
-  const ferrite_model::Place place{program, options.stream};
+         capi::bind_outputs(*model->model, program->outputs(), outputs, output_count, device));
+  const ferrite_model::RunKey place{program, options.stream};
   return model->run(place, model->take(place), bound, targets);
 }
 
@@ -312,30 +312,30 @@ Result<void> run_alloc(std::string_view function, ferrite_model* model, const fe
   if (!model) return null_argument(function, "model");
   FE_TRY(const auto device, model->device(options, list(inputs, input_count)));
   const bool on_device = options.outputs_on_device != 0 && device.is_apart();
-  FE_TRY(const auto bound, embed::bind_inputs(*model->model, inputs, input_count, device, true));
+  FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, true));
   FE_TRY(const auto program, model->prepare(bound, on_device || device.any_has(list(inputs, input_count))));
   const auto ports = program->outputs();
   if (output_count != ports.size())
     return at(std::string(function), error(FE_EINVALID, "FE-X01", "the model has {}, not {}",
                                            ferrite::counted(ports.size(), "output"), output_count));
   if (!outputs && output_count > 0) return null_argument(function, "outputs");
-  const ferrite_model::Place place{program, options.stream};
+  const ferrite_model::RunKey place{program, options.stream};
   auto staging = model->take(place);
-  std::vector<embed::OwnedTensor> made;
+  std::vector<capi::OwnedTensor> made;
   std::vector<DLTensor*> tensors;
   for (const auto& port : ports) {
     if (on_device) {
       FE_TRY(auto memory, staging->device_memory(model->session->engine));
-      FE_TRY(auto tensor, embed::make_device_tensor(port, std::move(memory)));
+      FE_TRY(auto tensor, capi::make_device_tensor(port, std::move(memory)));
       made.push_back(std::move(tensor));
     } else {
-      FE_TRY(auto tensor, embed::make_tensor(port));
+      FE_TRY(auto tensor, capi::make_tensor(port));
       made.push_back(std::move(tensor));
     }
     tensors.push_back(&made.back()->dl_tensor);
   }
   FE_TRY(const auto targets,
-         embed::bind_outputs(*model->model, ports, tensors.data(), tensors.size(), device));
+         capi::bind_outputs(*model->model, ports, tensors.data(), tensors.size(), device));
   FE_CHECK(model->run(place, std::move(staging), bound, targets));
   for (size_t k = 0; k < made.size(); ++k) outputs[k] = made[k].release();
   return {};
@@ -377,7 +377,7 @@ int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* input
   return guarded([&]() -> Result<void> {
     if (!model) return null_argument("ferrite_model_compile", "model");
     FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
-    FE_TRY(const auto bound, embed::bind_inputs(*model->model, inputs, input_count, device, false));
+    FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
     FE_TRY(const auto program, model->prepare(bound, device.any_has(list(inputs, input_count))));
     return {};
   });
@@ -403,7 +403,7 @@ int32_t ferrite_model_ledger(const ferrite_model* model, void* context,
   return guarded([&]() -> Result<void> {
     if (!model) return null_argument("ferrite_model_ledger", "model");
     if (!write) return null_argument("ferrite_model_ledger", "write");
-    std::shared_ptr<const embed::RunnableProgram> program;
+    std::shared_ptr<const capi::RunnableProgram> program;
     {
       std::lock_guard lock(model->mutex);
       program = model->last;

@@ -15,7 +15,7 @@
 #include "runtime/package/package.h"
 #include "runtime/plugin/loading.h"
 
-namespace ferrite::core::embed {
+namespace ferrite::core::capi {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,16 +23,16 @@ namespace fs = std::filesystem;
 class PackagedProgram final : public RunnableProgram {
  public:
   PackagedProgram(package::Loaded loaded, double load_ms) : loaded_(std::move(loaded)), load_ms_(load_ms) {}
-  std::vector<run::PortInfo> inputs() const override { return loaded_.executable->inputs; }
-  std::vector<run::PortInfo> outputs() const override { return loaded_.executable->outputs; }
-  std::shared_ptr<const run::Executable> executable() const override { return loaded_.executable; }
-  Result<void> run(run::Executable::Context* context, std::span<const void* const> inputs,
+  std::vector<runtime::PortInfo> inputs() const override { return loaded_.executable->inputs; }
+  std::vector<runtime::PortInfo> outputs() const override { return loaded_.executable->outputs; }
+  std::shared_ptr<const runtime::Executable> executable() const override { return loaded_.executable; }
+  Result<void> run(runtime::Executable::Context* context, std::span<const void* const> inputs,
                    std::span<void* const> outputs) const override {
     return loaded_.executable->run(*context, inputs, outputs);
   }
   ProgramFigures figures() const override {
     const auto& made = *loaded_.executable;
-    const auto kernels = std::ranges::count(made.steps, run::no_copy, &run::Launch::copy);
+    const auto kernels = std::ranges::count(made.steps, runtime::no_copy, &runtime::Launch::copy);
     return {loaded_.figures.nodes, loaded_.figures.statements, static_cast<uint64_t>(kernels), 0,
             made.init_ms,          load_ms_ - made.init_ms};
   }
@@ -45,7 +45,8 @@ class PackagedProgram final : public RunnableProgram {
 
 class PackageEngine final : public Engine {
  public:
-  explicit PackageEngine(const ferrite_session_options& options, std::shared_ptr<run::Allocator> allocator)
+  explicit PackageEngine(const ferrite_session_options& options,
+                         std::shared_ptr<runtime::Allocator> allocator)
       : devices_(options.device ? options.device : ""),
         threads_(options.threads),
         allocator_(std::move(allocator)),
@@ -56,7 +57,7 @@ class PackageEngine final : public Engine {
     FE_CHECK(plugins_.load(library));
     return {};
   }
-  Result<run::Devices> devices() const override;
+  Result<runtime::Devices> devices() const override;
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) override;
   Result<package::Loaded> load(const package::Package& package);
 
@@ -67,7 +68,7 @@ class PackageEngine final : public Engine {
 
   const std::string devices_;
   const int64_t threads_;
-  const std::shared_ptr<run::Allocator> allocator_;
+  const std::shared_ptr<runtime::Allocator> allocator_;
   const bool loads_installed_;
   const std::unique_ptr<fe_host> host_ = plugin::make_host();
   mutable std::mutex mutex_;  // guards what follows
@@ -79,7 +80,7 @@ class PackageModel final : public LoadedModel {
  public:
   PackageModel(PackageEngine& engine, std::string path, std::shared_ptr<const package::Package> package)
       : engine_(engine), path_(std::move(path)), package_(std::move(package)) {
-    const auto ports = [](const std::vector<run::PortInfo>& infos) {
+    const auto ports = [](const std::vector<runtime::PortInfo>& infos) {
       std::vector<ModelPort> result;
       for (const auto& info : infos)
         result.push_back(
@@ -118,11 +119,12 @@ class PackageModel final : public LoadedModel {
   std::shared_ptr<const RunnableProgram> program_;
 };
 
-Result<run::Devices> PackageEngine::devices() const {
+Result<runtime::Devices> PackageEngine::devices() const {
   std::lock_guard lock(mutex_);
-  if (!devices_.empty()) return run::open_devices(devices_, plugins_);
+  if (!devices_.empty()) return runtime::open_devices(devices_, plugins_);
   for (const auto& runtime : plugins_.runtimes())
-    if (auto opened = run::open_devices(std::string(abi::view(runtime.table->id)), plugins_)) return opened;
+    if (auto opened = runtime::open_devices(std::string(abi::view(runtime.table->id)), plugins_))
+      return opened;
   return error(FE_EINVALID, "FE-D01",
                "no device is known before a package is loaded; name one in the session's options");
 }
@@ -170,7 +172,7 @@ void PackageEngine::load_installed(const std::string& name) {
 }  // namespace
 
 Result<std::shared_ptr<Engine>> open_engine(const ferrite_session_options& options,
-                                            std::shared_ptr<run::Allocator> allocator) {
+                                            std::shared_ptr<runtime::Allocator> allocator) {
   for (const auto& [given, name] : {std::pair(options.manifest, "manifest"), {options.profile, "profile"}})
     if (given)
       return at("ferrite_session_open",
@@ -184,4 +186,4 @@ Result<std::shared_ptr<Engine>> open_engine(const ferrite_session_options& optio
   return std::shared_ptr<Engine>(std::move(engine));
 }
 
-}  // namespace ferrite::core::embed
+}  // namespace ferrite::core::capi

@@ -5,14 +5,14 @@
 #include <cstring>
 #include <utility>
 
-namespace ferrite::core::embed {
+namespace ferrite::core::capi {
 
 Staging::Staging(std::shared_ptr<const RunnableProgram> program, void* native_stream)
     : program_(std::move(program)), executable_(program_->executable().get()), native_stream_(native_stream) {
   copies_.resize(program_->inputs().size() + program_->outputs().size());
   if (!executable_) return;
-  apart_ = executable_->memory_of_ports() != run::Executable::host;
-  context_ = std::make_unique<run::Executable::Context>(*executable_, native_stream);
+  apart_ = executable_->memory_of_ports() != runtime::Executable::host;
+  context_ = std::make_unique<runtime::Executable::Context>(*executable_, native_stream);
 }
 
 Staging::~Staging() {
@@ -39,7 +39,8 @@ Result<DeviceMemory> Staging::device_memory(std::shared_ptr<const Engine> engine
 bool Staging::in_place(const BoundTensor& tensor) const {
   if (tensor.bytes == 0) return true;
   if (tensor.on_device != apart_ || !tensor.strides.empty()) return false;
-  return apart_ ? reinterpret_cast<uintptr_t>(tensor.data) % run::least_alignment == 0 : tensor.is_aligned();
+  return apart_ ? reinterpret_cast<uintptr_t>(tensor.data) % runtime::least_alignment == 0
+                : tensor.is_aligned();
 }
 
 Result<void*> Staging::memory(Copy& copy, const BoundTensor& tensor) {
@@ -121,4 +122,4 @@ Result<void> Staging::run(std::span<const BoundTensor> inputs, std::span<const B
                                          : Result<void>();
 }
 
-}  // namespace ferrite::core::embed
+}  // namespace ferrite::core::capi

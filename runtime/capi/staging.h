@@ -8,7 +8,7 @@
 
 #include "runtime/capi/tensors.h"
 
-namespace ferrite::core::embed {
+namespace ferrite::core::capi {
 
 /// Runs of one program, one at a time: its context, and copies of the tensors that it cannot read or write in place.
 class Staging {
@@ -38,12 +38,12 @@ class Staging {
   Result<void> take_back(Copy& copy, const void* from, const BoundTensor& tensor);
 
   std::shared_ptr<const RunnableProgram> program_;
-  const run::Executable* executable_;  ///< null: the interpreter
-  bool apart_ = false;                 ///< ports are in the memory of the first device
+  const runtime::Executable* executable_;  ///< null: the interpreter
+  bool apart_ = false;                     ///< ports are in the memory of the first device
   void* native_stream_;
   std::shared_ptr<void> stream_;  ///< of tensors in the device's memory
-  std::unique_ptr<run::Executable::Context> context_;
+  std::unique_ptr<runtime::Executable::Context> context_;
   std::vector<Copy> copies_;  ///< of the inputs, then of the outputs
 };
 
-}  // namespace ferrite::core::embed
+}  // namespace ferrite::core::capi

@@ -8,7 +8,7 @@
 
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::embed {
+namespace ferrite::core::capi {
 namespace {
 
 constexpr uint8_t no_code = 255;
@@ -105,11 +105,11 @@ BoundTensor bound(const DLTensor& tensor, const TensorDevice& device) {
 
 }  // namespace
 
-DLDevice number_of(const run::Device& device) {
+DLDevice number_of(const runtime::Device& device) {
   return {static_cast<DLDeviceType>(device.dlpack), static_cast<int32_t>(device.number)};
 }
 
-TensorDevice tensor_device(const run::Devices& devices) {
+TensorDevice tensor_device(const runtime::Devices& devices) {
   const auto& first = *devices.front();
   TensorDevice result;
   result.name = first.place();
@@ -191,7 +191,7 @@ Result<std::vector<BoundTensor>> bind_inputs(const LoadedModel& model, const DLT
 }
 
 Result<std::vector<BoundTensor>> bind_outputs(const LoadedModel& model,
-                                              const std::vector<run::PortInfo>& ports,
+                                              const std::vector<runtime::PortInfo>& ports,
                                               DLTensor* const* tensors, uint64_t count,
                                               const TensorDevice& device) {
   if (count != ports.size())
@@ -226,7 +226,7 @@ struct Owner {
   std::shared_ptr<void> data;
 };
 
-Result<OwnedTensor> owned_tensor(const run::PortInfo& port, const DLDevice& device,
+Result<OwnedTensor> owned_tensor(const runtime::PortInfo& port, const DLDevice& device,
                                  std::shared_ptr<void> data) {
   auto dtype = data_type_of(port.dtype);
   if (dtype.code == no_code)
@@ -248,7 +248,7 @@ Result<OwnedTensor> owned_tensor(const run::PortInfo& port, const DLDevice& devi
 
 }  // namespace
 
-Result<OwnedTensor> make_tensor(const run::PortInfo& port) {
+Result<OwnedTensor> make_tensor(const runtime::PortInfo& port) {
   const size_t bytes = (static_cast<size_t>(std::max<int64_t>(port.bytes, 1)) + output_alignment - 1) /
                        output_alignment * output_alignment;
   std::shared_ptr<void> data(std::aligned_alloc(output_alignment, bytes), std::free);
@@ -259,7 +259,7 @@ Result<OwnedTensor> make_tensor(const run::PortInfo& port) {
   return owned_tensor(port, {kDLCPU, 0}, std::move(data));
 }
 
-Result<OwnedTensor> make_device_tensor(const run::PortInfo& port, DeviceMemory from) {
+Result<OwnedTensor> make_device_tensor(const runtime::PortInfo& port, DeviceMemory from) {
   const auto& first = *from.executable->devices.front();
   FE_TRY(void* const memory, from.executable->alloc(0, port.bytes, from.stream.get()));
   std::shared_ptr<void> data(memory, [from = std::move(from)](void* given) mutable {
@@ -271,4 +271,4 @@ Result<OwnedTensor> make_device_tensor(const run::PortInfo& port, DeviceMemory f
   return owned_tensor(port, number_of(first), std::move(data));
 }
 
-}  // namespace ferrite::core::embed
+}  // namespace ferrite::core::capi

@@ -9,7 +9,7 @@
 #include "ferrite/ferrite.h"
 #include "runtime/capi/engine.h"
 
-namespace ferrite::core::embed {
+namespace ferrite::core::capi {
 
 /// Where tensors of runs may lie beside the host's memory.
 struct TensorDevice {
@@ -22,9 +22,9 @@ struct TensorDevice {
   bool any_has(std::span<const DLTensor* const> tensors) const;  ///< tensors may be null
 };
 /// DLPack's kind and number.
-DLDevice number_of(const run::Device& device);
+DLDevice number_of(const runtime::Device& device);
 /// That of programs on these devices.
-TensorDevice tensor_device(const run::Devices& devices);
+TensorDevice tensor_device(const runtime::Devices& devices);
 
 /// A tensor that was checked. Its elements are where the caller has them.
 struct BoundTensor {
@@ -46,7 +46,7 @@ Result<std::vector<BoundTensor>> bind_inputs(const LoadedModel& model, const DLT
 
 /// The caller's output tensors. Beside the codes above FE-X35: shape, strides or alignment do not fit.
 Result<std::vector<BoundTensor>> bind_outputs(const LoadedModel& model,
-                                              const std::vector<run::PortInfo>& ports,
+                                              const std::vector<runtime::PortInfo>& ports,
                                               DLTensor* const* tensors, uint64_t count,
                                               const TensorDevice& device);
 
@@ -55,16 +55,16 @@ struct EndTensor {
 };
 using OwnedTensor = std::unique_ptr<DLManagedTensorVersioned, EndTensor>;
 /// A new tensor of the port's type in host memory; its elements are not initialised.
-Result<OwnedTensor> make_tensor(const run::PortInfo& port);
+Result<OwnedTensor> make_tensor(const runtime::PortInfo& port);
 
 /// Where a tensor on the device comes from, which is kept as long as the tensor.
 struct DeviceMemory {
   std::shared_ptr<const Engine> engine;
-  std::shared_ptr<const run::Executable> executable;
+  std::shared_ptr<const runtime::Executable> executable;
   std::shared_ptr<void> stream;  ///< whose work it is taken and given back behind; null: the device's own
 };
 /// The same in the memory of the program's first device. FE-D03.
-Result<OwnedTensor> make_device_tensor(const run::PortInfo& port, DeviceMemory from);
+Result<OwnedTensor> make_device_tensor(const runtime::PortInfo& port, DeviceMemory from);
 
 /// Elements of a tensor in the order of its indices, from one that is strided or into it.
 void gather(const BoundTensor& from, char* to);
@@ -73,4 +73,4 @@ void scatter(const char* from, const BoundTensor& to);
 /// Code 255 where DLPack has no such type.
 DLDataType data_type_of(DType dtype);
 
-}  // namespace ferrite::core::embed
+}  // namespace ferrite::core::capi

@@ -14,20 +14,20 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-bool same_port(const run::PortInfo& a, const run::PortInfo& b) {
+bool same_port(const runtime::PortInfo& a, const runtime::PortInfo& b) {
   return a.name == b.name && a.dtype == b.dtype && a.dims == b.dims && a.changed == b.changed;
 }
 
 /// Whether a program has copies to or from a device's memory.
-bool copies_to(const run::Executable& executable, uint32_t device) {
+bool copies_to(const runtime::Executable& executable, uint32_t device) {
   for (const auto* launches : {&executable.init, &executable.steps})
     for (const auto& launch : *launches)
-      if (launch.copy != run::no_copy && launch.device == device) return true;
+      if (launch.copy != runtime::no_copy && launch.device == device) return true;
   return false;
 }
 
 /// Devices of these kinds, each another one: "npu,npu:1,cpu".
-std::string names_of(std::span<const run::Target> needs) {
+std::string names_of(std::span<const runtime::Target> needs) {
   std::map<std::string_view, uint32_t> counts;
   std::vector<std::string> names;
   for (const auto& need : needs) {
@@ -37,7 +37,7 @@ std::string names_of(std::span<const run::Target> needs) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-Error refuse(const run::Target& need, const std::string& reason) {
+Error refuse(const runtime::Target& need, const std::string& reason) {
   return error(FE_EUNSUPPORTED, "FE-K53", "'{}' ({}): {}", need.kind, need.description, reason);
 }
 
@@ -123,8 +123,8 @@ Result<std::vector<std::byte>> Package::graph_bytes() const {
 Result<void> Package::fit(const std::string& names, Read& program, const plugin::Backends& backends) const {
   const auto& needs = program.needs;
   auto& executable = *program.executable;
-  if (names == run::interpreter_name) return refuse(needs.back(), "the interpreter runs no code");
-  auto opened = run::open_devices(names.empty() ? names_of(needs) : names, backends);
+  if (names == runtime::interpreter_name) return refuse(needs.back(), "the interpreter runs no code");
+  auto opened = runtime::open_devices(names.empty() ? names_of(needs) : names, backends);
   if (!opened) return refuse(needs.front(), opened.error().message());
   for (size_t d = 0; d < needs.size(); ++d) {
     if (opened->size() != needs.size() || (*opened)[d]->kind != needs[d].kind)
@@ -140,7 +140,7 @@ Result<void> Package::fit(const std::string& names, Read& program, const plugin:
     auto& kernel = executable.kernels[k];
     if (library.empty()) continue;
     const auto& compilers = (*opened)[kernel.device]->compilers;
-    const auto found = std::ranges::find(compilers, library, &run::Compiler::id);
+    const auto found = std::ranges::find(compilers, library, &runtime::Compiler::id);
     if (found == compilers.end() || !found->is_library())
       return refuse(needs[kernel.device], why_not_here(library, backends));
     kernel.library = &*found;
@@ -150,7 +150,7 @@ Result<void> Package::fit(const std::string& names, Read& program, const plugin:
 }
 
 Result<Loaded> Package::program(const std::string& names, const plugin::Backends& backends, int64_t threads,
-                                const std::shared_ptr<run::Allocator>& allocator) const {
+                                const std::shared_ptr<runtime::Allocator>& allocator) const {
   std::vector<std::string> reasons, passed_over;
   for (uint32_t target = 0; target < programs_.size(); ++target) {
     FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
@@ -170,7 +170,7 @@ Result<Loaded> Package::program(const std::string& names, const plugin::Backends
     }
     log::print("plugins", "of the package's targets, {}", fitting.error().text);
     reasons.push_back(std::move(fitting.error().text));
-    passed_over.push_back(run::text_of({&first, 1}));
+    passed_over.push_back(runtime::text_of({&first, 1}));
   }
   return error(FE_EUNSUPPORTED, "FE-K53", "it was compiled for {}; --recompile compiles its graph anew",
                fmt::join(reasons, "; for "));
@@ -184,7 +184,7 @@ Result<Loaded> Package::load(uint32_t target, Read program, int64_t threads) con
     blobs.emplace_back(reinterpret_cast<const char*>(code.data()) + part.offset, part.bytes);
   for (auto& constant : executable.constants)
     constant.owned = std::shared_ptr<const std::vector<std::byte>>(container_.file(), nullptr);
-  executable.workers = run::workers_for(threads, true);
+  executable.workers = runtime::workers_for(threads, true);
   if (auto loaded = executable.load(blobs); !loaded) {
     // Here it is the file that says what the code's launches are.
     if (loaded.error().code != "FE-P67") return std::move(loaded.error());
@@ -193,7 +193,7 @@ Result<Loaded> Package::load(uint32_t target, Read program, int64_t threads) con
   }
   return Loaded{std::move(program.executable),
                 program.figures,
-                programs_.size() > 1 ? run::text_of(program.needs) : std::string(),
+                programs_.size() > 1 ? runtime::text_of(program.needs) : std::string(),
                 {}};
 }
 

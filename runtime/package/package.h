@@ -24,7 +24,7 @@ std::vector<std::string> kinds_of(const std::string& path);
 
 /// A program of a package on its devices.
 struct Loaded {
-  std::shared_ptr<run::Executable> executable;
+  std::shared_ptr<runtime::Executable> executable;
   Figures figures;
   std::string target;                    ///< "cpu (x86-64-v4)"; empty where the package has one program only
   std::vector<std::string> passed_over;  ///< the first device of each that stands before it, and does not fit
@@ -36,8 +36,8 @@ class Package {
   /// FE-K50 no package, FE-K51 cut short or altered, FE-K52 contents that cannot be.
   static Result<std::shared_ptr<const Package>> open(std::shared_ptr<const graph::MappedFile> file);
 
-  const std::vector<run::PortInfo>& inputs() const { return ports_.first; }
-  const std::vector<run::PortInfo>& outputs() const { return ports_.second; }
+  const std::vector<runtime::PortInfo>& inputs() const { return ports_.first; }
+  const std::vector<runtime::PortInfo>& outputs() const { return ports_.second; }
 
   /// Of all its programs: the kinds of devices, and the ids of libraries that launch kernels themselves.
   struct Needs {
@@ -53,7 +53,7 @@ class Package {
   /// The first of the programs whose devices and libraries are here and take it, loaded; nothing is compiled. `names`: the devices
   /// that it has to be for; empty: any. FE-K53 where there is none, with the reason of each, FE-D codes.
   Result<Loaded> program(const std::string& names, const plugin::Backends& backends, int64_t threads,
-                         const std::shared_ptr<run::Allocator>& allocator) const;
+                         const std::shared_ptr<runtime::Allocator>& allocator) const;
 
  private:
   explicit Package(Container container) : container_(std::move(container)) {}
@@ -64,9 +64,9 @@ class Package {
   Result<Loaded> load(uint32_t target, Read program, int64_t threads) const;
 
   Container container_;
-  std::span<const std::byte> weights_;                                       ///< in the file
-  std::vector<std::vector<std::byte>> programs_;                             ///< by target
-  std::pair<std::vector<run::PortInfo>, std::vector<run::PortInfo>> ports_;  ///< inputs and outputs
+  std::span<const std::byte> weights_;                                               ///< in the file
+  std::vector<std::vector<std::byte>> programs_;                                     ///< by target
+  std::pair<std::vector<runtime::PortInfo>, std::vector<runtime::PortInfo>> ports_;  ///< inputs and outputs
 };
 
 }  // namespace ferrite::core::package

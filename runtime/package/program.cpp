@@ -9,10 +9,10 @@
 namespace ferrite::core::package {
 namespace {
 
-using run::Executable;
-using run::Launch;
-using run::Place;
-using run::PortInfo;
+using runtime::BufferSlot;
+using runtime::Executable;
+using runtime::Launch;
+using runtime::PortInfo;
 
 void put(Encoder& to, const std::vector<PortInfo>& ports) {
   to.put(uint64_t{ports.size()});
@@ -25,9 +25,9 @@ void put(Encoder& to, const std::vector<PortInfo>& ports) {
   }
 }
 
-void put(Encoder& to, const std::vector<Place>& places) {
+void put(Encoder& to, const std::vector<BufferSlot>& places) {
   to.put(uint64_t{places.size()});
-  for (const Place& place : places) {
+  for (const BufferSlot& place : places) {
     to.put(place.kind);
     to.put(place.device);
     to.put(place.number);
@@ -70,15 +70,15 @@ class Reader {
     FE_CHECK(kernels());
     FE_CHECK(launches(executable.init, false));
     FE_CHECK(launches(executable.steps, true));
-    FE_CHECK(places(executable.output_places, true));
+    FE_CHECK(places(executable.output_slots, true));
     if (!from_.done()) return impossible("its program is cut short, or has something behind it");
-    if (executable.output_places.size() != executable.outputs.size())
+    if (executable.output_slots.size() != executable.outputs.size())
       return impossible("its program has another number of places than of outputs");
     return std::move(result_);
   }
 
   /// What a program begins with.
-  const std::vector<run::Target>& devices() {
+  const std::vector<runtime::Target>& devices() {
     result_.figures.nodes = from_.get<uint64_t>();
     result_.figures.statements = from_.get<uint64_t>();
     for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) {
@@ -129,7 +129,7 @@ class Reader {
       const auto offset = from_.get<uint64_t>(), bytes = from_.get<uint64_t>();
       if (!inside(offset, bytes, weights_.size()))
         return impossible("its program reads weights that are not there");
-      run::Constant constant;
+      runtime::Constant constant;
       constant.data = weights_.data() + offset;
       constant.bytes = bytes;
       executable.constants.push_back(std::move(constant));
@@ -139,7 +139,7 @@ class Reader {
 
   Result<void> kernels() {
     for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) {
-      run::CompiledKernel kernel;
+      runtime::CompiledKernel kernel;
       Part part;
       kernel.entry = from_.text();
       kernel.provenance = from_.text();
@@ -181,7 +181,7 @@ class Reader {
       FE_CHECK(places(launch.arguments, in_run));
       if (!from_.ok()) break;
       const auto& arguments = launch.arguments;
-      const bool copies = launch.copy != run::no_copy;
+      const bool copies = launch.copy != runtime::no_copy;
       if (copies ? launch.device >= result_.needs.size() || launch.copy > FE_COPY_PEER ||
                        arguments.size() != 2 || arguments[0].bytes != arguments[1].bytes
                  : launch.kernel >= result_.executable->kernels.size())
@@ -191,16 +191,16 @@ class Reader {
     return {};
   }
 
-  Result<void> places(std::vector<Place>& places, bool in_run) {
+  Result<void> places(std::vector<BufferSlot>& places, bool in_run) {
     for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) {
-      Place place;
-      place.kind = from_.get<Place::Kind>();
+      BufferSlot place;
+      place.kind = from_.get<BufferSlot::Kind>();
       place.device = from_.get<uint32_t>();
       place.number = from_.get<uint32_t>();
       place.offset = from_.get<int64_t>();
       place.bytes = from_.get<int64_t>();
       if (!from_.ok()) break;
-      if (place.kind > Place::Kind::arena || !possible(place.bytes) || !possible(place.offset) ||
+      if (place.kind > BufferSlot::Kind::arena || !possible(place.bytes) || !possible(place.offset) ||
           !holds(place, in_run))
         return impossible("its program has an argument that lies nowhere");
       places.push_back(place);
@@ -209,21 +209,21 @@ class Reader {
   }
 
   /// Whether the memory that the place names is there, and as large.
-  bool holds(const Place& place, bool in_run) const {
+  bool holds(const BufferSlot& place, bool in_run) const {
     const auto& executable = *result_.executable;
     const auto in = [&](const auto& list, auto bytes) {
       return place.number < list.size() && place.bytes <= static_cast<int64_t>(bytes(list[place.number]));
     };
     const auto of_port = [](const PortInfo& port) { return port.bytes; };
     switch (place.kind) {
-      case Place::Kind::input: return in_run && in(executable.inputs, of_port);
-      case Place::Kind::output: return in_run && in(executable.outputs, of_port);
-      case Place::Kind::constant:
-        return in(executable.constants, [](const run::Constant& constant) { return constant.bytes; });
-      case Place::Kind::persistent:
+      case BufferSlot::Kind::input: return in_run && in(executable.inputs, of_port);
+      case BufferSlot::Kind::output: return in_run && in(executable.outputs, of_port);
+      case BufferSlot::Kind::constant:
+        return in(executable.constants, [](const runtime::Constant& constant) { return constant.bytes; });
+      case BufferSlot::Kind::persistent:
         return in(executable.persistent(), [](const auto& block) { return block.bytes; }) &&
                executable.persistent()[place.number].device == place.device;
-      case Place::Kind::arena: {
+      case BufferSlot::Kind::arena: {
         const auto& arenas = in_run ? executable.arena_bytes : executable.init_arena_bytes;
         return place.device < arenas.size() && place.offset + place.bytes <= arenas[place.device];
       }
@@ -305,7 +305,7 @@ Result<std::vector<std::byte>> write_program(const Executable& executable, std::
   }
   put(to, executable.init);
   put(to, executable.steps);
-  put(to, executable.output_places);
+  put(to, executable.output_slots);
   return to.take();
 }
 

@@ -25,16 +25,16 @@ struct Figures {
 
 /// `keep` takes the bytes of a constant and gives the offset at which they are kept. `code` becomes the section of code. FE-K54
 /// where a launch calls a function of a plugin, which no file can hold.
-Result<std::vector<std::byte>> write_program(const run::Executable& executable,
+Result<std::vector<std::byte>> write_program(const runtime::Executable& executable,
                                              std::span<const std::string> blobs, const Figures& figures,
                                              const std::function<uint64_t(std::span<const std::byte>)>& keep,
                                              std::vector<std::byte>& code);
 
 /// A program that was read. It is no more than what the file says until its devices, code and libraries are given.
 struct Read {
-  std::vector<run::Target> needs;  ///< a runtime of each kind that takes code for the target
-  std::vector<Part> parts;         ///< by kernel
-  std::shared_ptr<run::Executable> executable;
+  std::vector<runtime::Target> needs;  ///< a runtime of each kind that takes code for the target
+  std::vector<Part> parts;             ///< by kernel
+  std::shared_ptr<runtime::Executable> executable;
   Figures figures;
 };
 /// The kinds of devices that a program begins with; any bytes are answered.

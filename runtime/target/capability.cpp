@@ -11,9 +11,9 @@
 #include "core/support/hash.h"
 #include "core/support/suggest.h"
 #include "core/support/toml/toml_reader.h"
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 namespace {
 
 constexpr std::array<std::string_view, 7> keys = {"schema", "target", "provider", "plugin",
@@ -151,4 +151,4 @@ std::string target_key(std::string_view description, std::string_view provider,
   return hash128({description, provider, fingerprint});
 }
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

@@ -6,9 +6,9 @@
 #include <span>
 
 #include "core/support/abi/abi.h"
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 
-namespace ferrite::core::place {
+namespace ferrite::core::select {
 namespace {
 
 using ferrite::loop::Kernel;
@@ -82,4 +82,4 @@ std::string Coverage::missing(const Kernel& kernel, size_t count) const {
   return {};
 }
 
-}  // namespace ferrite::core::place
+}  // namespace ferrite::core::select

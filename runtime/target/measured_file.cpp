@@ -6,7 +6,7 @@
 #include "core/support/files/user_folder.h"
 #include "core/support/warning.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 MeasuredFile::MeasuredFile(std::string_view subject, std::string name)
     : folder_(cache::user_folder(subject)), name_(std::move(name)) {}
@@ -39,4 +39,4 @@ Result<std::string> MeasuredFile::save(const nlohmann::ordered_json& object) con
   return (std::filesystem::path(folder_) / name_).string();
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

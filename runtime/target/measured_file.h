@@ -9,7 +9,7 @@
 
 #include "core/support/error.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 /// A JSON object in the file `name` of the folder `subject`. Files may be shared by processes.
 class MeasuredFile {
@@ -39,4 +39,4 @@ class MeasuredFile {
   std::string folder_, name_;
 };
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

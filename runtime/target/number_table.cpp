@@ -9,7 +9,7 @@
 #include "core/support/hash.h"
 #include "runtime/target/measured_file.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 // Choices are the same numbers in the ABI.
@@ -90,4 +90,4 @@ fe_target_numbers abi_numbers(const TargetNumbers& numbers) {
   return result;
 }
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -15,7 +15,7 @@
 #include "ferrite/abi/target.h"
 #include "runtime/target/target_numbers.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 
 using schedule::TargetNumbers;
 
@@ -122,4 +122,4 @@ Result<std::string> save_measured(const std::string& kind, const std::string& de
 /// As cost models get them.
 fe_target_numbers abi_numbers(const TargetNumbers& numbers);
 
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -22,7 +22,7 @@
 #include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/machine.h"
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 #include "kernel_builder.h"
 #include "target.h"
 

@@ -188,14 +188,14 @@ TEST(Contract, RowsPagesApart) {
   EXPECT_LE(workspace(260, 512), workspace(260, 520));
 }
 
-/// Rows too few to repay packing: dot products along the depth where the columns lie turned, long runs where their steps lie far apart.
+/// Rows too few to repay packing: dot products along the depth where the columns lie transposed, long runs where their steps lie far apart.
 /// Memory ends behind each operand, so that nothing is read beyond it.
 TEST(Contract, FewRowsInPlace) {
   const std::vector<std::string> all{"native", "avx2", "sse"}, converting{"native", "avx2"};
   for (const auto dtype : {f32, f64, bf16, f16})
     for (const int64_t m : {1, 2, 5, 31})
       for (const bool transposed : {false, true}) {
-        SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << m << " rows, turned " << transposed);
+        SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << m << " rows, transposed " << transposed);
         const int64_t elements = 8 / (bits_of(dtype) / 8);
         check(gemm({.batch = m == 2 ? 2 : 1,
                     .m = m,
@@ -307,7 +307,8 @@ TEST(Contract, ComputedOperands) {
     for (const auto along : {Stored::nothing, Stored::tensor, Stored::own, Stored::depth})
       for (const bool transposed : {false, true}) {
         const Stored stored{along, dtype, transposed};
-        SCOPED_TRACE(testing::Message() << name_of(dtype) << " along " << along << " turned " << transposed);
+        SCOPED_TRACE(testing::Message()
+                     << name_of(dtype) << " along " << along << " transposed " << transposed);
         check(prologue({.m = 13, .n = 45, .k = 37, .a = stored}));
         check(prologue({.m = 13, .n = 45, .k = 37, .b = stored}));
         check(prologue({.batch = 2, .m = 6, .n = 17, .k = 9, .a = stored, .b = stored}), {"native"});
@@ -317,17 +318,17 @@ TEST(Contract, ComputedOperands) {
 
 /// Whole vectors and panels, a row more than a block, less than a vector, several tasks and several passes over the depth.
 TEST(Contract, ComputedOperandsOfOtherSizes) {
-  const Stored scaled{Stored::own, i8, false}, turned{Stored::tensor, u8, true},
+  const Stored scaled{Stored::own, i8, false}, transposed{Stored::tensor, u8, true},
       half{Stored::nothing, f16, false}, brain{Stored::nothing, bf16, true};
   for (int64_t n : {2, 3, 8, 64, 163})
     for (int64_t k : {1, 7, 16, 130})
-      for (const auto& stored : {scaled, turned, half, brain}) {
+      for (const auto& stored : {scaled, transposed, half, brain}) {
         SCOPED_TRACE(testing::Message() << n << " x " << k << " of " << name_of(stored.dtype));
         check(prologue({.m = 33, .n = n, .k = k, .a = stored}), {"native"});
         check(prologue({.m = 33, .n = n, .k = k, .b = stored}), {"native"});
         if (HasFatalFailure()) return;
       }
-  for (const auto& stored : {scaled, turned, half, brain}) {
+  for (const auto& stored : {scaled, transposed, half, brain}) {
     check(prologue({.m = 45, .n = 133, .k = 401, .a = stored, .b = stored}), {"native", "sse"}, 32 << 10);
     check(prologue({.m = 2, .n = 300, .k = 130, .b = stored}), {"native", "sse"});
     if (HasFatalFailure()) return;

@@ -224,7 +224,7 @@ TEST(CpuPlugin, Proposes) {
   };
   EXPECT_EQ(plugin.provider->propose(plugin.provider->self, &plugin.call, &args, &out), FE_OK) << plugin.text;
   EXPECT_EQ(names, (std::vector<std::string>{"llvm", "llvm.unroll1", "llvm.unroll4", "llvm.half_vectors",
-                                             "llvm.looped"}));
+                                             "llvm.rematerialised"}));
   auto none_ = sized<fe_none>();
   plugin.provider->close_target(plugin.provider->self, &plugin.call, &target, &none_);
 }

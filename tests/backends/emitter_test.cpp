@@ -53,8 +53,8 @@ TEST(Map, TilesOfTurnedReads) {
       auto x = b.input(dtype, {2, n, m}), y = b.input(dtype, {n, m}), z = b.input(dtype, {2, m, n}),
            out = b.output(dtype, {2, m, n});
       auto i = b.begin(FE_STATEMENT_MAP, {2, m, n});
-      auto turned = b.prim(Prim::max_, b.load(x, {i[0], i[2], i[1]}), b.load(y, {i[2], i[1]}));
-      b.store(out, {i[0], i[1], i[2]}, b.prim(Prim::min_, turned, b.load(z, {i[0], i[1], i[2]})));
+      auto transposed = b.prim(Prim::max_, b.load(x, {i[0], i[2], i[1]}), b.load(y, {i[2], i[1]}));
+      b.store(out, {i[0], i[1], i[2]}, b.prim(Prim::min_, transposed, b.load(z, {i[0], i[1], i[2]})));
       check(b, {.special = true});
       if (HasFatalFailure()) return;
       if (m < 64 || n < 64) continue;
@@ -258,7 +258,7 @@ TEST(Rows, NanComesBySum) {
         check(softmax(60, n, dtype), {.special = true, .tolerance = 1e-5, .descriptions = {description}});
       }
       auto looped = softmax(60, n, dtype);
-      ASSERT_TRUE(emitter::make_looped(looped.kernel));
+      ASSERT_TRUE(emitter::rematerialise(looped.kernel));
       EXPECT_FALSE(keeps_nan(looped, this_machine()));
       check(looped, {.special = true, .tolerance = 1e-5});
       if (HasFailure()) return;
@@ -339,7 +339,7 @@ TEST(Looped, RowsAreComputedAgain) {
     for (int64_t n : {2, 31, 1000}) {
       const auto kept = softmax(5, n, dtype);
       auto looped = kept;
-      ASSERT_TRUE(emitter::make_looped(looped.kernel));
+      ASSERT_TRUE(emitter::rematerialise(looped.kernel));
       size_t local_rows = 0;
       for (const auto& buffer : looped.kernel.buffers)
         local_rows += buffer.kind == FE_BUFFER_LOCAL && buffer.extent() > 1;
@@ -350,7 +350,7 @@ TEST(Looped, RowsAreComputedAgain) {
       for (size_t e = 0; e < got.size(); ++e)
         ASSERT_NEAR(got[e], expected[e], (tolerance_of(dtype) + 1e-6) * std::abs(expected[e])) << e;
       check(looped, {.tolerance = 1e-5});
-      EXPECT_FALSE(emitter::make_looped(looped.kernel));
+      EXPECT_FALSE(emitter::rematerialise(looped.kernel));
       if (HasFailure()) return;
     }
 }
@@ -374,7 +374,7 @@ TEST(Looped, RowsThatAreKept) {
     auto v = b.begin(FE_STATEMENT_MAP, {4, 50});
     b.store(out, {v[0], v[1]}, b.prim(Prim::neg_, b.load(row, {v[0], v[1]})));
     check(b, {.tolerance = 1e-5});
-    EXPECT_FALSE(emitter::make_looped(b.kernel)) << changed;
+    EXPECT_FALSE(emitter::rematerialise(b.kernel)) << changed;
   }
 }
 

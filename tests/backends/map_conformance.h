@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "ferrite/moved_values.hpp"
+#include "ferrite/analysis/moved_values.hpp"
 #include "kernel_support.h"
 
 namespace ferrite::kernel_test {

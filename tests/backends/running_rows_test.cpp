@@ -9,10 +9,10 @@ namespace {
 struct Attention {
   int64_t batch = 2, rows = 37, columns = 403, depth = 20, features = 24;
   DType dtype = f32;
-  bool causal = false;    ///< columns behind the row are masked by an index
-  bool divides = false;   ///< powers are divided by their sum, not multiplied by its reciprocal
-  bool turned = false;    ///< columns lie [depth, column], as values do
-  bool finished = false;  ///< something follows the second product
+  bool causal = false;      ///< columns behind the row are masked by an index
+  bool divides = false;     ///< powers are divided by their sum, not multiplied by its reciprocal
+  bool transposed = false;  ///< columns lie [depth, column], as values do
+  bool finished = false;    ///< something follows the second product
 };
 
 /// Inputs: rows, columns, values, and what is added to the scores.
@@ -24,8 +24,8 @@ Builder attention(const Attention& a) {
     return b.buffer(dtype, FE_BUFFER_LOCAL, std::move(dims), std::move(strides));
   };
   auto q = b.input(a.dtype, {a.batch, a.rows, a.depth}),
-       k = b.input(a.dtype, a.turned ? std::vector{a.batch, a.depth, a.columns}
-                                     : std::vector{a.batch, a.columns, a.depth}),
+       k = b.input(a.dtype, a.transposed ? std::vector{a.batch, a.depth, a.columns}
+                                         : std::vector{a.batch, a.columns, a.depth}),
        v = b.input(a.dtype, {a.batch, a.columns, a.features}), added = b.input(f32, {a.rows, a.columns}),
        out = b.output(a.dtype, {a.batch, a.rows, a.features});
   auto scores = local(a.dtype, {a.batch, a.rows, a.columns}),
@@ -44,7 +44,7 @@ Builder attention(const Attention& a) {
   auto i = b.begin(FE_STATEMENT_CONTRACT, {a.batch, a.rows, a.columns}, {a.depth});
   b.store(scores, {i[0], i[1], i[2]},
           contract(b.load(q, {i[0], i[1], i[3]}),
-                   b.load(k, a.turned ? std::vector{i[0], i[3], i[2]} : std::vector{i[0], i[2], i[3]})));
+                   b.load(k, a.transposed ? std::vector{i[0], i[3], i[2]} : std::vector{i[0], i[2], i[3]})));
   const auto score = [&](Expr batch, Expr row, Expr column) {
     auto value =
         b.prim(Prim::add_, b.cast(b.load(scores, {batch, row, column}), f32), b.load(added, {row, column}));
@@ -109,7 +109,7 @@ void check_running(const Attention& a, const std::function<float(int64_t, int64_
   check(built, options);
 }
 
-TEST(RunningRows, AreTakenWhereWholeRowsDoNotFit) {
+TEST(StreamingSoftmax, AreTakenWhereWholeRowsDoNotFit) {
   const auto built = attention({});
   for (const auto& target : targets_of({})) {
     EXPECT_TRUE(is_running(compile(built.kernel, target + " l2=131072 l3=131072").text));
@@ -117,7 +117,7 @@ TEST(RunningRows, AreTakenWhereWholeRowsDoNotFit) {
   }
 }
 
-TEST(RunningRows, WorkspaceIsThatOfATile) {
+TEST(StreamingSoftmax, WorkspaceIsThatOfATile) {
   const auto workspace = [](int64_t columns) {
     llvm::LLVMContext context;
     const auto target = cpu::parse_target(small_caches()[0]);
@@ -127,27 +127,27 @@ TEST(RunningRows, WorkspaceIsThatOfATile) {
   EXPECT_EQ(workspace(5120), workspace(512000));
 }
 
-TEST(RunningRows, Types) {
+TEST(StreamingSoftmax, Types) {
   for (const auto dtype : {f32, f16, bf16}) check_running({.dtype = dtype});
 }
 
-TEST(RunningRows, Shapes) {
+TEST(StreamingSoftmax, Shapes) {
   for (const Attention& a :
        {Attention{.batch = 1, .rows = 200, .columns = 512, .depth = 64, .features = 64},
-        Attention{.divides = true}, Attention{.turned = true}, Attention{.finished = true},
+        Attention{.divides = true}, Attention{.transposed = true}, Attention{.finished = true},
         Attention{.causal = true, .finished = true},
-        Attention{.rows = 70, .columns = 430, .depth = 3, .features = 100, .turned = true}})
+        Attention{.rows = 70, .columns = 430, .depth = 3, .features = 100, .transposed = true}})
     check_running(a);
 }
 
 /// Scores that rise from tile to tile: each corrects what was summed before; and ones that fall.
-TEST(RunningRows, Slopes) {
+TEST(StreamingSoftmax, Slopes) {
   check_running({}, [](int64_t row, int64_t column) {
     return static_cast<float>((row % 2 == 0 ? 1 : -1) * column) * 0.3F;
   });
 }
 
-TEST(RunningRows, MaskedAndSpecialScores) {
+TEST(StreamingSoftmax, MaskedAndSpecialScores) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   check_running({}, [](int64_t row, int64_t column) {
     switch (row) {

@@ -21,13 +21,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const auto& executable = *read->executable;
   if (read->parts.size() != executable.kernels.size() || read->needs.empty()) std::abort();
-  if (!std::ranges::equal(kinds, read->needs, {}, {}, &run::Target::kind)) std::abort();
+  if (!std::ranges::equal(kinds, read->needs, {}, {}, &runtime::Target::kind)) std::abort();
   for (const auto& part : read->parts)
     if (part.offset + part.bytes > code_bytes) std::abort();
   const auto check = [](const auto& launches, const auto& arena_bytes) {
     for (const auto& launch : launches)
       for (const auto& place : launch.arguments)
-        if (place.kind == run::Place::Kind::arena &&
+        if (place.kind == runtime::BufferSlot::Kind::arena &&
             place.offset + place.bytes > arena_bytes.at(place.device))
           std::abort();
   };

@@ -45,7 +45,7 @@ class Concurrency : public testing::Test {
   }
   /// Runs with inputs of its own `seed`; the greatest deviation from what a plain loop gives, or NaN where a run failed.
   static float deviation_of_runs(const Program& program, int seed, int runs) {
-    run::Executable::Context context(*program.compilation.executable);
+    runtime::Executable::Context context(*program.compilation.executable);
     std::vector<float> x(rows * columns), y(x.size());
     float worst = 0;
     for (int run = 0; run < runs; ++run) {

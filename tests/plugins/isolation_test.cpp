@@ -240,24 +240,24 @@ TEST(Isolation, APredicateThatFailsOnceIsTriedAgain) {
   const fs::path folder = fs::temp_directory_path() / fmt::format("ferrite-isolation-test-{}", ::getpid());
   fs::remove_all(folder);
   Pipeline pipeline;
-  pipeline.trust = Trust::off;
+  pipeline.validate_rules = RuleValidation::off;
   pipeline.plugins = {standard_ops(), isolated("abort", OnError::fail, "rules")};
   auto session = Session::open(pipeline);
   ASSERT_TRUE(session) << session.error().message();
   const auto judge = [&](Trust level) {
-    return trust::trust_rules(const_cast<Registry&>((*session)->registry()), level,
-                              installed_files().plugin_folder, folder.string(), {});
+    return validate::validate_rules(const_cast<Registry&>((*session)->registry()), level,
+                                    installed_files().plugin_folder, folder.string(), {});
   };
   log::show_warnings();
   testing::internal::CaptureStderr();
-  EXPECT_TRUE(judge(Trust::on));
+  EXPECT_TRUE(judge(RuleValidation::on));
   const std::string warned = testing::internal::GetCapturedStderr();
   EXPECT_NE(warned.find("failed while its rules were tried"), std::string::npos) << warned;
   EXPECT_NE(warned.find("FE-P27"), std::string::npos) << warned;
   EXPECT_NE(warned.find("signal 6"), std::string::npos) << warned;
   // Nothing of it is kept, and there are processes left to run with.
   EXPECT_FALSE(fs::exists(folder));
-  const auto refused = judge(Trust::strict);
+  const auto refused = judge(RuleValidation::strict);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, "FE-R36");
   EXPECT_NE(refused.error().text.find("FE-P27"), std::string::npos) << refused.error().text;
@@ -486,8 +486,8 @@ std::string said_of_numbers(const Session& session) {
   args.description = {description.data(), description.size(), 1};
   auto target = abi::sized<fe_open_target_out>();
   EXPECT_EQ(provider.open_target(provider.self, call.get(), &args, &target), FE_OK);
-  run::SourcedNumbers numbers;
-  const auto stated = run::state(numbers, abi::read(target.numbers));
+  runtime::SourcedNumbers numbers;
+  const auto stated = runtime::state(numbers, abi::read(target.numbers));
   auto none = abi::sized<fe_none>();
   EXPECT_EQ(provider.close_target(provider.self, call.get(), &target, &none), FE_OK);
   return stated ? "" : stated.error().message();

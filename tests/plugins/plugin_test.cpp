@@ -470,7 +470,7 @@ TEST(CheckPasses, WhatIsSuspectedIsNoCleanBill) {
   // Wrong at first only: no part shows it, nor does the whole model again.
   auto session = open({request("wrong_pass", OnError::fail, {{"once", true}})});
   ASSERT_TRUE(session) << session.error().message();
-  trust::PassCheck check((*session)->registry(), {});
+  validate::PassCheck check((*session)->registry(), {});
   GateOptions gate;
   gate.watcher = &check;
   auto graph = parse(**session, R"(ferrite graph 0

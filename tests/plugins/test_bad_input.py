@@ -245,7 +245,7 @@ class BadPluginTest(ProgramTest):
         done = self.run_model("--plugin", descriptor)
         self.assertEqual(done.returncode, OK, done.stderr)
         self.assertWarns(done, r"plugin 'test\.far' has rules that no sample reaches, applied untested: test\.far; ")
-        self.assertNotIn("warning:", self.run_model("--plugin", descriptor, "--trust", "off").stderr)
+        self.assertNotIn("warning:", self.run_model("--plugin", descriptor, "--validate-rules", "off").stderr)
 
     def test_commands_that_show_a_wrong_rule(self):
         """The command that is printed loads the plugin again: by a profile, in folders whose names a shell takes apart."""
@@ -259,7 +259,7 @@ class BadPluginTest(ProgramTest):
         manifest = folder / "p.toml"
         manifest.write_text('schema = 0\nsearch = ["."]\n[profile.wrong]\nenable = ["test.wrong"]\n')
         enable = ("--manifest", manifest, "--profile", "wrong")
-        for code, options in (("FE-R30", enable), ("FE-R31", (*enable, "--trust", "off", "--check-passes"))):
+        for code, options in (("FE-R30", enable), ("FE-R31", (*enable, "--validate-rules", "off", "--check-passes"))):
             done = self.call("opt", "--to", "pre_grad", *options, environment={"XDG_CACHE_HOME": str(home)})
             self.assertRefused(done, code, "'test.wrong'", WRONG)
             command = shlex.split(re.search(r"(?m)shows it: ferrite (.*)$", done.stderr).group(1))

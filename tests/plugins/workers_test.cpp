@@ -72,7 +72,7 @@ class MeetingHost {
   };
 
   void launch(const fe_parallel_args& args) {
-    auto& pool = core::run::Pool::process();
+    auto& pool = core::runtime::Pool::process();
     const auto workers = static_cast<size_t>(args.workers > 0 ? args.workers : pool.workers());
     Meeting meeting{*this, args, {args.count, std::vector<int64_t>(workers)}};
     pool.parallel_for(args.count, args.grain, args.workers, &meeting, Meeting::work);
@@ -128,8 +128,8 @@ class SplitReduction : public testing::Test {
     return core::compile(std::move(parsed), registry_, options, ledger);
   }
 
-  void expect_sum(const core::run::Executable& executable) {
-    core::run::Executable::Context context(executable);
+  void expect_sum(const core::runtime::Executable& executable) {
+    core::runtime::Executable::Context context(executable);
     float sum = 0;
     const void* in = x_.data();
     void* out = &sum;
@@ -185,7 +185,7 @@ size_t threads_of_process() {
 // launch beside it would be seen; workers that only other programs may use get none of it.
 TEST_F(SplitReduction, HasNoMoreThreadsAtWorkThanItMayUseWhereSeveralRunIt) {
   constexpr size_t runs = 5;
-  core::run::Pool::process().grow(6);
+  core::runtime::Pool::process().grow(6);
   for (const int64_t threads : {2, 3})
     for (const size_t callers : {1, 2, 4}) {
       SCOPED_TRACE(testing::Message() << threads << " threads, " << callers << " callers");

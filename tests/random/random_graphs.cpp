@@ -38,7 +38,7 @@ constexpr unsigned seconds_a_graph = 30;
 constexpr uint64_t graphs_a_process = 100;
 constexpr uint64_t graphs_for_all = 1000;  ///< among so many each feature has something to do
 
-using core::run::Target;
+using core::runtime::Target;
 using core::schedule::Feature;
 using core::schedule::feature_count;
 using core::schedule::Features;
@@ -87,7 +87,7 @@ std::string difference(const std::string& what, DType dtype, const Dims& dims, c
 }
 
 struct Results {
-  std::vector<core::run::PortInfo> ports;
+  std::vector<core::runtime::PortInfo> ports;
   std::vector<Bytes> tensors;
   std::vector<Bytes> inputs;  ///< as the run left them
 };
@@ -114,9 +114,9 @@ core::Result<Results> evaluate(const core::Session& session, const GeneratedGrap
     results.tensors.emplace_back(static_cast<size_t>(port.bytes), std::byte{0xFF});
   }
   for (auto& tensor : results.tensors) out.push_back(tensor.data());
-  std::unique_ptr<core::run::Executable::Context> context;
+  std::unique_ptr<core::runtime::Executable::Context> context;
   if (program.compilation.executable) {
-    context = std::make_unique<core::run::Executable::Context>(*program.compilation.executable);
+    context = std::make_unique<core::runtime::Executable::Context>(*program.compilation.executable);
     FE_CHECK(context->fill_arenas(std::byte{0xFF}));  // NaN
   }
   FE_CHECK(program.run(context.get(), in, out));
@@ -175,14 +175,14 @@ struct Here {
 
 core::Result<Here> open_here(const core::Session& session, const Options& options) {
   Here here;
-  if (options.device == core::run::interpreter_name) return here;
-  FE_TRY(const auto devices, core::run::open_devices(options.device, session.registry()));
-  here.devices = core::run::targets_of(devices);
+  if (options.device == core::runtime::interpreter_name) return here;
+  FE_TRY(const auto devices, core::runtime::open_devices(options.device, session.registry()));
+  here.devices = core::runtime::targets_of(devices);
   here.idle.add(Feature::record);
   // Without a wish of the target's, or buffers as large as it wants them, no row is padded.
   if (!options.pad) here.idle.add(Feature::padding);
-  if (core::run::numbers_of(devices).products == core::schedule::Products::apart)
-    here.idle.add(Feature::rows_of_products);
+  if (core::runtime::numbers_of(devices).products == core::schedule::Products::apart)
+    here.idle.add(Feature::gemm_chains);
   return here;
 }
 
@@ -226,7 +226,7 @@ bool has_red_zones(uint64_t seed) {
 /// "launch_ns 4, join_ns 64, workers 8", of those that are there.
 std::string text_of(const fe_target_numbers& numbers) {
   std::vector<std::string> parts;
-  for (const auto& number : core::run::number_table)
+  for (const auto& number : core::runtime::number_table)
     if (const int64_t value = numbers.*number.stated; value != 0)
       parts.push_back(fmt::format("{} {}", number.name, value));
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -240,7 +240,7 @@ core::Result<core::CompileOptions> options_for(const Here& here, uint64_t seed, 
   compiled.red_zones = has_red_zones(seed);
   for (const auto& targets : {here.devices, compiled.targets})
     for (const auto& target : targets)
-      FE_CHECK(core::run::save_measured(target.kind, target.description, numbers_for(seed)));
+      FE_CHECK(core::runtime::save_measured(target.kind, target.description, numbers_for(seed)));
   return compiled;
 }
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <set>
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 /// How often each item was visited, and which workers came.
@@ -194,4 +194,4 @@ TEST(Pool, WakesWorkersThatParked) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -225,7 +225,7 @@ map (i0 < 64, i1 < 64) {
 }  // namespace
 }  // namespace ferrite::core::schedule
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 TEST(Numbers, AreStatedOrHaveDefaults) {
@@ -328,4 +328,4 @@ TEST(Numbers, AreKeptByKindAndDescription) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

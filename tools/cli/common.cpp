@@ -77,9 +77,10 @@ void PipelineOptions::add_to(CLI::App& command) {
       ->type_name("CHANNELS")
       ->check(not_empty);
   command
-      .add_option("--trust", trust,
-                  "Rules of plugins that are not built in: off applies them untried; on tries them first and "
-                  "refuses wrong ones; strict refuses those too that could not be tried")
+      .add_option(
+          "--validate-rules", validation,
+          "Rules of plugins that are not built in: off applies them unconsidered; on tries them first and "
+          "refuses wrong ones; strict refuses those too that could not be tried")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"off", "on", "strict"}));
 }
@@ -92,9 +93,11 @@ Result<void> PipelineOptions::enable_log() const {
 Result<core::plugin::Pipeline> PipelineOptions::read(const std::string& devices) const {
   FE_CHECK(enable_log());
   FE_TRY(auto pipeline, core::plugin::read_pipeline(request(devices)));
-  using core::plugin::Trust;
-  if (!trust.empty())
-    pipeline.trust = trust == "off" ? Trust::off : trust == "on" ? Trust::on : Trust::strict;
+  using core::plugin::RuleValidation;
+  if (!validation.empty())
+    pipeline.validate_rules = validation == "off"  ? RuleValidation::off
+                              : validation == "on" ? RuleValidation::on
+                                              : RuleValidation::strict;
   return pipeline;
 }
 
@@ -107,15 +110,15 @@ void CheckPassesOptions::add_to(CLI::App& command) {
       ->check(not_empty);
 }
 
-std::unique_ptr<core::trust::PassCheck> CheckPassesOptions::make(const core::Session& session) const {
+std::unique_ptr<core::validate::PassCheck> CheckPassesOptions::make(const core::Session& session) const {
   if (!check) return nullptr;
-  core::trust::CheckOptions options;
+  core::validate::CheckOptions options;
   options.folder = folder;
   options.options = session.pipeline().options;
-  return std::make_unique<core::trust::PassCheck>(session.registry(), std::move(options));
+  return std::make_unique<core::validate::PassCheck>(session.registry(), std::move(options));
 }
 
-void report(const core::trust::PassCheck* check) {
+void report(const core::validate::PassCheck* check) {
   if (!check) return;
   fmt::print(stderr, "{}\n", check->summary());
   if (const auto fault = check->nothing_compared()) core::log::warn("passes", fault->message());

@@ -48,7 +48,7 @@ struct PipelineOptions {
   std::vector<std::string> plugins;
   std::string profile;
   bool safe_mode = false;
-  std::string log, trust;
+  std::string log, validation;
   std::vector<std::string> targets, kinds;  ///< as PipelineRequest has them; no options of their own
 
   void add_to(CLI::App& command);
@@ -67,10 +67,10 @@ struct CheckPassesOptions {
 
   void add_to(CLI::App& command);
   /// What watches the compilation; none where it is off.
-  std::unique_ptr<core::trust::PassCheck> make(const core::Session& session) const;
+  std::unique_ptr<core::validate::PassCheck> make(const core::Session& session) const;
 };
 /// One line on standard error; nothing for none.
-void report(const core::trust::PassCheck* check);
+void report(const core::validate::PassCheck* check);
 
 /// How programs are compiled and run.
 struct DeviceOptions {

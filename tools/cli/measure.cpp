@@ -132,7 +132,7 @@ Result<void> measure_launches(Meter& meter, core::CompileOptions options, bool s
 
 bool Meter::Round::disturbed() const { return waited > most_waited || apart > most_apart; }
 
-Result<Meter::Round> Meter::run(const core::Program& program, core::run::Executable::Context& context,
+Result<Meter::Round> Meter::run(const core::Program& program, core::runtime::Executable::Context& context,
                                 std::span<const void* const> in, std::span<void* const> out) {
   std::vector<double> times;
   const double before = waited_seconds();
@@ -164,7 +164,7 @@ Result<double> Meter::time(const core::CompileOptions& options, const std::strin
   core::Program program;
   FE_TRY(program.compilation, core::compile(std::move(source), session_.registry(), options, ledger));
   if (kernels > 0 && program.compilation.stats.kernels != kernels) return 0.0;
-  core::run::Executable::Context context(*program.compilation.executable);
+  core::runtime::Executable::Context context(*program.compilation.executable);
   std::vector<Tensor> inputs, outputs;
   std::vector<const void*> in;
   std::vector<void*> out;
@@ -206,7 +206,7 @@ std::optional<Error> Meter::disturbance() const {
 Result<fe_target_numbers> measure_numbers(Meter& meter, const core::CompileOptions& options) {
   using core::schedule::Feature;
   auto result = core::abi::sized<fe_target_numbers>();
-  FE_TRY(const auto devices, core::run::open_devices(options.device, meter.session().registry()));
+  FE_TRY(const auto devices, core::runtime::open_devices(options.device, meter.session().registry()));
   // What is measured is not to depend on what was measured before.
   auto one = options;
   one.threads = 1;
@@ -216,8 +216,9 @@ Result<fe_target_numbers> measure_numbers(Meter& meter, const core::CompileOptio
   const bool is_host = devices.back()->host_memory;
   if (is_host) {
     meter.show("measuring one worker");
-    result.workers = core::run::Pool::process().workers();  // of the machine: programs are cut for all of it
-    const int64_t step = std::max<int64_t>(1, core::run::numbers_of(devices).line_bytes / 4);
+    result.workers =
+        core::runtime::Pool::process().workers();  // of the machine: programs are cut for all of it
+    const int64_t step = std::max<int64_t>(1, core::runtime::numbers_of(devices).line_bytes / 4);
     FE_TRY(const double read, meter.time(one, read_text(most_bytes / 4)));
     result.bandwidth = std::llround(static_cast<double>(most_bytes) / read);
     FE_TRY(const double apart, meter.time(one, stride_text(most_bytes / 4 / step, step)));
@@ -228,7 +229,7 @@ Result<fe_target_numbers> measure_numbers(Meter& meter, const core::CompileOptio
   }
   meter.show("measuring launches");
   FE_CHECK(measure_launches(meter, one, is_host && result.workers > 1, result));
-  for (const auto& number : core::run::number_table)
+  for (const auto& number : core::runtime::number_table)
     if (number.is_measured && result.*number.stated != 0)
       result.*number.stated = std::clamp<int64_t>(result.*number.stated, 1, number.most);
   return result;

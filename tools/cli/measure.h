@@ -36,7 +36,7 @@ class Meter {
     double apart = 0;   ///< by which the least of one half of the runs is more than that of the other half
     bool disturbed() const;
   };
-  static Result<Round> run(const core::Program& program, core::run::Executable::Context& context,
+  static Result<Round> run(const core::Program& program, core::runtime::Executable::Context& context,
                            std::span<const void* const> in, std::span<void* const> out);
 
   const core::Session& session_;

@@ -19,8 +19,8 @@ namespace {
 
 /// Whether a plugin that is loaded has devices of each of the kinds.
 bool are_known(const std::string& names, const core::plugin::Registry& registry) {
-  return std::ranges::all_of(core::run::kinds_of(names), [&](const std::string& kind) {
-    return kind == core::run::interpreter_name ||
+  return std::ranges::all_of(core::runtime::kinds_of(names), [&](const std::string& kind) {
+    return kind == core::runtime::interpreter_name ||
            std::ranges::any_of(registry.runtimes(), [&](const auto& runtime) {
              return core::abi::view(runtime.table->id) == kind;
            });
@@ -32,17 +32,17 @@ bool are_known(const std::string& names, const core::plugin::Registry& registry)
 Result<void> check_devices(const PipelineOptions& pipeline, const std::string& names,
                            const core::plugin::Registry& registry, std::string_view not_here) {
   const bool here = pipeline.targets.empty();
-  auto checked = core::run::check_devices(names, registry, here);
+  auto checked = core::runtime::check_devices(names, registry, here);
   if (checked) return checked;
   if (!are_known(names, registry)) {
     const auto every = pipeline.read(std::string(core::plugin::every_device));
     if (!every) return checked;
     const auto session = core::Session::open(*every);
     if (!session) return checked;
-    auto again = core::run::check_devices(names, (*session)->registry(), here);
+    auto again = core::runtime::check_devices(names, (*session)->registry(), here);
     return again ? checked : again;
   }
-  if (here && core::run::check_devices(names, registry, false)) checked.error().text += not_here;
+  if (here && core::runtime::check_devices(names, registry, false)) checked.error().text += not_here;
   return checked;
 }
 
@@ -80,7 +80,7 @@ Result<Runner> Runner::make(OpenModel& opened, std::span<const Tensor> inputs) {
   FE_TRY(runner.program_, opened.model->program(dims, opened.compile));
   if (runner.program_->compilation.executable)
     runner.context_ =
-        std::make_unique<core::run::Executable::Context>(*runner.program_->compilation.executable);
+        std::make_unique<core::runtime::Executable::Context>(*runner.program_->compilation.executable);
   runner.device_ = opened.compile.device;
   runner.ports_ = runner.program_->outputs();
   for (const auto& port : runner.ports_) {
@@ -88,7 +88,7 @@ Result<Runner> Runner::make(OpenModel& opened, std::span<const Tensor> inputs) {
     runner.outputs_.push_back(std::move(tensor));
   }
   if (const auto& executable = runner.program_->compilation.executable;
-      executable && executable->memory_of_ports() != core::run::Executable::host) {
+      executable && executable->memory_of_ports() != core::runtime::Executable::host) {
     runner.memory_ = std::make_unique<DeviceMemory>(executable);
     for (const auto& input : inputs) FE_CHECK(runner.memory_->add(input, true));
     for (const auto& output : runner.outputs_) FE_CHECK(runner.memory_->add(output, false));
@@ -134,7 +134,7 @@ Result<void> Runner::run(std::span<const Tensor> inputs, core::observe::Observat
   return {};
 }
 
-Result<std::span<const core::run::LaunchTime>> Runner::time(std::span<const Tensor> inputs) {
+Result<std::span<const core::runtime::LaunchTime>> Runner::time(std::span<const Tensor> inputs) {
   context_->keep_times();
   FE_CHECK(run(inputs));
   return context_->times();

@@ -17,7 +17,7 @@ namespace ferrite::cli {
 /// A model with the session that it needs.
 struct OpenModel {
   std::unique_ptr<core::Session> session;
-  std::unique_ptr<core::trust::PassCheck> check;  ///< watches the compilation where it is asked for
+  std::unique_ptr<core::validate::PassCheck> check;  ///< watches the compilation where it is asked for
   core::CompileOptions compile;
   std::unique_ptr<core::Model> model;
 };
@@ -44,23 +44,23 @@ class Runner {
   /// Where `observation` is not null it gets spans of the run and of its launches.
   Result<void> run(std::span<const Tensor> inputs, core::observe::Observation* observation = nullptr);
   /// Runs, and gives when each launch began and was done; good until the next run.
-  Result<std::span<const core::run::LaunchTime>> time(std::span<const Tensor> inputs);
+  Result<std::span<const core::runtime::LaunchTime>> time(std::span<const Tensor> inputs);
 
   const core::Program& program() const { return *program_; }
-  const std::vector<core::run::PortInfo>& ports() const { return ports_; }
+  const std::vector<core::runtime::PortInfo>& ports() const { return ports_; }
   const std::vector<Tensor>& outputs() const { return outputs_; }
   int64_t threads() const;
 
  private:
   std::shared_ptr<core::Program> program_;
-  std::vector<core::run::PortInfo> ports_;
+  std::vector<core::runtime::PortInfo> ports_;
   std::vector<Tensor> outputs_;
   std::string device_;
 
   /// Copies of inputs and outputs in the memory of a device, for programs whose ports lie there.
   class DeviceMemory {
    public:
-    explicit DeviceMemory(std::shared_ptr<const core::run::Executable> executable)
+    explicit DeviceMemory(std::shared_ptr<const core::runtime::Executable> executable)
         : executable_(std::move(executable)) {}
     ~DeviceMemory();
     DeviceMemory(const DeviceMemory&) = delete;
@@ -70,11 +70,11 @@ class Runner {
     std::vector<void*> out;
 
    private:
-    std::shared_ptr<const core::run::Executable> executable_;
+    std::shared_ptr<const core::runtime::Executable> executable_;
     std::vector<void*> all_;
   };
   std::unique_ptr<DeviceMemory> memory_;
-  std::unique_ptr<core::run::Executable::Context>
+  std::unique_ptr<core::runtime::Executable::Context>
       context_;  ///< ends first, and with it the work on that memory
 };
 

@@ -9,8 +9,8 @@
 
 namespace ferrite::core::observe {
 
-void add_launches(Observation& observation, const run::Executable& executable,
-                  const run::Executable::Context& context) {
+void add_launches(Observation& observation, const runtime::Executable& executable,
+                  const runtime::Executable::Context& context) {
   const auto times = context.times();
   for (size_t k = 0; k < times.size(); ++k) {
     const auto& step = executable.steps[k];
@@ -18,7 +18,7 @@ void add_launches(Observation& observation, const run::Executable& executable,
     for (const auto& place : step.arguments) bytes += place.bytes;
     Span span{
         "kernel", step.provenance, times[k].start, times[k].end, 0, {{"step", static_cast<int64_t>(k)}}};
-    if (step.copy != run::no_copy) {
+    if (step.copy != runtime::no_copy) {
       span.category = "copy";
       span.name = "copy";
     } else if (step.call.function) {

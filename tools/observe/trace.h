@@ -10,8 +10,8 @@
 namespace ferrite::core::observe {
 
 /// Each launch of the context's last run becomes a span; nothing where their times were not kept.
-void add_launches(Observation& observation, const run::Executable& executable,
-                  const run::Executable::Context& context);
+void add_launches(Observation& observation, const runtime::Executable& executable,
+                  const runtime::Executable::Context& context);
 
 /// The spans as Chrome's trace events (the JSON object format), which Perfetto and chrome://tracing read: complete events, times in
 /// microseconds since the first of them.

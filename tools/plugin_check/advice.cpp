@@ -17,7 +17,7 @@
 #include "tools/plugin_check/numerics.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 constexpr size_t sampled_graphs = 60, hostile_graphs = 12;
@@ -128,7 +128,7 @@ Verdict check_larger(const Policies& policies, std::vector<graph::Graph> graphs,
 Verdict check_schedules(const Policies& policies, const std::vector<graph::Graph>& graphs,
                         const plugin::Registry& registry, uint64_t seed) {
   size_t tried = 0, decided = 0;
-  trust::Uncompared skipped;
+  validate::Uncompared skipped;
   for (const auto& graph : graphs) {
     const auto before = interpretable(graph, registry, skipped);
     if (!before) continue;
@@ -142,16 +142,16 @@ Verdict check_schedules(const Policies& policies, const std::vector<graph::Graph
     schedule::drop_unread(schedule);
     schedule::merge_statements(schedule);
     const auto& merged = schedule.program;
-    const auto run = [&](std::span<const trust::Tensor> inputs) -> Result<std::vector<trust::Tensor>> {
+    const auto run = [&](std::span<const validate::Tensor> inputs) -> Result<std::vector<validate::Tensor>> {
       const std::vector<loop::ConstMemory> in(inputs.begin(), inputs.end());
-      std::vector<trust::Tensor> outputs;
+      std::vector<validate::Tensor> outputs;
       for (const auto id : merged.outputs)
         outputs.emplace_back(static_cast<size_t>(merged.buffers[id].bytes()));
       const std::vector<loop::Memory> out(outputs.begin(), outputs.end());
       FE_CHECK(loop::evaluate(merged, in, out));
       return outputs;
     };
-    const auto difference = trust::compare(*before, run, trust::ordinary_contents, seed);
+    const auto difference = validate::compare(*before, run, validate::ordinary_contents, seed);
     if (!difference) {  // the inputs suit no op of it
       skipped.failed(difference.error());
       continue;
@@ -192,7 +192,7 @@ Result<std::string> cost_of(const fe_cost_model& model, std::string_view device,
   auto args = abi::sized<fe_cost_args>();
   args.device = abi::string(device);
   args.kernel = {kernel.bytes.data(), kernel.bytes.size(), 1};
-  const auto numbers = run::abi_numbers({});
+  const auto numbers = runtime::abi_numbers({});
   args.numbers = &numbers;
   auto out = abi::sized<fe_cost_out>();
   out.operations = out.bytes = -1;
@@ -234,7 +234,7 @@ Verdict check_costs(const fe_cost_model& model, std::string_view device,
 void with_kernels(const CheckOptions& options, const Subject& subject, Runner& runner, bool larger) {
   std::optional<std::vector<kernel::FlatKernel>> kernels;
   const auto& runtimes = subject.registry().runtimes();
-  const auto any = runtimes.empty() ? run::interpreter_name : abi::view(runtimes[0].table->id);
+  const auto any = runtimes.empty() ? runtime::interpreter_name : abi::view(runtimes[0].table->id);
   for (const auto& model : subject.registry().cost_models()) {
     if (model.plugin != &subject.plugin()) continue;
     runner.run(
@@ -304,4 +304,4 @@ void check_advice(const CheckOptions& options, const Subject& subject, Runner& r
   with_kernels(options, subject, runner, false);
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -4,7 +4,7 @@
 
 #include "tools/plugin_check/levels.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 class Subject;
 
@@ -14,4 +14,4 @@ void check_hostile_advice(const CheckOptions& options, const Subject& subject, R
 /// the same each time.
 void check_advice(const CheckOptions& options, const Subject& subject, Runner& runner);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -17,7 +17,7 @@
 #include "tools/plugin_check/streams.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 constexpr uint64_t one_in = 10;
@@ -46,13 +46,13 @@ std::vector<KernelCase> sampled(const KernelCell& cell, bool all) {
 /// The table as it grows. A name's cells are failed until it is through, so that what kills the process stays so.
 class Table {
  public:
-  Table(std::string path, place::CapabilityTable table, bool resumed)
+  Table(std::string path, select::CapabilityTable table, bool resumed)
       : path_(std::move(path)), table_(std::move(table)) {
     if (path_.empty() || !resumed) return;
-    auto before = place::CapabilityTable::read(path_);
+    auto before = select::CapabilityTable::read(path_);
     if (before && before->target == table_.target) table_ = std::move(*before);
   }
-  Result<void> set(const std::string& name, const std::map<DType, place::Verdict>& verdicts) {
+  Result<void> set(const std::string& name, const std::map<DType, select::Verdict>& verdicts) {
     if (path_.empty()) return {};
     for (const auto& [dtype, verdict] : verdicts) table_.cells[{name, dtype}] = verdict;
     return table_.write(path_);
@@ -60,7 +60,7 @@ class Table {
 
  private:
   std::string path_;
-  place::CapabilityTable table_;
+  select::CapabilityTable table_;
 };
 
 struct Backend {
@@ -93,7 +93,7 @@ Result<std::string> fingerprint_of(const fe_provider& provider) {
   return text.bytes();
 }
 
-Verdict check_device(const fe_provider& provider, const run::Device& device) {
+Verdict check_device(const fe_provider& provider, const runtime::Device& device) {
   FE_TRY(const auto first, fingerprint_of(provider));
   FE_TRY(const auto second, fingerprint_of(provider));
   if (first.empty())
@@ -108,7 +108,7 @@ struct Allocation {
   int32_t status = FE_OK;
   void* data = nullptr;
 };
-Allocation allocate(const run::Device& device, uint64_t bytes) {
+Allocation allocate(const runtime::Device& device, uint64_t bytes) {
   abi::Call call;
   auto args = abi::sized<fe_alloc_args>();
   args.device = device.number;
@@ -119,7 +119,7 @@ Allocation allocate(const run::Device& device, uint64_t bytes) {
   result.data = out.data;
   return result;
 }
-void release(const run::Device& device, void* data) {
+void release(const runtime::Device& device, void* data) {
   if (!data || !device.runtime->free) return;
   abi::Call call;
   auto args = abi::sized<fe_free_args>();
@@ -129,7 +129,7 @@ void release(const run::Device& device, void* data) {
   plugin::invoke(*device.runtime, device.runtime->free, call, &args, &out);
 }
 
-Verdict check_memory(const run::Device& device) {
+Verdict check_memory(const runtime::Device& device) {
   abi::Collector<> description, name;
   abi::Call call;
   auto args = abi::sized<fe_device_args>();
@@ -164,11 +164,11 @@ Verdict check_memory(const run::Device& device) {
 }
 
 /// All samples of a name; the verdict of each of its cells goes to the table.
-Verdict check_name(const std::string& name, const run::Devices& devices, const CheckOptions& options,
+Verdict check_name(const std::string& name, const runtime::Devices& devices, const CheckOptions& options,
                    Table& table, const Runner& runner) {
-  std::map<DType, place::Verdict> verdicts;
+  std::map<DType, select::Verdict> verdicts;
   for (const DType dtype : types_of(name))
-    if (!cases_of({name, dtype}).empty()) verdicts[dtype] = place::Verdict::failed;
+    if (!cases_of({name, dtype}).empty()) verdicts[dtype] = select::Verdict::failed;
   FE_CHECK(table.set(name, verdicts));
   size_t cases = 0, failed = 0, passed = 0, taken = 0;
   double worst = 0;
@@ -177,7 +177,7 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
   std::string reason;
   for (auto& [dtype, verdict] : verdicts) {
     const KernelCell cell{name, dtype};
-    verdict = place::Verdict::passed;
+    verdict = select::Verdict::passed;
     size_t of_cell = 0, declined_here = 0;
     for (const auto& kernel : sampled(cell, options.all)) {
       const auto result = run_case(kernel, devices, options.seed ^ hash_of(cell, kernel));
@@ -185,7 +185,7 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
       ++cases;
       ++of_cell;
       if (!result) {
-        verdict = place::Verdict::failed;
+        verdict = select::Verdict::failed;
         ++failed;
         if (!first)
           first = error(FE_EINVALID, "FE-P52", "{} {}, {}: {}", name, ferrite::name_of(dtype), kernel.name,
@@ -202,8 +202,8 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
     }
     // A cell is declined where all of its cases are: of others, the provider is asked kernel by kernel, and what it declines goes to
     // another device.
-    if (declined_here == of_cell && of_cell > 0) verdict = place::Verdict::declined;
-    passed += verdict == place::Verdict::passed;
+    if (declined_here == of_cell && of_cell > 0) verdict = select::Verdict::declined;
+    passed += verdict == select::Verdict::passed;
     if (declined_here > 0)
       declined.push_back(
           fmt::format("{} ({} of {})", ferrite::name_of(dtype), declined_here, counted(of_cell, "case")));
@@ -220,7 +220,7 @@ Verdict check_name(const std::string& name, const run::Devices& devices, const C
   return Verdict::passed(std::move(text));
 }
 
-Verdict check_repeatable(const run::Devices& devices) {
+Verdict check_repeatable(const runtime::Devices& devices) {
   size_t compared = 0;
   for (const auto& name : kernel_names()) {
     const auto cases = cases_of({name, f32});
@@ -230,9 +230,9 @@ Verdict check_repeatable(const run::Devices& devices) {
     bool declined = false;
     for (auto& text : texts) {
       Ledger ledger;
-      place::Refusals none;
-      const auto placement = place::place(schedule, devices, none, ledger);
-      run::Builder builder(schedule, devices, placement, {}, {1, 1, false}, none, ledger);
+      select::CandidateBlocklist none;
+      const auto placement = select::place(schedule, devices, none, ledger);
+      runtime::Builder builder(schedule, devices, placement, {}, {1, 1, false}, none, ledger);
       auto selected = builder.select();
       declined = declined || !selected;
       if (!selected) break;
@@ -253,7 +253,7 @@ Verdict check_repeatable(const run::Devices& devices) {
 /// The conformance list, and with it the table of capabilities. Providers of regions and of libraries take programs apart instead
 /// (check_programs).
 void check_kernels(const Backend& backend, const std::string& prefix,
-                   const std::shared_ptr<run::Device>& device, const CheckOptions& options,
+                   const std::shared_ptr<runtime::Device>& device, const CheckOptions& options,
                    const Subject& subject, Runner& runner) {
   const auto* compiler = device->compiler(*backend.provider);
   if (compiler && (compiler->slots.claim || compiler->is_library())) return;
@@ -264,7 +264,7 @@ void check_kernels(const Backend& backend, const std::string& prefix,
     });
     return;
   }
-  place::CapabilityTable empty;
+  select::CapabilityTable empty;
   empty.provider = compiler->id;
   empty.plugin = fmt::format("{} {}", subject.plugin().id, subject.plugin().version);
   empty.target = compiler->target_key;
@@ -295,7 +295,7 @@ void check_backends(const CheckOptions& options, const Subject& subject, Runner&
     const std::string prefix = backend.own_runtime
                                    ? fmt::format("backend {}: ", backend.kind)
                                    : fmt::format("provider {}: ", abi::view(backend.provider->id));
-    const auto device = run::Device::open(backend.kind, subject.registry());
+    const auto device = runtime::Device::open(backend.kind, subject.registry());
     runner.run_needed(prefix + "device", [&]() -> Verdict {
       if (!device) return Verdict::skipped(device.error().message());
       return check_device(*backend.provider, **device);
@@ -315,4 +315,4 @@ void check_backends(const CheckOptions& options, const Subject& subject, Runner&
   check_programs(options, subject, runner);
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -11,7 +11,7 @@
 #include "tools/plugin_check/conformance/conformance_list.h"
 #include "tools/plugin_check/levels.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 class Subject;
 
@@ -28,13 +28,13 @@ struct CaseResult {
 
 /// Compiles and runs one case on memory that ends at an inaccessible page, in arenas with red zones, and compares it with the interpreter.
 /// FE-P52 where it is wrong; the codes of compiling and running otherwise.
-Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& devices, uint64_t seed);
+Result<CaseResult> run_case(const KernelCase& kernel, const runtime::Devices& devices, uint64_t seed);
 
 /// The schedule of a case: each statement is a kernel, but for cases that are fused, by the devices' numbers.
-Result<schedule::Schedule> schedule_of(const KernelCase& kernel, const run::Devices& devices);
+Result<schedule::Schedule> schedule_of(const KernelCase& kernel, const runtime::Devices& devices);
 
 /// Elements for an input of a case.
-trust::Tensor values_of(DType dtype, int64_t count, Values values, trust::Random& random);
+validate::Tensor values_of(DType dtype, int64_t count, Values values, validate::Random& random);
 
 /// How far an element is off: infinite where the bits of integers differ or only one is NaN.
 double ulp_between(DType dtype, const std::byte* expected, const std::byte* actual);
@@ -42,4 +42,4 @@ double ulp_between(DType dtype, const std::byte* expected, const std::byte* actu
 /// Providers of regions and of libraries: sampled graphs of which they take a part, against the interpreter.
 void check_programs(const CheckOptions& options, const Subject& subject, Runner& runner);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -20,7 +20,7 @@
 #include "ferrite/abi/lower.h"
 #include "tools/plugin_check/levels.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 class Subject;
 
@@ -148,4 +148,4 @@ inline std::vector<size_t> refused_calls(size_t calls, size_t most) {
   return result;
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -12,7 +12,7 @@
 #include "tools/plugin_check/hostile.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 constexpr size_t most_refused = 48;  // calls of one callback
@@ -416,4 +416,4 @@ void check_hostile_ops(const CheckOptions&, const Subject& subject, Runner& runn
   with_trials("ops: two threads", [&] { return two_threads(trials, registry.ops()); });
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -21,7 +21,7 @@
 #include "tools/plugin_check/hostile.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 constexpr size_t most_refused = 32;
@@ -125,7 +125,7 @@ Result<std::string> import(const fe_importer& importer, const std::string& path,
   graph::GraphApi api(graph, registry.ops());
   api.set_evaluate([&](graph::Graph& g, graph::ValueId value) { return evaluator.evaluate(g, value); });
   Refusing<fe_graph_api> refusing(*api.api(), treatment.refused);
-  check::wrap_all(refusing);
+  plugin_check::wrap_all(refusing);
   Enlarged<fe_graph_api> table(*refusing.get());
   EnlargedArray<fe_tensor_type> larger_types(abi::array(types));
   auto building = abi::sized<fe_build_args>();
@@ -151,7 +151,7 @@ Result<std::string> import(const fe_importer& importer, const std::string& path,
 template <class Each>
 size_t damage(std::span<const std::byte> bytes, uint64_t seed, Each each) {
   for (size_t k = 0; k < cuts; ++k) each(bytes.first(bytes.size() * k / cuts));
-  trust::Random random(seed);
+  validate::Random random(seed);
   std::vector<std::byte> copy(bytes.begin(), bytes.end());
   for (size_t k = 0; k < flips && !copy.empty(); ++k) {
     auto& byte = copy[random.below(copy.size())];
@@ -193,19 +193,19 @@ struct TakenKernel {
 };
 
 /// Nothing where the provider takes only a part of the kernel, or nothing of it.
-std::optional<TakenKernel> take(const run::Compiler& compiler, loop::Kernel kernel) {
+std::optional<TakenKernel> take(const runtime::Compiler& compiler, loop::Kernel kernel) {
   TakenKernel result;
   auto flat = kernel::flatten(kernel);
   if (!flat) return {};
   result.proposed = std::move(flat->bytes);
   std::string declined;
-  const auto proposals = run::propose(compiler, result.proposed, kernel.statements.size(), declined);
+  const auto proposals = runtime::propose(compiler, result.proposed, kernel.statements.size(), declined);
   if (!proposals) return {};
   for (const auto& proposal : *proposals) {
     if (proposal.covered < kernel.statements.size()) continue;
     result.candidate = proposal.id;
     for (const auto& layout : proposal.layouts)
-      if (!run::lay_out(kernel, layout)) return {};
+      if (!runtime::lay_out(kernel, layout)) return {};
     flat = kernel::flatten(kernel);
     if (!flat) return {};
     result.compiled = std::move(flat->bytes);
@@ -215,7 +215,7 @@ std::optional<TakenKernel> take(const run::Compiler& compiler, loop::Kernel kern
 }
 
 /// Proposes and compiles; the code. `full`: which write of code is refused, from 1.
-Result<std::string> compile(const run::Compiler& compiler, const TakenKernel& kernel, bool larger,
+Result<std::string> compile(const runtime::Compiler& compiler, const TakenKernel& kernel, bool larger,
                             size_t full, size_t& writes, bool& intact) {
   struct Proposals {
     uint64_t wanted = 0;
@@ -268,15 +268,15 @@ Result<std::string> compile(const run::Compiler& compiler, const TakenKernel& ke
   return sink.bytes;
 }
 
-Result<std::string> compile(const run::Compiler& compiler, const TakenKernel& kernel) {
+Result<std::string> compile(const runtime::Compiler& compiler, const TakenKernel& kernel) {
   size_t writes = 0;
   bool intact = true;
   return compile(compiler, kernel, false, 0, writes, intact);
 }
 
 /// A device of the plugin's provider, or why there is none.
-Result<std::shared_ptr<run::Device>> device_of(const Subject& subject, const fe_provider& provider) {
-  FE_TRY(auto device, run::Device::open(abi::string(provider.device_kind), subject.registry()));
+Result<std::shared_ptr<runtime::Device>> device_of(const Subject& subject, const fe_provider& provider) {
+  FE_TRY(auto device, runtime::Device::open(abi::string(provider.device_kind), subject.registry()));
   if (!device->compiler(provider))
     return error(FE_EUNSUPPORTED, "FE-P52", "the provider cannot compile for this device");
   return device;
@@ -405,9 +405,10 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
   for (const auto& entry : subject.registry().providers()) {
     if (entry.plugin != &subject.plugin()) continue;
     const auto& provider = *entry.table;
-    std::optional<Result<std::shared_ptr<run::Device>>> opened;
+    std::optional<Result<std::shared_ptr<runtime::Device>>> opened;
     std::vector<TakenKernel> kernels;
-    auto with_device = [&](std::string_view what, const std::function<Verdict(const run::Compiler&)>& check) {
+    auto with_device = [&](std::string_view what,
+                           const std::function<Verdict(const runtime::Compiler&)>& check) {
       runner.run(fmt::format("provider {}: {}", abi::view(provider.id), what), [&]() -> Verdict {
         if (!provider.propose || !provider.compile) return Verdict::skipped("it compiles no kernels");
         if (!opened) {
@@ -423,7 +424,7 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
         return check(*(**opened)->compiler(provider));
       });
     };
-    with_device("larger structs", [&](const run::Compiler& compiler) -> Verdict {
+    with_device("larger structs", [&](const runtime::Compiler& compiler) -> Verdict {
       for (const auto& kernel : kernels) {
         FE_TRY(const auto expected, compile(compiler, kernel));
         size_t writes = 0;
@@ -435,7 +436,7 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
       }
       return Verdict::passed(counted(kernels.size(), "kernel"));
     });
-    with_device("full sinks", [&](const run::Compiler& compiler) -> Verdict {
+    with_device("full sinks", [&](const runtime::Compiler& compiler) -> Verdict {
       size_t tried = 0;
       for (const auto& kernel : kernels) {
         size_t writes = 0;
@@ -451,7 +452,7 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
       }
       return Verdict::passed(fmt::format("{} writes", tried));
     });
-    with_device("damaged kernels", [&](const run::Compiler& compiler) -> Verdict {
+    with_device("damaged kernels", [&](const runtime::Compiler& compiler) -> Verdict {
       size_t tried = 0;
       for (const auto& kernel : kernels) {
         // Once where it is asked for proposals, once where it compiles.
@@ -464,7 +465,7 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
       }
       return Verdict::passed(counted(tried, "kernel"));
     });
-    with_device("two threads", [&](const run::Compiler& compiler) -> Verdict {
+    with_device("two threads", [&](const runtime::Compiler& compiler) -> Verdict {
       if (provider.thread_model != FE_THREADS_ANY)
         return Verdict::skipped(
             "the provider's table does not say that it may be called from several threads");
@@ -486,4 +487,4 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
   }
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

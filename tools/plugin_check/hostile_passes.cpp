@@ -15,7 +15,7 @@
 #include "tools/plugin_check/random_graph.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 constexpr size_t sampled_graphs = 12;
@@ -230,4 +230,4 @@ void check_hostile_passes(const CheckOptions& options, const Subject& subject, R
   }
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

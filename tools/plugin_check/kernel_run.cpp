@@ -15,7 +15,7 @@
 #include "core/select/placement.h"
 #include "tools/plugin_check/backend.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 namespace scalar = loop::scalar;
@@ -61,7 +61,7 @@ class Guarded {
   size_t size_ = 0;
 };
 
-double random_float(Values values, trust::Random& random) {
+double random_float(Values values, validate::Random& random) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr std::array special = {std::numeric_limits<double>::quiet_NaN(), infinity, -infinity, 0.0, -0.0};
   switch (values) {
@@ -80,7 +80,7 @@ double random_float(Values values, trust::Random& random) {
   }
 }
 
-int64_t random_integer(DType dtype, Values values, trust::Random& random) {
+int64_t random_integer(DType dtype, Values values, validate::Random& random) {
   const bool sign = is_signed(dtype);
   const std::array ends = {scalar::lowest_int(dtype), scalar::highest_int(dtype), int64_t{0}, int64_t{1}};
   switch (values) {
@@ -104,9 +104,9 @@ std::string shown(DType dtype, uint64_t bits) {
 
 }  // namespace
 
-trust::Tensor values_of(DType dtype, int64_t count, Values values, trust::Random& random) {
+validate::Tensor values_of(DType dtype, int64_t count, Values values, validate::Random& random) {
   const size_t width = width_of(dtype);
-  trust::Tensor tensor(static_cast<size_t>(count) * width);
+  validate::Tensor tensor(static_cast<size_t>(count) * width);
   for (size_t k = 0; k < static_cast<size_t>(count); ++k) {
     const uint64_t bits = dtype == boolean  ? random.below(2)
                           : is_float(dtype) ? scalar::float_bits(dtype, random_float(values, random))
@@ -140,20 +140,20 @@ double ulp_between(DType dtype, const std::byte* expected, const std::byte* actu
   return std::fabs(e - a) / std::ldexp(1.0, exponent - info->mantissa);
 }
 
-Result<schedule::Schedule> schedule_of(const KernelCase& kernel, const run::Devices& devices) {
+Result<schedule::Schedule> schedule_of(const KernelCase& kernel, const runtime::Devices& devices) {
   FE_TRY(auto program, loop::parse_program(kernel.text, kernel.name));
   schedule::FusionLimits limits;
-  limits.target = run::numbers_of(devices);
+  limits.target = runtime::numbers_of(devices);
   if (!kernel.fused) limits.without.add(schedule::Feature::fuse);
   Ledger ledger;
   return schedule::fuse(std::move(program), {}, limits, ledger);
 }
 
-Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& devices, uint64_t seed) {
+Result<CaseResult> run_case(const KernelCase& kernel, const runtime::Devices& devices, uint64_t seed) {
   FE_TRY(const auto schedule, schedule_of(kernel, devices));
   const auto& program = schedule.program;
-  trust::Random random(seed);
-  std::vector<trust::Tensor> inputs, expected;
+  validate::Random random(seed);
+  std::vector<validate::Tensor> inputs, expected;
   for (size_t k = 0; k < program.inputs.size(); ++k) {
     const auto& buffer = program.buffers[program.inputs[k]];
     inputs.push_back(values_of(buffer.dtype, buffer.elements(), kernel.inputs[k], random));
@@ -167,15 +167,15 @@ Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& device
   }
 
   Ledger ledger;
-  place::Refusals none;
-  const auto placement = place::place(schedule, devices, none, ledger);
-  run::BuildOptions options;
+  select::CandidateBlocklist none;
+  const auto placement = select::place(schedule, devices, none, ledger);
+  runtime::BuildOptions options;
   options.threads = options.jobs = 1;
   options.red_zones = true;
-  run::Builder builder(schedule, devices, placement, {}, options, none, ledger);
+  runtime::Builder builder(schedule, devices, placement, {}, options, none, ledger);
   CaseResult result;
-  for (auto step : {+[](run::Builder& b) { return b.select(); },
-                    +[](run::Builder& b) {
+  for (auto step : {+[](runtime::Builder& b) { return b.select(); },
+                    +[](runtime::Builder& b) {
                       auto done = b.emit();
                       if (done) done = b.load();
                       if (done) b.plan();
@@ -201,7 +201,7 @@ Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& device
   }
   for (const auto& output : expected)
     out.push_back(memory.emplace_back(std::make_unique<Guarded>(output.size()))->data());
-  run::Executable::Context context(*executable);
+  runtime::Executable::Context context(*executable);
   FE_CHECK(context.fill_arenas(unwritten));
   const auto ran = executable->run(context, in, out);
   if (kernel.out_of_range && ran)
@@ -237,4 +237,4 @@ Result<CaseResult> run_case(const KernelCase& kernel, const run::Devices& device
   return result;
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -9,7 +9,7 @@
 #include "tools/plugin_check/numerics.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 void run_level(std::string_view level, const CheckOptions& options, Runner& runner) {
   if (level == level_names[0]) return check_files(options, runner);
@@ -38,4 +38,4 @@ void run_level(std::string_view level, const CheckOptions& options, Runner& runn
   check_backends(options, subject, runner);
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -10,7 +10,7 @@
 #include "tools/plugin_check/harness/report.h"
 #include "tools/plugin_check/harness/target.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 struct CheckOptions {
   Target target;
@@ -29,4 +29,4 @@ inline constexpr std::string_view level_names[] = {"L0", "L1", "L2", "L3"};
 /// Runs the checks of one level. Where the plugin does not load, which is a failure of L1, those of L2 and L3 are skipped.
 void run_level(std::string_view level, const CheckOptions& options, Runner& runner);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -15,7 +15,7 @@
 #include "ferrite/abi/plugin.h"
 #include "tools/plugin_check/harness/elf.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 /// Entries of other major versions may stand beside this one's.
@@ -173,4 +173,4 @@ void check_files(const CheckOptions& options, Runner& runner) {
   });
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

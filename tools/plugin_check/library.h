@@ -4,9 +4,9 @@
 
 #include "tools/plugin_check/levels.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 /// Descriptor, ELF file, exports, stack, relocations, and what the dynamic loader finds for it.
 void check_files(const CheckOptions& options, Runner& runner);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

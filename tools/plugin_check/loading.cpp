@@ -10,7 +10,7 @@
 #include "driver/config/descriptor.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 /// "2 ops, 1 pass"
@@ -103,4 +103,4 @@ void check_loading(const CheckOptions& options, Runner& runner) {
   });
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

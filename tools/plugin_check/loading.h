@@ -4,10 +4,10 @@
 
 #include "tools/plugin_check/levels.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 /// Loads the plugin, compares it with its descriptor, creates it a second time beside the first and a third time after both are
 /// gone.
 void check_loading(const CheckOptions& options, Runner& runner);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -18,7 +18,7 @@
 #include "tools/plugin_check/random_graph.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 constexpr size_t sampled_graphs = 150;
@@ -26,20 +26,20 @@ constexpr size_t most_rounds = 8;
 
 /// One rule over graphs that are drawn from its own text.
 Verdict check_rule(const rewrite::CompiledRules& rules, size_t index, const Subject& subject, uint64_t seed) {
-  trust::TryOptions options;
+  validate::TryOptions options;
   options.plugin = subject.plugin().id;
   options.seed = seed;
-  const auto verdict = trust::try_rule(rules, index, subject.registry(), options);
+  const auto verdict = validate::try_rule(rules, index, subject.registry(), options);
   switch (verdict.kind) {
-    case trust::Verdict::Kind::passed: {
+    case validate::Verdict::Kind::passed: {
       std::string text = counted(verdict.samples, "graph");
       if (!verdict.thin.empty()) text += fmt::format(", thin evidence: {}", fmt::join(verdict.thin, "; "));
       text += "\n    covered: " + verdict.covered.text();
       if (!verdict.unreached.empty()) text += "\n    not reached: " + verdict.unreached;
       return Verdict::passed(std::move(text));
     }
-    case trust::Verdict::Kind::untested: return Verdict::skipped(verdict.reason);
-    case trust::Verdict::Kind::wrong: break;
+    case validate::Verdict::Kind::untested: return Verdict::skipped(verdict.reason);
+    case validate::Verdict::Kind::wrong: break;
   }
   return error(FE_EINVALID, "FE-P49", "it changes what a graph computes: {}{}", verdict.reason,
                verdict.counterexample ? "\n" + graph::print(*verdict.counterexample) : "");
@@ -114,16 +114,16 @@ Verdict check_valid(const std::vector<Run>& runs, const plugin::Registry& regist
 
 Verdict check_equal(const std::vector<Run>& runs, const plugin::Registry& registry, uint64_t seed) {
   size_t compared = 0;
-  trust::Uncompared skipped;
+  validate::Uncompared skipped;
   for (const auto& run : runs) {
     if (!run.changed || !run.after) continue;
     const auto before = interpretable(*run.before, registry, skipped);
     if (!before) continue;
-    const auto after = trust::Interpreted::make(*run.after, registry);
+    const auto after = validate::Interpreted::make(*run.after, registry);
     if (!after)
       return error(FE_EINVALID, "FE-P49", "what it makes of {} cannot be interpreted any more: {}",
                    run.before->name(), after.error().message());
-    const auto difference = trust::compare(*before, *after, trust::ordinary_contents, seed);
+    const auto difference = validate::compare(*before, *after, validate::ordinary_contents, seed);
     if (!difference) {  // the inputs suit no op of it, before and after
       skipped.failed(difference.error());
       continue;
@@ -212,14 +212,15 @@ Verdict check_schedule_pass(const plugin::PassEntry& pass, const std::vector<gra
 
 }  // namespace
 
-Verdict nothing_compared(const trust::Uncompared& skipped) {
+Verdict nothing_compared(const validate::Uncompared& skipped) {
   return Verdict::skipped(
       fmt::format("nothing was compared: {}; give smaller models with --sample", skipped.text()));
 }
 
-std::optional<trust::Interpreted> interpretable(const graph::Graph& graph, const plugin::Registry& registry,
-                                                trust::Uncompared& skipped) {
-  auto interpreted = trust::Interpreted::make(graph, registry);
+std::optional<validate::Interpreted> interpretable(const graph::Graph& graph,
+                                                   const plugin::Registry& registry,
+                                                   validate::Uncompared& skipped) {
+  auto interpreted = validate::Interpreted::make(graph, registry);
   if (interpreted && interpreted->points() <= most_points) return std::move(*interpreted);
   interpreted ? skipped.too_large() : skipped.failed(interpreted.error());
   return std::nullopt;
@@ -271,4 +272,4 @@ void check_passes(const CheckOptions& options, const Subject& subject, Runner& r
   }
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

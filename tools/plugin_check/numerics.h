@@ -16,7 +16,7 @@
 #include "runtime/executable.h"
 #include "tools/plugin_check/levels.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 class Subject;
 
@@ -32,14 +32,15 @@ void check_importers(const CheckOptions& options, const Subject& subject, Runner
 void check_readers(const CheckOptions& options, const Subject& subject, Runner& runner);
 
 /// What a compiled program, compiled with red zones, gives. FE-P52 where it writes beside its buffers; else the codes of running it.
-Result<std::vector<trust::Tensor>> run_on(const run::Executable& executable,
-                                          std::span<const trust::Tensor> inputs);
+Result<std::vector<validate::Tensor>> run_on(const runtime::Executable& executable,
+                                             std::span<const validate::Tensor> inputs);
 
 /// A check that had graphs and could compare none of them.
-Verdict nothing_compared(const trust::Uncompared& skipped);
+Verdict nothing_compared(const validate::Uncompared& skipped);
 /// The graph, for the interpreter; none where it cannot lower it or would take too long, which `skipped` counts.
-std::optional<trust::Interpreted> interpretable(const graph::Graph& graph, const plugin::Registry& registry,
-                                                trust::Uncompared& skipped);
+std::optional<validate::Interpreted> interpretable(const graph::Graph& graph,
+                                                   const plugin::Registry& registry,
+                                                   validate::Uncompared& skipped);
 
 /// Whether the phase is one of those that see a graph.
 bool works_on_graphs(const plugin::PassEntry& pass);
@@ -48,4 +49,4 @@ bool works_on_graphs(const plugin::PassEntry& pass);
 /// read are left out: where importers are checked they are blamed.
 std::vector<graph::Graph> sample_graphs(const Subject& subject, const CheckOptions& options, size_t count);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

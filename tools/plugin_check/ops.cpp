@@ -17,7 +17,7 @@
 #include "tools/plugin_check/numerics.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 struct Sample {
@@ -26,14 +26,14 @@ struct Sample {
 };
 
 /// What a graph gives when its ops go through the lowerings of a device; the loop program is interpreted.
-Result<std::vector<trust::Tensor>> evaluate_for(std::string_view device, graph::Graph graph,
-                                                const plugin::Registry& registry,
-                                                const std::vector<trust::Tensor>& inputs) {
+Result<std::vector<validate::Tensor>> evaluate_for(std::string_view device, graph::Graph graph,
+                                                   const plugin::Registry& registry,
+                                                   const std::vector<validate::Tensor>& inputs) {
   Ledger ledger;
   FE_CHECK(lower::decompose(graph, registry, device, false, ledger));
   FE_TRY(const auto program, lower::lower(graph, registry, device, ledger));
   const std::vector<loop::ConstMemory> in(inputs.begin(), inputs.end());
-  std::vector<trust::Tensor> outputs;
+  std::vector<validate::Tensor> outputs;
   for (const auto id : program.outputs)
     outputs.emplace_back(static_cast<size_t>(program.buffers[id].bytes()));
   const std::vector<loop::Memory> out(outputs.begin(), outputs.end());
@@ -54,13 +54,13 @@ Result<void> take_apart(graph::Graph& graph, const graph::OpInfo& op, const plug
 /// Every sample can be interpreted on some ordinary inputs, and gives the same bits twice.
 Verdict check_evaluated(const std::vector<Sample>& samples, const plugin::Registry& registry, uint64_t seed) {
   for (const auto& [op, graph] : samples) {
-    const auto program = trust::Interpreted::make(graph, registry);
+    const auto program = validate::Interpreted::make(graph, registry);
     if (!program)
       return error(FE_EINVALID, "FE-P51", "a sample of op '{}' cannot be computed: {}", op->name,
                    program.error().message());
     std::optional<Error> fault;
     bool ran = false;
-    for (const auto contents : trust::ordinary_contents) {
+    for (const auto contents : validate::ordinary_contents) {
       const auto inputs = program->random_inputs(contents, seed);
       const auto first = program->run(inputs), second = program->run(inputs);
       if (!first || !second) {
@@ -87,10 +87,10 @@ Verdict check_forms(const std::vector<Sample>& samples, const plugin::Registry& 
       if (done.error().status == FE_EUNSUPPORTED) continue;
       return error(FE_EINVALID, "FE-P51", "op '{}': {}", op->name, done.error().message());
     }
-    const auto whole = trust::Interpreted::make(graph, registry);
-    const auto apart = trust::Interpreted::make(std::move(parts), registry);
+    const auto whole = validate::Interpreted::make(graph, registry);
+    const auto apart = validate::Interpreted::make(std::move(parts), registry);
     if (!whole || !apart) continue;
-    const auto difference = trust::compare(*whole, *apart, trust::ordinary_contents, seed);
+    const auto difference = validate::compare(*whole, *apart, validate::ordinary_contents, seed);
     if (!difference) continue;
     ++compared;
     if (*difference)
@@ -117,9 +117,9 @@ Verdict check_override(std::string_view device, bool lowers, const graph::OpInfo
     }
     declined = declined || !taken;
     if (!taken) continue;
-    const auto reference = trust::Interpreted::make(sample, others);
+    const auto reference = validate::Interpreted::make(sample, others);
     if (!reference) continue;
-    for (const auto contents : trust::ordinary_contents) {
+    for (const auto contents : validate::ordinary_contents) {
       const auto inputs = reference->random_inputs(contents, seed);
       const auto expected = reference->run(inputs);
       if (!expected) continue;
@@ -131,7 +131,7 @@ Verdict check_override(std::string_view device, bool lowers, const graph::OpInfo
       const auto outputs = sample.outputs();
       for (size_t k = 0; k < outputs.size(); ++k)
         if (const auto wrong =
-                trust::first_mismatch(sample.type(outputs[k].value), (*expected)[k], (*actual)[k]))
+                validate::first_mismatch(sample.type(outputs[k].value), (*expected)[k], (*actual)[k]))
           return error(FE_EINVALID, "FE-P51",
                        "op '{}' is {:.7g} with the plugin and {:.7g} without it, at element {}", op.name,
                        wrong->actual, wrong->expected, wrong->element);
@@ -159,7 +159,7 @@ Result<std::unique_ptr<Session>> without_plugin(const CheckOptions& options) {
 
 /// The graph of a model is the same, interpreted and compiled for the session's device. Says what was done.
 Result<std::string> computed(const graph::Graph& graph, const Subject& subject, uint64_t seed) {
-  const auto interpreted = trust::Interpreted::make(graph, subject.registry());
+  const auto interpreted = validate::Interpreted::make(graph, subject.registry());
   if (!interpreted && interpreted.error().code == "FE-R34")
     return std::string("not computed: a type of it cannot be compared");
   if (!interpreted)
@@ -174,9 +174,9 @@ Result<std::string> computed(const graph::Graph& graph, const Subject& subject, 
   const auto compiled = compile(graph::Graph(graph), subject.registry(), options, ledger);
   if (!compiled)
     return error(FE_EINVALID, "FE-P51", "the model cannot be compiled: {}", compiled.error().message());
-  const auto difference = trust::compare(
+  const auto difference = validate::compare(
       *interpreted, [&](auto inputs) { return run_on(*compiled->executable, inputs); },
-      trust::ordinary_contents, seed);
+      validate::ordinary_contents, seed);
   if (!difference)
     return error(FE_EINVALID, "FE-P51", "the model fails on every input: {}", difference.error().message());
   if (*difference)
@@ -236,7 +236,7 @@ void check_ops(const CheckOptions& options, const Subject& subject, Runner& runn
                  if (!others) return Verdict::skipped(others.error().text);
                  if (!op || !(*others)->registry().ops().find(name))
                    return Verdict::skipped("the op is the plugin's own");
-                 return check_override(lowers ? device : run::interpreter_name, lowers, *op, subject,
+                 return check_override(lowers ? device : runtime::interpreter_name, lowers, *op, subject,
                                        (*others)->registry(), options.seed);
                });
   };
@@ -324,4 +324,4 @@ void check_readers(const CheckOptions& options, const Subject& subject, Runner& 
     });
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

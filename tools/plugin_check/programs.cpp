@@ -11,7 +11,7 @@
 #include "tools/plugin_check/numerics.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 constexpr size_t sampled_graphs = 60;
@@ -20,7 +20,7 @@ constexpr size_t sampled_graphs = 60;
 /// graphs drawn from all ops seldom have.
 std::vector<graph::Graph> weighted_graphs(const graph::OpRegistry& ops, uint64_t seed) {
   std::vector<graph::Graph> result;
-  trust::Random random(seed);
+  validate::Random random(seed);
   for (const auto* op : ops.all()) {
     auto samples = samples_of(*op, ops);
     if (!samples) continue;  // blamed where ops are checked
@@ -31,7 +31,8 @@ std::vector<graph::Graph> weighted_graphs(const graph::OpRegistry& ops, uint64_t
         const auto type = graph.type(input);
         if (!is_float(type.dtype) || !type.bytes()) continue;
         if (std::exchange(first, false)) continue;
-        auto weight = graph.add_literal(type, trust::random_tensor(type, trust::Contents::positive, random));
+        auto weight =
+            graph.add_literal(type, validate::random_tensor(type, validate::Contents::positive, random));
         changed = (weight && graph.replace_uses(input, *weight)) || changed;
       }
       if (changed) result.push_back(std::move(graph));
@@ -54,15 +55,15 @@ size_t parts_of(const Compilation& compiled, const Ledger& ledger, const fe_prov
 
 }  // namespace
 
-Result<std::vector<trust::Tensor>> run_on(const run::Executable& executable,
-                                          std::span<const trust::Tensor> inputs) {
+Result<std::vector<validate::Tensor>> run_on(const runtime::Executable& executable,
+                                             std::span<const validate::Tensor> inputs) {
   std::vector<const void*> in;
   std::vector<void*> out;
-  std::vector<trust::Tensor> outputs;
+  std::vector<validate::Tensor> outputs;
   for (const auto& input : inputs) in.push_back(input.data());
   for (const auto& port : executable.outputs) outputs.emplace_back(static_cast<size_t>(port.bytes));
   for (auto& output : outputs) out.push_back(output.data());
-  run::Executable::Context context(executable);
+  runtime::Executable::Context context(executable);
   constexpr std::byte unwritten{0xFF};
   FE_CHECK(context.fill_arenas(unwritten));
   FE_CHECK(executable.run(context, in, out));
@@ -76,7 +77,7 @@ namespace {
 Verdict check_provider(const fe_provider& provider, const std::vector<graph::Graph>& graphs,
                        const std::string& device, const Subject& subject, uint64_t seed) {
   size_t parts = 0, compared = 0;
-  trust::Uncompared skipped;
+  validate::Uncompared skipped;
   for (const auto& graph : graphs) {
     const auto before = interpretable(graph, subject.registry(), skipped);
     if (!before) continue;
@@ -92,9 +93,9 @@ Verdict check_provider(const fe_provider& provider, const std::vector<graph::Gra
                    graph::print(graph));
     const size_t own = parts_of(*compiled, ledger, provider);
     if (own == 0) continue;
-    const auto difference = trust::compare(
-        *before, [&](auto inputs) { return run_on(*compiled->executable, inputs); }, trust::ordinary_contents,
-        seed);
+    const auto difference = validate::compare(
+        *before, [&](auto inputs) { return run_on(*compiled->executable, inputs); },
+        validate::ordinary_contents, seed);
     if (!difference) {  // the inputs suit no op of it, by the interpreter
       skipped.failed(difference.error());
       continue;
@@ -139,4 +140,4 @@ void check_programs(const CheckOptions& options, const Subject& subject, Runner&
   }
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -6,7 +6,7 @@
 #include "core/ir/graph/infer.h"
 #include "tools/plugin_check/subject.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 Sampler::Sampler(const graph::OpRegistry& ops, uint64_t seed) : ops_(ops), random_(seed) {
   for (const auto* op : ops_.all()) {
@@ -28,7 +28,7 @@ void Sampler::add_pattern(const graph::Graph& sample, graph::NodeId id) {
     operand.absent = !value;
     if (operand.absent) continue;
     operand.type = sample.type(value);
-    if (!trust::comparable(operand.type.dtype) || !operand.type.bytes()) return;
+    if (!validate::comparable(operand.type.dtype) || !operand.type.bytes()) return;
     if (sample.value(value).kind != graph::ValueKind::constant) continue;
     const auto bytes = sample.constant_bytes(value);
     if (!bytes) return;
@@ -58,7 +58,7 @@ graph::ValueId Sampler::operand_for(graph::Graph& graph, const Operand& wanted, 
   type.dtype = wanted.type.dtype;
   type.dims = wanted.type.dims;
   if (random_.chance(0.3)) {
-    auto made = graph.add_literal(type, trust::random_tensor(type, trust::Contents::positive, random_));
+    auto made = graph.add_literal(type, validate::random_tensor(type, validate::Contents::positive, random_));
     if (made) values_.push_back(*made);
     return made ? *made : graph::ValueId();
   }
@@ -74,7 +74,7 @@ bool Sampler::make(graph::Graph& graph, graph::NodeSpec spec) {
   if (!made) return false;
   for (const auto result : graph.node(*made).results) {
     const auto& type = graph.type(result);
-    if (!trust::comparable(type.dtype) || type.elements().value_or(most_elements + 1) > most_elements)
+    if (!validate::comparable(type.dtype) || type.elements().value_or(most_elements + 1) > most_elements)
       return false;
   }
   for (const auto result : graph.node(*made).results) values_.push_back(result);
@@ -142,4 +142,4 @@ graph::Graph Sampler::next() {
   return graph;
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

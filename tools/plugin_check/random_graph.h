@@ -12,7 +12,7 @@
 #include "core/ir/graph/op_registry.h"
 #include "driver/validate/samples/tensors.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 /// Grows graphs node by node from the nodes of all ops' sample graphs: their attributes and constants as they are, their operands
 /// values of the graph that fit, else new inputs or constants. It knows no op: whether a node fits is what its type rule says.
@@ -47,11 +47,11 @@ class Sampler {
   bool make(graph::Graph& graph, graph::NodeSpec spec);
 
   const graph::OpRegistry& ops_;
-  trust::Random random_;
+  validate::Random random_;
   std::map<std::string, std::vector<Pattern>> patterns_;  // by op
   std::vector<graph::ValueId> values_;                    // of the graph that is made
   const Pattern* last_ = nullptr;                         // that of the last node
   uint64_t number_ = 0;
 };
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -8,7 +8,7 @@
 #include "core/support/abi/abi.h"
 #include "runtime/plugin/serialised_calls.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 constexpr int64_t bytes = 1 << 16;
@@ -18,7 +18,7 @@ Error wrong(std::string what) { return Error{FE_EINVALID, "FE-P52", std::move(wh
 /// What a check has taken of a device, given back at its end.
 class Taken {
  public:
-  explicit Taken(const run::Device& device) : device_(device) {}
+  explicit Taken(const runtime::Device& device) : device_(device) {}
   ~Taken() {
     for (void* stream : streams_)
       (void)device_.synchronise(stream);  // where the check ended before it waited
@@ -50,7 +50,7 @@ class Taken {
   }
 
  private:
-  const run::Device& device_;
+  const runtime::Device& device_;
   std::vector<void*> host_, memory_, streams_, events_;
 };
 
@@ -58,7 +58,7 @@ void fill(std::byte* data, int from) {
   for (int64_t k = 0; k < bytes; ++k) data[k] = static_cast<std::byte>(from + k % 251);
 }
 
-uint32_t status_of(const run::Device& device) {
+uint32_t status_of(const runtime::Device& device) {
   abi::Call call;
   auto args = abi::sized<fe_device_args>();
   args.device = device.number;
@@ -71,7 +71,7 @@ uint32_t status_of(const run::Device& device) {
 
 /// What the first stream stored the second one copies, and the first one stores something else there: each waits for the other by one
 /// event, which is recorded twice.
-Result<void> check_events(const run::Device& device, Taken& taken, void* first, void* second) {
+Result<void> check_events(const runtime::Device& device, Taken& taken, void* first, void* second) {
   FE_TRY(void* const event, taken.event());
   FE_TRY(void* const unrecorded, taken.event());
   if (!event || !unrecorded) return {};
@@ -103,7 +103,7 @@ Result<void> check_events(const run::Device& device, Taken& taken, void* first, 
 
 }  // namespace
 
-Verdict check_streams(const run::Device& device) {
+Verdict check_streams(const runtime::Device& device) {
   if (!device.has_streams()) return Verdict::skipped("the runtime has no streams");
   Taken taken(device);
   FE_TRY(void* const first, taken.stream());
@@ -135,7 +135,7 @@ Verdict check_streams(const run::Device& device) {
   return {};
 }
 
-Verdict check_recordings(const run::Device& device) {
+Verdict check_recordings(const runtime::Device& device) {
   if (!device.records()) return Verdict::skipped("the runtime records nothing");
   Taken taken(device);
   FE_TRY(void* const stream, taken.stream());
@@ -170,4 +170,4 @@ Verdict check_recordings(const run::Device& device) {
   return verdict;
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

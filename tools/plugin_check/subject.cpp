@@ -11,7 +11,7 @@
 #include "driver/config/descriptor.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 Result<plugin::Pipeline> pipeline_of(const CheckOptions& options) {
   plugin::PipelineRequest request;
@@ -44,7 +44,7 @@ Result<std::unique_ptr<Subject>> Subject::open(const CheckOptions& options) {
     if (request.fault) return *request.fault;
   }
   // Its rules are tried by a check of their own.
-  pipeline.trust = plugin::Trust::off;
+  pipeline.validate_rules = plugin::RuleValidation::off;
   auto subject = std::make_unique<Subject>();
   FE_TRY(subject->session_, Session::open(pipeline));
   for (const auto& plugin : subject->registry().plugins())
@@ -69,7 +69,7 @@ std::vector<const plugin::PassEntry*> Subject::passes() const {
 }
 
 std::vector<const fe_lowering*> Subject::lowerings() const {
-  std::vector<std::string> devices = {std::string(run::interpreter_name)};
+  std::vector<std::string> devices = {std::string(runtime::interpreter_name)};
   for (const auto& runtime : registry().runtimes()) devices.push_back(abi::string(runtime.table->id));
   std::vector<const fe_lowering*> result;
   for (const auto* op : registry().ops().all())
@@ -185,4 +185,4 @@ void check_samples(const CheckOptions& options, const Subject& subject, Runner& 
     });
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -10,7 +10,7 @@
 #include "driver/session.h"
 #include "tools/plugin_check/levels.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 /// A session in which the plugin is loaded; gone, the plugin is destroyed.
 class Subject {
@@ -54,4 +54,4 @@ std::string name_of_sample(const std::string& path);
 /// Each of the models that are given can be imported: L3 tries on them what it tries on graphs of its own.
 void check_samples(const CheckOptions& options, const Subject& subject, Runner& runner);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -179,7 +179,7 @@ class Looper {
 
 }  // namespace
 
-bool make_looped(loop::Kernel& kernel) {
+bool rematerialise(loop::Kernel& kernel) {
   for (const auto& statement : kernel.statements)
     if (statement.kind == FE_STATEMENT_CONTRACT) return false;
   return Looper(kernel).run();

@@ -13,7 +13,7 @@
 #include "backends/llvm/cpu/nest/rows.h"
 #include "ferrite/emitter/contract.h"
 #include "ferrite/error.hpp"
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 
 namespace ferrite::emitter {
 
@@ -57,7 +57,7 @@ class SingleStatement {
       }
       cut(var, var == plan_.vector ? least_block(plan_) : 1);
       // Tiles are divided both ways.
-      if (var == plan_.vector && !plan_.turned.empty() && inside > 2 * cycles_of_task &&
+      if (var == plan_.vector && !plan_.transposed.empty() && inside > 2 * cycles_of_task &&
           allowed(*plan_.inside))
         cut(*plan_.inside, plan_.tile_lines);
       break;
@@ -191,8 +191,8 @@ EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, lo
   result.module->setDataLayout(triple.computeDataLayout());
   result.module->setTargetTriple(triple);
   const bool contract = can_emit_contract(target, kernel, config);
-  std::optional<RowBlocks> blocks;
-  std::optional<RunningRows> running;
+  std::optional<AttentionBlocks> blocks;
+  std::optional<StreamingSoftmax> running;
   if (auto blocked = kernel; !contract && (blocks = plan_row_blocks(target, blocked))) {
     auto tiled = kernel;
     running = plan_running_rows(target, tiled, *blocks);

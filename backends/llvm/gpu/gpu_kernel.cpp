@@ -24,8 +24,8 @@
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/error.hpp"
 #include "ferrite/gpu_runtime/device_code.h"
-#include "ferrite/loop_check.hpp"
-#include "ferrite/stores_apart.hpp"
+#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/analysis/stores_apart.hpp"
 
 namespace ferrite::emitter {
 
@@ -68,7 +68,7 @@ bool walks_side_by_side(loop::Kernel& kernel, const loop::Statement& statement, 
 }
 
 /// Points that may store to one element, one after the other where no atomic operation does it.
-bool needs_order(const GridMachine& machine, const loop::Kernel& kernel) {
+bool needs_order(const GpuMachine& machine, const loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
   return statement.kind == FE_STATEMENT_SCATTER && !stores_at_once(machine, kernel, statement);
 }
@@ -85,7 +85,7 @@ void order_scatter(loop::Kernel& kernel) {
 }
 
 /// A scan by blocks, where rows are long and there are not so many of them that a thread each goes over neighbours side by side.
-std::optional<GridScanPlan> scan_of(const Target& target, loop::Kernel& kernel) {
+std::optional<BlockScanPlan> scan_of(const Target& target, loop::Kernel& kernel) {
   auto plan = plan_grid_scan(target, kernel);
   if (!plan || plan->extent <= few_elements) return std::nullopt;
   const auto& statement = kernel.statements[0];
@@ -95,7 +95,7 @@ std::optional<GridScanPlan> scan_of(const Target& target, loop::Kernel& kernel) 
   return plan;
 }
 
-Layout layout_of(const GridMachine& machine, loop::Kernel& kernel) {
+Layout layout_of(const GpuMachine& machine, loop::Kernel& kernel) {
   Layout layout;
   const bool ordered = needs_order(machine, kernel);
   if (ordered) order_scatter(kernel);
@@ -123,9 +123,9 @@ Layout layout_of(const GridMachine& machine, loop::Kernel& kernel) {
   return layout;
 }
 
-class GridEmitter {
+class GpuKernelEmitter {
  public:
-  GridEmitter(KernelContext& context, const Layout& layout)
+  GpuKernelEmitter(KernelContext& context, const Layout& layout)
       : context_(context),
         block_(context),
         layout_(layout),
@@ -169,7 +169,7 @@ class GridEmitter {
     return (layout_.points + layout_.threads - 1) / layout_.threads;
   }
 
-  GridBlock& block() { return block_; }
+  ThreadBlock& block() { return block_; }
 
  private:
   std::span<const loop::Var> shared_vars(const loop::Statement& statement) const {
@@ -320,7 +320,7 @@ class GridEmitter {
   }
 
   KernelContext& context_;
-  GridBlock block_;
+  ThreadBlock block_;
   const Layout layout_;
   llvm::Value* thread_;
   BlockReduction reduction_;
@@ -340,7 +340,7 @@ std::string grid_unsupported_reason(const Target& target, const loop::Kernel& ke
   return unsupported_reason(target, kernel);
 }
 
-std::vector<GridOption> grid_options(const Target& target, const loop::Kernel& kernel) {
+std::vector<GpuOption> grid_options(const Target& target, const loop::Kernel& kernel) {
   if (kernel.statements[0].kind != FE_STATEMENT_CONTRACT) return {};
   auto planned = kernel;
   if (const auto softmax = plan_grid_softmax(target, planned))
@@ -356,7 +356,7 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
   llvm::Triple triple(target.triple);
   result.module->setDataLayout(triple.computeDataLayout());
   result.module->setTargetTriple(triple);
-  std::optional<GridContractPlan> contract;
+  std::optional<GpuGemmPlan> contract;
   const auto softmax = plan_grid_softmax(target, kernel);
   if (!softmax && kernel.statements[0].kind == FE_STATEMENT_CONTRACT)
     contract = plan_grid_contract(target, kernel, option);
@@ -374,7 +374,7 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
   const auto layout =
       softmax || contract || rows || columns || tiles || scan ? Layout() : layout_of(*target.grid, kernel);
   KernelContext context(*result.module, target, kernel, entry);
-  const auto finish = [&](GridBlock& block, int64_t blocks, unsigned threads) {
+  const auto finish = [&](ThreadBlock& block, int64_t blocks, unsigned threads) {
     context.builder.CreateRetVoid();
     result.blocks = blocks;
     result.threads = threads;
@@ -382,31 +382,31 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
     result.dynamic_bytes = block.finish_shared();
   };
   if (softmax) {
-    GridBlock block(context);
+    ThreadBlock block(context);
     emit_grid_softmax(context, block, *softmax);
     finish(block, softmax->blocks(), softmax->threads(*target.grid));
   } else if (contract) {
-    GridBlock block(context);
+    ThreadBlock block(context);
     emit_grid_contract(context, block, *contract);
     finish(block, contract->blocks(), contract->threads);
   } else if (rows) {
-    GridBlock block(context);
+    ThreadBlock block(context);
     emit_grid_rows(context, block, *rows);
     finish(block, rows->points, rows->threads);
   } else if (columns) {
-    GridBlock block(context);
+    ThreadBlock block(context);
     emit_grid_columns(context, block, *columns);
     finish(block, columns->blocks, columns->threads());
   } else if (tiles) {
-    GridBlock block(context);
+    ThreadBlock block(context);
     emit_grid_tiles(context, block, *tiles);
     finish(block, tiles->blocks, grid_tiles_threads);
   } else if (scan) {
-    GridBlock block(context);
+    ThreadBlock block(context);
     emit_grid_scan(context, block, *scan);
     finish(block, scan->points, scan->threads);
   } else {
-    GridEmitter emitter(context, layout);
+    GpuKernelEmitter emitter(context, layout);
     const int64_t blocks = emitter.emit();
     finish(emitter.block(), blocks, layout.threads);
   }

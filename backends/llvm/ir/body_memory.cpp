@@ -47,8 +47,7 @@ std::optional<unsigned> single_lane(llvm::Value* mask) {
 
 }  // namespace
 
-bool stores_at_once(const GridMachine& machine, const loop::Kernel& kernel,
-                    const loop::Statement& statement) {
+bool stores_at_once(const GpuMachine& machine, const loop::Kernel& kernel, const loop::Statement& statement) {
   const auto is_atomic = [&](const loop::Store& store) {
     const auto& buffer = kernel.buffers[store.buffer];
     const bool extremum = store.mode == FE_STORE_MAX || store.mode == FE_STORE_MIN;
@@ -262,11 +261,11 @@ llvm::Value* BodyEmitter::load_lanes(loop::BufferId buffer, const Address& place
     condition = nullptr;
   }
   if (place.step == 1 || place.step == -1) {
-    const bool turned = place.step == -1;
-    auto* first = turned ? builder_.CreateSub(place.base, context_.i64(lanes - 1)) : place.base;
+    const bool transposed = place.step == -1;
+    auto* first = transposed ? builder_.CreateSub(place.base, context_.i64(lanes - 1)) : place.base;
     auto* from = pointer(buffer, first);
     if (condition) from = builder_.CreateSelect(condition, from, context_.nowhere());
-    if (!turned) return load_vector(buffer, from, lanes, !condition, mask, alignment(buffer, place));
+    if (!transposed) return load_vector(buffer, from, lanes, !condition, mask, alignment(buffer, place));
     auto order = reversed(lanes);
     if (mask) mask = builder_.CreateShuffleVector(mask, order);
     return builder_.CreateShuffleVector(
@@ -388,7 +387,7 @@ void BodyEmitter::atomic(llvm::AtomicRMWInst::BinOp operation, llvm::Value* plac
 }
 
 /// The neighbour in the word gets -0 added, which leaves any number and zeros of both signs as they are.
-void BodyEmitter::add_to_pair(const GridMachine::PairSum& sum, loop::BufferId buffer, llvm::Value* element,
+void BodyEmitter::add_to_pair(const GpuMachine::PairSum& sum, loop::BufferId buffer, llvm::Value* element,
                               llvm::Value* given) {
   auto* stored = narrow(given, sum.dtype);
   auto* word =

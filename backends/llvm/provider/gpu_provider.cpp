@@ -26,13 +26,13 @@ constexpr double of_launch = 2e-6;  // seconds
 // 65,536 took 143. A thread waits for the index, and for the memory.
 constexpr int64_t of_ordered_update = 140;
 
-struct GridTarget : ferrite::Target {
+struct GpuTarget : ferrite::Target {
   emitter::Target machine;
   double bytes_a_second = 0;
 };
 
 /// Of a kernel that has no tiles: what it moves, or what it computes, whichever takes longer.
-double seconds_of(const GridTarget& target, const loop::Kernel& kernel) {
+double seconds_of(const GpuTarget& target, const loop::Kernel& kernel) {
   // Share of the bandwidth that is reached; a worker is a quarter of a multiprocessor, 32 lanes, where the estimate is of vectors.
   constexpr double of_bandwidth = 0.87, lanes = 32;
   double bytes = 0;
@@ -49,9 +49,9 @@ double seconds_of(const GridTarget& target, const loop::Kernel& kernel) {
 
 }  // namespace
 
-std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
-  auto target = std::make_unique<GridTarget>();
-  GridNumbers known;
+std::unique_ptr<ferrite::Target> GpuProvider::open_target(Bytes description) {
+  auto target = std::make_unique<GpuTarget>();
+  GpuNumbers known;
   target->machine =
       machine_of({reinterpret_cast<const char*>(description.data()), description.size()}, known);
   const auto& machine = target->machine;
@@ -95,8 +95,8 @@ std::unique_ptr<ferrite::Target> GridProvider::open_target(Bytes description) {
   return target;
 }
 
-std::vector<Candidate> GridProvider::propose(ferrite::Target& target, Bytes bytes) {
-  const auto& opened = static_cast<GridTarget&>(target);
+std::vector<Candidate> GpuProvider::propose(ferrite::Target& target, Bytes bytes) {
+  const auto& opened = static_cast<GpuTarget&>(target);
   const auto kernel = read_kernel_bytes(bytes, "ferrite." + id() + "/kernel");
   if (auto reason = grid_unsupported_reason(opened.machine, kernel); !reason.empty()) decline(reason);
   std::vector<Candidate> candidates;
@@ -116,8 +116,8 @@ std::vector<Candidate> GridProvider::propose(ferrite::Target& target, Bytes byte
   return candidates;
 }
 
-CompileResult GridProvider::compile(ferrite::Target& target, const CompileRequest& request) {
-  const auto& opened = static_cast<GridTarget&>(target);
+CompileResult GpuProvider::compile(ferrite::Target& target, const CompileRequest& request) {
+  const auto& opened = static_cast<GpuTarget&>(target);
   const std::string family = "ferrite." + id();
   llvm::LLVMContext context;
   auto kernel = read_kernel_bytes(request.kernel, family + "/kernel");
@@ -151,6 +151,6 @@ CompileResult GridProvider::compile(ferrite::Target& target, const CompileReques
   return result;
 }
 
-std::string GridProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 10"; }
+std::string GpuProvider::fingerprint() { return "llvm " LLVM_VERSION_STRING " grid 10"; }
 
 }  // namespace ferrite::emitter

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "core/ir/loop/scalar.h"
-#include "ferrite/moved_values.hpp"
+#include "ferrite/analysis/moved_values.hpp"
 
 namespace ferrite::core::loop::eval {
 namespace {

@@ -258,8 +258,8 @@ class Runner {
         for (const auto& [buffer, dim] : dims_indexed_by(list_, number_, in.op))
           dims.push_back(describe_dim(dim, indexed_name(list_, buffer), *list_.buffers[buffer]));
         fail("{}{}{}",
-             run::describe_bad_index(static_cast<uint64_t>(registers_[in.a].i[l]), extent,
-                                     in.mode == FE_INDIRECT_WRAP, !is_signed(in.from)),
+             runtime::describe_bad_index(static_cast<uint64_t>(registers_[in.a].i[l]), extent,
+                                         in.mode == FE_INDIRECT_WRAP, !is_signed(in.from)),
              dims.empty() ? "" : ": ", fmt::join(dims, ", or "));
         return;
       }

@@ -28,7 +28,7 @@ using ferrite::loop::Statement;
 using ferrite::loop::Store;
 using ferrite::loop::Var;
 using ferrite::loop::VarKind;
-using run::Constant;
+using runtime::Constant;
 
 enum class Role : uint8_t { input, output, constant, temporary };
 

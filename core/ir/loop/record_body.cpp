@@ -2,7 +2,7 @@
 // The functions of a recorder that write the body of a statement.
 #include "core/ir/loop/record.h"
 #include "core/ir/loop/record_checks.h"
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 
 namespace ferrite::core::loop {
 

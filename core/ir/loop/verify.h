@@ -6,11 +6,11 @@
 
 #include "core/ir/loop/program.h"
 #include "core/support/error.h"
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 
 namespace ferrite::core::loop {
 
-/// Buffers and statements one by one (ferrite/loop_check.hpp), shared variables, and that nothing is read before it is
+/// Buffers and statements one by one (ferrite/analysis/loop_check.hpp), shared variables, and that nothing is read before it is
 /// written. Errors: FE-K06.
 Result<void> verify(const StatementList& list);
 inline Result<void> verify(const Kernel& kernel) { return verify(list_of(kernel)); }

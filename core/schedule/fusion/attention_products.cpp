@@ -23,7 +23,7 @@ constexpr int64_t products_for_byte = 8;
 
 }  // namespace
 
-RowProducts::Answer RowProducts::ask(std::span<const uint32_t> statements, uint32_t shared) const {
+FusedGemmChain::Answer FusedGemmChain::ask(std::span<const uint32_t> statements, uint32_t shared) const {
   std::vector<Product> products;
   bool reduces = false;
   int64_t row_bytes = 0;
@@ -74,7 +74,7 @@ RowProducts::Answer RowProducts::ask(std::span<const uint32_t> statements, uint3
   return {true, {}, {}};
 }
 
-std::optional<RowProducts::Product> RowProducts::product(uint32_t number, uint32_t shared) const {
+std::optional<FusedGemmChain::Product> FusedGemmChain::product(uint32_t number, uint32_t shared) const {
   const auto& statement = program_.statements[number];
   if (statement.kind != FE_STATEMENT_CONTRACT || statement.contract_kind == FE_CONTRACT_CONV || shared == 0 ||
       statement.parallel_count() <= shared)
@@ -116,20 +116,20 @@ std::optional<RowProducts::Product> RowProducts::product(uint32_t number, uint32
   return columns > 1 ? std::optional(result) : std::nullopt;
 }
 
-bool RowProducts::is_single(std::span<const uint32_t> statements, uint32_t shared) const {
+bool FusedGemmChain::is_single(std::span<const uint32_t> statements, uint32_t shared) const {
   return std::ranges::all_of(statements, [&](uint32_t s) {
     const auto& statement = program_.statements[s];
     return statement.parallel_count() > shared && statement.vars[shared].extent == 1;
   });
 }
 
-bool RowProducts::is_constant(BufferId storage) const {
+bool FusedGemmChain::is_constant(BufferId storage) const {
   return program_.buffers[storage].role == Role::constant ||
          (!deps_.writers[storage].empty() &&
           std::ranges::all_of(deps_.writers[storage], [&](uint32_t w) { return constant_[w]; }));
 }
 
-bool RowProducts::has_another(std::span<const uint32_t> statements, uint32_t shared) const {
+bool FusedGemmChain::has_another(std::span<const uint32_t> statements, uint32_t shared) const {
   return std::ranges::any_of(statements, [&](uint32_t s) {
     for (const auto* next : {&deps_.before[s], &deps_.after[s]})
       for (const uint32_t other : *next)

@@ -13,11 +13,11 @@ namespace ferrite::core::schedule {
 
 /// Rows of all lengths: a worker has those of a block in memory of its own, which is less than all of them and is used again for the
 /// next block.
-class RowProducts {
+class FusedGemmChain {
  public:
   /// Keeps references. `constant`, by statement: it reads constants only.
-  RowProducts(const LoopProgram& program, const Dependencies& deps, const std::vector<bool>& constant,
-              const FusionLimits& limits)
+  FusedGemmChain(const LoopProgram& program, const Dependencies& deps, const std::vector<bool>& constant,
+                 const FusionLimits& limits)
       : program_(program), deps_(deps), constant_(constant), limits_(limits) {}
 
   struct Answer {

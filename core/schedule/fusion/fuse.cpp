@@ -62,7 +62,7 @@ class Fuser {
       for (auto [a, b] : requests_.forced) attempt({a, b, none, false, 0});
       // What is written and read first: a value that never reaches memory saves more than one that is read once less.
       auto edges = by_bytes(written_and_read());
-      if (does(Feature::side_by_side)) {
+      if (does(Feature::horizontal_fusion)) {
         const auto reads = by_bytes(read_twice());
         edges.insert(edges.end(), reads.begin(), reads.end());
       }
@@ -70,7 +70,7 @@ class Fuser {
       // Products join whole rows, once these are what they are to be.
       deferring_ = false;
       for (const auto& edge : std::exchange(deferred_, {})) attempt(edge);
-      if (does(Feature::rows_of_products) && limits_.target.products == Products::softmax)
+      if (does(Feature::gemm_chains) && limits_.target.products == Products::softmax)
         for (uint32_t s = 0; s < program_.statements.size(); ++s)
           if (program_.statements[s].kind == FE_STATEMENT_CONTRACT) attempt_softmax(s);
       // What no other kernel has taken in by now goes into the contraction that it makes an operand of.
@@ -127,7 +127,7 @@ class Fuser {
       beside_.push_back(edge);
       return;
     }
-    if (deferring_ && rows_of_products(edge, a, b).is) {
+    if (deferring_ && gemm_chains(edge, a, b).is) {
       deferred_.push_back(edge);
       return;
     }
@@ -157,7 +157,7 @@ class Fuser {
     for (const auto& found : softmax_rows_.candidates(groups_, contraction))
       if (attempt_softmax(found)) return;
   }
-  bool attempt_softmax(const SoftmaxRows::Candidate& found) {
+  bool attempt_softmax(const FusedSoftmax::Candidate& found) {
     const Edge edge{found.from, found.to, none, false, 0};
     const auto answer = softmax_rows_.ask(groups_, found);
     auto rest = found.groups;
@@ -405,9 +405,10 @@ class Fuser {
   /// Whether the groups, alone, run on different devices; `text` says on which.
   bool run_apart(const Group& first, const Group& second, std::string& text) const {
     const uint32_t a = first.statements[0], b = second.statements[0];
-    if (!limits_.homes.apart(a, b)) return false;
-    text = fmt::format("one runs on {}, the other on {}", limits_.homes.devices[limits_.homes.of[a]],
-                       limits_.homes.devices[limits_.homes.of[b]]);
+    if (!limits_.assignment.apart(a, b)) return false;
+    text =
+        fmt::format("one runs on {}, the other on {}", limits_.assignment.devices[limits_.assignment.of[a]],
+                    limits_.assignment.devices[limits_.assignment.of[b]]);
     return true;
   }
 
@@ -450,7 +451,7 @@ class Fuser {
     }
     shared = shared_loops(first, second);
     if (contract) {
-      const auto rows = rows_of_products(edge, a, b);
+      const auto rows = gemm_chains(edge, a, b);
       if (rows.is) return {};
       if (!rows.category.empty()) {
         text = rows.text;
@@ -509,8 +510,8 @@ class Fuser {
   }
 
   /// Whether a kernel of both groups makes and takes rows of products.
-  RowProducts::Answer rows_of_products(const Edge& edge, uint32_t a, uint32_t b) const {
-    if (!does(Feature::rows_of_products) || limits_.target.products != Products::any || edge.reads ||
+  FusedGemmChain::Answer gemm_chains(const Edge& edge, uint32_t a, uint32_t b) const {
+    if (!does(Feature::gemm_chains) || limits_.target.products != Products::any || edge.reads ||
         edge.buffer == none)
       return {};
     return row_products_.ask(members(groups_[a], groups_[b]), shared_loops(groups_[a], groups_[b]));
@@ -537,8 +538,8 @@ class Fuser {
   Dependencies deps_;
   const std::set<BufferId> callers_;  ///< storages
   const std::vector<bool> constant_;  ///< by statement: it runs at load
-  const RowProducts row_products_;
-  const SoftmaxRows softmax_rows_;
+  const FusedGemmChain row_products_;
+  const FusedSoftmax softmax_rows_;
   const FusionCosts costs_;
   Groups groups_;
   bool deferring_ = true;  ///< rows of products wait

@@ -7,7 +7,7 @@
 
 #include "core/schedule/group_kernel.h"
 #include "ferrite/counted.hpp"
-#include "ferrite/softmax_products.hpp"
+#include "ferrite/analysis/softmax_products.hpp"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -22,7 +22,7 @@ constexpr int64_t rows_of_task = 64, few_columns = 1024;
 }  // namespace
 
 /// Groups that write what the group reads, others than itself.
-std::vector<uint32_t> SoftmaxRows::writers_of(const Groups& groups, uint32_t group) const {
+std::vector<uint32_t> FusedSoftmax::writers_of(const Groups& groups, uint32_t group) const {
   std::vector<uint32_t> result;
   for (const uint32_t s : groups[group].statements)
     for (const BufferId b : deps_.reads[s])
@@ -34,7 +34,7 @@ std::vector<uint32_t> SoftmaxRows::writers_of(const Groups& groups, uint32_t gro
 }
 
 /// Whether the rows that the statements of the groups go over are reduced as for a softmax.
-bool SoftmaxRows::reduces(const Groups& groups, std::span<const uint32_t> members) const {
+bool FusedSoftmax::reduces(const Groups& groups, std::span<const uint32_t> members) const {
   const auto has = [&](uint32_t kind) {
     return std::ranges::any_of(members, [&](uint32_t group) {
       return std::ranges::any_of(groups[group].statements, [&](uint32_t s) {
@@ -47,8 +47,8 @@ bool SoftmaxRows::reduces(const Groups& groups, std::span<const uint32_t> member
   return has(FE_REDUCE_MAX) && has(FE_REDUCE_SUM);
 }
 
-std::vector<SoftmaxRows::Candidate> SoftmaxRows::candidates(const Groups& groups,
-                                                            uint32_t contraction) const {
+std::vector<FusedSoftmax::Candidate> FusedSoftmax::candidates(const Groups& groups,
+                                                              uint32_t contraction) const {
   const uint32_t last = groups.of(contraction);
   if (groups[last].statements[0] != contraction) return {};
   // What lies before it, up to contractions, the nearest first.
@@ -85,7 +85,7 @@ std::vector<SoftmaxRows::Candidate> SoftmaxRows::candidates(const Groups& groups
   return results;
 }
 
-SoftmaxRows::Answer SoftmaxRows::ask(const Groups& groups, const Candidate& candidate) const {
+FusedSoftmax::Answer FusedSoftmax::ask(const Groups& groups, const Candidate& candidate) const {
   const auto refuse = [](std::string_view category, std::string text) {
     return Answer{{category, std::move(text)}, 0};
   };

@@ -14,11 +14,11 @@ namespace ferrite::core::schedule {
 
 /// What target numbers ask for with Products::softmax. The shape of such a kernel is that of find_softmax_products(); what is no such
 /// kernel stays as it is.
-class SoftmaxRows {
+class FusedSoftmax {
  public:
   /// Keeps references. `constant`, by statement: it reads constants only. `callers`: storages that outlive the program's kernels.
-  SoftmaxRows(const LoopProgram& program, const Dependencies& deps, const std::vector<bool>& constant,
-              const std::set<BufferId>& callers, const FusionLimits& limits)
+  FusedSoftmax(const LoopProgram& program, const Dependencies& deps, const std::vector<bool>& constant,
+               const std::set<BufferId>& callers, const FusionLimits& limits)
       : program_(program), deps_(deps), constant_(constant), callers_(callers), limits_(limits) {}
 
   struct Candidate {

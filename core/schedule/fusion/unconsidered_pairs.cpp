@@ -59,9 +59,9 @@ std::optional<Found> through(const Dependencies& deps, Features without, uint32_
   }
   if (x_reads && y_reads) {
     found.between = static_cast<size_t>(std::ranges::find(readers, y) - std::ranges::find(readers, x)) - 1;
-    found.nearness = without.has(Feature::side_by_side) ? Nearness::off
-                     : found.between < most_neighbours  ? Nearness::tried
-                                                        : Nearness::readers;
+    found.nearness = without.has(Feature::horizontal_fusion) ? Nearness::off
+                     : found.between < most_neighbours       ? Nearness::tried
+                                                             : Nearness::readers;
     return found;
   }
   if (x_reads && y_writes) {
@@ -84,8 +84,8 @@ std::span<const uint32_t> tried_writers(const Dependencies& deps, uint32_t reade
   return writers.subspan(std::min(middle - std::min(middle, count / 2), writers.size() - count), count);
 }
 
-Untried why_untried(const LoopProgram& program, Features without, const NodeStatements& a,
-                    const NodeStatements& b) {
+UnconsideredPairs why_untried(const LoopProgram& program, Features without, const NodeStatements& a,
+                              const NodeStatements& b) {
   using namespace untried_category;
   if (without.has(Feature::fuse)) return {off, "fusion is off"};
   for (const auto* node : {&a, &b})
@@ -134,7 +134,7 @@ Untried why_untried(const LoopProgram& program, Features without, const NodeStat
               deps.writers[best->buffer].size(), counted(deps.readers[best->buffer].size(), "reader"), first),
           bytes};
     case Nearness::off:
-      return {off, fmt::format("both only read {}, and 'side_by_side' is off", value), bytes};
+      return {off, fmt::format("both only read {}, and 'horizontal_fusion' is off", value), bytes};
     case Nearness::order:
       return {order, fmt::format("{} reads {} before {} changes it", first, value, second), bytes};
     case Nearness::parts: break;

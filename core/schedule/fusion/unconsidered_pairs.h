@@ -26,7 +26,7 @@ struct NodeStatements {
 };
 
 /// Why fuse() tries no pair of statements of two nodes.
-struct Untried {
+struct UnconsideredPairs {
   std::string_view category;  ///< of `untried_category`
   std::string text;           ///< for people
   uint64_t bytes = 0;         ///< of what both touch
@@ -43,7 +43,7 @@ inline constexpr std::string_view together = "together before";  ///< in one gro
 }  // namespace untried_category
 
 /// `program` as fusion begins with it. Of what both touch that is told which comes nearest to being tried.
-Untried why_untried(const LoopProgram& program, Features without, const NodeStatements& a,
-                    const NodeStatements& b);
+UnconsideredPairs why_untried(const LoopProgram& program, Features without, const NodeStatements& a,
+                              const NodeStatements& b);
 
 }  // namespace ferrite::core::schedule

@@ -38,10 +38,11 @@ BodyCost cost_of(const LoopProgram& program, const Statement& statement) {
 
 class Inliner {
  public:
-  Inliner(LoopProgram& program, const TargetNumbers& target, Ledger& ledger, const Homes& homes)
+  Inliner(LoopProgram& program, const TargetNumbers& target, Ledger& ledger,
+          const DeviceAssignment& assignment)
       : program_(program),
         ledger_(ledger),
-        homes_(homes),
+        homes_(assignment),
         target_(target),
         cheap_(static_cast<size_t>(target.operations_of_element())),
         at_load_(at_load(program)),
@@ -236,7 +237,7 @@ class Inliner {
 
   LoopProgram& program_;
   Ledger& ledger_;
-  const Homes& homes_;
+  const DeviceAssignment& homes_;
   const TargetNumbers& target_;
   const size_t cheap_;  ///< operations that are computed again rather than that an element is moved
   const AtLoad at_load_;
@@ -249,8 +250,9 @@ class Inliner {
 
 }  // namespace
 
-void inline_producers(LoopProgram& program, const TargetNumbers& target, Ledger& ledger, const Homes& homes) {
-  Inliner(program, target, ledger, homes).run();
+void inline_producers(LoopProgram& program, const TargetNumbers& target, Ledger& ledger,
+                      const DeviceAssignment& assignment) {
+  Inliner(program, target, ledger, assignment).run();
 }
 
 }  // namespace ferrite::core::schedule

@@ -121,6 +121,6 @@ class DepthLast {
 
 }  // namespace
 
-void keep_depth_together(LoopProgram& program, Ledger& ledger) { DepthLast(program, ledger).run(); }
+void make_k_contiguous(LoopProgram& program, Ledger& ledger) { DepthLast(program, ledger).run(); }
 
 }  // namespace ferrite::core::schedule

@@ -10,6 +10,6 @@ namespace ferrite::core::schedule {
 /// attention and what each has), is stored with these dims last: the product then reads rows of memory in place, where it would
 /// bring each into order first, again for every task. The last dim stays the last one, so that the writer's runs are as long as that.
 /// Each such buffer is a ledger record of kind "layout", outcome "depth last".
-void keep_depth_together(LoopProgram& program, Ledger& ledger);
+void make_k_contiguous(LoopProgram& program, Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

@@ -317,7 +317,8 @@ class Mixer {
 
 }  // namespace
 
-void mix_orders(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory, Ledger& ledger) {
+void reduce_mixed_orders(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
+                         Ledger& ledger) {
   // What follows a reduction or stands beside it goes into it, where there is a group that may take it.
   std::vector<bool> apart;
   bool any = false;

@@ -8,7 +8,7 @@
 
 #include "core/ir/loop/scalar.h"
 #include "core/schedule/body.h"
-#include "ferrite/stores_apart.hpp"
+#include "ferrite/analysis/stores_apart.hpp"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -233,8 +233,8 @@ class AtOnce {
 
 }  // namespace
 
-void scatter_at_once(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
-                     Ledger& ledger) {
+void parallel_scatter(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
+                      Ledger& ledger) {
   if (target.ordered_ns == 0) return;
   auto& program = schedule.program;
   std::vector<Group> groups;

@@ -12,7 +12,7 @@ namespace ferrite::core::schedule {
 /// leaves in each the largest number of an update of it, as the interpreter comes to them; and a map over what is stored to computes
 /// the update of that number. A scatter whose numbers would take more than MemoryLimit::room() stays. Run after post_fusion. A record of kind
 /// "parts", outcome "at once" or "not divided", each.
-void scatter_at_once(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
-                     Ledger& ledger);
+void parallel_scatter(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
+                      Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

@@ -21,7 +21,8 @@ void split_reductions(Schedule& schedule, const TargetNumbers& target, const Mem
 /// a part of them, and a group behind that combines the parts. What only they read of it then lives inside a block. Layer norm's
 /// backward is such: TorchInductor's "mix order reduction" (pull request 165370). The parts take at most MemoryLimit::room(). A record of
 /// kind "parts", outcome "mixed", each.
-void mix_orders(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory, Ledger& ledger);
+void reduce_mixed_orders(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
+                         Ledger& ledger);
 
 /// Turns serial loops of few rows, whose state is a running sum, product, minimum or maximum, into one that gives the total of each of
 /// many parts of a row, one over these totals, and one of all parts at once, each of which starts from the totals before it: "reduce,

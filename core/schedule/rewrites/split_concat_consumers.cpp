@@ -263,7 +263,7 @@ class Reading {
 
 }  // namespace
 
-bool read_in_parts(LoopProgram& program, Ledger& ledger) {
+bool split_concat_consumers(LoopProgram& program, Ledger& ledger) {
   // What is stored in parts has a version for each but the first.
   const bool any = std::ranges::any_of(program.buffers, [&](const ProgramBuffer& buffer) {
     return buffer.base != none && program.buffers[buffer.base].role == Role::temporary;

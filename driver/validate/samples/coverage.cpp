@@ -9,7 +9,7 @@
 #include "core/passes/rewrite/language/condition.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 namespace {
 
 using rewrite::Expression;
@@ -194,4 +194,4 @@ std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverag
   return reasons;
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

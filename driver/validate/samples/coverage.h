@@ -10,7 +10,7 @@
 
 #include "core/passes/rewrite/language/rule.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 /// One thing that a sample shows.
 struct Seen {
@@ -72,4 +72,4 @@ class Coverage {
   size_t telling_ = 0;
 };
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

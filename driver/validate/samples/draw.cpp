@@ -5,7 +5,7 @@
 #include <array>
 #include <numeric>
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 using graph::AttributeValue;
 using graph::Dim;
@@ -233,4 +233,4 @@ std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
   }
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

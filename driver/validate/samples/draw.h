@@ -12,7 +12,7 @@
 #include "driver/validate/samples/size_hints.h"
 #include "driver/validate/samples/tensors.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 /// What a sample is to be like.
 struct Plan {
@@ -69,4 +69,4 @@ class Drawer {
 /// Whether a tensor of a sample may have these sizes.
 bool fits_sample(const std::vector<graph::Dim>& dims);
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

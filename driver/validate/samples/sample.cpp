@@ -13,7 +13,7 @@
 #include "core/passes/rewrite/language/structure.h"
 #include "driver/validate/samples/wanted_sizes.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 using graph::AttributeValue;
 using graph::Graph;
@@ -583,4 +583,4 @@ void RuleSampler::matched() {
     if (reached_[k]) ways_[k].worked();
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -13,7 +13,7 @@
 #include "driver/validate/samples/draw.h"
 #include "driver/validate/samples/tensors.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 inline constexpr double rare_constants = 0.15;  ///< of all captures
 
@@ -118,4 +118,4 @@ class RuleSampler {
   double equal_weight_ = 3;                      // of Plan::Sizes::equal
 };
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -7,7 +7,7 @@
 #include "core/passes/rewrite/language/region.h"
 #include "driver/validate/samples/sample.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 using graph::AttributeValue;
 using rewrite::Expression;
@@ -113,4 +113,4 @@ void RuleSampler::read_regions() {
   }
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 namespace {
 
 using rewrite::Expression;
@@ -105,4 +105,4 @@ SizeHints size_hints(const rewrite::Rule& rule) {
   return hints;
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -8,7 +8,7 @@
 
 #include "core/passes/rewrite/language/rule.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 inline constexpr int64_t most_elements = 1 << 18;  ///< of a tensor of a sample
 
@@ -30,4 +30,4 @@ struct SizeHints {
 
 SizeHints size_hints(const rewrite::Rule& rule);
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -9,9 +9,9 @@
 #include <numbers>
 
 #include "core/ir/loop/scalar.h"
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 namespace {
 
 namespace scalar = loop::scalar;
@@ -201,4 +201,4 @@ std::optional<Mismatch> first_mismatch(const graph::TensorType& type, const Tens
   return std::nullopt;
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -11,7 +11,7 @@
 
 #include "core/ir/graph/types.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 /// Contiguous elements of a type that is known from elsewhere.
 using Tensor = std::vector<std::byte>;
@@ -73,4 +73,4 @@ std::optional<Mismatch> first_mismatch(const graph::TensorType& type, const Tens
 std::optional<Mismatch> first_out_of_range(const graph::TensorType& type, const Tensor& expected,
                                            const Tensor& actual);
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

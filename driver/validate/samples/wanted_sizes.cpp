@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "driver/validate/samples/wanted_sizes.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 namespace {
 
 using rewrite::Expression;
@@ -68,4 +68,4 @@ Sizes wanted_sizes(const rewrite::Rule& rule, const Operand& of, int64_t element
   return wanted_within(most_steps, rule, of, elements, sample);
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

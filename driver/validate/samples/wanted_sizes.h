@@ -10,7 +10,7 @@
 #include "core/ir/graph/types.h"
 #include "core/passes/rewrite/language/rule.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 /// What is known of a sample that is not whole yet.
 struct PartialSample {
@@ -25,4 +25,4 @@ struct PartialSample {
 std::optional<std::vector<int64_t>> wanted_sizes(const rewrite::Rule& rule, const rewrite::Operand& of,
                                                  int64_t elements, const PartialSample& sample);
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

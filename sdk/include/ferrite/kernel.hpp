@@ -12,7 +12,7 @@
 
 #include "ferrite/flat.hpp"
 #include "ferrite/loop.hpp"
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 
 namespace ferrite::inline v0 {
 namespace detail {

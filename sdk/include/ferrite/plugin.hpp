@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "ferrite/plugin_builder.hpp"
-#include "ferrite/plugin_device.hpp"
-#include "ferrite/plugin_graph.hpp"
+#include "ferrite/detail/plugin_builder.hpp"
+#include "ferrite/detail/plugin_device.hpp"
+#include "ferrite/detail/plugin_graph.hpp"
 
 namespace ferrite::inline v0 {
 

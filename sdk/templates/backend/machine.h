@@ -3,7 +3,7 @@
 #pragma once
 
 #include <ferrite/kernel.hpp>
-#include <ferrite/loop_check.hpp>
+#include <ferrite/analysis/loop_check.hpp>
 #include <ferrite/plugin.hpp>
 
 #include <bit>

@@ -19,13 +19,13 @@
 namespace ferrite::core {
 namespace {
 
-using Context = run::Executable::Context;
+using Context = runtime::Executable::Context;
 
 // Two kernels: the sum is another size than what it is of.
 constexpr const char* two_kernels = R"(ferrite graph 0
 graph @g(%x: f32[4,300]) -> (%r "r", %s "s") {
   %r = exp(%x) from "first"
-  %t = transpose(%r) {perm = [1, 0]} from "turned"
+  %t = transpose(%r) {perm = [1, 0]} from "transposed"
   %s = matmul(%r, %t) from "second"
 }
 )";
@@ -121,12 +121,12 @@ class DeviceRuns : public testing::Test {
   Function* driver(const char* name) const {
     return reinterpret_cast<Function*>(dlsym(driver_, name));
   }
-  std::shared_ptr<run::Device> device(const std::string& name) const {
-    auto opened = run::Device::open(name, session_->registry());
+  std::shared_ptr<runtime::Device> device(const std::string& name) const {
+    auto opened = runtime::Device::open(name, session_->registry());
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message());
     return opened ? *opened : nullptr;
   }
-  const run::Executable& executable() const { return *program_->compilation.executable; }
+  const runtime::Executable& executable() const { return *program_->compilation.executable; }
 
   /// Host memory for all ports, anew; the first element of the first input is given, that of the first output comes back.
   Result<float> run(Context& context, float first) const {

@@ -14,7 +14,7 @@
 namespace ferrite::core {
 namespace {
 
-using Context = run::Executable::Context;
+using Context = runtime::Executable::Context;
 using Data = std::vector<float>;
 
 constexpr const char* graph = R"(ferrite graph 0
@@ -41,7 +41,7 @@ class OnDevice : public testing::Test {
     auto model = Model::open(*session_, path_.string());
     ASSERT_TRUE(model) << model.error().message();
     model_ = std::move(*model);
-    const auto device = run::Device::open("cuda:0", session_->registry());
+    const auto device = runtime::Device::open("cuda:0", session_->registry());
     if (!device) GTEST_SKIP() << device.error().message();
   }
   void TearDown() override { std::filesystem::remove(path_); }
@@ -59,7 +59,7 @@ class OnDevice : public testing::Test {
   }
 
   /// The bytes of the inputs of a run, by a number.
-  static std::vector<std::vector<std::byte>> inputs_of(const run::Executable& executable, int seed) {
+  static std::vector<std::vector<std::byte>> inputs_of(const runtime::Executable& executable, int seed) {
     std::vector<std::vector<std::byte>> result;
     for (const auto& port : executable.inputs) {
       auto& bytes = result.emplace_back(port.bytes);
@@ -75,7 +75,7 @@ class OnDevice : public testing::Test {
     return result;
   }
   /// Of the inputs given; `results` are what the outputs hold behind it.
-  static Result<void> run(const run::Executable& executable, Context& context,
+  static Result<void> run(const runtime::Executable& executable, Context& context,
                           const std::vector<std::vector<std::byte>>& given, std::vector<Data>& results) {
     std::vector<const void*> in;
     for (const auto& bytes : given) in.push_back(bytes.data());
@@ -84,7 +84,7 @@ class OnDevice : public testing::Test {
     for (auto& result : results) out.push_back(result.data());
     return executable.run(context, in, out);
   }
-  static std::vector<Data> run(const run::Executable& executable, Context& context, int seed) {
+  static std::vector<Data> run(const runtime::Executable& executable, Context& context, int seed) {
     std::vector<Data> results;
     const auto done = run(executable, context, inputs_of(executable, seed), results);
     EXPECT_TRUE(done) << (done ? "" : done.error().message());

@@ -10,8 +10,8 @@
 namespace ferrite::core {
 namespace {
 
-using run::Launch;
-using run::Place;
+using runtime::BufferSlot;
+using runtime::Launch;
 
 constexpr int64_t elements = 64, bytes = elements * 4;
 
@@ -22,7 +22,7 @@ class Peers : public DeviceRuns {
     setenv("FAKE_DRIVER_DEVICES", "4", 1);
   }
   /// Gives a program two devices of the driver's and the host's.
-  void open_devices(run::Executable& program) const {
+  void open_devices(runtime::Executable& program) const {
     for (const char* name : {"cuda:2", "cuda:3", "cpu"}) program.devices.push_back(device(name));
     program.arena_bytes.assign(program.devices.size(), 2 * bytes);
   }
@@ -46,12 +46,12 @@ class Peers : public DeviceRuns {
     result.arguments = {from, to};
     return result;
   }
-  static void set_ports(run::Executable& program, size_t count) {
+  static void set_ports(runtime::Executable& program, size_t count) {
     program.inputs.assign(count, {"x", DType::f32_, {elements}, bytes});
     program.outputs = program.inputs;
   }
   /// The first device is given two inputs, one in the place of the other, and gives each to the second one, which gives the first back.
-  static void list_exchange(run::Executable& program) {
+  static void list_exchange(runtime::Executable& program) {
     set_ports(program, 2);
     const auto input = [](uint32_t k) { return port(Place::Kind::input, k, 2); };
     const auto output = [](uint32_t k) { return port(Place::Kind::output, k, 2); };
@@ -62,11 +62,11 @@ class Peers : public DeviceRuns {
                      copy(FE_COPY_PEER, 0, arena(1), arena(0, bytes)),
                      copy(FE_COPY_TO_HOST, 0, arena(0, bytes), output(0)),
                      copy(FE_COPY_TO_HOST, 1, arena(1, bytes), output(1))};
-    program.output_places = {output(0), output(1)};
+    program.output_slots = {output(0), output(1)};
     const auto ready = program.prepare();
     ASSERT_TRUE(ready) << ready.error().message();
   }
-  static Result<void> run_exchange(const run::Executable& program, Context& context, const float* first,
+  static Result<void> run_exchange(const runtime::Executable& program, Context& context, const float* first,
                                    const float* second) {
     std::vector<std::vector<float>> out(2, std::vector<float>(elements));
     const void* in[] = {first, second};
@@ -114,24 +114,24 @@ TEST_F(Peers, APoolIsReachedOnceItIsThere) {
 }
 
 TEST_F(Peers, CopyWithoutTheHost) {
-  run::Executable program;
+  runtime::Executable program;
   open_devices(program);
   set_ports(program, 1);
-  run::ArenaNeeds needs;
+  runtime::ArenaNeeds needs;
   needs.keep(0, bytes, 0);
-  const std::vector<run::ArenaPlan> arenas(3, run::ArenaPlan(needs, 256, bytes));
-  run::Mirrors mirrors(program, arenas);
+  const std::vector<runtime::ArenaPlan> arenas(3, runtime::ArenaPlan(needs, 256, bytes));
+  runtime::Transfers transfers(program, arenas);
   const auto home = arena(2);
   // The first device has made it, the second one reads it: nothing is brought home between.
   const auto input = port(Place::Kind::input, 0, 2), output = port(Place::Kind::output, 0, 2);
-  const auto on_first = mirrors.reach(0, 0, home, true, program.steps);
+  const auto on_first = transfers.reach(0, 0, home, true, program.steps);
   ASSERT_TRUE(program.steps.empty());
   program.steps.push_back(copy(FE_COPY_TO_DEVICE, 0, input, on_first));
-  const auto on_second = mirrors.reach(1, 0, home, false, program.steps);
+  const auto on_second = transfers.reach(1, 0, home, false, program.steps);
   ASSERT_EQ(program.steps.size(), 2u);
   EXPECT_EQ(program.steps[1].copy, FE_COPY_PEER);
   program.steps.push_back(copy(FE_COPY_TO_HOST, 1, on_second, output));
-  program.output_places = {output};
+  program.output_slots = {output};
   const auto ready = program.prepare();
   ASSERT_TRUE(ready) << ready.error().message();
   EXPECT_EQ(program.recording().category, "devices");
@@ -153,7 +153,7 @@ TEST_F(Peers, CopyWithoutTheHost) {
 }
 
 TEST_F(Peers, WaitForEachOtherWithoutTheHost) {
-  run::Executable program;
+  runtime::Executable program;
   open_devices(program);
   list_exchange(program);
   void* pinned = nullptr;
@@ -185,14 +185,14 @@ TEST_F(Peers, WaitForEachOtherWithoutTheHost) {
 }
 
 TEST_F(Peers, WhatOneGaveIsNotChangedByALaterRunBeforeTheOtherHasIt) {
-  run::Executable program;
+  runtime::Executable program;
   open_devices(program);
   set_ports(program, 1);
   program.ports_on_device = true;
   const auto input = port(Place::Kind::input, 0, 0), output = port(Place::Kind::output, 0, 0);
   // The first device gets what the second one was given in the run before, and does nothing else.
   program.steps = {copy(FE_COPY_PEER, 0, arena(1), output), copy(FE_COPY_PEER, 1, input, arena(1))};
-  program.output_places = {output};
+  program.output_slots = {output};
   const auto ready = program.prepare();
   ASSERT_TRUE(ready) << ready.error().message();
   const auto& giver = *program.devices[0];
@@ -225,7 +225,7 @@ TEST_F(Peers, WhatOneGaveIsNotChangedByALaterRunBeforeTheOtherHasIt) {
 }
 
 TEST_F(Peers, TheHostWaitsForARuntimeWithoutEvents) {
-  run::Executable program;
+  runtime::Executable program;
   open_devices(program);
   for (const auto& device : program.devices) device->slots.event_wait = nullptr;
   list_exchange(program);
@@ -244,7 +244,7 @@ TEST_F(Peers, TheHostWaitsForARuntimeWithoutEvents) {
 TEST_F(Peers, EventsThatFailFailTheRun) {
   for (const char* function :
        {"cuEventCreate:1", "cuEventCreate:2", "cuEventRecord:3", "cuStreamWaitEvent:4"}) {
-    run::Executable program;
+    runtime::Executable program;
     open_devices(program);
     list_exchange(program);
     {
@@ -287,11 +287,11 @@ TEST_F(Peers, AStreamThatIsRecordedTakesNoEvents) {
 
 TEST_F(Peers, TheCheckOfStreamsFindsWaitsThatDoNot) {
   const auto device = this->device("cuda:2");
-  const auto good = check::check_streams(*device);
-  EXPECT_EQ(good.outcome, check::Outcome::passed) << good.text;
+  const auto good = plugin_check::check_streams(*device);
+  EXPECT_EQ(good.outcome, plugin_check::Outcome::passed) << good.text;
   EXPECT_FALSE(calls("cuStreamWaitEvent").empty());
   setenv("FAKE_DRIVER_WAITS", "0", 1);
-  const auto bad = check::check_streams(*device);
+  const auto bad = plugin_check::check_streams(*device);
   EXPECT_EQ(bad.code, "FE-P52");
   EXPECT_NE(bad.text.find("an event that it waits for"), std::string::npos) << bad.text;
 }

@@ -14,28 +14,29 @@ int32_t add_one(void*, fe_call*, const fe_kernel_call_args* args, fe_none*) {
 }
 
 TEST_F(DeviceRuns, TheHostWaitsForCopiesFromPinnedMemory) {
-  run::Executable program;
+  runtime::Executable program;
   for (const char* name : {"cuda:0", "cpu"}) {
-    auto device = run::Device::open(name, session_->registry());
+    auto device = runtime::Device::open(name, session_->registry());
     ASSERT_TRUE(device) << device.error().message();
     program.devices.push_back(*device);
   }
   constexpr int64_t bytes = 256;
-  const run::PortInfo port{"x", DType::f32_, {bytes / 4}, bytes};
+  const runtime::PortInfo port{"x", DType::f32_, {bytes / 4}, bytes};
   program.inputs = {port};
   program.outputs = {port};
   program.arena_bytes = {bytes, bytes};
-  const auto place = [&](run::Place::Kind kind, uint32_t device) {
-    run::Place result;
+  const auto place = [&](runtime::BufferSlot::Kind kind, uint32_t device) {
+    runtime::BufferSlot result;
     result.kind = kind;
     result.device = device;
     result.bytes = bytes;
     return result;
   };
-  const auto input = place(run::Place::Kind::input, 1), output = place(run::Place::Kind::output, 1);
-  const auto there = place(run::Place::Kind::arena, 0);
+  const auto input = place(runtime::BufferSlot::Kind::input, 1),
+             output = place(runtime::BufferSlot::Kind::output, 1);
+  const auto there = place(runtime::BufferSlot::Kind::arena, 0);
   // The device is given the input; the host changes it, as a cache is changed; the device gives back what it was given.
-  run::Launch to, change, back;
+  runtime::Launch to, change, back;
   to.copy = FE_COPY_TO_DEVICE;
   to.arguments = {input, there};
   change.call.function = add_one;
@@ -45,7 +46,7 @@ TEST_F(DeviceRuns, TheHostWaitsForCopiesFromPinnedMemory) {
   back.copy = FE_COPY_TO_HOST;
   back.arguments = {there, output};
   program.steps = {to, change, back};
-  program.output_places = {output};
+  program.output_slots = {output};
   const auto ready = program.prepare();
   ASSERT_TRUE(ready) << ready.error().message();
   void* pinned = nullptr;

@@ -98,7 +98,7 @@ namespace {
 const std::vector<std::string> with_matrices = {"cuda sm_80", "hip gfx90a", "hip gfx942", "hip gfx1100",
                                                 "hip gfx1201"};
 
-using Matrix = emitter::GridMachine::Matrix;
+using Matrix = emitter::GpuMachine::Matrix;
 using Position = Matrix::Position;
 
 Position place_of(const Matrix::Fragment& fragment, int64_t lane, const Position& at) {
@@ -211,12 +211,12 @@ struct Product {
   int64_t unit = 1;  ///< rows in memory lie multiples of so many elements apart
 };
 
-/// relu(a b + bias), both operands as they are or turned.
+/// relu(a b + bias), both operands as they are or transposed.
 Builder product(const Product& shape) {
   Builder b;
-  const auto dims = [&](bool turned, int64_t rows, int64_t columns) {
-    return turned ? std::vector<int64_t>{shape.batch, columns, rows}
-                  : std::vector<int64_t>{shape.batch, rows, columns};
+  const auto dims = [&](bool transposed, int64_t rows, int64_t columns) {
+    return transposed ? std::vector<int64_t>{shape.batch, columns, rows}
+                      : std::vector<int64_t>{shape.batch, rows, columns};
   };
   const auto matrix = [&](uint32_t kind, const std::vector<int64_t>& given) {
     auto padded = given;
@@ -228,8 +228,8 @@ Builder product(const Product& shape) {
   auto bias = b.input(shape.dtype, {shape.n});
   auto out = matrix(FE_BUFFER_OUTPUT, {shape.batch, shape.m, shape.n});
   auto v = b.begin(FE_STATEMENT_CONTRACT, {shape.batch, shape.m, shape.n}, {shape.k});
-  const auto at = [&](bool turned, Expr row, Expr column) {
-    return turned ? std::vector<Expr>{v[0], column, row} : std::vector<Expr>{v[0], row, column};
+  const auto at = [&](bool transposed, Expr row, Expr column) {
+    return transposed ? std::vector<Expr>{v[0], column, row} : std::vector<Expr>{v[0], row, column};
   };
   auto left = b.load(x, at(shape.turned_a, v[1], v[3])), right = b.load(y, at(shape.turned_b, v[3], v[2]));
   auto sum = b.contract(left, right);

@@ -124,13 +124,13 @@ std::string multiply(const Instruction& machine, Lanes lanes) {
 }
 
 /// Lanes 8q to 8q + 7 say where the lines of square q lie.
-void load_squares(Lanes lanes, size_t count, bool turned) {
+void load_squares(Lanes lanes, size_t count, bool transposed) {
   constexpr size_t side = 8;
   for (size_t lane = 0; lane < lanes.size(); ++lane)
     for (size_t square = 0; square < count; ++square)
       for (size_t e = 0; e < 2; ++e) {
         const size_t outer = lane / 4, inner = lane % 4 * 2 + e;
-        const size_t line = turned ? inner : outer, at = turned ? outer : inner;
+        const size_t line = transposed ? inner : outer, at = transposed ? outer : inner;
         const uint16_t* from = nullptr;
         std::memcpy(&from, lanes[square * side + line].operands[0], sizeof from);
         std::memcpy(static_cast<uint16_t*>(lanes[lane].result) + square * 2 + e, from + at, sizeof *from);
@@ -204,10 +204,10 @@ std::string execute(std::string_view name, Lanes lanes) {
         return copy(lanes, bytes), std::string();
   if (name == "llvm.amdgcn.ds.bpermute") return permute(lanes);
   for (const size_t count : {1, 2, 4})
-    for (const bool turned : {false, true})
+    for (const bool transposed : {false, true})
       if (name == "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x" + std::to_string(count) +
-                      (turned ? ".trans" : "") + ".b16.p3") {
-        load_squares(lanes, count, turned);
+                      (transposed ? ".trans" : "") + ".b16.p3") {
+        load_squares(lanes, count, transposed);
         return {};
       }
   return "no such instruction: " + std::string(name);

@@ -46,13 +46,13 @@ Built attention(const Attention& shape) {
   Built built;
   auto& b = built.builder;
   const int64_t batch = shape.batch, heads = shape.heads, rows = shape.rows, columns = shape.columns;
-  const auto dims = [&](int64_t outer, int64_t inner, bool turned) {
-    if (turned) return std::vector<int64_t>{batch, heads, inner, outer};
+  const auto dims = [&](int64_t outer, int64_t inner, bool transposed) {
+    if (transposed) return std::vector<int64_t>{batch, heads, inner, outer};
     return shape.heads_inside ? std::vector<int64_t>{batch, outer, heads, inner}
                               : std::vector<int64_t>{batch, heads, outer, inner};
   };
-  const auto at = [&](Expr n, Expr h, Expr outer, Expr inner, bool turned) {
-    if (turned) return std::vector<Expr>{n, h, inner, outer};
+  const auto at = [&](Expr n, Expr h, Expr outer, Expr inner, bool transposed) {
+    if (transposed) return std::vector<Expr>{n, h, inner, outer};
     return shape.heads_inside ? std::vector<Expr>{n, outer, h, inner} : std::vector<Expr>{n, h, outer, inner};
   };
   built.rows = b.input(shape.dtype, dims(rows, shape.depth, false));
@@ -124,28 +124,28 @@ void check_attention(const Attention& shape, bool taken = true, const Options& g
   check(built.builder, options);
 }
 
-TEST(GridSoftmax, Types) {
+TEST(GpuAttention, Types) {
   for (const auto dtype : {f16, bf16}) {
     check_attention({.dtype = dtype});
     if (HasFatalFailure()) return;
   }
 }
 
-TEST(GridSoftmax, SizesWithRests) {
+TEST(GpuAttention, SizesWithRests) {
   for (const auto& [rows, columns] : {std::pair{16, 8}, {1, 200}, {70, 61}, {65, 128}}) {
     check_attention({.heads = 1, .rows = rows, .columns = columns, .depth = 32, .features = 32});
     if (HasFatalFailure()) return;
   }
 }
 
-TEST(GridSoftmax, LengthsOfRows) {
+TEST(GpuAttention, LengthsOfRows) {
   for (const auto& [depth, features] : {std::pair{8, 128}, {40, 8}, {80, 80}, {128, 72}}) {
     check_attention({.heads = 1, .rows = 33, .columns = 72, .depth = depth, .features = features});
     if (HasFatalFailure()) return;
   }
 }
 
-TEST(GridSoftmax, OrdersInMemory) {
+TEST(GpuAttention, OrdersInMemory) {
   for (int k = 0; k < 4; ++k) {
     check_attention({.dtype = k < 2 ? f16 : bf16,
                      .batch = 2,
@@ -161,7 +161,7 @@ TEST(GridSoftmax, OrdersInMemory) {
   }
 }
 
-TEST(GridSoftmax, Masks) {
+TEST(GpuAttention, Masks) {
   for (const auto mask : {Mask::added, Mask::causal})
     for (const int64_t columns : {64, 77}) {
       check_attention({.batch = 2,
@@ -192,7 +192,7 @@ void check_masked(int64_t columns, int64_t batch, Fill&& fill) {
   check_attention(shape, true, options);
 }
 
-TEST(GridSoftmax, RowsOfWhichNothingIsLeft) {
+TEST(GpuAttention, RowsOfWhichNothingIsLeft) {
   const auto infinity = -std::numeric_limits<float>::infinity();
   for (const int64_t columns : {64, 150}) {
     // All of the first, the beginning of the second, the end of the third.
@@ -207,7 +207,7 @@ TEST(GridSoftmax, RowsOfWhichNothingIsLeft) {
   }
 }
 
-TEST(GridSoftmax, LeastNumbersAsMasks) {
+TEST(GpuAttention, LeastNumbersAsMasks) {
   constexpr auto least = std::numeric_limits<float>::lowest();
   constexpr int64_t columns = 150;
   // The first piece of columns of the first, all of the second, whose rows then are means.
@@ -219,16 +219,16 @@ TEST(GridSoftmax, LeastNumbersAsMasks) {
   });
 }
 
-TEST(GridSoftmax, SpecialValues) {
+TEST(GpuAttention, SpecialValues) {
   check_attention({.heads = 1, .rows = 40, .columns = 40, .depth = 8, .features = 8}, true,
                   {.special = true});
 }
 
-TEST(GridSoftmax, ScoresOfTheirOwnType) {
+TEST(GpuAttention, ScoresOfTheirOwnType) {
   check_attention({.depth = 32, .features = 32, .scores = f16, .divided = true}, true, {.tolerance = 5e-3});
 }
 
-TEST(GridSoftmax, WhatDoesNotFitIsDoneOtherwise) {
+TEST(GpuAttention, WhatDoesNotFitIsDoneOtherwise) {
   const std::vector<Attention> shapes = {
       {.dtype = f32, .rows = 16, .columns = 16, .depth = 16, .features = 16},
       {.rows = 16, .columns = 16, .depth = 12, .features = 16},

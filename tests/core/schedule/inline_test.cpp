@@ -48,7 +48,7 @@ TEST(Inline, StopsAtNinetySixOperations) {
 }
 
 TEST(Inline, StopsBeforeAnIndexIsTooLarge) {
-  // Each map mirrors what it reads, and has its variable twice in the index: composed, the 40th would have 2^40 of them.
+  // Each map transfers what it reads, and has its variable twice in the index: composed, the 40th would have 2^40 of them.
   constexpr int count = 40;
   std::string text = "ferrite loops 0\nbuffer @0 : f32[10] input 0\n";
   for (int k = 1; k <= count; ++k)

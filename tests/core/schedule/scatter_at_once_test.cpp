@@ -72,7 +72,7 @@ std::vector<float> result_of(const Schedule& schedule) {
 Schedule at_once(Schedule schedule, size_t groups, const TargetNumbers& target = a_grid()) {
   const auto expected = result_of(schedule);
   Ledger ledger;
-  scatter_at_once(schedule, target, MemoryLimit(), ledger);
+  parallel_scatter(schedule, target, MemoryLimit(), ledger);
   EXPECT_EQ(schedule.groups.size(), groups);
   EXPECT_EQ(ledger.records().size(), groups > 2 ? 1u : 0u);
   const auto verified = verify(schedule);
@@ -186,7 +186,7 @@ TEST(ScatterAtOnce, PointsThatNeverMeetAreCounted) {
     store @3.1[$1, 2*i1 + i2] = %2)");
   at_once(schedule, 4);
   Ledger ledger;
-  scatter_at_once(schedule, a_grid(), MemoryLimit(), ledger);
+  parallel_scatter(schedule, a_grid(), MemoryLimit(), ledger);
   ASSERT_EQ(ledger.records().size(), 1u);
   EXPECT_EQ(ledger.records()[0].text, "3840 points, of which 3 ran at a time");
 }

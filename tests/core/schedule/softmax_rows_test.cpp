@@ -107,19 +107,19 @@ Fused fused(const std::string& text, Products products = Products::softmax) {
   return result;
 }
 
-TEST(SoftmaxRows, AreOneGroup) {
+TEST(FusedSoftmax, AreOneGroup) {
   const auto made = fused(attention);
   ASSERT_EQ(made.schedule.groups.size(), 1u) << print(made.schedule);
   EXPECT_EQ(made.schedule.groups[0].shared, 2u);
   EXPECT_EQ(made.refusal, "");
 }
 
-TEST(SoftmaxRows, StayApartWhereTheTargetSaysSo) {
+TEST(FusedSoftmax, StayApartWhereTheTargetSaysSo) {
   const auto made = fused(attention, Products::apart);
   EXPECT_EQ(made.schedule.groups.size(), 3u) << print(made.schedule);
 }
 
-TEST(SoftmaxRows, WhatIsNoSuchKernelStaysApart) {
+TEST(FusedSoftmax, WhatIsNoSuchKernelStaysApart) {
   struct Case {
     std::string text, refusal;
   };

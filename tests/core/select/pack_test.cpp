@@ -9,7 +9,7 @@
 
 #include "core/ir/loop/interpreter.h"
 
-namespace ferrite::core::run {
+namespace ferrite::core::runtime {
 namespace {
 
 /// Symbol `number`.
@@ -95,4 +95,4 @@ TEST(Pack, SumsAreOfFloats) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::run
+}  // namespace ferrite::core::runtime

@@ -58,7 +58,7 @@ TEST_F(Mistakes, InAManifest) {
            {"[pass.\"a.b\"]\nexpect = 1", "FE-M03 5:10", "must be a string"},
            {"[pipeline]\nthreads = 5000", "FE-M17 5:11", "is 0 to 4096"},
            {"[pipeline]\nfuse = \"no\"", "FE-M03 5:8", "must be true or false"},
-           {"[pipeline]\ntrust = \"strikt\"", "FE-M03 5:9", "did you mean 'strict'?"},
+           {"[pipeline]\nvalidate_rules = \"strikt\"", "FE-M03 5:9", "did you mean 'strict'?"},
            {"[pipeline]\nwithout = [\"layout\", \"spilt\"]", "FE-M03 5:22", "did you mean 'split'?"},
            {"[pipeline]\nwithout = \"split\"", "FE-M03 5:11", "must be a list of strings"},
            {fuse + "process = { memory_mib = 1 }", "FE-M17 6:26", "is 64 to 16777216"},
@@ -184,7 +184,7 @@ TEST_F(Mistakes, OfAKeyThatIsTooLong) {
   EXPECT_EQ(says(read_pipeline_text("schema = 0\n[" + many + "]\n", "m.toml", {})), "FE-M01 m.toml:2:129");
   EXPECT_EQ(says(Descriptor::parse(many + " = 1", "d.toml")), "FE-M01 d.toml:1:128");
   EXPECT_EQ(says(Lock::parse("[[" + many + "]]", "l.lock")), "FE-M01 l.lock:1:130");
-  EXPECT_EQ(says(place::CapabilityTable::parse("\"\u00e4\"." + many, "c.toml")), "FE-M01 c.toml:1:130");
+  EXPECT_EQ(says(select::CapabilityTable::parse("\"\u00e4\"." + many, "c.toml")), "FE-M01 c.toml:1:130");
   // In every place where keys are, and none where points are no keys' parts.
   const std::string half = most.substr(0, 2 * 40);
   for (const std::string& text :

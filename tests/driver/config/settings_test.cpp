@@ -143,7 +143,7 @@ enable = ["acme.base"]
 disable = ["acme.fuse"]
 [profile.debug.pipeline]
 threads = 1
-trust = "strict"
+validate_rules = "strict"
 without = ["layout", "split"]
 [profile.fast.pipeline]
 fuse = true
@@ -159,7 +159,7 @@ fuse = true
   ASSERT_EQ(debug->plugins.size(), 1u);
   EXPECT_EQ(debug->plugins[0].id, "acme.base");
   EXPECT_EQ(debug->threads, 1);
-  EXPECT_EQ(debug->trust, Trust::strict);
+  EXPECT_EQ(debug->validate_rules, RuleValidation::strict);
   EXPECT_EQ(debug->without.text(), "layout,fuse,split");
   auto fast = read(text, {"", {}, "fast"});
   ASSERT_TRUE(fast) << fast.error().message();

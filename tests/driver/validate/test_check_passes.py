@@ -38,7 +38,7 @@ def ferrite(program: Path, *arguments: str, with_output: bool = False) -> tuple[
 def planted_faults(arguments: argparse.Namespace, model: list[str], loads: list[str], blamed: str, scratch: str) -> list[str]:
     """What is wrong with the verdict on a model with a planted plugin, which the options `loads` load; `blamed` is how its
     message begins."""
-    check = ["--trust", "off", "--check-passes", "--reproducers", scratch]
+    check = ["--validate-rules", "off", "--check-passes", "--reproducers", scratch]
     status, text = ferrite(arguments.ferrite, "opt", *model, "--to", "pre_grad", *loads, *check)
     print(text.strip())
     if status != 1 or blamed not in text:

@@ -8,9 +8,9 @@
 #include "core/ir/graph/print.h"
 #include "core/passes/rewrite/apply.h"
 #include "core/support/abi/abi.h"
-#include "tests/driver/validate/trust_support.h"
+#include "tests/driver/validate/validate_support.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 namespace {
 
 using Kind = Verdict::Kind;
@@ -322,4 +322,4 @@ TEST(Trials, ThatPredicatesGuard) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

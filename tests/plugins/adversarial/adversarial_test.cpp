@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Plugin, Fails, testing::ValuesIn(cases_of({"fails"})), 
 /// Memory that only runs use is asked for by their context.
 Result<void> run_on_device(const Compilation& compiled) {
   const auto& program = *compiled.executable;
-  run::Executable::Context context(program);
+  runtime::Executable::Context context(program);
   std::vector<float> result(some_input.size());
   const void* in = some_input.data();
   void* out = result.data();
@@ -176,7 +176,7 @@ TEST(Harmless, PluginThatExportsLlvm) {
   alignas(64) float y[4] = {};
   const void* in = x;
   void* out = y;
-  run::Executable::Context context(*compiled->executable);
+  runtime::Executable::Context context(*compiled->executable);
   auto ran = compiled->executable->run(context, {&in, 1}, {&out, 1});
   ASSERT_TRUE(ran) << ran.error().message();
   EXPECT_EQ((std::vector<float>{y, y + 4}), sum_result);

@@ -2,7 +2,7 @@
 // Exports functions under names that LLVM's library has: a plugin that were bound to them would end the process.
 #include <cstdlib>
 
-#include "tests/plugins/description.h"
+#include "tests/plugins/fixtures/description.h"
 
 #define EXPORTED_AS(name) __asm__(name) __attribute__((visibility("default"), used))
 

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/plugins/description.h"
+#include "tests/plugins/fixtures/description.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Needs a function that nobody has.
-#include "tests/plugins/description.h"
+#include "tests/plugins/fixtures/description.h"
 
 extern "C" void ferrite_test_function_that_nobody_has();
 

@@ -154,18 +154,19 @@ int cublasLtMatmul(void*, Product* product, const void* alpha, const void* a, La
                    Layout* bl, const void* beta, const void* c, Layout* cl, void* d, Layout* dl,
                    const Algorithm* algorithm, void* workspace, size_t workspace_bytes, void* stream) {
   const double scale = load(alpha, product->scale, 0), add = load(beta, product->scale, 0);
-  if (const int failed = called(
-          "multiply", execution_failed,
-          " m %llu n %llu k %llu types %d %d turned %d %d epilogue %u bias %d alpha %g beta %g batches %d "
-          "algorithm %llu workspace %d %zu stream %d",
-          dl->rows, dl->columns, product->a_turned ? al->rows : al->columns, al->type, dl->type,
-          product->a_turned, product->b_turned, product->epilogue, product->bias_type, scale, add,
-          dl->batches, algorithm->data[0], workspace != nullptr, workspace_bytes, stream != nullptr))
+  if (const int failed =
+          called("multiply", execution_failed,
+                 " m %llu n %llu k %llu types %d %d transposed %d %d epilogue %u bias %d alpha %g beta %g "
+                 "batches %d "
+                 "algorithm %llu workspace %d %zu stream %d",
+                 dl->rows, dl->columns, product->a_turned ? al->rows : al->columns, al->type, dl->type,
+                 product->a_turned, product->b_turned, product->epilogue, product->bias_type, scale, add,
+                 dl->batches, algorithm->data[0], workspace != nullptr, workspace_bytes, stream != nullptr))
     return failed;
   const auto depth = product->a_turned ? al->rows : al->columns;
-  const auto element = [](const void* data, const Layout& layout, bool turned, uint64_t row,
+  const auto element = [](const void* data, const Layout& layout, bool transposed, uint64_t row,
                           uint64_t column) {
-    if (turned) std::swap(row, column);
+    if (transposed) std::swap(row, column);
     return load(data, layout.type, static_cast<int64_t>(row) + static_cast<int64_t>(column) * layout.leading);
   };
   const auto batch = [](auto* data, const Layout& layout, int k) {

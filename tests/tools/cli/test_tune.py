@@ -250,7 +250,7 @@ class TuneTest(ProgramTest):
         (self.folder / "kinds.fe").write_text(KINDS)
         usual, results, candidates = self.forced("kinds.fe")
         self.assertGreater(len(candidates), 8)
-        self.assertIn("llvm.looped", {name for names in candidates.values() for name in names})
+        self.assertIn("llvm.rematerialised", {name for names in candidates.values() for name in names})
         for number, outputs in enumerate(results):
             for name, (y, expected) in enumerate(zip(outputs, usual)):
                 loose = (2e-3, 2e-3) if y.dtype == np.float16 else (1e-4, 1e-5)

@@ -15,7 +15,7 @@
 #include "tools/plugin_check/harness/elf.h"
 #include "tools/plugin_check/harness/report.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 TEST(Messages, SurviveTheWay) {
@@ -100,23 +100,23 @@ TEST(Elf, DamagedFilesAreRefusedOrRead) {
     }
 }
 
-place::CapabilityTable sample_table() {
-  place::CapabilityTable table{"0123", "acme", "acme.backend 1.0.0", {}};
-  table.cells[{"map", f32}] = place::Verdict::passed;
-  table.cells[{"map", i32}] = place::Verdict::passed;
-  table.cells[{"where", boolean}] = place::Verdict::failed;
-  table.cells[{"contract", f64}] = place::Verdict::declined;
+select::CapabilityTable sample_table() {
+  select::CapabilityTable table{"0123", "acme", "acme.backend 1.0.0", {}};
+  table.cells[{"map", f32}] = select::Verdict::passed;
+  table.cells[{"map", i32}] = select::Verdict::passed;
+  table.cells[{"where", boolean}] = select::Verdict::failed;
+  table.cells[{"contract", f64}] = select::Verdict::declined;
   return table;
 }
 
 TEST(Capabilities, AreReadAsWritten) {
   const auto table = sample_table();
-  auto read = place::CapabilityTable::parse(table.text(), "table.toml");
+  auto read = select::CapabilityTable::parse(table.text(), "table.toml");
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->cells, table.cells);
   EXPECT_EQ(read->text(), table.text());
-  EXPECT_EQ(read->find("map", f32), place::Verdict::passed);
-  EXPECT_EQ(read->find("contract", f64), place::Verdict::declined);
+  EXPECT_EQ(read->find("map", f32), select::Verdict::passed);
+  EXPECT_EQ(read->find("contract", f64), select::Verdict::declined);
   EXPECT_EQ(read->find("contract", f32), std::nullopt);
   EXPECT_EQ(read->file_name(), "0123.capabilities.toml");
 }
@@ -132,17 +132,17 @@ TEST(Capabilities, FaultsHaveCodesAndPlaces) {
         {head + "[passed]\nmap = 3\n", "FE-P54", "t.toml:6:7"},
         {std::string("schema = 0\n"), "FE-P54", "t.toml:1:1"},
         {std::string("schema = \n"), "FE-M01", "t.toml:"}}) {
-    auto read = place::CapabilityTable::parse(text, "t.toml");
+    auto read = select::CapabilityTable::parse(text, "t.toml");
     ASSERT_FALSE(read) << text;
     EXPECT_EQ(read.error().code, code) << text;
     EXPECT_TRUE(read.error().where.starts_with(where)) << read.error().where << "\n" << text;
   }
   // The schema before all else that may be another in another version.
-  auto later = place::CapabilityTable::parse("schema = 1\nkinds = 3\n", "t.toml");
+  auto later = select::CapabilityTable::parse("schema = 1\nkinds = 3\n", "t.toml");
   ASSERT_FALSE(later);
   EXPECT_EQ(later.error().where, "t.toml:1:10");
   EXPECT_NE(later.error().text.find("later version"), std::string::npos) << later.error().text;
-  auto unknown = place::CapabilityTable::parse(head + "[passed]\nmap = [\"f33\"]\n", "t.toml");
+  auto unknown = select::CapabilityTable::parse(head + "[passed]\nmap = [\"f33\"]\n", "t.toml");
   EXPECT_NE(unknown.error().text.find("'f33'"), std::string::npos) << unknown.error().text;
   auto written = sample_table().write("/proc/none/table.toml");
   ASSERT_FALSE(written);
@@ -152,13 +152,13 @@ TEST(Capabilities, FaultsHaveCodesAndPlaces) {
 TEST(Capabilities, AreOfWhatTheyLieBeside) {
   const auto table = sample_table();
   const auto text = table.text();
-  EXPECT_TRUE(place::CapabilityTable::parse(text, "t.toml", &table));
-  for (const auto& [member, place] : {std::pair{&place::CapabilityTable::target, "t.toml:2:10"},
-                                      {&place::CapabilityTable::provider, "t.toml:3:12"},
-                                      {&place::CapabilityTable::plugin, "t.toml:4:10"}}) {
+  EXPECT_TRUE(select::CapabilityTable::parse(text, "t.toml", &table));
+  for (const auto& [member, place] : {std::pair{&select::CapabilityTable::target, "t.toml:2:10"},
+                                      {&select::CapabilityTable::provider, "t.toml:3:12"},
+                                      {&select::CapabilityTable::plugin, "t.toml:4:10"}}) {
     auto wanted = table;
     (wanted.*member) += "1";
-    auto read = place::CapabilityTable::parse(text, "t.toml", &wanted);
+    auto read = select::CapabilityTable::parse(text, "t.toml", &wanted);
     ASSERT_FALSE(read);
     EXPECT_EQ(read.error().code, "FE-P54");
     EXPECT_EQ(read.error().where, place);
@@ -167,12 +167,12 @@ TEST(Capabilities, AreOfWhatTheyLieBeside) {
 }
 
 TEST(Capabilities, KeysTellTargetsApart) {
-  const auto key = place::target_key("cpu", "llvm", "1");
+  const auto key = select::target_key("cpu", "llvm", "1");
   EXPECT_EQ(key.size(), 32u);
-  EXPECT_EQ(key, place::target_key("cpu", "llvm", "1"));
-  std::set<std::string> keys = {key, place::target_key("cp", "ullvm", "1"),
-                                place::target_key("cpu", "llvm", "2"),
-                                place::target_key("cpu2", "llvm", "1")};
+  EXPECT_EQ(key, select::target_key("cpu", "llvm", "1"));
+  std::set<std::string> keys = {key, select::target_key("cp", "ullvm", "1"),
+                                select::target_key("cpu", "llvm", "2"),
+                                select::target_key("cpu2", "llvm", "1")};
   EXPECT_EQ(keys.size(), 4u);
 }
 
@@ -191,8 +191,8 @@ TEST(Conformance, EveryCaseIsAProgram) {
         ASSERT_EQ(program->inputs.size(), kernel.inputs.size());
         // The smaller shapes are enough for this.
         if (++cases % 7 != 0 && !kernel.out_of_range) continue;
-        trust::Random random(cases);
-        std::vector<trust::Tensor> inputs, outputs;
+        validate::Random random(cases);
+        std::vector<validate::Tensor> inputs, outputs;
         for (size_t k = 0; k < kernel.inputs.size(); ++k) {
           const auto& buffer = program->buffers[program->inputs[k]];
           inputs.push_back(values_of(buffer.dtype, buffer.elements(), kernel.inputs[k], random));
@@ -234,4 +234,4 @@ TEST(Conformance, DistancesAreInUnitsInTheLastPlace) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

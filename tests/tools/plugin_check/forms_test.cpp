@@ -12,7 +12,7 @@
 #include "tools/plugin_check/backend.h"
 #include "tools/plugin_check/conformance/kernel_forms.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 class Forms : public testing::Test {
@@ -27,9 +27,9 @@ class Forms : public testing::Test {
   }
 
   /// The code of a case for a target.
-  std::string code(const KernelCase& kernel, const run::Target& target) {
-    const std::vector<run::Target> targets = {target};
-    const auto devices = run::open_devices(target.kind, session_->registry(), targets);
+  std::string code(const KernelCase& kernel, const runtime::Target& target) {
+    const std::vector<runtime::Target> targets = {target};
+    const auto devices = runtime::open_devices(target.kind, session_->registry(), targets);
     EXPECT_TRUE(devices) << devices.error().message();
     if (!devices) return {};
     auto schedule = schedule_of(kernel, *devices);
@@ -46,7 +46,7 @@ class Forms : public testing::Test {
   }
 
   /// The code of each of a cell's cases whose name has `part`, of which there are `count`, is one kernel that has `mark`.
-  void expect(const KernelCell& cell, std::string_view part, size_t count, const run::Target& target,
+  void expect(const KernelCell& cell, std::string_view part, size_t count, const runtime::Target& target,
               std::string_view mark) {
     size_t found = 0;
     for (const auto& kernel : cases_of(cell)) {
@@ -66,7 +66,7 @@ class Forms : public testing::Test {
   std::unique_ptr<Session> session_;
 };
 
-const run::Target cuda = {"cuda", "sm_90a"}, cpu = {"cpu", "x86-64-v3"};
+const runtime::Target cuda = {"cuda", "sm_90a"}, cpu = {"cpu", "x86-64-v3"};
 
 /// What the threads of the same columns have is combined by halves.
 TEST_F(Forms, ReductionsByColumns) {
@@ -100,4 +100,4 @@ TEST_F(Forms, AttentionByWholeRows) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -13,16 +13,16 @@
 #include "tools/plugin_check/backend.h"
 #include "tools/plugin_check/conformance/kernel_text.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 TEST(KeepApart, NoTwoPlacesTouch) {
-  run::ArenaNeeds needs;
+  runtime::ArenaNeeds needs;
   needs.keep(7, 100, 0);
   needs.keep(3, 4096, 1);
   needs.keep(5, 0, 2);
   needs.workspaces = {{1000, 0, 0}, {50, 2, 2}};
-  run::ArenaPlan plan(needs, 128, INT64_MAX);
+  runtime::ArenaPlan plan(needs, 128, INT64_MAX);
   plan.keep_apart();
   const auto parts = plan.parts();
   ASSERT_EQ(parts.size(), 4u);
@@ -47,7 +47,7 @@ class RedZones : public testing::Test {
     auto session = Session::open(pipeline);
     ASSERT_TRUE(session) << session.error().message();
     session_ = std::move(*session);
-    auto device = run::Device::open("overrun", session_->registry());
+    auto device = runtime::Device::open("overrun", session_->registry());
     ASSERT_TRUE(device) << device.error().message();
     devices_ = {*device};
   }
@@ -71,7 +71,7 @@ class RedZones : public testing::Test {
   }
 
   std::unique_ptr<Session> session_;
-  run::Devices devices_;
+  runtime::Devices devices_;
 };
 
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
@@ -98,4 +98,4 @@ TEST_F(RedZones, BesideWhatLivesBetweenKernels) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

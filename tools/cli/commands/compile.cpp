@@ -28,7 +28,7 @@ Result<void> compile(const Options& options) {
   Progress progress("loading " + options.model);
   std::vector<core::TargetName> targets;
   for (const auto& given : options.targets)
-    for (auto& name : core::run::target_names(given)) {
+    for (auto& name : core::runtime::target_names(given)) {
       auto where = name.empty() ? std::string("--target") : "--target " + name;
       targets.push_back({std::move(name), std::move(where)});
     }

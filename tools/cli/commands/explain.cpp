@@ -138,8 +138,8 @@ bool is_untried(const std::vector<core::LedgerRecord>& found, const std::vector<
 
 /// Why fusion tried no pair of two nodes. The ledger would need a record for every pair there is, so the program that fusion began with is
 /// made again and asked.
-Result<core::LedgerRecord> untried(const OpenModel& opened, std::span<const std::vector<int64_t>> dims,
-                                   const std::vector<std::string>& pair) {
+Result<core::LedgerRecord> unconsidered(const OpenModel& opened, std::span<const std::vector<int64_t>> dims,
+                                        const std::vector<std::string>& pair) {
   core::CompileOptions options = opened.compile;
   options.to = "pre_fusion";
   options.watcher = nullptr;  // it has seen these passes
@@ -156,7 +156,7 @@ Result<core::LedgerRecord> untried(const OpenModel& opened, std::span<const std:
   return core::LedgerRecord{"fusion",
                             pair[0],
                             pair[1],
-                            "untried",
+                            "unconsidered",
                             std::string(category),
                             std::move(text),
                             static_cast<double>(bytes)};
@@ -169,7 +169,7 @@ Result<std::vector<core::LedgerRecord>> explain_pair(const OpenModel& opened,
                                                      const std::vector<std::string>& pair) {
   FE_TRY(auto found, records_of_pair(records, pair));
   if (is_untried(found, pair)) {
-    FE_TRY(auto why, untried(opened, dims, pair));
+    FE_TRY(auto why, unconsidered(opened, dims, pair));
     found.insert(found.begin(), std::move(why));
   }
   return found;
@@ -179,7 +179,7 @@ void print_pair(const std::vector<core::LedgerRecord>& found, const std::vector<
   const auto &a = pair[0], &b = pair[1];
   for (const auto& record : found) {
     const bool of_a = names_node(record.subject, a);
-    if (record.outcome == "untried")
+    if (record.outcome == "unconsidered")
       fmt::print("no fusion of {} and {} was considered: {}\n", a, b, record.text);
     else if (record.kind != "kernel")
       fmt::print("{}: {}\n", record.kind, line_of(record));
@@ -270,7 +270,7 @@ Result<void> explain(const Options& options) {
   Progress progress("compiling " + options.model);
   PipelineOptions pipeline = options.pipeline;
   if (!options.target.empty()) {
-    if (const auto count = core::run::target_names(options.target).size(); count > 1)
+    if (const auto count = core::runtime::target_names(options.target).size(); count > 1)
       return core::at("--target " + options.target,
                       error(FE_EINVALID, "FE-D24", "{} targets; explain one at a time", count));
     pipeline.targets.push_back(options.target);

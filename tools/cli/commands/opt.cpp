@@ -82,12 +82,12 @@ Result<void> opt(const Options& options) {
   FE_TRY(auto session, core::Session::open(pipeline));
   // Stages before `fuse` need no device, but a name that was given must be one.
   if (!options.device.device.empty())
-    FE_CHECK(core::run::check_devices(options.device.device, session->registry()));
+    FE_CHECK(core::runtime::check_devices(options.device.device, session->registry()));
   FE_CHECK(check_passes(session->registry(), options.passes));
   FE_TRY(auto source, read_source(*session, options));
   compile.from = options.from;
   compile.to = options.to;
-  if (options.to.empty()) compile.to = compile.device == core::run::interpreter_name ? "lower" : "emit";
+  if (options.to.empty()) compile.to = compile.device == core::runtime::interpreter_name ? "lower" : "emit";
   compile.only_passes = options.passes;
   const auto check = options.check.make(*session);
   compile.watcher = check.get();

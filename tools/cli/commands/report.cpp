@@ -54,21 +54,21 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-std::vector<Row> rows_of(const core::run::Executable& executable, const core::observe::Observation& seen,
+std::vector<Row> rows_of(const core::runtime::Executable& executable, const core::observe::Observation& seen,
                          std::span<const double> step_seconds,
                          const std::optional<core::observe::Peaks>& peaks) {
   std::vector<Row> rows;
   std::map<std::string, size_t> numbers;
   for (size_t k = 0; k < executable.steps.size(); ++k) {
     const auto& step = executable.steps[k];
-    const bool kernel = step.copy == core::run::no_copy && !step.call.function;
-    const auto key = step.copy != core::run::no_copy ? "copy"
-                     : kernel                        ? fmt::format("kernel {}", step.kernel)
-                                                     : fmt::format("call {}", step.call.name);
+    const bool kernel = step.copy == core::runtime::no_copy && !step.call.function;
+    const auto key = step.copy != core::runtime::no_copy ? "copy"
+                     : kernel                            ? fmt::format("kernel {}", step.kernel)
+                                                         : fmt::format("call {}", step.call.name);
     const auto [found, added] = numbers.try_emplace(key, rows.size());
     if (added) rows.emplace_back();
     auto& row = rows[found->second];
-    row.names.push_back(step.copy != core::run::no_copy ? "copy between memories" : step.provenance);
+    row.names.push_back(step.copy != core::runtime::no_copy ? "copy between memories" : step.provenance);
     row.seconds += step_seconds[k];
     if (kernel && step.kernel < seen.kernels.size()) row.kernel = &seen.kernels[step.kernel];
   }
@@ -368,7 +368,7 @@ Result<void> report_on(const Options& options) {
   observation.texts = true;
   FE_TRY(auto opened,
          open_model(options.pipeline, options.device, options.model, options.check, &observation));
-  if (opened.compile.device == core::run::interpreter_name)
+  if (opened.compile.device == core::runtime::interpreter_name)
     return error(FE_EINVALID, "FE-C01",
                  "the interpreter has no kernels to report on; name a device with --device");
   opened.compile.listings = true;

@@ -28,9 +28,9 @@ std::string rate_text(double per_second, std::string_view unit) {
 Result<void> measure(const Options& options, const core::plugin::Pipeline& pipeline,
                      const core::Session& session) {
   const auto compile = options.device.compile_options(pipeline);
-  if (compile.device == core::run::interpreter_name)
+  if (compile.device == core::runtime::interpreter_name)
     return error(FE_EINVALID, "FE-C01", "the interpreter has no peaks; name a device with --device");
-  FE_TRY(const auto devices, core::run::open_devices(compile.device, session.registry()));
+  FE_TRY(const auto devices, core::runtime::open_devices(compile.device, session.registry()));
   const auto& device = *devices.back();
   core::observe::Peaks peaks;
   fe_target_numbers numbers{};
@@ -45,34 +45,35 @@ Result<void> measure(const Options& options, const core::plugin::Pipeline& pipel
   if (disturbance)
     core::log::warn("kernels",
                     core::at(fmt::format("{}:{}", device.kind, device.number), *disturbance).message());
-  const int64_t workers = compile.threads > 0 ? compile.threads : core::run::Pool::process().workers();
+  const int64_t workers = compile.threads > 0 ? compile.threads : core::runtime::Pool::process().workers();
   FE_TRY(const auto path, core::observe::save_peaks(device, workers, peaks));
   fmt::print("measured {}:{} with {}: {}\n", device.kind, device.number, counted(workers, "thread"),
              rate_text(peaks.operations, "FLOP"));
   for (const auto& [bytes, per_second] : peaks.bandwidth)
     fmt::print("  {:>8} KiB  {}\n", bytes >> 10, rate_text(per_second, "B"));
-  for (const auto& number : core::run::number_table)
+  for (const auto& number : core::runtime::number_table)
     if (number.is_measured && numbers.*number.stated != 0)
       fmt::print("  {:<12} {:>14}  {}\n", number.name, numbers.*number.stated, number.doc);
-  FE_TRY(const auto other, core::run::save_measured(device.kind, device.description, numbers));
+  FE_TRY(const auto other, core::runtime::save_measured(device.kind, device.description, numbers));
   fmt::print("kept in {}\nand {}\n", path, other);
   return {};
 }
 
 /// By which numbers kernels are made for a device; nothing where no loops are compiled for it.
 void print_numbers(const std::string& name, const core::plugin::Registry& registry) {
-  const auto device = core::run::Device::open(name, registry);
+  const auto device = core::runtime::Device::open(name, registry);
   if (!device || (*device)->generators().empty()) return;
   const auto& [values, sources, choice_sources] = (*device)->numbers;
-  const auto print = [](const auto& entry, const auto& value, core::run::Source source) {
-    fmt::print("    {:<12} {:>14}  {:<8}  {}\n", entry.name, value, core::run::name_of(source), entry.doc);
+  const auto print = [](const auto& entry, const auto& value, core::runtime::Source source) {
+    fmt::print("    {:<12} {:>14}  {:<8}  {}\n", entry.name, value, core::runtime::name_of(source),
+               entry.doc);
   };
   for (size_t k = 0; k < sources.size(); ++k) {
-    const auto& number = core::run::number_table[k];
+    const auto& number = core::runtime::number_table[k];
     print(number, values.*number.value, sources[k]);
   }
   for (size_t k = 0; k < choice_sources.size(); ++k) {
-    const auto& choice = core::run::choice_table[k];
+    const auto& choice = core::runtime::choice_table[k];
     print(choice, choice.name_in(values), choice_sources[k]);
   }
 }
@@ -125,7 +126,7 @@ Result<void> targets(const Options& options) {
   for (const auto& provider : session->registry().providers())
     fmt::print("  {}  by {} ({})\n", core::abi::view(provider.table->device_kind),
                core::abi::view(provider.table->id), provider.plugin->id);
-  fmt::print("threads: {}\n", core::run::Pool::process().workers());
+  fmt::print("threads: {}\n", core::runtime::Pool::process().workers());
   return {};
 }
 

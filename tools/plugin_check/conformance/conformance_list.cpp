@@ -8,11 +8,11 @@
 #include <iterator>
 
 #include "core/ir/text/loop_keywords.h"
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 #include "tools/plugin_check/conformance/kernel_forms.h"
 #include "tools/plugin_check/conformance/kernel_text.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 constexpr std::array computable = {boolean, i8,   i16, i32, i64,    u8,     u16,        u32,       u64,
@@ -480,4 +480,4 @@ std::vector<KernelCase> cases_of(const KernelCell& cell) {
   return primitive_cases(*info, cell.dtype);
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

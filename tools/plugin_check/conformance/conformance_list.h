@@ -8,7 +8,7 @@
 
 #include "ferrite/dtype.hpp"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 /// What an input of a case holds.
 enum class Values : uint8_t {
@@ -48,4 +48,4 @@ std::vector<DType> types_of(const std::string& name);
 /// All cases of a cell.
 std::vector<KernelCase> cases_of(const KernelCell& cell);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -7,7 +7,7 @@
 
 #include "tools/plugin_check/conformance/kernel_text.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 struct Attention {
@@ -176,4 +176,4 @@ std::vector<KernelCase> attention_cases(DType dtype) {
   return cases;
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -7,7 +7,7 @@
 
 #include "tools/plugin_check/conformance/conformance_list.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 /// Lengths of rows, for sums over the first dim of [rows_of_sums, outer_of_columns, length]: a device whose blocks have 128 bytes of each
 /// row has a block for each of 340 multiprocessors then. Rows of whole vectors, and rows that begin anywhere; both end within a block.
@@ -20,4 +20,4 @@ inline constexpr int64_t rows_of_sums = 19;
 /// once.
 std::vector<KernelCase> attention_cases(DType dtype);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -14,7 +14,7 @@
 #include "core/ir/text/print_loops.h"
 #include "ferrite/dtype.hpp"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 using Dims = std::vector<int64_t>;
 
@@ -57,4 +57,4 @@ inline std::string number(DType dtype, double value) {
   return loop::format_bits(dtype, bits);
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -11,7 +11,7 @@
 #include "core/support/files/elf_segments.h"
 #include "core/support/files/weights.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 using Header = ElfW(Ehdr);
@@ -144,4 +144,4 @@ std::string machine_name(uint16_t machine) {
   }
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -10,7 +10,7 @@
 
 #include "core/support/error.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 struct ElfLibrary {
   uint16_t machine = 0;  ///< EM_*
@@ -30,4 +30,4 @@ struct ElfLibrary {
 /// "x86-64" and so on.
 std::string machine_name(uint16_t machine);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -9,7 +9,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -135,4 +135,4 @@ std::string badge(const std::vector<Finding>& findings) {
   return result;
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -11,7 +11,7 @@
 
 #include "core/support/error.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 enum class Outcome : uint8_t {
   passed,
@@ -100,4 +100,4 @@ bool matches(const std::string& name, const std::string& pattern);
 /// named.
 std::string badge(const std::vector<Finding>& findings);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

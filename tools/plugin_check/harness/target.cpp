@@ -6,7 +6,7 @@
 
 #include "driver/config/descriptor.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,4 +43,4 @@ Result<std::vector<Target>> find_targets(const std::string& given) {
   return std::vector<Target>{{path.string(), ""}};
 }
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

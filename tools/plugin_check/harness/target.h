@@ -7,7 +7,7 @@
 
 #include "core/support/error.h"
 
-namespace ferrite::core::check {
+namespace ferrite::core::plugin_check {
 
 /// One plugin on disk, as --plugin would enable it.
 struct Target {
@@ -19,4 +19,4 @@ struct Target {
 /// descriptor in it, by name. FE-M06 where there is no such file, FE-M05 for a folder without descriptors.
 Result<std::vector<Target>> find_targets(const std::string& path);
 
-}  // namespace ferrite::core::check
+}  // namespace ferrite::core::plugin_check

@@ -167,7 +167,7 @@ bool rows_apart(index::Pool& pool, const loop::Kernel& kernel) {
 
 }  // namespace
 
-std::optional<RowBlocks> plan_row_blocks(const Target& target, loop::Kernel& kernel) {
+std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kernel& kernel) {
   if (kernel.statements.size() < 2 || kernel.shared == 0) return std::nullopt;
   const bool inner = std::ranges::any_of(
       kernel.statements, [&](const auto& statement) { return is_inner_contract(kernel, statement); });
@@ -177,7 +177,7 @@ std::optional<RowBlocks> plan_row_blocks(const Target& target, loop::Kernel& ker
   const bool empty = std::ranges::any_of(
       kernel.statements, [](const auto& statement) { return points_of(statement.vars) == 0; });
   if (extent < 2 || empty) return std::nullopt;
-  RowBlocks result;
+  AttentionBlocks result;
   share_places(kernel);
   if (!keep_rows(kernel, result.kept)) return std::nullopt;
   for (auto& statement : kernel.statements) make_addresses(kernel, statement);
@@ -210,7 +210,7 @@ std::optional<RowBlocks> plan_row_blocks(const Target& target, loop::Kernel& ker
   return result;
 }
 
-void emit_row_blocks(KernelContext& context, const RowBlocks& plan, EmitResult& result) {
+void emit_row_blocks(KernelContext& context, const AttentionBlocks& plan, EmitResult& result) {
   auto& kernel = context.kernel;
   auto& builder = context.builder;
   std::vector<std::optional<InnerContract>> contracts(kernel.statements.size());
@@ -268,7 +268,7 @@ void emit_row_blocks(KernelContext& context, const RowBlocks& plan, EmitResult& 
   });
 }
 
-double row_block_cycles(const Target& target, loop::Kernel& kernel, const RowBlocks& plan) {
+double row_block_cycles(const Target& target, loop::Kernel& kernel, const AttentionBlocks& plan) {
   constexpr double of_task = 1000;
   double cycles = of_task * static_cast<double>(plan.blocks(kernel));
   for (size_t k = 0; k < kernel.statements.size(); ++k) {

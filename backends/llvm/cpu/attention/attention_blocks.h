@@ -17,7 +17,7 @@
 
 namespace ferrite::emitter {
 
-struct RowBlocks {
+struct AttentionBlocks {
   std::vector<std::optional<ContractPlan>> contracts;  ///< by statement; nothing: it runs row by row
   /// By buffer: elements of a LOCAL that each row of a block has for itself; 0: rows use the same ones after each other.
   std::vector<int64_t> kept;
@@ -30,12 +30,12 @@ struct RowBlocks {
 
 /// Nothing where the kernel has no contraction inside shared loops that can be computed so. Else the kernel's strided buffers are
 /// one-dimensional afterwards and LOCAL ones have room for a block.
-std::optional<RowBlocks> plan_row_blocks(const Target& target, loop::Kernel& kernel);
+std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kernel& kernel);
 
 /// Needs the kernel of the context to be the one that was planned.
-void emit_row_blocks(KernelContext& context, const RowBlocks& plan, EmitResult& result);
+void emit_row_blocks(KernelContext& context, const AttentionBlocks& plan, EmitResult& result);
 
 /// Estimated cycles of all rows on one core.
-double row_block_cycles(const Target& target, loop::Kernel& kernel, const RowBlocks& plan);
+double row_block_cycles(const Target& target, loop::Kernel& kernel, const AttentionBlocks& plan);
 
 }  // namespace ferrite::emitter

@@ -8,7 +8,7 @@
 #include "backends/llvm/cpu/gemm/statement_values.h"
 #include "backends/llvm/cpu/gemm/tile_sizes.h"
 #include "backends/llvm/cpu/nest/nest_plan.h"
-#include "ferrite/softmax_products.hpp"
+#include "ferrite/analysis/softmax_products.hpp"
 
 namespace ferrite::emitter {
 namespace {
@@ -22,7 +22,7 @@ constexpr int64_t even_elements = 16;   // rows of a tile begin at lines of the 
 /// The kernel of a plan, made of what was found in another one.
 class Statements {
  public:
-  Statements(loop::Kernel& kernel, const loop::SoftmaxProducts& found, RunningRows& plan)
+  Statements(loop::Kernel& kernel, const loop::SoftmaxProducts& found, StreamingSoftmax& plan)
       : kernel_(kernel), pool_(kernel.pool), found_(found), plan_(plan) {}
 
   /// False where a value is not in f32.
@@ -176,14 +176,14 @@ class Statements {
   loop::Kernel& kernel_;
   index::Pool& pool_;
   const loop::SoftmaxProducts& found_;
-  RunningRows& plan_;
+  StreamingSoftmax& plan_;
 };
 
 double as_double(int64_t value) { return static_cast<double>(value); }
 
 /// Cycles a score that whole rows take for what does not stay in the second-level cache: scores, which are moved once for each that makes or
 /// takes them, and the columns of both products, which each block of rows reads.
-double moved_cycles(const Target& target, const RunningRows& plan, int64_t rows) {
+double moved_cycles(const Target& target, const StreamingSoftmax& plan, int64_t rows) {
   constexpr double times_moved = 7, of_last_cache = 1.0 / 64, of_memory = 1.0 / 16;
   constexpr int64_t bytes = sizeof(float);
   const int64_t line = (plan.scores.depth.extent + plan.product.columns.extent) * bytes;
@@ -194,7 +194,7 @@ double moved_cycles(const Target& target, const RunningRows& plan, int64_t rows)
 }
 
 /// Cycles a score that tiles take for columns that are packed again, and sums that are corrected.
-double tile_cycles(const RunningRows& plan) {
+double tile_cycles(const StreamingSoftmax& plan) {
   constexpr double packed_element = 0.5, of_correction = 60;
   return packed_element * as_double(plan.scores.depth.extent) / as_double(plan.rows) +
          (of_correction + as_double(plan.product.columns.extent) / plan.product.lanes) /
@@ -203,11 +203,11 @@ double tile_cycles(const RunningRows& plan) {
 
 }  // namespace
 
-std::optional<RunningRows> plan_running_rows(const Target& target, loop::Kernel& kernel,
-                                             const RowBlocks& whole) {
+std::optional<StreamingSoftmax> plan_running_rows(const Target& target, loop::Kernel& kernel,
+                                                  const AttentionBlocks& whole) {
   const auto found = loop::find_softmax_products(kernel.pool, kernel, loop::SoftmaxOperands::any);
   if (!found) return std::nullopt;
-  RunningRows plan;
+  StreamingSoftmax plan;
   if (!Statements(kernel, found, plan).make()) return std::nullopt;
   const int64_t extent = found.row.extent, columns = found.column.extent;
   // Scores take a quarter of the second-level cache, beside the columns and the sums.
@@ -250,7 +250,7 @@ std::optional<RunningRows> plan_running_rows(const Target& target, loop::Kernel&
   for (const size_t k : {1, 2}) {
     const auto row = plan_statement(target, kernel, kernel.statements[k], kernel.shared);
     const bool plain = row.vector && row.statement.vars[*row.vector].symbol == plan.column &&
-                       row.turned.empty() && !row.inside && row.strip == 0;
+                       row.transposed.empty() && !row.inside && row.strip == 0;
     if (!plain) return std::nullopt;
     plan.cycles += as_double(points * extent) * row.cycles;
   }

@@ -18,7 +18,7 @@
 namespace ferrite::emitter {
 
 /// The kernel of the plan has four statements: the scores, the most of a row, the powers and their sum, the second product.
-struct RunningRows {
+struct StreamingSoftmax {
   ContractPlan scores, product;
   index::Symbol column = 0;          ///< of the second and third statements
   loop::BufferId score = 0;          ///< a tile, whose scores become their powers
@@ -34,10 +34,10 @@ struct RunningRows {
 /// Nothing where the kernel is no softmax between two products, or takes no longer with whole rows, as `whole` plans them. Else the
 /// kernel is turned into that of the plan: it computes the same but for the roundings of sums, and those of shares that are narrower
 /// than f32.
-std::optional<RunningRows> plan_running_rows(const Target& target, loop::Kernel& kernel,
-                                             const RowBlocks& whole);
+std::optional<StreamingSoftmax> plan_running_rows(const Target& target, loop::Kernel& kernel,
+                                                  const AttentionBlocks& whole);
 
 /// Needs the kernel of the context to be the one that was planned.
-void emit_running_rows(KernelContext& context, const RunningRows& plan, EmitResult& result);
+void emit_running_rows(KernelContext& context, const StreamingSoftmax& plan, EmitResult& result);
 
 }  // namespace ferrite::emitter

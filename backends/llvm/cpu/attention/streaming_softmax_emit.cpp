@@ -14,7 +14,7 @@ namespace {
 
 class RunningEmitter {
  public:
-  RunningEmitter(KernelContext& context, const RunningRows& plan)
+  RunningEmitter(KernelContext& context, const StreamingSoftmax& plan)
       : context_(context),
         builder_(context.builder),
         kernel_(context.kernel),
@@ -156,7 +156,7 @@ class RunningEmitter {
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
   loop::Kernel& kernel_;
-  const RunningRows& plan_;
+  const StreamingSoftmax& plan_;
   InnerContract scores_, product_;
   StatementPlan row_plans_[2];
   BodyEmitter body_;
@@ -168,7 +168,7 @@ class RunningEmitter {
 
 }  // namespace
 
-void emit_running_rows(KernelContext& context, const RunningRows& plan, EmitResult& result) {
+void emit_running_rows(KernelContext& context, const StreamingSoftmax& plan, EmitResult& result) {
   RunningEmitter(context, plan).emit(result);
 }
 

@@ -511,7 +511,7 @@ class ContractEmitter {
   const ContractPlan& plan_;
   ContractFinish finish_;
   std::optional<BlockPacker> column_packer_, row_packer_;
-  std::optional<TurningPacker> turning_packer_;
+  std::optional<TransposePacker> turning_packer_;
   std::optional<WindowPacker> window_packer_;
   std::optional<ContractMicroKernels> micro_kernels_;
 

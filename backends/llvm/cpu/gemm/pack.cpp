@@ -192,13 +192,13 @@ void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
   });
 }
 
-TurningPacker::TurningPacker(KernelContext& context, const ContractPlan& plan)
+TransposePacker::TransposePacker(KernelContext& context, const ContractPlan& plan)
     : context_(context),
       plan_(plan),
       statement_(flat_statement(plan, plan.column, context.kernel.pool)),
       body_(context, statement_) {}
 
-void TurningPacker::emit(llvm::Value* batch, const PackedBlock& block) {
+void TransposePacker::emit(llvm::Value* batch, const PackedBlock& block) {
   auto& builder = context_.builder;
   const auto lanes = static_cast<unsigned>(plan_.lanes);
   auto* accumulator = context_.value_type(plan_.accumulator);

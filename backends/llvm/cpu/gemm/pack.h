@@ -90,11 +90,11 @@ class WindowPacker {
 };
 
 /// Packs blocks of columns that are contiguous along the depth, or are computed of what is: square blocks are made with vectors
-/// along the depth, turned round in registers and stored.
-class TurningPacker {
+/// along the depth, transposed round in registers and stored.
+class TransposePacker {
  public:
   /// Keeps references.
-  TurningPacker(KernelContext& context, const ContractPlan& plan);
+  TransposePacker(KernelContext& context, const ContractPlan& plan);
 
   /// Emits the packing of one block of batch entry `batch`: whole vectors of columns, and depths up to the next multiple of the
   /// lanes.

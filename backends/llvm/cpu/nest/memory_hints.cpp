@@ -18,7 +18,7 @@ namespace {
 bool is_known_at_vectors(index::Pool& pool, const StatementPlan& plan, index::Expr address) {
   const auto& statement = plan.statement;
   const auto known = [&](size_t var) {
-    return var < plan.fixed || var == plan.vector || (var == plan.inside && !plan.turned.empty()) ||
+    return var < plan.fixed || var == plan.vector || (var == plan.inside && !plan.transposed.empty()) ||
            std::ranges::find(plan.outer, var) != plan.outer.end() ||
            (!plan.vector_is_parallel() && statement.vars[var].kind == VarKind::reduction);
   };
@@ -120,13 +120,13 @@ void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
 std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kernel& kernel,
                                                 const StatementPlan& plan) {
   std::vector<StatementEmitter::Ahead> result;
-  if (!plan.vector_is_parallel() || (plan.inside && plan.turned.empty()) || plan.strip > 0) return result;
+  if (!plan.vector_is_parallel() || (plan.inside && plan.transposed.empty()) || plan.strip > 0) return result;
   auto& pool = kernel.pool;
   const auto& vector = plan.statement.vars[*plan.vector];
   for (loop::OpId k = 0; k < plan.statement.ops.size(); ++k) {
     const auto& op = plan.statement.ops[k];
     if (op.code != FE_OP_LOAD || is_kept(target, kernel.buffers[op.buffer]) ||
-        std::ranges::find(plan.turned, k) != plan.turned.end())
+        std::ranges::find(plan.transposed, k) != plan.transposed.end())
       continue;
     const auto address = element_address(pool, kernel.buffers[op.buffer], op.index);
     const int64_t bytes = KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype);

@@ -13,7 +13,7 @@ using loop::VarKind;
 StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& plan, bool streams)
     : context_(context), plan_(plan), statement_(plan.statement), body_(context, plan.statement) {
   if (streams) body_.stream(plan.streams);
-  for (const auto load : plan.turned) {
+  for (const auto load : plan.transposed) {
     const auto bytes = static_cast<int64_t>(
         KernelContext::storage_bytes(context.kernel.buffers[statement_.ops[load].buffer].dtype));
     // Lines that lie a power of two apart would displace each other from a cache.
@@ -55,7 +55,7 @@ void StatementEmitter::walk_outer(const Point& point, size_t level) {
     return;
   }
   if (!plan_.vector_is_parallel()) return at({point});
-  if (!plan_.turned.empty()) return walk_tiles(point);
+  if (!plan_.transposed.empty()) return walk_tiles(point);
   if (plan_.strip > 0) return walk_strips(point);
   const auto row = bounds(*plan_.vector);
   if (!plan_.inside)

@@ -45,18 +45,18 @@ class StatementEmitter {
   void walk_vector(const Point& point, const Range& range, const Lanes& body, unsigned unroll);
   void prefetch(Point point, unsigned vectors);
 
-  /// A load that is contiguous along plan.inside, the memory where a tile of it is turned round: element (v, w) at w * pitch + v, and
+  /// A load that is contiguous along plan.inside, the memory where a tile of it is transposed round: element (v, w) at w * pitch + v, and
   /// where as many of its rows are as a vector has lanes, before they are: element (w, v) at v * row_pitch + w.
   struct Tile {
     loop::OpId load;
-    llvm::Value* turned;
+    llvm::Value* transposed;
     int64_t pitch;
     llvm::Value* rows;
     int64_t row_pitch;
   };
   void walk_tiles(const Point& point);
   void turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row);
-  llvm::Value* turned(const Tile& tile, llvm::Value* line, llvm::Value* at);
+  llvm::Value* transposed(const Tile& tile, llvm::Value* line, llvm::Value* at);
 
   void walk_strips(const Point& point);
   void take_rows(const Point& point, size_t level, const Range& strip);

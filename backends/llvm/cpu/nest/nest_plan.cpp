@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "ferrite/emitter/body_emitter.h"
-#include "ferrite/moved_values.hpp"
-#include "ferrite/stores_apart.hpp"
+#include "ferrite/analysis/moved_values.hpp"
+#include "ferrite/analysis/stores_apart.hpp"
 
 namespace ferrite::emitter {
 
@@ -258,10 +258,10 @@ void plan_turned_reads(loop::Kernel& kernel, StatementPlan& plan) {
     if (op.code != FE_OP_LOAD || op.a != loop::none) continue;
     const auto address = element_address(kernel.pool, kernel.buffers[op.buffer], op.index);
     if (turned_along(kernel.pool, work, plan.fixed, address, var, plan.lanes) != plan.inside) continue;
-    plan.turned.push_back(k);
+    plan.transposed.push_back(k);
     bytes = std::max(bytes, KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype));
   }
-  if (plan.turned.empty()) {
+  if (plan.transposed.empty()) {
     plan.unroll = 1;
     return;
   }
@@ -318,7 +318,7 @@ std::vector<bool> find_streams(const Target& target, loop::Kernel& kernel, const
   // What is written twice is written in order.
   if (!target.streaming_stores || work.kind == FE_STATEMENT_SCATTER || work.has(VarKind::serial))
     return streams;
-  if (plan.inside && plan.turned.empty()) return streams;
+  if (plan.inside && plan.transposed.empty()) return streams;
   const auto vector = work.vars[*plan.vector];
   for (size_t k = 0; k < work.stores.size(); ++k) {
     const auto& store = work.stores[k];
@@ -350,7 +350,7 @@ std::vector<bool> find_streams(const Target& target, loop::Kernel& kernel, const
 }  // namespace
 
 int64_t least_block(const StatementPlan& plan) {
-  if (!plan.turned.empty()) return plan.tile_row;
+  if (!plan.transposed.empty()) return plan.tile_row;
   return std::max(plan.strip, int64_t{plan.lanes} * plan.unroll);
 }
 

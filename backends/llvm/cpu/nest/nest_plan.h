@@ -17,7 +17,7 @@ struct StatementPlan {
   std::optional<size_t> vector;  ///< variable whose neighbouring points are lanes; parallel or reduction
   std::optional<size_t> inside;  ///< parallel variable walked inside the vector loop (transposed reads)
   std::vector<loop::OpId>
-      turned;              ///< loads that are contiguous along `inside`: read and transposed a tile at a time
+      transposed;          ///< loads that are contiguous along `inside`: read and transposed a tile at a time
   int64_t tile_lines = 0;  ///< values of `inside` in a tile
   int64_t tile_row = 0;    ///< values of the vector variable in a tile
   int64_t strip =

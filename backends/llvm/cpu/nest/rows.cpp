@@ -19,7 +19,7 @@ constexpr int64_t rows_of_block = 4;
 /// Whether all that a statement does at a row is one loop over vectors.
 bool is_one_loop(const StatementPlan& plan) {
   const auto& statement = plan.statement;
-  if (!plan.vector || plan.inside || !plan.turned.empty() || plan.strip > 0 ||
+  if (!plan.vector || plan.inside || !plan.transposed.empty() || plan.strip > 0 ||
       statement.has(VarKind::serial) || is_empty(statement))
     return false;
   for (size_t k = plan.fixed; k < statement.vars.size(); ++k)

@@ -16,7 +16,7 @@ llvm::Value* smaller(llvm::IRBuilder<>& builder, llvm::Value* a, llvm::Value* b)
 
 }  // namespace
 
-/// Turns the tile of each turned load round, then goes along its lines.
+/// Turns the tile of each transposed load round, then goes along its lines.
 void StatementEmitter::walk_tiles(const Point& point) {
   auto& builder = context_.builder;
   const auto all_lines = bounds(*plan_.inside), all_row = bounds(*plan_.vector);
@@ -37,7 +37,7 @@ void StatementEmitter::walk_tiles(const Point& point) {
             each_apart(points.size(), [&](size_t k) {
               body_.start(points[k]);
               auto* at = builder.CreateNSWSub(points[k].at(statement_.vars[row.var].symbol), row.from);
-              for (const auto& tile : tiles_) body_.bind_stored(tile.load, turned(tile, number, at));
+              for (const auto& tile : tiles_) body_.bind_stored(tile.load, transposed(tile, number, at));
               body_.store(body_.finish_stores());
             });
           },
@@ -50,14 +50,14 @@ void StatementEmitter::walk_tiles(const Point& point) {
   });
 }
 
-/// The vector of a line of a turned tile that begins at value `at` of the vector variable.
-llvm::Value* StatementEmitter::turned(const Tile& tile, llvm::Value* line, llvm::Value* at) {
+/// The vector of a line of a transposed tile that begins at value `at` of the vector variable.
+llvm::Value* StatementEmitter::transposed(const Tile& tile, llvm::Value* line, llvm::Value* at) {
   auto& builder = context_.builder;
   const auto dtype = context_.kernel.buffers[statement_.ops[tile.load].buffer].dtype;
   auto* type = context_.storage_type(dtype);
   auto* offset = builder.CreateNSWAdd(builder.CreateNSWMul(line, context_.i64(tile.pitch)), at);
   return builder.CreateAlignedLoad(llvm::FixedVectorType::get(type, plan_.lanes),
-                                   builder.CreateInBoundsGEP(type, tile.turned, offset),
+                                   builder.CreateInBoundsGEP(type, tile.transposed, offset),
                                    llvm::Align(KernelContext::storage_bytes(dtype)));
 }
 
@@ -112,7 +112,7 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
            builder.CreateInBoundsGEP(element, tile.rows,
                                      builder.CreateNSWMul(k, context_.i64(tile.row_pitch))));
     });
-    auto* to = builder.CreateInBoundsGEP(element, tile.turned, builder.CreateNSWSub(value, row.from));
+    auto* to = builder.CreateInBoundsGEP(element, tile.transposed, builder.CreateNSWSub(value, row.from));
     context_.loop(context_.i64(0), count, lanes, "tile.square", [&](llvm::Value* line) {
       std::vector<llvm::Value*> square(plan_.lanes);
       auto* source = builder.CreateInBoundsGEP(element, tile.rows, line);

@@ -20,7 +20,7 @@ namespace ferrite::emitter {
 
 namespace {
 
-using Fragment = GridMachine::Matrix::Fragment;
+using Fragment = GpuMachine::Matrix::Fragment;
 using Values = std::vector<llvm::Value*>;
 using Slots = std::vector<llvm::AllocaInst*>;
 
@@ -30,7 +30,7 @@ struct LaneRow {
   std::vector<size_t> sums;
 };
 
-std::vector<LaneRow> rows_of_lane(const GridMachine::Matrix& matrix) {
+std::vector<LaneRow> rows_of_lane(const GpuMachine::Matrix& matrix) {
   std::vector<LaneRow> rows;
   const auto& elements = matrix.sums.elements;
   for (size_t e = 0; e < elements.size(); ++e) {
@@ -42,7 +42,7 @@ std::vector<LaneRow> rows_of_lane(const GridMachine::Matrix& matrix) {
 }
 
 /// Where an element of a row operand is among the sums: in which of the instructions that lie side by side, and which of its sums.
-std::optional<std::pair<int64_t, size_t>> sum_of(const GridMachine::Matrix& matrix, size_t element) {
+std::optional<std::pair<int64_t, size_t>> sum_of(const GpuMachine::Matrix& matrix, size_t element) {
   const auto& at = matrix.row.elements[element];
   const auto& sums = matrix.sums.elements;
   for (size_t e = 0; e < sums.size(); ++e)
@@ -53,7 +53,7 @@ std::optional<std::pair<int64_t, size_t>> sum_of(const GridMachine::Matrix& matr
 
 /// Whether sums are where the instruction wants rows: what it gave becomes its operand in each lane. A row is shared by lanes that
 /// follow each other, of which each has neighbours.
-bool gives_what_it_takes(const GridMachine::Matrix& matrix) {
+bool gives_what_it_takes(const GpuMachine::Matrix& matrix) {
   const auto &row = matrix.row, &sums = matrix.sums;
   const auto same = [](const auto& x, const auto& y) { return x.line == y.line && x.depth == y.depth; };
   if (row.divisor != sums.divisor || !same(row.quotient, sums.quotient) ||
@@ -77,7 +77,7 @@ bool gives_what_it_takes(const GridMachine::Matrix& matrix) {
 
 class SoftmaxEmitter {
  public:
-  SoftmaxEmitter(KernelContext& context, GridBlock& block, const GridSoftmaxPlan& plan)
+  SoftmaxEmitter(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan)
       : context_(context),
         builder_(context.builder),
         block_(block),
@@ -210,8 +210,8 @@ class SoftmaxEmitter {
     between_.start(point_);
     const auto make = [&](const loop::SoftmaxProducts::Operand& operand, const loop::Var& column,
                           const loop::Var& other, bool column_is_depth) {
-      return GridSoftmaxPieces(context_, block_, plan_, operand, {column, other, column_is_depth},
-                               between_.index(operand.address));
+      return KeyValueTiles(context_, block_, plan_, operand, {column, other, column_is_depth},
+                           between_.index(operand.address));
     };
     pieces_.push_back(make(products_.columns, products_.column, products_.depth, false));
     pieces_.push_back(make(products_.values, products_.summed, products_.feature, true));
@@ -440,11 +440,11 @@ class SoftmaxEmitter {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  GridBlock& block_;
-  const GridSoftmaxPlan& plan_;
+  ThreadBlock& block_;
+  const GpuAttentionPlan& plan_;
   const loop::SoftmaxProducts& products_;
-  const GridMachine::Matrix& machine_;
-  GridMatrix matrix_;
+  const GpuMachine::Matrix& machine_;
+  MatrixInstruction matrix_;
   const std::vector<LaneRow> lane_rows_;
   llvm::Type *type_, *element_;
   BodyEmitter between_, finish_;
@@ -453,14 +453,14 @@ class SoftmaxEmitter {
   llvm::Value* lane_column_ = nullptr;              ///< of the lane's first sum
   Values rows_, read_rows_;                         ///< by fragment and row of the lane
   std::vector<std::vector<Values>> rows_operands_;  ///< by fragment and step of the depth
-  std::vector<GridSoftmaxPieces> pieces_;           ///< of columns, of values
+  std::vector<KeyValueTiles> pieces_;               ///< of columns, of values
   Slots most_, sum_;                                ///< by fragment and row of the lane
   Slots results_, scores_;                          ///< by fragment, instruction and sum
 };
 
 }  // namespace
 
-bool has_grid_softmax(const GridMachine& machine) {
+bool has_grid_softmax(const GpuMachine& machine) {
   const std::array types = {f16, bf16};
   return !machine.lanes.name.empty() && std::ranges::all_of(types, [&](DType type) {
     const auto* matrix = machine.matrix_of(type, f32);
@@ -468,10 +468,10 @@ bool has_grid_softmax(const GridMachine& machine) {
   });
 }
 
-std::optional<GridSoftmaxPlan> plan_grid_softmax(const Target& target, loop::Kernel& kernel) {
+std::optional<GpuAttentionPlan> plan_grid_softmax(const Target& target, loop::Kernel& kernel) {
   const auto& machine = *target.grid;
   if (machine.lanes.name.empty() || kernel.statements.size() < 3) return std::nullopt;
-  GridSoftmaxPlan plan;
+  GpuAttentionPlan plan;
   plan.products = loop::find_softmax_products(kernel.pool, kernel);
   if (!plan.products) return std::nullopt;
   plan.matrix = machine.matrix_of(plan.products.dtype, f32);
@@ -489,7 +489,7 @@ std::optional<GridSoftmaxPlan> plan_grid_softmax(const Target& target, loop::Ker
   return plan;
 }
 
-double grid_softmax_seconds(const Target& target, const GridSoftmaxPlan& plan) {
+double grid_softmax_seconds(const Target& target, const GpuAttentionPlan& plan) {
   // Beside the multiply-adds, what is done of each score takes as long as so many of them do.
   constexpr double of_score = 128;
   const auto& products = plan.products;
@@ -501,7 +501,7 @@ double grid_softmax_seconds(const Target& target, const GridSoftmaxPlan& plan) {
           target.cycles_per_second);
 }
 
-void emit_grid_softmax(KernelContext& context, GridBlock& block, const GridSoftmaxPlan& plan) {
+void emit_grid_softmax(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan) {
   SoftmaxEmitter(context, block, plan).emit();
 }
 

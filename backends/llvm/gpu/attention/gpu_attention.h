@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "backends/llvm/gpu/nest/thread_block.h"
-#include "ferrite/softmax_products.hpp"
+#include "ferrite/analysis/softmax_products.hpp"
 
 namespace ferrite::emitter {
 
-struct GridSoftmaxPlan {
+struct GpuAttentionPlan {
   loop::SoftmaxProducts products;
-  const GridMachine::Matrix* matrix = nullptr;  ///< the target's
+  const GpuMachine::Matrix* matrix = nullptr;  ///< the target's
   int64_t warps = 4;
   int64_t fragments = 1;  ///< of rows that a warp has
   int64_t columns = 64;   ///< of a piece
@@ -25,19 +25,19 @@ struct GridSoftmaxPlan {
 
   int64_t tile_rows() const { return warps * fragments * matrix->rows; }
   int64_t blocks() const { return batch * row_tiles; }
-  unsigned threads(const GridMachine& machine) const { return static_cast<unsigned>(warps) * machine.warp; }
+  unsigned threads(const GpuMachine& machine) const { return static_cast<unsigned>(warps) * machine.warp; }
 };
 
 /// Whether the machine has what such kernels need, for f16 and bf16.
-bool has_grid_softmax(const GridMachine& machine);
+bool has_grid_softmax(const GpuMachine& machine);
 
 /// The plan, or nothing where the kernel is none of that shape, or of a type for which the machine has no fitting instruction.
-std::optional<GridSoftmaxPlan> plan_grid_softmax(const Target& target, loop::Kernel& kernel);
+std::optional<GpuAttentionPlan> plan_grid_softmax(const Target& target, loop::Kernel& kernel);
 
 /// Estimated, of the whole grid.
-double grid_softmax_seconds(const Target& target, const GridSoftmaxPlan& plan);
+double grid_softmax_seconds(const Target& target, const GpuAttentionPlan& plan);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_softmax(KernelContext& context, GridBlock& block, const GridSoftmaxPlan& plan);
+void emit_grid_softmax(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan);
 
 }  // namespace ferrite::emitter

@@ -20,9 +20,9 @@ llvm::Type* words_of_access(llvm::IRBuilder<>& builder) {
 
 }  // namespace
 
-GridSoftmaxPieces::GridSoftmaxPieces(KernelContext& context, GridBlock& block, const GridSoftmaxPlan& plan,
-                                     const loop::SoftmaxProducts::Operand& operand, const Loops& loops,
-                                     llvm::Value* first)
+KeyValueTiles::KeyValueTiles(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan,
+                             const loop::SoftmaxProducts::Operand& operand, const Loops& loops,
+                             llvm::Value* first)
     : context_(context),
       builder_(context.builder),
       block_(block),
@@ -44,7 +44,7 @@ GridSoftmaxPieces::GridSoftmaxPieces(KernelContext& context, GridBlock& block, c
   memory_ = block.shared(element_, 2 * buffer_);
 }
 
-void GridSoftmaxPieces::clear() {
+void KeyValueTiles::clear() {
   auto* zero = llvm::Constant::getNullValue(words_of_access(builder_));
   block_.divide(2 * buffer_ / lanes, plan_.threads(block_.machine()), "zero", [&](llvm::Value* k) {
     builder_.CreateAlignedStore(zero, builder_.CreateInBoundsGEP(zero->getType(), memory_, k),
@@ -52,7 +52,7 @@ void GridSoftmaxPieces::clear() {
   });
 }
 
-void GridSoftmaxPieces::bring(llvm::Value* column, llvm::Value* buffer) {
+void KeyValueTiles::bring(llvm::Value* column, llvm::Value* buffer) {
   const int64_t in_line = elements_ / lanes, count = lines_ * in_line;
   const int64_t threads = plan_.threads(block_.machine());
   auto* base = context_.base(operand_.buffer);
@@ -90,7 +90,7 @@ void GridSoftmaxPieces::bring(llvm::Value* column, llvm::Value* buffer) {
   }
 }
 
-void GridSoftmaxPieces::write(llvm::Value* buffer) {
+void KeyValueTiles::write(llvm::Value* buffer) {
   for (size_t k = 0; k < values_.size(); ++k) {
     auto* to = builder_.CreateNSWAdd(places_[k], builder_.CreateNSWMul(buffer, context_.i64(buffer_)));
     builder_.CreateAlignedStore(values_[k], builder_.CreateInBoundsGEP(element_, memory_, to),
@@ -98,7 +98,7 @@ void GridSoftmaxPieces::write(llvm::Value* buffer) {
   }
 }
 
-SharedPiece GridSoftmaxPieces::piece(llvm::Value* buffer) const {
+SharedPiece KeyValueTiles::piece(llvm::Value* buffer) const {
   auto* at = builder_.CreateNSWMul(buffer, context_.i64(buffer_));
   return {element_, operand_.depth_inside, line_, builder_.CreateInBoundsGEP(element_, memory_, at)};
 }

@@ -10,15 +10,15 @@
 namespace ferrite::emitter {
 
 /// Two pieces, one of which is brought while the other is used: by the machine's copies where it has some, else through registers.
-class GridSoftmaxPieces {
+class KeyValueTiles {
  public:
   struct Loops {
     loop::Var column, other;       ///< the columns of the scores, the features of one
     bool column_is_depth = false;  ///< of the product that takes the pieces
   };
   /// Keeps references. `first`: the number of the operand's element where both loops begin.
-  GridSoftmaxPieces(KernelContext& context, GridBlock& block, const GridSoftmaxPlan& plan,
-                    const loop::SoftmaxProducts::Operand& operand, const Loops& loops, llvm::Value* first);
+  KeyValueTiles(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan,
+                const loop::SoftmaxProducts::Operand& operand, const Loops& loops, llvm::Value* first);
 
   bool copies() const { return copy_ != nullptr; }
   /// Makes all elements of both zeros.
@@ -33,10 +33,10 @@ class GridSoftmaxPieces {
  private:
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  GridBlock& block_;
-  const GridSoftmaxPlan& plan_;
+  ThreadBlock& block_;
+  const GpuAttentionPlan& plan_;
   const loop::SoftmaxProducts::Operand& operand_;
-  const GridMachine::Copy* copy_;
+  const GpuMachine::Copy* copy_;
   llvm::Type* element_;
   bool
       lines_are_columns_;  ///< of shared memory: each is a column of the scores, else a feature of all columns

@@ -16,9 +16,9 @@ namespace {
 
 constexpr int64_t grouped_tiles = 8;  // tiles of rows whose blocks run side by side with each tile of columns
 
-class GridContract {
+class GpuGemm {
  public:
-  GridContract(KernelContext& context, GridBlock& block, const GridContractPlan& plan)
+  GpuGemm(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan)
       : context_(context),
         builder_(context.builder),
         block_(block),
@@ -180,11 +180,11 @@ class GridContract {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  GridBlock& block_;
-  const GridContractPlan& plan_;
-  PieceLoader rows_, columns_;
+  ThreadBlock& block_;
+  const GpuGemmPlan& plan_;
+  SharedTileLoader rows_, columns_;
   const bool copies_;
-  std::unique_ptr<GridSums> sums_;
+  std::unique_ptr<TileAccumulator> sums_;
   llvm::Value* memory_ = nullptr;
   llvm::Value *batch_ = nullptr, *row_ = nullptr, *column_ = nullptr;
   llvm::Value *split_ = nullptr,
@@ -193,8 +193,8 @@ class GridContract {
 
 }  // namespace
 
-void emit_grid_contract(KernelContext& context, GridBlock& block, const GridContractPlan& plan) {
-  GridContract(context, block, plan).emit();
+void emit_grid_contract(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan) {
+  GpuGemm(context, block, plan).emit();
 }
 
 }  // namespace ferrite::emitter

@@ -17,7 +17,7 @@
 namespace ferrite::emitter {
 
 /// How a contraction is cut up.
-struct GridTile {
+struct GpuGemmTile {
   int64_t rows = 0, columns = 0, depth = 0;  ///< of a block's step
   int64_t thread_rows = 0,
           thread_columns = 0;  ///< warps that share the tile with a matrix instruction, else threads
@@ -25,11 +25,11 @@ struct GridTile {
   int64_t splits = 1;          ///< blocks, of one cluster, that share the depth of a tile
 
   uint64_t id() const;
-  static GridTile of(uint64_t id);
+  static GpuGemmTile of(uint64_t id);
   std::string name() const;  ///< "128x256x64.2x4.s3", of several splits "64x64x64.2x2.s4.k2"
 };
 
-struct GridContractPlan {
+struct GpuGemmPlan {
   ContractPlan contract;
   /// What of an operand lies in shared memory: its value before it was widened.
   struct Side {
@@ -44,8 +44,8 @@ struct GridContractPlan {
     int64_t operations = 0;          ///< that make an element of what is read
   };
   Side row, column;
-  const GridMachine::Matrix* matrix = nullptr;  ///< the target's; none: one product after the other
-  GridTile tile;
+  const GpuMachine::Matrix* matrix = nullptr;  ///< the target's; none: one product after the other
+  GpuGemmTile tile;
   unsigned threads = 0;
   int64_t resident = 1;  ///< blocks that a multiprocessor holds at once
   int64_t row_tiles = 0, column_tiles = 0;
@@ -64,13 +64,13 @@ struct GridContractPlan {
 /// The plan, or nothing where the kernel is no contraction of floats whose rows and columns are worth a tile. `tile`: the id of one of
 /// grid_contract_options(), or 0 for the one that takes the least time. Turns the kernel's buffers into one-dimensional ones, packed ones
 /// too.
-std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel, uint64_t tile);
+std::optional<GpuGemmPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel, uint64_t tile);
 
 /// The tiles that there are for the kernel, with their times by the cost model and the layouts of constants that they want; that of least
 /// time first. Empty where there is no plan.
-std::vector<GridOption> grid_contract_options(const Target& target, const loop::Kernel& kernel);
+std::vector<GpuOption> grid_contract_options(const Target& target, const loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_contract(KernelContext& context, GridBlock& block, const GridContractPlan& plan);
+void emit_grid_contract(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan);
 
 }  // namespace ferrite::emitter

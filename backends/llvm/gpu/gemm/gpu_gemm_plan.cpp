@@ -131,10 +131,10 @@ int64_t operations_of(const loop::Statement& statement, index::Pool& pool, loop:
 }
 
 /// What of a side does not depend on the tile.
-GridContractPlan::Side side_of(loop::Kernel& kernel, const GridContractPlan& plan, const Operand& operand,
-                               const Axis& across) {
+GpuGemmPlan::Side side_of(loop::Kernel& kernel, const GpuGemmPlan& plan, const Operand& operand,
+                          const Axis& across) {
   const auto& contract = plan.contract;
-  GridContractPlan::Side side;
+  GpuGemmPlan::Side side;
   side.value = before_widening(contract.statement, operand.value);
   side.dtype = contract.statement.ops[side.value].dtype;
   side.depth_inside = step_along(kernel, contract, side.value, contract.depth) == 1 ||
@@ -148,10 +148,10 @@ GridContractPlan::Side side_of(loop::Kernel& kernel, const GridContractPlan& pla
 }
 
 /// A side whose elements are kept as they lie in memory, where the machine has copies for them.
-void copy_side(const GridMachine& machine, loop::Kernel& kernel, const GridContractPlan& plan,
-               const Axis& across, GridContractPlan::Side& side) {
+void copy_side(const GpuMachine& machine, loop::Kernel& kernel, const GpuGemmPlan& plan, const Axis& across,
+               GpuGemmPlan::Side& side) {
   side.bytes = bits_of(plan.matrix ? side.dtype : plan.contract.accumulator) / 8;
-  side.lines_along_depth = plan.matrix && (side.depth_inside || plan.matrix->load_turned.empty());
+  side.lines_along_depth = plan.matrix && (side.depth_inside || plan.matrix->load_transposed.empty());
   if (side.bytes * 8 != bits_of(side.dtype) || (plan.matrix && side.lines_along_depth != side.depth_inside))
     return;
   // One by one a thread reads rows and columns that lie side by side across: copies would not turn them.
@@ -172,8 +172,8 @@ void copy_side(const GridMachine& machine, loop::Kernel& kernel, const GridContr
 }
 
 /// Whether all that a side's value is made of is read without a mask, evenly spaced along the depth and across.
-bool is_evenly_spaced(loop::Kernel& kernel, const GridContractPlan& plan, const Axis& across,
-                      const GridContractPlan::Side& side) {
+bool is_evenly_spaced(loop::Kernel& kernel, const GpuGemmPlan& plan, const Axis& across,
+                      const GpuGemmPlan::Side& side) {
   auto& pool = kernel.pool;
   const auto statement = value_statement(plan.contract, pool, side.value);
   const std::array roots{side.value};
@@ -203,7 +203,7 @@ constexpr std::array scalar_shapes = {Shape{128, 128, 16, 16}, Shape{128, 64, 16
                                       Shape{32, 32, 16, 16}};
 
 /// Registers of a thread, about: its sums, operands of the products that are on their way, and what it brings through registers.
-int64_t registers_of(const GridMachine& machine, const GridContractPlan& plan) {
+int64_t registers_of(const GpuMachine& machine, const GpuGemmPlan& plan) {
   const int64_t addresses = plan.matrix ? 44 : 32;
   const auto& tile = plan.tile;
   const int64_t rows = tile.rows / tile.thread_rows, columns = tile.columns / tile.thread_columns;
@@ -222,7 +222,7 @@ int64_t registers_of(const GridMachine& machine, const GridContractPlan& plan) {
 }
 
 /// Fills in what follows from the plan's tile; false where the machine does not hold it.
-bool fit(const GridMachine& machine, GridContractPlan& plan) {
+bool fit(const GpuMachine& machine, GpuGemmPlan& plan) {
   constexpr int64_t most_registers = 255;
   const auto& tile = plan.tile;
   const int64_t rows = tile.rows / tile.thread_rows, columns = tile.columns / tile.thread_columns;
@@ -235,7 +235,7 @@ bool fit(const GridMachine& machine, GridContractPlan& plan) {
   // Each thread has a part of a piece.
   for (auto [side, across] : {std::pair(&plan.row, tile.rows), std::pair(&plan.column, tile.columns)}) {
     side->lanes = std::min(side->lanes, across * tile.depth / plan.threads);
-    const auto has_width = [&](const GridMachine::Copy& copy) {
+    const auto has_width = [&](const GpuMachine::Copy& copy) {
       return copy.bytes == side->lanes * side->bytes;
     };
     if (side->lanes == 0 || (side->copied && std::ranges::none_of(machine.copies.widths, has_width)))
@@ -260,7 +260,7 @@ bool fit(const GridMachine& machine, GridContractPlan& plan) {
 
 /// Seconds of the kernel: of a multiprocessor's rounds of blocks that run at once, where the longest of multiplying, reading shared
 /// memory, bringing pieces, asking for them and waiting for them takes the time of each step.
-double seconds_of(const Target& target, const GridContractPlan& plan) {
+double seconds_of(const Target& target, const GpuGemmPlan& plan) {
   constexpr double l2_bytes = 40, shared_bytes = 128;  // of a multiprocessor a cycle
   constexpr double latency = 800, start = 1500,
                    write = 1.0 / 8;  // cycles: to the first byte, of a block, of a sum
@@ -279,7 +279,7 @@ double seconds_of(const Target& target, const GridContractPlan& plan) {
   const int64_t reads = 2 * (ceil_div(rows, 4) + ceil_div(columns, 4));
   // Instructions of a thread for what it brings at once, about; what is uneven or masked has its place found each time.
   constexpr int64_t of_copy = 4, of_read = 6, of_place_to_copy = 6, of_places_to_read = 40, of_operation = 2;
-  const auto instructions = [&](const GridContractPlan::Side& side, int64_t across) {
+  const auto instructions = [&](const GpuGemmPlan::Side& side, int64_t across) {
     const int64_t of_place = side.copied ? of_place_to_copy : of_places_to_read;
     const int64_t each = (side.copied ? of_copy : of_read) + (side.even ? 0 : of_place) +
                          side.operations * side.lanes * of_operation;
@@ -317,8 +317,7 @@ double seconds_of(const Target& target, const GridContractPlan& plan) {
 }
 
 /// What does not depend on the tile.
-std::optional<GridContractPlan> plan_without_tile(const Target& target, loop::Kernel& kernel,
-                                                  bool assume_packed) {
+std::optional<GpuGemmPlan> plan_without_tile(const Target& target, loop::Kernel& kernel, bool assume_packed) {
   constexpr int64_t least = 8;  // rows, columns and depth; fewer are done as sums of their own
   auto planned = kernel;        // what is no contraction of tiles stays as it is
   auto contract = plan_contract_of_grid(target, planned, assume_packed);
@@ -326,7 +325,7 @@ std::optional<GridContractPlan> plan_without_tile(const Target& target, loop::Ke
       contract->depth.extent < least || contract->batch.extent == 0)
     return std::nullopt;
   kernel = std::move(planned);
-  GridContractPlan plan;
+  GpuGemmPlan plan;
   plan.contract = std::move(*contract);
   auto& made = plan.contract;
   // A thread writes as much at once as an access is wide, of the narrowest result.
@@ -350,12 +349,12 @@ std::optional<GridContractPlan> plan_without_tile(const Target& target, loop::Ke
 }
 
 struct Choice {
-  GridTile tile;
+  GpuGemmTile tile;
   double seconds;
 };
 
 /// Each tile that the machine holds, that of the least time first.
-std::vector<Choice> choices_of(const Target& target, GridContractPlan& plan) {
+std::vector<Choice> choices_of(const Target& target, GpuGemmPlan& plan) {
   const auto& machine = *target.grid;
   const bool copies = plan.row.copied || plan.column.copied;
   const auto row = plan.row, column = plan.column;
@@ -387,45 +386,44 @@ std::vector<Choice> choices_of(const Target& target, GridContractPlan& plan) {
 
 }  // namespace
 
-uint64_t GridTile::id() const {
+uint64_t GpuGemmTile::id() const {
   const auto byte = [](int64_t value, unsigned at) { return static_cast<uint64_t>(value) << at; };
   return byte(rows / 8, 0) | byte(columns / 8, 8) | byte(depth, 16) | byte(thread_rows, 24) |
          byte(thread_columns, 32) | byte(stages, 40) | byte(splits, 48);
 }
-GridTile GridTile::of(uint64_t id) {
+GpuGemmTile GpuGemmTile::of(uint64_t id) {
   const auto byte = [&](unsigned at) { return static_cast<int64_t>(id >> at & 0xff); };
   return {byte(0) * 8, byte(8) * 8, byte(16), byte(24), byte(32), byte(40), byte(48)};
 }
-std::string GridTile::name() const {
+std::string GpuGemmTile::name() const {
   const auto text = [](int64_t number) { return std::to_string(number); };
   return text(rows) + "x" + text(columns) + "x" + text(depth) + "." + text(thread_rows) + "x" +
          text(thread_columns) + ".s" + text(stages) + (splits > 1 ? ".k" + text(splits) : "");
 }
 
-int64_t GridContractPlan::steps() const { return ceil_div(contract.depth.extent, tile.depth); }
-int64_t GridContractPlan::steps_of_block() const { return steps() / tile.splits; }
-int64_t GridContractPlan::line(const Side& side) const {
+int64_t GpuGemmPlan::steps() const { return ceil_div(contract.depth.extent, tile.depth); }
+int64_t GpuGemmPlan::steps_of_block() const { return steps() / tile.splits; }
+int64_t GpuGemmPlan::line(const Side& side) const {
   const int64_t across = &side == &row ? tile.rows : tile.columns;
   return (side.lines_along_depth ? tile.depth : across) + bytes_of_access / side.bytes;
 }
-int64_t GridContractPlan::piece_bytes(const Side& side) const {
+int64_t GpuGemmPlan::piece_bytes(const Side& side) const {
   const int64_t across = &side == &row ? tile.rows : tile.columns;
   return line(side) * (side.lines_along_depth ? across : tile.depth) * side.bytes;
 }
-int64_t GridContractPlan::sums_line() const {
+int64_t GpuGemmPlan::sums_line() const {
   return tile.columns + 2 * bytes_of_access * 8 / bits_of(contract.accumulator);
 }
-int64_t GridContractPlan::shared_bytes() const {
+int64_t GpuGemmPlan::shared_bytes() const {
   const int64_t sums = grid_turn_rows(*this) * sums_line() * bits_of(contract.accumulator) / 8;
   return std::max(tile.stages * stage_bytes(), sums);
 }
 
-std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel,
-                                                   uint64_t tile) {
+std::optional<GpuGemmPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel, uint64_t tile) {
   auto plan = plan_without_tile(target, kernel, false);
   if (!plan) return std::nullopt;
   if (tile != 0) {
-    plan->tile = GridTile::of(tile);
+    plan->tile = GpuGemmTile::of(tile);
   } else {
     const auto choices = choices_of(target, *plan);
     if (choices.empty()) return std::nullopt;
@@ -435,19 +433,19 @@ std::optional<GridContractPlan> plan_grid_contract(const Target& target, loop::K
   return plan;
 }
 
-std::vector<GridOption> grid_contract_options(const Target& target, const loop::Kernel& kernel) {
+std::vector<GpuOption> grid_contract_options(const Target& target, const loop::Kernel& kernel) {
   constexpr size_t most = 12;
   constexpr double hopeless = 2;  // times the least
-  std::vector<GridOption> options;
+  std::vector<GpuOption> options;
   auto planned = kernel;
   auto plan = plan_without_tile(target, planned, true);
   if (!plan) return options;
   const auto layouts = layouts_of(plan->contract, kernel.statements[0], planned.pool);
-  std::vector<GridTile> taken;
+  std::vector<GpuGemmTile> taken;
   for (const auto& [tile, seconds] : choices_of(target, *plan)) {
     if (options.size() == most || (!options.empty() && seconds > hopeless * options[0].seconds)) break;
     // Of those that differ in depth and stages alone, two.
-    const auto alike = std::ranges::count_if(taken, [&](const GridTile& other) {
+    const auto alike = std::ranges::count_if(taken, [&](const GpuGemmTile& other) {
       return other.rows == tile.rows && other.columns == tile.columns &&
              other.thread_rows == tile.thread_rows && other.thread_columns == tile.thread_columns &&
              other.splits == tile.splits;

@@ -18,7 +18,8 @@ llvm::Value* SharedPiece::at(llvm::IRBuilder<>& builder, llvm::Value* across, ll
   return builder.CreateInBoundsGEP(element, memory, place);
 }
 
-GridMatrix::GridMatrix(KernelContext& context, GridBlock& block, const GridMachine::Matrix& machine)
+MatrixInstruction::MatrixInstruction(KernelContext& context, ThreadBlock& block,
+                                     const GpuMachine::Matrix& machine)
     : context_(context), builder_(context.builder), block_(block), machine_(machine) {
   const int64_t lanes = block.machine().warp;
   lane_ = builder_.CreateURem(block.thread(), context.i64(lanes));
@@ -26,7 +27,7 @@ GridMatrix::GridMatrix(KernelContext& context, GridBlock& block, const GridMachi
 }
 
 /// How far the lane's elements of a fragment lie from lane 0's: row and column, or line and depth.
-std::pair<llvm::Value*, llvm::Value*> GridMatrix::place_of_lane(const Fragment& fragment) {
+std::pair<llvm::Value*, llvm::Value*> MatrixInstruction::place_of_lane(const Fragment& fragment) {
   auto* quotient = builder_.CreateUDiv(lane_, context_.i64(fragment.divisor));
   auto* remainder = builder_.CreateURem(lane_, context_.i64(fragment.divisor));
   const auto along = [&](int64_t of_quotient, int64_t of_remainder) {
@@ -37,14 +38,14 @@ std::pair<llvm::Value*, llvm::Value*> GridMatrix::place_of_lane(const Fragment& 
           along(fragment.quotient.depth, fragment.remainder.depth)};
 }
 
-std::pair<llvm::Value*, llvm::Value*> GridMatrix::place_of_sum(size_t number) {
+std::pair<llvm::Value*, llvm::Value*> MatrixInstruction::place_of_sum(size_t number) {
   const auto [row, column] = place_of_lane(machine_.sums);
   const auto& at = machine_.sums.elements[number];
   return {builder_.CreateNSWAdd(row, context_.i64(at.line)),
           builder_.CreateNSWAdd(column, context_.i64(at.depth))};
 }
 
-size_t GridMatrix::sums_together(size_t number) const {
+size_t MatrixInstruction::sums_together(size_t number) const {
   const auto& sums = machine_.sums;
   const auto& first = sums.elements[number];
   const auto side_by_side = [&](size_t count) {
@@ -61,9 +62,10 @@ size_t GridMatrix::sums_together(size_t number) const {
   return side_by_side(4) ? 4 : side_by_side(2) ? 2 : 1;
 }
 
-std::vector<GridMatrix::Operands> GridMatrix::operands(const SharedPiece& piece, const Fragment& layout,
-                                                       int64_t lines, llvm::Value* first, int64_t depth,
-                                                       int64_t count) {
+std::vector<MatrixInstruction::Operands> MatrixInstruction::operands(const SharedPiece& piece,
+                                                                     const Fragment& layout, int64_t lines,
+                                                                     llvm::Value* first, int64_t depth,
+                                                                     int64_t count) {
   const unsigned together = layout.together;
   auto* element = context_.storage_type(machine_.operand);
   llvm::Type* type = machine_.words  ? builder_.getInt32Ty()
@@ -89,9 +91,11 @@ std::vector<GridMatrix::Operands> GridMatrix::operands(const SharedPiece& piece,
 
 /// By the machine's instruction, which loads squares of 8 by 8 and gives each lane its elements of each, an operand; a lane says where
 /// one line of one square lies. Fragments of few squares are loaded together.
-std::vector<GridMatrix::Operands> GridMatrix::load_squares(const SharedPiece& piece, const Fragment& layout,
-                                                           int64_t lines, llvm::Value* first, int64_t depth,
-                                                           int64_t count, llvm::Type* type) {
+std::vector<MatrixInstruction::Operands> MatrixInstruction::load_squares(const SharedPiece& piece,
+                                                                         const Fragment& layout,
+                                                                         int64_t lines, llvm::Value* first,
+                                                                         int64_t depth, int64_t count,
+                                                                         llvm::Type* type) {
   constexpr int64_t side = 8, most = 4;
   const auto of_fragment = static_cast<int64_t>(layout.elements.size() / layout.together);
   const int64_t fragments = count % (most / of_fragment) == 0 ? most / of_fragment : 1;
@@ -113,7 +117,7 @@ std::vector<GridMatrix::Operands> GridMatrix::load_squares(const SharedPiece& pi
   auto* lane = along ? piece.at(builder_, builder_.CreateNSWAdd(across, line), corner_depth)
                      : piece.at(builder_, across, builder_.CreateNSWAdd(corner_depth, line));
   // "...x4...": how many squares.
-  auto name = along ? machine_.load : machine_.load_turned;
+  auto name = along ? machine_.load : machine_.load_transposed;
   name.replace(name.find('#'), 1, std::to_string(squares));
   auto* word = builder_.getInt32Ty();
   auto* loads = squares == 1
@@ -135,8 +139,8 @@ std::vector<GridMatrix::Operands> GridMatrix::load_squares(const SharedPiece& pi
   return result;
 }
 
-void GridMatrix::multiply(std::span<llvm::Value* const> row, std::span<llvm::Value* const> column,
-                          std::span<llvm::AllocaInst* const> sums) {
+void MatrixInstruction::multiply(std::span<llvm::Value* const> row, std::span<llvm::Value* const> column,
+                                 std::span<llvm::AllocaInst* const> sums) {
   auto* type = context_.value_type(machine_.sum);
   std::vector<llvm::Value*> operands(row.begin(), row.end());
   operands.insert(operands.end(), column.begin(), column.end());

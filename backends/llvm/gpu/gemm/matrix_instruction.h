@@ -26,12 +26,12 @@ struct SharedPiece {
   llvm::Value* at(llvm::IRBuilder<>& builder, llvm::Value* across, llvm::Value* depth) const;
 };
 
-class GridMatrix {
+class MatrixInstruction {
  public:
   using Operands = std::vector<llvm::Value*>;
 
   /// Keeps references; the builder stands where all threads of the block come by.
-  GridMatrix(KernelContext& context, GridBlock& block, const GridMachine::Matrix& machine);
+  MatrixInstruction(KernelContext& context, ThreadBlock& block, const GpuMachine::Matrix& machine);
 
   int64_t rows() const { return machine_.rows; }
   int64_t columns() const { return machine_.columns; }
@@ -58,7 +58,7 @@ class GridMatrix {
   size_t sums_together(size_t number) const;
 
  private:
-  using Fragment = GridMachine::Matrix::Fragment;
+  using Fragment = GpuMachine::Matrix::Fragment;
 
   std::pair<llvm::Value*, llvm::Value*> place_of_lane(const Fragment& fragment);
   std::vector<Operands> operands(const SharedPiece& piece, const Fragment& layout, int64_t lines,
@@ -68,8 +68,8 @@ class GridMatrix {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  GridBlock& block_;
-  const GridMachine::Matrix& machine_;
+  ThreadBlock& block_;
+  const GpuMachine::Matrix& machine_;
   llvm::Value *lane_, *warp_;
 };
 

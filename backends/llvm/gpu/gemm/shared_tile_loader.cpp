@@ -24,7 +24,8 @@ loop::Statement value_statement(const ContractPlan& plan, index::Pool& pool, loo
   return kept;
 }
 
-PieceLoader::PieceLoader(KernelContext& context, GridBlock& block, const GridContractPlan& plan, bool columns)
+SharedTileLoader::SharedTileLoader(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan,
+                                   bool columns)
     : context_(context),
       builder_(context.builder),
       block_(block),
@@ -42,7 +43,7 @@ PieceLoader::PieceLoader(KernelContext& context, GridBlock& block, const GridCon
   across_step_ = pool.coefficient(address, axis_.symbol);
 }
 
-loop::Statement PieceLoader::make_statement() {
+loop::Statement SharedTileLoader::make_statement() {
   auto& pool = context_.kernel.pool;
   auto made = value_statement(plan_.contract, pool, side_.value);
   if (!side_.copied) return made;
@@ -56,13 +57,13 @@ loop::Statement PieceLoader::make_statement() {
   return made;
 }
 
-SharedPiece PieceLoader::piece(llvm::Value* stage) const {
+SharedPiece SharedTileLoader::piece(llvm::Value* stage) const {
   return {element_, side_.lines_along_depth, plan_.line(side_),
           builder_.CreateInBoundsGEP(builder_.getInt8Ty(), memory_, stage)};
 }
 
 /// Across and along the depth, where the thread's part lies in the piece: neighbours read neighbours.
-std::pair<llvm::Value*, llvm::Value*> PieceLoader::place(int64_t access) {
+std::pair<llvm::Value*, llvm::Value*> SharedTileLoader::place(int64_t access) {
   const int64_t inner = (side_.depth_inside ? plan_.tile.depth : across_) / side_.lanes,
                 threads = plan_.threads;
   llvm::Value *outer = nullptr, *within = nullptr;
@@ -79,7 +80,7 @@ std::pair<llvm::Value*, llvm::Value*> PieceLoader::place(int64_t access) {
   return side_.depth_inside ? std::pair(outer, within) : std::pair(within, outer);
 }
 
-Point PieceLoader::point_at(llvm::Value* across, llvm::Value* depth) {
+Point SharedTileLoader::point_at(llvm::Value* across, llvm::Value* depth) {
   Point point;
   point.set(plan_.contract.batch.symbol, batch_);
   point.set(plan_.contract.rows.symbol, context_.i64(0));
@@ -89,12 +90,12 @@ Point PieceLoader::point_at(llvm::Value* across, llvm::Value* depth) {
   return point;
 }
 
-llvm::Value* PieceLoader::pointer() {
+llvm::Value* SharedTileLoader::pointer() {
   return builder_.CreateGEP(element_, context_.base(statement_.ops[side_.value].buffer),
                             body_.index(body_.load_address(side_.value)));
 }
 
-void PieceLoader::begin(llvm::Value* batch, llvm::Value* first, llvm::Value* depth_end) {
+void SharedTileLoader::begin(llvm::Value* batch, llvm::Value* first, llvm::Value* depth_end) {
   batch_ = batch;
   first_ = first;
   depth_end_ = depth_end;
@@ -116,13 +117,13 @@ void PieceLoader::begin(llvm::Value* batch, llvm::Value* first, llvm::Value* dep
   }
 }
 
-void PieceLoader::bring(llvm::Value* depth, llvm::Value* stage, int64_t part, int64_t parts) {
+void SharedTileLoader::bring(llvm::Value* depth, llvm::Value* stage, int64_t part, int64_t parts) {
   if (part == 0) values_.clear();
   for (int64_t access = accesses() * part / parts; access < accesses() * (part + 1) / parts; ++access)
     side_.copied ? copy(depth, stage, access) : read(depth, access);
 }
 
-void PieceLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t access) {
+void SharedTileLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t access) {
   const auto [across, inside] = place(access);
   auto* outer = builder_.CreateNSWAdd(first_, across);
   auto* k = builder_.CreateNSWAdd(depth, inside);
@@ -160,7 +161,7 @@ void PieceLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t access) {
               exists, bytes);
 }
 
-void PieceLoader::read(llvm::Value* depth, int64_t access) {
+void SharedTileLoader::read(llvm::Value* depth, int64_t access) {
   const auto& contract = plan_.contract;
   const auto [across, inside] = place(access);
   const int64_t across_lanes = side_.depth_inside ? 1 : side_.lanes;
@@ -186,7 +187,7 @@ void PieceLoader::read(llvm::Value* depth, int64_t access) {
   values_.push_back(value);
 }
 
-void PieceLoader::write(llvm::Value* stage) {
+void SharedTileLoader::write(llvm::Value* stage) {
   if (side_.copied) return;
   const auto to = piece(stage);
   const auto bytes = static_cast<uint64_t>(side_.bytes), lanes = static_cast<uint64_t>(side_.lanes);
@@ -206,7 +207,7 @@ void PieceLoader::write(llvm::Value* stage) {
   }
 }
 
-llvm::Value* PieceLoader::at_most(llvm::Value* value, int64_t last, bool certain) {
+llvm::Value* SharedTileLoader::at_most(llvm::Value* value, int64_t last, bool certain) {
   return certain ? value : builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, value, context_.i64(last));
 }
 

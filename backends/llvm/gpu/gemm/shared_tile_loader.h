@@ -17,9 +17,9 @@ namespace ferrite::emitter {
 loop::Statement value_statement(const ContractPlan& plan, index::Pool& pool, loop::OpId value);
 
 /// Brings pieces of `across` by `depth` elements: by the machine's copies where the plan says so, else through the threads' registers.
-class PieceLoader {
+class SharedTileLoader {
  public:
-  PieceLoader(KernelContext& context, GridBlock& block, const GridContractPlan& plan, bool columns);
+  SharedTileLoader(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan, bool columns);
 
   /// Where the pieces of the first stage lie.
   void lie_at(llvm::Value* memory) { memory_ = memory; }
@@ -48,9 +48,9 @@ class PieceLoader {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  GridBlock& block_;
-  const GridContractPlan& plan_;
-  const GridContractPlan::Side& side_;
+  ThreadBlock& block_;
+  const GpuGemmPlan& plan_;
+  const GpuGemmPlan::Side& side_;
   const Axis& axis_;
   const int64_t across_;
   /// The depth by its steps and what is inside of one, where copies are not evenly spaced along it: so what all of a step have in common,

@@ -18,9 +18,9 @@ int64_t group_of(int64_t of_thread) { return std::min<int64_t>(4, of_thread); }
 
 /// Each thread has rows and columns in groups of neighbours, the groups of one thread far apart, so that threads read shared memory
 /// side by side.
-class ScalarSums final : public GridSums {
+class ScalarSums final : public TileAccumulator {
  public:
-  ScalarSums(KernelContext& context, GridBlock& block, const GridContractPlan& plan)
+  ScalarSums(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan)
       : context_(context),
         builder_(context.builder),
         plan_(plan),
@@ -130,7 +130,7 @@ class ScalarSums final : public GridSums {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  const GridContractPlan& plan_;
+  const GpuGemmPlan& plan_;
   llvm::Type* type_;
   Part rows_, columns_;
   std::vector<llvm::AllocaInst*> sums_;
@@ -138,9 +138,9 @@ class ScalarSums final : public GridSums {
 
 /// Each warp has a part of the tile, which it goes over instruction by instruction. Where copies run beside the threads, operands of the
 /// next instructions are read while these run, those of the next step, too.
-class MatrixSums final : public GridSums {
+class MatrixSums final : public TileAccumulator {
  public:
-  MatrixSums(KernelContext& context, GridBlock& block, const GridContractPlan& plan)
+  MatrixSums(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan)
       : context_(context),
         builder_(context.builder),
         plan_(plan),
@@ -223,7 +223,7 @@ class MatrixSums final : public GridSums {
 
  private:
   struct Operands {
-    std::vector<GridMatrix::Operands> rows, columns;
+    std::vector<MatrixInstruction::Operands> rows, columns;
   };
 
   int64_t row_count() const { return rows_ / matrix_.rows(); }
@@ -256,7 +256,7 @@ class MatrixSums final : public GridSums {
   Operands recall() {
     Operands operands;
     auto slot = kept_.begin();
-    const auto load = [&](std::vector<GridMatrix::Operands>& side, int64_t count, size_t size) {
+    const auto load = [&](std::vector<MatrixInstruction::Operands>& side, int64_t count, size_t size) {
       for (int64_t number = 0; number < count; ++number) {
         auto& values = side.emplace_back();
         for (size_t k = 0; k < size; ++k, ++slot)
@@ -270,8 +270,8 @@ class MatrixSums final : public GridSums {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  const GridContractPlan& plan_;
-  GridMatrix matrix_;
+  const GpuGemmPlan& plan_;
+  MatrixInstruction matrix_;
   llvm::Type* type_;
   const bool ahead_;
   const int64_t rows_, columns_;  // of a warp
@@ -282,13 +282,13 @@ class MatrixSums final : public GridSums {
 
 }  // namespace
 
-int64_t grid_turn_rows(const GridContractPlan& plan) {
+int64_t grid_turn_rows(const GpuGemmPlan& plan) {
   const auto& tile = plan.tile;
   return tile.thread_rows * (plan.matrix ? plan.matrix->rows : group_of(tile.rows / tile.thread_rows));
 }
 
-std::unique_ptr<GridSums> make_grid_sums(KernelContext& context, GridBlock& block,
-                                         const GridContractPlan& plan) {
+std::unique_ptr<TileAccumulator> make_grid_sums(KernelContext& context, ThreadBlock& block,
+                                                const GpuGemmPlan& plan) {
   if (plan.matrix) return std::make_unique<MatrixSums>(context, block, plan);
   return std::make_unique<ScalarSums>(context, block, plan);
 }

@@ -24,9 +24,9 @@ struct GridStep {
 };
 
 /// The sums of a thread: how they come about, and where they lie in the tile.
-class GridSums {
+class TileAccumulator {
  public:
-  virtual ~GridSums() = default;
+  virtual ~TileAccumulator() = default;
   /// Before the first step, whose pieces may be read.
   virtual void begin(const SharedPieces&) {}
   /// Adds the products of the step's pieces.
@@ -40,9 +40,9 @@ class GridSums {
 };
 
 /// Rows of a turn.
-int64_t grid_turn_rows(const GridContractPlan& plan);
+int64_t grid_turn_rows(const GpuGemmPlan& plan);
 
-std::unique_ptr<GridSums> make_grid_sums(KernelContext& context, GridBlock& block,
-                                         const GridContractPlan& plan);
+std::unique_ptr<TileAccumulator> make_grid_sums(KernelContext& context, ThreadBlock& block,
+                                                const GpuGemmPlan& plan);
 
 }  // namespace ferrite::emitter

@@ -12,7 +12,7 @@ namespace ferrite::emitter {
 class BlockReduction {
  public:
   /// Keeps references. `threads`: of the block, a power of two.
-  BlockReduction(KernelContext& context, GridBlock& block, int64_t threads)
+  BlockReduction(KernelContext& context, ThreadBlock& block, int64_t threads)
       : context_(context), block_(block), threads_(threads) {}
 
   /// One value of the state a thread, all as one, for every thread: by halves, in an order that depends on nothing but their number.
@@ -25,7 +25,7 @@ class BlockReduction {
   llvm::Value* exchange(llvm::Type* type, unsigned use, int64_t count);
 
   KernelContext& context_;
-  GridBlock& block_;
+  ThreadBlock& block_;
   const int64_t threads_;
   struct Exchange {
     llvm::Type* type;

@@ -18,7 +18,7 @@ namespace {
 
 class ScanEmitter {
  public:
-  ScanEmitter(KernelContext& context, GridBlock& block, const GridScanPlan& plan)
+  ScanEmitter(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan)
       : context_(context),
         builder_(context.builder),
         block_(block),
@@ -144,8 +144,8 @@ class ScanEmitter {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  GridBlock& block_;
-  const GridScanPlan& plan_;
+  ThreadBlock& block_;
+  const BlockScanPlan& plan_;
   const loop::Statement& statement_;
   BodyEmitter body_;
   // By carry.
@@ -174,11 +174,11 @@ unsigned lanes_of(loop::Kernel& kernel, const loop::Statement& statement) {
 
 }  // namespace
 
-std::optional<GridScanPlan> plan_grid_scan(const Target& target, loop::Kernel& kernel) {
+std::optional<BlockScanPlan> plan_grid_scan(const Target& target, loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
   auto states = kernel.statements.size() == 1 ? loop::running_states(kernel.pool, statement) : std::nullopt;
   if (!states) return std::nullopt;
-  GridScanPlan plan;
+  BlockScanPlan plan;
   plan.states = std::move(*states);
   for (const auto& var : std::span(statement.vars).first(statement.parallel_count()))
     plan.points *= var.extent;
@@ -192,7 +192,7 @@ std::optional<GridScanPlan> plan_grid_scan(const Target& target, loop::Kernel& k
   return plan;
 }
 
-void emit_grid_scan(KernelContext& context, GridBlock& block, const GridScanPlan& plan) {
+void emit_grid_scan(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan) {
   ScanEmitter(context, block, plan).emit();
 }
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "backends/llvm/gpu/nest/thread_block.h"
-#include "ferrite/running_state.hpp"
+#include "ferrite/analysis/running_state.hpp"
 
 namespace ferrite::emitter {
 
-struct GridScanPlan {
+struct BlockScanPlan {
   std::vector<loop::RunningState> states;  ///< by carry
   int64_t points = 1;                      ///< rows, a block each
   int64_t extent = 0;                      ///< of the serial loop
@@ -22,9 +22,9 @@ struct GridScanPlan {
 };
 
 /// The plan, or nothing where the kernel is none such, or has so many rows that a thread each reads neighbours beside its neighbours.
-std::optional<GridScanPlan> plan_grid_scan(const Target& target, loop::Kernel& kernel);
+std::optional<BlockScanPlan> plan_grid_scan(const Target& target, loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_scan(KernelContext& context, GridBlock& block, const GridScanPlan& plan);
+void emit_grid_scan(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan);
 
 }  // namespace ferrite::emitter

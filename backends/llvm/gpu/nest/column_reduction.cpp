@@ -10,7 +10,7 @@
 
 #include "backends/llvm/ir/reduction_state.h"
 #include "ferrite/emitter/body_emitter.h"
-#include "ferrite/loop_check.hpp"
+#include "ferrite/analysis/loop_check.hpp"
 
 namespace ferrite::emitter {
 
@@ -25,10 +25,10 @@ constexpr int64_t rows_at_once = 4;                  // of a thread, whose reads
 
 class ColumnsPlanner {
  public:
-  ColumnsPlanner(const GridMachine& machine, loop::Kernel& kernel)
+  ColumnsPlanner(const GpuMachine& machine, loop::Kernel& kernel)
       : machine_(machine), kernel_(kernel), statement_(kernel.statements[0]), pool_(kernel.pool) {}
 
-  std::optional<GridColumnsPlan> plan() {
+  std::optional<ColumnReductionPlan> plan() {
     if (kernel_.statements.size() != 1 || statement_.kind != FE_STATEMENT_REDUCE ||
         statement_.reductions.empty() || !statement_.carries.empty() || statement_.has(VarKind::serial))
       return std::nullopt;
@@ -43,7 +43,7 @@ class ColumnsPlanner {
   }
 
  private:
-  std::optional<GridColumnsPlan> plan_of(size_t column) {
+  std::optional<ColumnReductionPlan> plan_of(size_t column) {
     const auto& var = statement_.vars[column];
     int64_t narrowest = bytes_of_access;
     bool walks = false;
@@ -82,7 +82,7 @@ class ColumnsPlanner {
       if (store.mask != loop::none || store.mode != FE_STORE_SET || !access(store.buffer, store.index, true))
         return std::nullopt;
     if (!walks) return std::nullopt;
-    GridColumnsPlan plan;
+    ColumnReductionPlan plan;
     plan.column = column;
     plan.lanes = bytes_of_access / narrowest;
     const auto begin_at_vectors = [&] {
@@ -117,7 +117,7 @@ class ColumnsPlanner {
     });
   }
 
-  const GridMachine& machine_;
+  const GpuMachine& machine_;
   loop::Kernel& kernel_;
   const loop::Statement& statement_;
   index::Pool& pool_;
@@ -125,7 +125,7 @@ class ColumnsPlanner {
 
 class ColumnsEmitter {
  public:
-  ColumnsEmitter(KernelContext& context, GridBlock& block, const GridColumnsPlan& plan)
+  ColumnsEmitter(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan)
       : context_(context),
         builder_(context.builder),
         block_(block),
@@ -273,8 +273,8 @@ class ColumnsEmitter {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  GridBlock& block_;
-  const GridColumnsPlan& plan_;
+  ThreadBlock& block_;
+  const ColumnReductionPlan& plan_;
   const loop::Statement& statement_;
   const loop::Placement placement_;
   BodyEmitter body_;
@@ -286,11 +286,11 @@ class ColumnsEmitter {
 
 }  // namespace
 
-std::optional<GridColumnsPlan> plan_grid_columns(const Target& target, loop::Kernel& kernel) {
+std::optional<ColumnReductionPlan> plan_grid_columns(const Target& target, loop::Kernel& kernel) {
   return ColumnsPlanner(*target.grid, kernel).plan();
 }
 
-void emit_grid_columns(KernelContext& context, GridBlock& block, const GridColumnsPlan& plan) {
+void emit_grid_columns(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan) {
   ColumnsEmitter(context, block, plan).emit();
 }
 

@@ -12,7 +12,7 @@
 
 namespace ferrite::emitter {
 
-struct GridColumnsPlan {
+struct ColumnReductionPlan {
   size_t column = 0;          ///< the variable along which neighbours lie side by side
   std::vector<size_t> outer;  ///< the other parallel variables
   int64_t lanes = 1;          ///< columns that a thread takes at once
@@ -25,9 +25,9 @@ struct GridColumnsPlan {
 
 /// Nothing where the kernel is no such reduction, where its results are threads enough for wide elements, or so few that blocks of columns
 /// are not.
-std::optional<GridColumnsPlan> plan_grid_columns(const Target& target, loop::Kernel& kernel);
+std::optional<ColumnReductionPlan> plan_grid_columns(const Target& target, loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_columns(KernelContext& context, GridBlock& block, const GridColumnsPlan& plan);
+void emit_grid_columns(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan);
 
 }  // namespace ferrite::emitter

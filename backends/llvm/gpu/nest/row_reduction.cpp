@@ -34,10 +34,10 @@ const loop::Var* own_loop(const loop::Kernel& kernel, const loop::Statement& sta
 
 class RowsPlanner {
  public:
-  RowsPlanner(const GridMachine& machine, loop::Kernel& kernel)
+  RowsPlanner(const GpuMachine& machine, loop::Kernel& kernel)
       : machine_(machine), kernel_(kernel), pool_(kernel.pool) {}
 
-  std::optional<GridRowsPlan> plan() {
+  std::optional<RowReductionPlan> plan() {
     if (kernel_.shared == 0) return std::nullopt;
     for (; statement_ < kernel_.statements.size(); ++statement_)
       if (!take(kernel_.statements[statement_])) return std::nullopt;
@@ -149,10 +149,10 @@ class RowsPlanner {
     ++known->count;
   }
 
-  const GridMachine& machine_;
+  const GpuMachine& machine_;
   loop::Kernel& kernel_;
   index::Pool& pool_;
-  GridRowsPlan plan_;
+  RowReductionPlan plan_;
   int64_t narrowest_ = 8;
   std::map<loop::BufferId, index::Expr> rows_, values_;
   /// Of a result: step and start, and the statement.
@@ -175,7 +175,7 @@ class RowsPlanner {
 
 class RowsEmitter {
  public:
-  RowsEmitter(KernelContext& context, GridBlock& block, const GridRowsPlan& plan)
+  RowsEmitter(KernelContext& context, ThreadBlock& block, const RowReductionPlan& plan)
       : context_(context),
         builder_(context.builder),
         block_(block),
@@ -299,8 +299,8 @@ class RowsEmitter {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  GridBlock& block_;
-  const GridRowsPlan& plan_;
+  ThreadBlock& block_;
+  const RowReductionPlan& plan_;
   BlockReduction reduction_;
   std::vector<llvm::Value*> coordinates_;
   std::map<std::pair<loop::BufferId, int64_t>, llvm::AllocaInst*> kept_;  // by chunk
@@ -309,11 +309,11 @@ class RowsEmitter {
 
 }  // namespace
 
-std::optional<GridRowsPlan> plan_grid_rows(const Target& target, loop::Kernel& kernel) {
+std::optional<RowReductionPlan> plan_grid_rows(const Target& target, loop::Kernel& kernel) {
   return RowsPlanner(*target.grid, kernel).plan();
 }
 
-void emit_grid_rows(KernelContext& context, GridBlock& block, const GridRowsPlan& plan) {
+void emit_grid_rows(KernelContext& context, ThreadBlock& block, const RowReductionPlan& plan) {
   RowsEmitter(context, block, plan).emit();
 }
 

@@ -15,7 +15,7 @@
 
 namespace ferrite::emitter {
 
-struct GridRowsPlan {
+struct RowReductionPlan {
   int64_t points = 1;  ///< of the shared loops: a block each
   int64_t extent = 0;  ///< of the loop that is each statement's own
   unsigned lanes = 1;  ///< neighbours that a thread takes at once
@@ -31,9 +31,9 @@ struct GridRowsPlan {
 };
 
 /// Nothing where a statement is no map or reduction over such a row, or does not go over it in vectors.
-std::optional<GridRowsPlan> plan_grid_rows(const Target& target, loop::Kernel& kernel);
+std::optional<RowReductionPlan> plan_grid_rows(const Target& target, loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_rows(KernelContext& context, GridBlock& block, const GridRowsPlan& plan);
+void emit_grid_rows(KernelContext& context, ThreadBlock& block, const RowReductionPlan& plan);
 
 }  // namespace ferrite::emitter

@@ -16,7 +16,7 @@ constexpr uint64_t shared_alignment = bytes_of_access;
 
 }  // namespace
 
-GridBlock::GridBlock(KernelContext& context)
+ThreadBlock::ThreadBlock(KernelContext& context)
     : context_(context),
       machine_(*context.target.grid),
       thread_(call(machine_.thread)),
@@ -25,7 +25,7 @@ GridBlock::GridBlock(KernelContext& context)
   if (!machine_.launches_before.name.empty()) call(machine_.launches_before);
 }
 
-void GridBlock::barrier() {
+void ThreadBlock::barrier() {
   const auto fence = [&](llvm::AtomicOrdering ordering) {
     if (!machine_.block_scope.empty())
       context_.builder.CreateFence(ordering,
@@ -36,7 +36,7 @@ void GridBlock::barrier() {
   fence(llvm::AtomicOrdering::Acquire);
 }
 
-llvm::Value* GridBlock::shared(llvm::Type* element, int64_t count) {
+llvm::Value* ThreadBlock::shared(llvm::Type* element, int64_t count) {
   auto& builder = context_.builder;
   if (!memory_) {
     memory_ = new llvm::GlobalVariable(context_.module, llvm::ArrayType::get(builder.getInt8Ty(), 0), false,
@@ -52,7 +52,7 @@ llvm::Value* GridBlock::shared(llvm::Type* element, int64_t count) {
   return place;
 }
 
-int64_t GridBlock::finish_shared() {
+int64_t ThreadBlock::finish_shared() {
   if (!memory_) return 0;
   if (shared_bytes_ > machine_.static_bytes) return shared_bytes_;
   auto* type = llvm::ArrayType::get(context_.builder.getInt8Ty(), static_cast<uint64_t>(shared_bytes_));
@@ -66,13 +66,13 @@ int64_t GridBlock::finish_shared() {
   return 0;
 }
 
-const GridMachine::Copy* GridBlock::copy_of(int64_t bytes) const {
-  const auto found = std::ranges::find(machine_.copies.widths, bytes, &GridMachine::Copy::bytes);
+const GpuMachine::Copy* ThreadBlock::copy_of(int64_t bytes) const {
+  const auto found = std::ranges::find(machine_.copies.widths, bytes, &GpuMachine::Copy::bytes);
   return found == machine_.copies.widths.end() ? nullptr : &*found;
 }
 
-void GridBlock::copy(const GridMachine::Copy& copy, llvm::Value* to, llvm::Value* from, llvm::Value* exists,
-                     llvm::Value* bytes) {
+void ThreadBlock::copy(const GpuMachine::Copy& copy, llvm::Value* to, llvm::Value* from, llvm::Value* exists,
+                       llvm::Value* bytes) {
   auto& builder = context_.builder;
   bytes = bytes ? builder.CreateTrunc(bytes, builder.getInt32Ty())
                 : builder.getInt32(static_cast<uint32_t>(copy.bytes));
@@ -81,38 +81,38 @@ void GridBlock::copy(const GridMachine::Copy& copy, llvm::Value* to, llvm::Value
   call(copy.name, builder.getVoidTy(), operands);
 }
 
-void GridBlock::wait_for_copies(int64_t under_way) {
+void ThreadBlock::wait_for_copies(int64_t under_way) {
   const std::array<llvm::Value*, 1> operands{context_.builder.getInt32(static_cast<uint32_t>(under_way))};
   call(machine_.copies.wait, context_.builder.getVoidTy(), operands);
 }
 
-void GridBlock::make_resident(int64_t blocks) {
+void ThreadBlock::make_resident(int64_t blocks) {
   if (!machine_.resident_attribute.empty())
     context_.function->addFnAttr(machine_.resident_attribute, std::to_string(blocks));
 }
 
-void GridBlock::make_cluster(int64_t blocks) {
+void ThreadBlock::make_cluster(int64_t blocks) {
   context_.function->addFnAttr(machine_.cluster.attribute, std::to_string(blocks));
 }
 
-void GridBlock::cluster_barrier() {
+void ThreadBlock::cluster_barrier() {
   call(machine_.cluster.arrive);
   call(machine_.cluster.wait);
 }
 
-llvm::Value* GridBlock::in_block(llvm::Value* place, llvm::Value* number) {
+llvm::Value* ThreadBlock::in_block(llvm::Value* place, llvm::Value* number) {
   auto& builder = context_.builder;
   const std::array operands{place, builder.CreateTrunc(number, builder.getInt32Ty())};
   return call(machine_.cluster.map, builder.getPtrTy(machine_.cluster.space), operands);
 }
 
-void GridBlock::divide(int64_t count, int64_t threads, const llvm::Twine& name,
-                       const std::function<void(llvm::Value*)>& body) {
+void ThreadBlock::divide(int64_t count, int64_t threads, const llvm::Twine& name,
+                         const std::function<void(llvm::Value*)>& body) {
   context_.loop(thread_, context_.i64(count), threads, name, body);
 }
 
-void GridBlock::vector(llvm::Value* left, int64_t extent, int64_t lanes, int64_t together,
-                       const std::function<void(llvm::Value*)>& work) {
+void ThreadBlock::vector(llvm::Value* left, int64_t extent, int64_t lanes, int64_t together,
+                         const std::function<void(llvm::Value*)>& work) {
   if (extent % together == 0) return work(nullptr);
   auto& builder = context_.builder;
   context_.when(builder.CreateICmpSGE(left, context_.i64(lanes)), "whole", [&] { work(nullptr); });
@@ -122,7 +122,7 @@ void GridBlock::vector(llvm::Value* left, int64_t extent, int64_t lanes, int64_t
   context_.when(some, "rest", [&] { work(context_.lane_mask(left, static_cast<unsigned>(lanes))); });
 }
 
-llvm::Value* GridBlock::from_lane(llvm::Value* value, unsigned distance) {
+llvm::Value* ThreadBlock::from_lane(llvm::Value* value, unsigned distance) {
   auto& builder = context_.builder;
   const auto& lanes = machine_.lanes;
   auto* type = value->getType();
@@ -155,7 +155,7 @@ llvm::Value* GridBlock::from_lane(llvm::Value* value, unsigned distance) {
   return builder.CreateBitCast(result, type);
 }
 
-llvm::Value* GridBlock::call(const GridMachine::Function& function) {
+llvm::Value* ThreadBlock::call(const GpuMachine::Function& function) {
   auto& builder = context_.builder;
   std::vector<llvm::Value*> operands;
   for (const uint32_t operand : function.operands) operands.push_back(builder.getInt32(operand));
@@ -174,8 +174,8 @@ llvm::Value* GridBlock::call(const GridMachine::Function& function) {
   return function.bits == 0 ? made : builder.CreateZExtOrTrunc(made, builder.getInt64Ty());
 }
 
-llvm::Value* GridBlock::call(const std::string& name, llvm::Type* result,
-                             std::span<llvm::Value* const> operands) {
+llvm::Value* ThreadBlock::call(const std::string& name, llvm::Type* result,
+                               std::span<llvm::Value* const> operands) {
   std::vector<llvm::Type*> types;
   for (const auto* operand : operands) types.push_back(operand->getType());
   const auto callee =

@@ -15,14 +15,14 @@ namespace ferrite::emitter {
 /// The widest access that a thread makes; shared arrays begin at multiples of it.
 inline constexpr int64_t bytes_of_access = 16;
 
-class GridBlock {
+class ThreadBlock {
  public:
   /// Keeps references; the builder stands in the kernel's entry.
-  explicit GridBlock(KernelContext& context);
+  explicit ThreadBlock(KernelContext& context);
 
   llvm::Value* thread() const { return thread_; }  ///< i64, its number in the block
   llvm::Value* number() const { return number_; }  ///< i64, the block's number in the grid
-  const GridMachine& machine() const { return machine_; }
+  const GpuMachine& machine() const { return machine_; }
 
   /// All threads of the block wait, and see what the others wrote.
   void barrier();
@@ -34,10 +34,10 @@ class GridBlock {
   int64_t finish_shared();
 
   /// The machine's copy of so many bytes, beside the threads' work; null where there is none.
-  const GridMachine::Copy* copy_of(int64_t bytes) const;
+  const GpuMachine::Copy* copy_of(int64_t bytes) const;
   /// Writes what is at `from` in global memory, or zeros where `exists` (null: it does) does not hold, to `to` in shared memory. `bytes`:
   /// so many exist (i64; null: all), behind which are zeros.
-  void copy(const GridMachine::Copy& copy, llvm::Value* to, llvm::Value* from, llvm::Value* exists,
+  void copy(const GpuMachine::Copy& copy, llvm::Value* to, llvm::Value* from, llvm::Value* exists,
             llvm::Value* bytes = nullptr);
   /// Makes one group of the copies that the thread asked for since the last one.
   void close_copies() { call(machine_.copies.close); }
@@ -68,13 +68,13 @@ class GridBlock {
               const std::function<void(llvm::Value*)>& work);
 
   /// Of the table, with its own operands; an i64 where it gives an integer.
-  llvm::Value* call(const GridMachine::Function& function);
+  llvm::Value* call(const GpuMachine::Function& function);
   /// Another intrinsic.
   llvm::Value* call(const std::string& name, llvm::Type* result, std::span<llvm::Value* const> operands);
 
  private:
   KernelContext& context_;
-  const GridMachine& machine_;
+  const GpuMachine& machine_;
   llvm::Value *thread_, *number_;
   llvm::GlobalVariable* memory_ = nullptr;  ///< of no size until finish_shared()
   int64_t shared_bytes_ = 0;

@@ -19,7 +19,7 @@ int64_t tiles_of(const loop::Var& var) { return (var.extent + side - 1) / side; 
 
 class TilesEmitter {
  public:
-  TilesEmitter(KernelContext& context, GridBlock& block, const GridTilesPlan& plan)
+  TilesEmitter(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan)
       : context_(context),
         builder_(context.builder),
         block_(block),
@@ -32,7 +32,7 @@ class TilesEmitter {
   void emit() {
     find_tile();
     std::vector<llvm::Value*> memories;
-    for (const auto load : plan_.turned) {
+    for (const auto load : plan_.transposed) {
       memories.push_back(block_.shared(stored(load), side * line));
       bring(load, memories.back());
     }
@@ -47,8 +47,8 @@ class TilesEmitter {
       context_.when(builder_.CreateAnd(inside(element, along_), inside(other, across_)), "inside", [&] {
         body_.start(point_at(element, other, along_));
         auto* place = builder_.CreateNSWAdd(builder_.CreateNSWMul(outer, context_.i64(line)), inner);
-        for (size_t k = 0; k < plan_.turned.size(); ++k)
-          body_.bind_stored(plan_.turned[k], read(memories[k], stored(plan_.turned[k]), place));
+        for (size_t k = 0; k < plan_.transposed.size(); ++k)
+          body_.bind_stored(plan_.transposed[k], read(memories[k], stored(plan_.transposed[k]), place));
         body_.store(body_.finish_stores());
       });
     });
@@ -130,8 +130,8 @@ class TilesEmitter {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  GridBlock& block_;
-  const GridTilesPlan& plan_;
+  ThreadBlock& block_;
+  const TransposeTilesPlan& plan_;
   const loop::Statement& statement_;
   const loop::Var &along_, &across_;
   BodyEmitter body_;
@@ -141,7 +141,7 @@ class TilesEmitter {
 
 }  // namespace
 
-std::optional<GridTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
+std::optional<TransposeTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
   if (kernel.statements.size() != 1 || statement.kind != FE_STATEMENT_MAP || !statement.carries.empty() ||
       statement.stores.size() != 1 || statement.stores[0].mode != FE_STORE_SET)
@@ -151,7 +151,7 @@ std::optional<GridTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
     return pool.coefficient(element_address(pool, kernel.buffers[buffer], index), var.symbol);
   };
   constexpr int64_t least = side / 2;  // of both loops
-  GridTilesPlan plan;
+  TransposeTilesPlan plan;
   const auto& store = statement.stores[0];
   const auto is_along = [&](const loop::Var& var) {
     return var.kind == loop::VarKind::parallel && var.extent >= least &&
@@ -175,7 +175,7 @@ std::optional<GridTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
           step(op.buffer, op.index, var) != 1 || (across && *across != k))
         continue;
       across = k;
-      plan.turned.push_back(id);
+      plan.transposed.push_back(id);
       widest = std::max<int64_t>(widest, KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype));
     }
   }
@@ -192,7 +192,7 @@ std::optional<GridTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
   return plan;
 }
 
-void emit_grid_tiles(KernelContext& context, GridBlock& block, const GridTilesPlan& plan) {
+void emit_grid_tiles(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan) {
   TilesEmitter(context, block, plan).emit();
 }
 

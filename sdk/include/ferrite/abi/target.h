@@ -18,7 +18,7 @@ extern "C" {
 #define FE_PRODUCTS_ANY 0u    // with others and with reductions, row by row
 #define FE_PRODUCTS_APART 1u  // with nothing: each has a kernel of its own
 // With nothing, too; but two of them and a softmax of the rows between them are one kernel where find_softmax_products() of
-// ferrite/softmax_products.hpp says that it is one.
+// ferrite/analysis/softmax_products.hpp says that it is one.
 #define FE_PRODUCTS_SOFTMAX 2u
 
 // Of a provider, 0 is: not stated. What was measured on the device counts for more than what is stated, and what is neither has a

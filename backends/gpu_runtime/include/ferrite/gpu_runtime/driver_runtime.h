@@ -22,7 +22,7 @@
 namespace ferrite::emitter {
 
 /// A runtime whose driver has these functions. Memory comes from a pool of the device's, which keeps a part of what is given back.
-class DriverRuntime : public GridRuntime, public Streams {
+class DriverRuntime : public GpuRuntime, public Streams {
  public:
   explicit DriverRuntime(Host host);
   ~DriverRuntime() override;
@@ -125,7 +125,7 @@ class DriverRuntime : public GridRuntime, public Streams {
     std::string fault;               ///< what failed since status() was asked for
   };
 
-  GridDevice device_of(int device);
+  GpuDescription device_of(int device);
   std::string compiled(const DeviceCode& made);
   [[noreturn]] void not_taken(const DeviceCode& made, Result result, const char* log) const;
   Opened& enter(uint32_t number);

@@ -8,15 +8,16 @@
 
 namespace ferrite::emitter {
 
-struct GridDevice {
+struct GpuDescription {
   std::string architecture;
   int64_t multiprocessors = 0, clock_khz = 0, gigabytes_a_second = 0, l2_bytes = 0;
 };
 
 /// Leaves out numbers that are not positive.
-std::string describe(const GridDevice& device);
+std::string describe(const GpuDescription& device);
 /// What the description leaves out is as in `usual`, but for the architecture, which is an example there. Throws Failure `code` on
 /// unknown keys and where no architecture is named.
-GridDevice parse_grid_device(std::string_view description, const GridDevice& usual, std::string_view code);
+GpuDescription parse_grid_device(std::string_view description, const GpuDescription& usual,
+                                 std::string_view code);
 
 }  // namespace ferrite::emitter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A runtime of what GridProvider compiles: modules and their kernels, as far as that is the same for all drivers.
+// A runtime of what GpuProvider compiles: modules and their kernels, as far as that is the same for all drivers.
 #pragma once
 
 #include <span>
@@ -19,9 +19,9 @@ struct LoadedCode {
 };
 
 /// A runtime whose blobs are DeviceCode of the format `id`. Any-thread, as the driver is.
-class GridRuntime : public Runtime {
+class GpuRuntime : public Runtime {
  public:
-  explicit GridRuntime(Host host) : host_(host) {}
+  explicit GpuRuntime(Host host) : host_(host) {}
   void* module_load(uint32_t device, std::span<const Bytes> blobs, std::string_view name) final;
   void module_unload(void* module) final;
   void* function(void* module, std::string_view entry) final;

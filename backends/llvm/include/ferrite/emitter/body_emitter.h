@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ferrite/emitter/kernel_context.h"
-#include "ferrite/moved_values.hpp"
+#include "ferrite/analysis/moved_values.hpp"
 
 namespace ferrite::emitter {
 
@@ -60,10 +60,10 @@ bool stores_elements(index::Pool& pool, const loop::Statement& statement, const 
 
 /// Whether points that run at once, and may store to one element, leave there what they would one after the other, but for how floats are
 /// rounded, since each store is an atomic operation: of a scatter.
-bool stores_at_once(const GridMachine& machine, const loop::Kernel& kernel, const loop::Statement& statement);
+bool stores_at_once(const GpuMachine& machine, const loop::Kernel& kernel, const loop::Statement& statement);
 
 /// Values are in `value_type` of their dtype: a scalar where all lanes agree, else a vector of `lanes`. Of the floats that are computed
-/// in a wider type, what is only moved (ferrite/moved_values.hpp) goes from memory to memory as it is stored. Operations are emitted when first asked for and remembered until the next start(); so a point is emitted in blocks that its first
+/// in a wider type, what is only moved (ferrite/analysis/moved_values.hpp) goes from memory to memory as it is stored. Operations are emitted when first asked for and remembered until the next start(); so a point is emitted in blocks that its first
 /// block dominates. Nothing outside the mask is read or written.
 class BodyEmitter {
  public:
@@ -173,7 +173,7 @@ class BodyEmitter {
   void store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
   /// One operation of the machine on that many bytes, for the whole grid.
   void atomic(llvm::AtomicRMWInst::BinOp operation, llvm::Value* place, llvm::Value* value, unsigned bytes);
-  void add_to_pair(const GridMachine::PairSum& sum, loop::BufferId buffer, llvm::Value* element,
+  void add_to_pair(const GpuMachine::PairSum& sum, loop::BufferId buffer, llvm::Value* element,
                    llvm::Value* given);
   void replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
   llvm::Value* widen(llvm::Value* stored, DType dtype);

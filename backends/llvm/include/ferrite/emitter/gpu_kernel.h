@@ -27,7 +27,7 @@ struct GridResult {
 };
 
 /// How a kernel may be laid out, where there are several ways.
-struct GridOption {
+struct GpuOption {
   uint64_t id = 0;
   std::string name;
   double seconds = 0;                    ///< estimated
@@ -35,7 +35,7 @@ struct GridOption {
 };
 
 /// The ways that there are, that of the least time first; empty where there is but one, whose id is 0.
-std::vector<GridOption> grid_options(const Target& target, const loop::Kernel& kernel);
+std::vector<GpuOption> grid_options(const Target& target, const loop::Kernel& kernel);
 
 /// Emits all statements of `kernel` for target.grid, in the way of an id of grid_options(), 0 being the first of them. Declines (throws Failure, FE_EUNSUPPORTED) what grid_unsupported_reason() names.
 /// Thread-safe for different contexts.

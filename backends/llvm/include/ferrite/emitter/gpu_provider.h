@@ -16,7 +16,7 @@
 namespace ferrite::emitter {
 
 /// What is known of a device beside what its description says and what the emitter asks.
-struct GridNumbers {
+struct GpuNumbers {
   int64_t bytes_a_second = 1;        ///< of its memory
   int64_t operations_a_cycle = 128;  ///< of one multiprocessor
   int64_t alignment = 256;           ///< bytes, of allocations
@@ -25,14 +25,14 @@ struct GridNumbers {
 };
 
 /// The code of one kernel.
-struct GridCode {
+struct GpuCode {
   std::string code;
   std::string listing;  ///< of it; empty where it is text itself
   int64_t registers = -1, spills = -1;
 };
 
 /// A provider whose device kind is its id, and whose blobs are DeviceCode of the format `id`. Any-thread.
-class GridProvider : public Provider {
+class GpuProvider : public Provider {
  public:
   std::string device_kind() const final { return id(); }
   uint64_t features() const final { return FE_FLAT_PROLOGUES; }
@@ -44,11 +44,11 @@ class GridProvider : public Provider {
  protected:
   /// The machine that a description names, whose code generator is initialised by then, and its numbers. Throws Failure where it names
   /// none.
-  virtual Target machine_of(std::string_view description, GridNumbers& numbers) const = 0;
+  virtual Target machine_of(std::string_view description, GpuNumbers& numbers) const = 0;
   /// Adds to the entry what the code generator wants to know of its blocks.
   virtual void mark_entry(llvm::Function& entry, unsigned threads) const = 0;
   /// `want_listing`: of code that is no text, one is made.
-  virtual GridCode generate(Machine& machine, llvm::Module& module, bool want_listing) const = 0;
+  virtual GpuCode generate(Machine& machine, llvm::Module& module, bool want_listing) const = 0;
   /// What starts a line of comment in its listings.
   virtual std::string_view comment_mark() const { return "//"; }
 

@@ -11,6 +11,6 @@ namespace ferrite::emitter {
 /// for each local row whose elements follow from what the kernel does not change, or changes before. A kernel that keeps its rows is
 /// what others call persistent, this one looped; which of the two is faster depends on the row's length and on what an element
 /// costs. Leaves kernels with contractions as they are. Gives whether anything changed.
-bool make_looped(loop::Kernel& kernel);
+bool rematerialise(loop::Kernel& kernel);
 
 }  // namespace ferrite::emitter

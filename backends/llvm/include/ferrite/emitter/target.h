@@ -12,7 +12,7 @@
 namespace ferrite::emitter {
 
 /// How LLVM has, on machines that run a kernel as a grid of blocks of threads, what the emitter asks for there.
-struct GridMachine {
+struct GpuMachine {
   /// An intrinsic, or a function that the code generator knows; its operands are 32-bit constants.
   struct Function {
     std::string name;
@@ -40,9 +40,9 @@ struct GridMachine {
     Fragment row, column, sums;  ///< sums together: they are one vector, else a value each
     Function function;           ///< its operands come behind the fragments
     bool words = false;  ///< the operands are given as 32-bit integers, else as elements or vectors of them
-    /// Instructions that load one, two or four squares of 8 by 8 elements of 16 bits from shared memory: as they lie, and turned;
+    /// Instructions that load one, two or four squares of 8 by 8 elements of 16 bits from shared memory: as they lie, and transposed;
     /// '#' in the names stands for the number. Empty: there are none.
-    std::string load, load_turned;
+    std::string load, load_transposed;
   };
   /// An instruction by which the lane whose number differs in the bits of a distance gives a 32-bit word: it takes the constants
   /// `before`, the word, the distance and the constants `after`. No name: there is none.
@@ -153,7 +153,7 @@ struct Target {
   bool streaming_stores =
       false;  ///< past the caches, of whole aligned vectors; x86's, which its fence orders
 
-  std::optional<GridMachine> grid;  ///< none: tasks are given to threads of the host
+  std::optional<GpuMachine> grid;  ///< none: tasks are given to threads of the host
 
   unsigned unroll = 0;  ///< vectors at a time in loops over elements, at most; 0: as the planner finds best
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "schemas.h"
+#include "format/schemas.h"
 #include "ferrite/counted.hpp"
 
 #include <set>
@@ -12,7 +12,7 @@ namespace {
 constexpr Signature all[] = {
 #define ONNX_OP(domain, name, since, ...) {domain, name, since, false, __VA_ARGS__},
 #define ONNX_OP_REMOVED(domain, name, since) {domain, name, since, true, 0, 0, 0, 0, "", "", ""},
-#include "schemas.def"
+#include "format/schemas.def"
 #undef ONNX_OP
 #undef ONNX_OP_REMOVED
 };

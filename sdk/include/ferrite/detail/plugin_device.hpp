@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ferrite/plugin_builder.hpp"
+#include "ferrite/detail/plugin_builder.hpp"
 
 namespace ferrite::inline v0 {
 

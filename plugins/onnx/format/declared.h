@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "ferrite/graph.hpp"
-#include "proto.h"
+#include "format/proto.h"
 
 namespace ferrite::from_onnx {
 

@@ -7,8 +7,8 @@
 
 #include "ferrite/graph.hpp"
 #include "ferrite/provider.hpp"
-#include "proto.h"
-#include "wire.h"
+#include "format/proto.h"
+#include "format/wire.h"
 
 namespace ferrite::from_onnx {
 

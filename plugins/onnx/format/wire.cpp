@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The protobuf encoding: a message is a sequence of fields, each a tag (number << 3 | wire type) and its payload.
-#include "wire.h"
+#include "format/wire.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tensors.h"
+#include "format/tensors.h"
 
 #include <algorithm>
 #include <charconv>

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "proto.h"
+#include "format/proto.h"
 
 namespace ferrite::from_onnx {
 

@@ -10,13 +10,13 @@
 #include "driver/session.h"
 #include "driver/validate/try_rule.h"
 
-namespace ferrite::core::trust {
+namespace ferrite::core::validate {
 
 /// The standard ops and these rules, which nobody tried.
 inline std::unique_ptr<Session> open(const std::string& rules,
                                      plugin::OnError on_error = plugin::OnError::fail) {
   plugin::Pipeline pipeline;
-  pipeline.trust = plugin::Trust::off;
+  pipeline.validate_rules = plugin::RuleValidation::off;
   auto& ops = pipeline.plugins.emplace_back();
   ops.library = plugin::installed_files().plugin_folder + "/ferrite_std.so";
   ops.why = "test";
@@ -45,4 +45,4 @@ inline Verdict try_text(const std::string& text, uint64_t seed = TryOptions().se
   return try_rule(session->registry().compiled_rules(0), 0, session->registry(), options);
 }
 
-}  // namespace ferrite::core::trust
+}  // namespace ferrite::core::validate

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "declared.h"
+#include "format/declared.h"
 
-#include "tensors.h"
+#include "format/tensors.h"
 
 namespace ferrite::from_onnx {
 namespace {
