@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The API reference: one Markdown page for each public header, made from its declarations and comments.
 
-`pages(root)` gives the pages by their path in the site. libclang says where each declaration begins and ends; comments
-are read from the lines: those directly above a declaration, and one at the end of its last line. Private members and
-namespaces called `detail` are left out.
+`pages(root)` gives the pages by their path in the site. libclang says where each declaration begins and ends;
+comments are read from the lines: those directly above a declaration, and one at the end of its last line.
+Private members and namespaces called `detail` are left out.
 """
 
 import html
@@ -86,12 +86,16 @@ def headers(root: Path) -> list[Header]:
         last = first
         while last < len(lines) and lines[last].startswith("//"):
             last += 1
-        found.append(Header(name, lines, markdown([line[2:].removeprefix("/") for line in lines[first:last]])))
+        found.append(
+            Header(name, lines, markdown([line[2:].removeprefix("/") for line in lines[first:last]]))
+        )
     order = {name: place for place, name in enumerate(EMBEDDING)}
-    return sorted(found, key=lambda header: (order.get(header.name, 2 + (not header.name.startswith(ABI))), header.name))
+    return sorted(
+        found, key=lambda header: (order.get(header.name, 2 + (not header.name.startswith(ABI))), header.name)
+    )
 
 
-# --- comments ---------------------------------------------------------------------------------------------------------
+# --- comments -----------------------------------------------------------------------------------------------
 
 
 def escaped(text: str) -> str:
@@ -103,7 +107,7 @@ def escaped(text: str) -> str:
 
 
 def markdown(lines: list[str]) -> str:
-    """The lines of a comment, without their slashes, as Markdown: paragraphs, lists, and indented lines as code."""
+    """The lines of a comment, without slashes, as Markdown: paragraphs, lists, and indented lines as code."""
     out: list[str] = []
     state = "blank"
     for line in lines:
@@ -165,7 +169,7 @@ def comment_of(lines: list[str], first: int, last: int) -> str:
     return markdown(comment_lines_above(lines, first) + comment_lines_after(lines, last))
 
 
-# --- declarations -----------------------------------------------------------------------------------------------------
+# --- declarations -------------------------------------------------------------------------------------------
 
 
 def parsed(root: Path, names: list[str]) -> Cursor:
@@ -194,7 +198,9 @@ def declaration(cursor: Cursor, lines: list[str]) -> str:
     # From the start of the line: `typedef`, `inline`, a template's head.
     part = [re.sub(r"(?<!:)//.*$", "", line).rstrip() for line in part]
     shift = len(part[0]) - len(part[0].lstrip())
-    text = "\n".join(line[shift:] if not line[:shift].strip() else line.lstrip() for line in part if line.strip())
+    text = "\n".join(
+        line[shift:] if not line[:shift].strip() else line.lstrip() for line in part if line.strip()
+    )
     if cursor.kind in RECORDS:
         text = text.split("{", 1)[0]
     if cursor.kind in FUNCTIONS:
@@ -220,7 +226,9 @@ def is_public(cursor: Cursor) -> bool:
 
 
 def is_friend_class(cursor: Cursor) -> bool:
-    return cursor.kind == CursorKind.FRIEND_DECL and not any(c.kind in FUNCTIONS for c in cursor.get_children())
+    return cursor.kind == CursorKind.FRIEND_DECL and not any(
+        c.kind in FUNCTIONS for c in cursor.get_children()
+    )
 
 
 def entry_of(cursor: Cursor, lines: list[str]) -> Entry | None:
@@ -252,7 +260,11 @@ def entry_of(cursor: Cursor, lines: list[str]) -> Entry | None:
         for child in filter(is_public, cursor.get_children()):
             if member := entry_of(child, lines):
                 # Of `int a, b;` the last declaration has all the text.
-                if entry.members and entry.members[-1].line == member.line and member.code.startswith(entry.members[-1].code):
+                if (
+                    entry.members
+                    and entry.members[-1].line == member.line
+                    and member.code.startswith(entry.members[-1].code)
+                ):
                     entry.members.pop()
                 entry.members.append(member)
     elif group == "enum":
@@ -268,10 +280,15 @@ def collect(cursor: Cursor, by_file: dict[str, Header]) -> None:
         if header is None:
             continue
         if child.kind in SCOPES:
-            if child.spelling != "detail" and not (child.kind == CursorKind.NAMESPACE and child.is_anonymous()):
+            if child.spelling != "detail" and not (
+                child.kind == CursorKind.NAMESPACE and child.is_anonymous()
+            ):
                 collect(child, by_file)
             continue
-        if child.kind in FUNCTIONS and "::" in header.lines[child.extent.start.line - 1].split("(")[0].split(" ")[-1]:
+        if (
+            child.kind in FUNCTIONS
+            and "::" in header.lines[child.extent.start.line - 1].split("(")[0].split(" ")[-1]
+        ):
             continue  # defines a member that is declared elsewhere
         if entry := entry_of(child, header.lines):
             header.entries.append(entry)
@@ -311,7 +328,7 @@ def with_declarations(root: Path) -> list[Header]:
     return found
 
 
-# --- pages ------------------------------------------------------------------------------------------------------------
+# --- pages --------------------------------------------------------------------------------------------------
 
 
 def code_block(code: str) -> str:
@@ -326,7 +343,11 @@ def cell(text: str) -> str:
 
 def code_cell(code: str) -> str:
     """Code in a cell, where a vertical bar would end it; it may break between words."""
-    return "<code>" + html.escape(" ".join(code.split())).replace("|", "&#124;").replace("*", "&#42;") + "</code>"
+    return (
+        "<code>"
+        + html.escape(" ".join(code.split())).replace("|", "&#124;").replace("*", "&#42;")
+        + "</code>"
+    )
 
 
 def table(title: str, entries: list[Entry]) -> str:
@@ -354,7 +375,11 @@ class Page:
 
     def record(self, entry: Entry, level: int, scope: str) -> None:
         self.heading(level, entry.name, scope + entry.name)
-        if not all(member.kind == "field" for member in entry.members) or "template" in entry.code or not entry.members:
+        if (
+            not all(member.kind == "field" for member in entry.members)
+            or "template" in entry.code
+            or not entry.members
+        ):
             self.parts.append(code_block(entry.code))
         self.text(entry.comment)
         self.members(entry.members, level, scope + entry.name + ".")
@@ -374,7 +399,14 @@ class Page:
                 run = same(members, place, lambda entry: entry.kind == "field")
                 self.parts.append(table("field", run))
             else:
-                run = same(members, place, lambda entry: entry.kind in ("function", "other") and not entry.comment) or run
+                run = (
+                    same(
+                        members,
+                        place,
+                        lambda entry: entry.kind in ("function", "other") and not entry.comment,
+                    )
+                    or run
+                )
                 self.parts.append(code_block("\n".join(entry.code + ";" for entry in run)))
                 self.text(run[0].comment)
             place += len(run)
@@ -423,7 +455,7 @@ def same(entries: list[Entry], start: int, holds) -> list[Entry]:
 
 
 def linked(text: str, page: str, targets: dict[str, str]) -> str:
-    """The text with links from the names of the C interfaces to where they are explained; code blocks stay."""
+    """The text with links from names of the C interfaces to where they are explained; code blocks stay."""
     depth = page.count("/")
 
     def link(match: re.Match) -> str:
@@ -437,9 +469,16 @@ def linked(text: str, page: str, targets: dict[str, str]) -> str:
     for line in text.split("\n"):
         fenced ^= line.startswith("```")
         if not fenced and not line.startswith(("#", "```", "<")):
-            line = re.sub(r"`?\b(?:fe|ferrite|FE)(?:\\?_\w+)+(?:\\_\w+)*(?:\(\))?`?(?![^<]*</code>)", link, line)
+            line = re.sub(
+                r"`?\b(?:fe|ferrite|FE)(?:\\?_\w+)+(?:\\_\w+)*(?:\(\))?`?(?![^<]*</code>)", link, line
+            )
         out.append(line)
     return "\n".join(out)
+
+
+def group_of(name: str) -> str:
+    """The group of the reference that a header belongs to."""
+    return "Embedding" if name in EMBEDDING else "Plugin ABI" if name.startswith(ABI) else "Plugins in C++"
 
 
 def overview(found: list[Header]) -> str:
@@ -448,19 +487,24 @@ def overview(found: list[Header]) -> str:
         "# API reference\n",
         "These pages are made from the headers in `sdk/include`. The text is that of their comments.\n",
     ]
-    groups = [
-        ("Embedding", "Programs that load and run models: [Embedding](../embedding.md).", lambda n: n in EMBEDDING),
-        ("Plugin ABI", "The C interface of plugins: [The plugin ABI](../abi.md).", lambda n: n.startswith(ABI)),
-        ("Plugins in C++", "The C++ headers over the ABI, which most plugins use: [Add an op](../add-an-op.md), "
-         "[Add a pass](../add-a-pass.md), [Add a backend](../add-a-backend.md).",
-         lambda n: n not in EMBEDDING and not n.startswith(ABI)),
-    ]  # fmt: skip
-    for title, about, holds in groups:
+    plugins = (
+        "[Add an op](../add-an-op.md), [Add a pass](../add-a-pass.md), [Add a backend](../add-a-backend.md)"
+    )
+    groups = {
+        "Embedding": "Programs that load and run models: [Embedding](../embedding.md).",
+        "Plugin ABI": "The C interface of plugins: [The plugin ABI](../abi.md).",
+        "Plugins in C++": f"The C++ headers over the ABI, which most plugins use: {plugins}.",
+    }
+    for title, about in groups.items():
         rows = []
-        for header in filter(lambda header: holds(header.name), found):
+        for header in filter(lambda header: group_of(header.name) == title, found):
             first = re.split(r"(?<=\.)\s", header.about.split("\n\n")[0].replace("\n", " "))[0]
             rows.append(f"| [`{header.name}`]({header.page.removeprefix('api/')}) | {first} |")
-        parts += [f"## {title}\n", about + "\n", "\n".join(["| header | content |", "| --- | --- |", *rows]) + "\n"]
+        parts += [
+            f"## {title}\n",
+            about + "\n",
+            "\n".join(["| header | content |", "| --- | --- |", *rows]) + "\n",
+        ]
     return "\n".join(parts)
 
 
@@ -472,7 +516,11 @@ def pages(root: Path) -> dict[str, str]:
     for header in found:
         page = Page(header)
         source = "../" * (header.page.count("/") + 1) + f"{INCLUDE}/{header.name}"
-        page.parts = [f"# {header.name}\n", header.about + "\n", f"[The header]({source})\n"]
+        page.parts = [
+            f"# {header.name}\n",
+            header.about + "\n",
+            f"Source: [`{INCLUDE}/{header.name}`]({source})\n",
+        ]
         page.entries()
         written[header.page] = page
         for anchor in page.anchors:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Hooks of MkDocs that add to the site whatever is no page of docs/.
 
-  the README        is the first page
-  the sources       A file or folder of the repository that a page links to becomes a page of its own, so that the site
-                    has no link out of itself. A public header's is its page of the API reference.
-  the API reference is made from the headers by api.py
+README         is the first page
+sources        A file or folder of the repository that a page links to becomes a page of its own, so that the
+               site has no link out of itself. A public header's is its page of the API reference.
+API reference  is made from the headers by api.py
 """
 
 import posixpath
@@ -33,7 +33,8 @@ LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^\s*```")
 LARGEST_SOURCE = 200_000
 SOURCE_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title} - Ferrite</title><link rel="stylesheet" href="{up}site/source.css"></head>
 <body><header><a href="{up}index.html">Ferrite</a> / {crumbs}</header>
 <main>{body}</main></body></html>
@@ -44,7 +45,8 @@ main { padding: 0 1em; overflow-x: auto }
 a { color: #a3401c }
 td { padding: 0.15em 1.5em 0.15em 0; vertical-align: top }
 pre, code { font-family: ui-monospace, monospace; font-size: 13px; line-height: 1.45 }
-.source .linenos, .source a .linenos { color: #999; text-decoration: none }
+.source a { text-decoration: none }
+.source .linenos { color: #999 }
 :target { background: #fff3c4 }
 """
 DARK_STYLE = """body { background: #1e2129; color: #ddd }
@@ -86,7 +88,9 @@ def converted(markdown: str, page: str) -> str:
             return match[0]
         path = in_repository(page, target)
         file = ROOT / path
-        place = page_for(path)
+        # A page of the reference links to the header that it was made from.
+        is_own_header = page.startswith("api/") and path.startswith(api.INCLUDE)
+        place = None if is_own_header else page_for(path)
         if place is None and file.exists():
             place = source_page(path)
             _sources[path] = place
@@ -100,15 +104,19 @@ def converted(markdown: str, page: str) -> str:
         fenced ^= bool(FENCE.match(line))
         # Code in a line may look like a link.
         parts = [line] if fenced else re.split(r"((?<!\[)`[^`]*`(?!\]))", line)
-        lines.append("".join(part if k % 2 or fenced else LINK.sub(link, part) for k, part in enumerate(parts)))
+        lines.append(
+            "".join(part if k % 2 or fenced else LINK.sub(link, part) for k, part in enumerate(parts))
+        )
     return "\n".join(lines)
 
 
-# --- sources ----------------------------------------------------------------------------------------------------------
+# --- sources ------------------------------------------------------------------------------------------------
 
 
 def source_page(path: str) -> str:
-    return f"source/{path}/index.html" if (ROOT / path).is_dir() else f"source/{path}.html"
+    # MkDocs leaves out what begins with a dot.
+    name = re.sub(r"(^|/)\.", r"\1dot-", path)
+    return f"source/{name}/index.html" if (ROOT / path).is_dir() else f"source/{name}.html"
 
 
 def members(folder: str) -> list[Path]:
@@ -126,7 +134,12 @@ def about(path: Path) -> str:
         lines = [next(file, "").strip() for _ in range(4)]
     for line in lines:
         words = re.sub(r'^(//[/!]?|#|""")\s*', "", line)
-        if words != line and words and "SPDX" not in words and not words.startswith(("!", "pragma", "include", "ifndef")):
+        if (
+            words != line
+            and words
+            and "SPDX" not in words
+            and not words.startswith(("!", "pragma", "include", "ifndef"))
+        ):
             return words.removesuffix('"""')
     return ""
 
@@ -140,14 +153,22 @@ def rendered_source(path: str, known: dict[str, str]) -> str:
     for count in range(1, len(parts) + 1):
         ancestor = "/".join(parts[:count])
         href = posixpath.relpath(known[ancestor], posixpath.dirname(place)) if ancestor in known else ""
-        crumbs.append(f'<a href="{href}">{escape(parts[count - 1])}</a>' if href and count < len(parts) else escape(parts[count - 1]))
+        crumbs.append(
+            f'<a href="{href}">{escape(parts[count - 1])}</a>'
+            if href and count < len(parts)
+            else escape(parts[count - 1])
+        )
     file = ROOT / path
     if file.is_dir():
         rows = []
         for member in members(path):
             name = member.name + ("/" if member.is_dir() else "")
             target = known.get(f"{path}/{member.name}")
-            shown = f'<a href="{posixpath.relpath(target, posixpath.dirname(place))}">{escape(name)}</a>' if target else escape(name)
+            shown = (
+                f'<a href="{posixpath.relpath(target, posixpath.dirname(place))}">{escape(name)}</a>'
+                if target
+                else escape(name)
+            )
             rows.append(f"<tr><td><code>{shown}</code></td><td>{escape(about(member))}</td></tr>")
         body = f"<table>{''.join(rows)}</table>"
     else:
@@ -178,11 +199,14 @@ def with_members(sources: dict[str, str]) -> dict[str, str]:
     return found
 
 
-# --- hooks ------------------------------------------------------------------------------------------------------------
+# --- hooks --------------------------------------------------------------------------------------------------
 
 
 def on_files(files, config):
-    pages = {file.src_uri: Path(file.abs_src_path).read_text(encoding="utf-8") for file in files.documentation_pages()}
+    pages = {
+        file.src_uri: Path(file.abs_src_path).read_text(encoding="utf-8")
+        for file in files.documentation_pages()
+    }
     pages["index.md"] = (ROOT / "README.md").read_text(encoding="utf-8")
     pages |= api.pages(ROOT)
     _sources.clear()
@@ -206,19 +230,18 @@ def on_page_markdown(markdown, page, config, files):
     return converted(markdown, page.file.src_uri)
 
 
-
 def on_config(config):
     """Puts the pages of the API reference into the navigation."""
-    names = [header.name for header in api.headers(ROOT)]
-    groups = {"Embedding": [], "Plugin ABI": [], "Plugins in C++": []}
-    for name in names:
-        group = "Embedding" if name in api.EMBEDDING else "Plugin ABI" if name.startswith(api.ABI) else "Plugins in C++"
-        groups[group].append({name.removeprefix("ferrite/"): "api/" + name.removeprefix("ferrite/") + ".md"})
+    groups: dict[str, list] = {}
+    for header in api.headers(ROOT):
+        page = {header.name.removeprefix("ferrite/"): header.page}
+        groups.setdefault(api.group_of(header.name), []).append(page)
+    reference = ["api/index.md", *({title: pages} for title, pages in groups.items())]
     for section in config["nav"]:
         for entries in section.values():
             for entry in entries:
                 if isinstance(entry, dict) and entry.get("API reference") == "api/":
-                    entry["API reference"] = ["api/index.md", *({title: pages} for title, pages in groups.items())]
+                    entry["API reference"] = reference
     return config
 
 

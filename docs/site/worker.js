@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Browsers start no worker from a page that was opened from a disk, and the search of the theme is a worker. For such pages a frame
-// takes its place: it runs the same script, and passes messages on.
+// Browsers start no worker from a page that was opened from a disk, and the search of the theme is a worker.
+// For such pages a frame takes its place: it runs the same script, and passes messages on.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {
@@ -14,8 +14,8 @@ if (location.protocol === "file:") {
       });
       const script = document.createElement("script");
       script.src = url;
-      this.frame.srcdoc =
-        "<script>postMessage = (message) => parent.postMessage(message, '*');</" + "script>" + script.outerHTML;
+      const answer = "postMessage = (message) => parent.postMessage(message, '*');";
+      this.frame.srcdoc = `<script>${answer}</script>${script.outerHTML}`;
       document.body.appendChild(this.frame);
     }
     postMessage(message) {

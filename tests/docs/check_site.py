@@ -3,9 +3,11 @@
 """The site of the documentation: it builds without warnings, needs no other host and has no dead link.
 
 Usage: check_site.py [--root DIRECTORY] [--site DIRECTORY]
-Prints one line a violation; exit status 1 when there is any. With --site, a site that was built before is checked.
+Prints one line a violation; exit status 1 when there is any. With --site, a site that was built before is
+checked.
 
-  build     MkDocs with `strict` takes a warning for an error: pages that the navigation lacks, links, anchors.
+  build     MkDocs with `strict` takes a warning for an error: pages that the navigation lacks, links,
+            anchors.
   assets    No page takes a style, a script, a font or a picture from another host.
   links     Each link of a page leads to a file of the site, and to an anchor that it has.
   API       Each function and each struct of ferrite.h has a heading and its comment, each field its comment.
@@ -34,7 +36,17 @@ PICTURES = ("pictures/way.svg", "pictures/speed.svg")
 
 def build(root: Path, site: Path) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", "docs/site/mkdocs.yml", "--site-dir", site],
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--quiet",
+            "--config-file",
+            "docs/site/mkdocs.yml",
+            "--site-dir",
+            site,
+        ],
         cwd=root,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         stdout=subprocess.PIPE,
@@ -55,7 +67,10 @@ def page_faults(page: Path, site: Path) -> Iterator[str]:
     for asset in ASSET.findall(text):
         if re.match(r"(?:\w+:)?//", asset):
             yield f"'{asset}' is of another host"
-        elif not asset.startswith("data:") and not (page.parent / unquote(asset.split("#")[0].split("?")[0])).exists():
+        elif (
+            not asset.startswith("data:")
+            and not (page.parent / unquote(asset.split("#")[0].split("?")[0])).exists()
+        ):
             yield f"the asset '{asset}' is not there"
     for link in LINK.findall(text):
         target, _, anchor = html.unescape(link).partition("#")

@@ -18,8 +18,8 @@ typedef struct ferrite_stats {
   double run_ms;  // of the last one
 } ferrite_stats;
 """
-PAGE = """<h2 id="ferrite_run"><code>ferrite_run</code></h2><pre>code</pre><p>Runs a model on <code>inputs</code>,
-in order.</p><h2 id="ferrite_stats">ferrite_stats</h2><p>Of a run.</p><td>of the last one</td></article>"""
+PAGE = """<h2 id="ferrite_run"><code>ferrite_run</code></h2><pre>code</pre><p>Runs a model
+on <code>inputs</code>, in order.</p><h2 id="ferrite_stats">ferrite_stats</h2><p>Of a run.</p><td>of the last one</td></article>"""
 
 
 class Site(unittest.TestCase):
@@ -32,7 +32,9 @@ class Site(unittest.TestCase):
             return list(check_site.page_faults(site / "page.html", site))
 
     def test_links(self):
-        self.assertEqual(self.faults('<a href="other.html#a-title">a</a><a href="https://llvm.org/">b</a>'), [])
+        self.assertEqual(
+            self.faults('<a href="other.html#a-title">a</a><a href="https://llvm.org/">b</a>'), []
+        )
         self.assertTrue(self.faults('<a href="other.html#title">a</a>'))
         self.assertTrue(self.faults('<a class="x" href="nothing.html">a</a>'))
         self.assertTrue(self.faults('<a href="../outside.html">a</a>'))
@@ -56,7 +58,13 @@ class Site(unittest.TestCase):
         for part in ("ferrite_run", "in order", "Of a run.", "of the last one"):
             with self.subTest(part):
                 self.assertTrue(list(check_site.api_faults(PAGE.replace(part, ""), HEADER)))
-        self.assertTrue(list(check_site.api_faults(PAGE, HEADER.replace("// Of a run.\n", "").replace("  // of the last one", ""))))
+        self.assertTrue(
+            list(
+                check_site.api_faults(
+                    PAGE, HEADER.replace("// Of a run.\n", "").replace("  // of the last one", "")
+                )
+            )
+        )
         self.assertTrue(list(check_site.api_faults(PAGE, "")))
 
 

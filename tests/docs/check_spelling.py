@@ -3,11 +3,12 @@
 """The spelling of the documentation, in British English, by hunspell.
 
 Usage: check_spelling.py [--root DIRECTORY] [--words FILE] [PAGE...]
-Prints one line a violation; exit status 1 when there is any. Without PAGE all pages of docs/ and README.md are read.
+Prints one line a violation; exit status 1 when there is any. Without PAGE, all pages of docs/ and README.md
+are read.
 
-Code, addresses of links, comments and tags are left out, and so are words with a digit or an underscore. The project's
-own words are in docs/site/words.txt, one a line: a lower-case word is known in any case, another one only as it stands.
-The list is sorted, and each of its words is used by a page and unknown to the dictionary.
+Code, addresses of links, comments and tags are left out, and so are words with a digit or an underscore. The
+project's own words are in docs/site/words.txt, one a line: a lower-case word is known in any case, another one
+only as it stands. The list is sorted, and each of its words is used by a page and unknown to the dictionary.
 """
 
 import argparse
@@ -18,7 +19,9 @@ from pathlib import Path
 
 DICTIONARY = "en_GB"
 FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
-LEFT_OUT = re.compile(r"<!--.*?-->|`[^`]*`|\]\([^)]*\)|\{#[^}]*\}|<[^>]*>|https?://\S+|\S*[\d_/\\@]\S*", re.DOTALL)
+LEFT_OUT = re.compile(
+    r"<!--.*?-->|`[^`]*`|\]\([^)]*\)|\{#[^}]*\}|<[^>]*>|https?://\S+|\S*[\d_/\\@]\S*", re.DOTALL
+)
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -61,7 +64,11 @@ def is_known(word: str, known: set[str]) -> bool:
 
 def list_faults(entries: list[str], used: set[str], unknown: set[str]) -> list[str]:
     """What is wrong with the list of words."""
-    faults = [f"'{b}' stands after '{a}'" for a, b in zip(entries, entries[1:], strict=False) if b.lower() <= a.lower()]
+    faults = [
+        f"'{b}' stands after '{a}'"
+        for a, b in zip(entries, entries[1:], strict=False)
+        if b.lower() <= a.lower()
+    ]
     plain = {stem(word) for word in used} | used
     plain |= {word.lower() for word in plain}
     for word in entries:
@@ -80,16 +87,24 @@ def main() -> int:
     parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE")
     options = parser.parse_args()
     root = options.root.resolve()
-    pages = options.pages or sorted(p.relative_to(root) for p in [root / "README.md", *root.glob("docs/**/*.md")])
+    pages = options.pages or sorted(
+        p.relative_to(root) for p in [root / "README.md", *root.glob("docs/**/*.md")]
+    )
     entries = (root / options.words).read_text(encoding="utf-8").split()
-    found = [(page, line, word) for page in pages for line, word in words_of((root / page).read_text(encoding="utf-8"))]
+    found = [
+        (page, line, word)
+        for page in pages
+        for line, word in words_of((root / page).read_text(encoding="utf-8"))
+    ]
     used = {word for _, _, word in found}
     unknown = unknown_to_dictionary(used | {stem(word) for word in used} | set(entries))
     known = set(entries)
     faults = []
     for page, line, word in found:
         if word in unknown and stem(word) in unknown and not is_known(word, known):
-            faults.append(f"{page}:{line}: '{word}' is not in the dictionary; is it a term for {options.words}?")
+            faults.append(
+                f"{page}:{line}: '{word}' is not in the dictionary; is it a term for {options.words}?"
+            )
     if not options.pages:
         faults += [f"{options.words}: {fault}" for fault in list_faults(entries, used, unknown)]
     for fault in faults:

@@ -32,7 +32,13 @@ class Spelling(unittest.TestCase):
             return lines
 
     def test_a_clean_page(self):
-        self.assertEqual(self.faults("# A colour\n\nSoftmax's rows are normalised; the softmaxes' are not.\n", "softmax\nsoftmaxes\n"), [])
+        self.assertEqual(
+            self.faults(
+                "# A colour\n\nSoftmax's rows are normalised; the softmaxes' are not.\n",
+                "softmax\nsoftmaxes\n",
+            ),
+            [],
+        )
 
     def test_misspellings(self):
         found = self.faults("The kernel\nrecieves a bufer.\n")
@@ -42,10 +48,14 @@ class Spelling(unittest.TestCase):
         self.assertEqual(len(self.faults("A color and a [misspeling](page.md#misspeling).\n")), 2)
 
     def test_lines_after_code(self):
-        self.assertTrue(self.faults("```\nrecieves\n```\n\n`a\nb` and\nrecieves\n")[0].startswith("docs/page.md:7:"))
+        self.assertTrue(
+            self.faults("```\nrecieves\n```\n\n`a\nb` and\nrecieves\n")[0].startswith("docs/page.md:7:")
+        )
 
     def test_code_is_left_out(self):
-        self.assertEqual(self.faults("`recieves` <!-- recieves --> [a link](recieves.md) recieve_all recieves2\n"), [])
+        self.assertEqual(
+            self.faults("`recieves` <!-- recieves --> [a link](recieves.md) recieve_all recieves2\n"), []
+        )
         self.assertEqual(self.faults("```console\n$ recieves\n```\n"), [])
 
     def test_case(self):
