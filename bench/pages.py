@@ -68,8 +68,8 @@ def title(machine: str) -> str:
 
 
 def wrapped(text: str) -> str:
-    """Lines of a paragraph; links stay whole."""
-    kept = re.sub(r"\[[^\]]*\]\([^)]*\)", lambda link: link[0].replace(" ", "\0"), text)
+    """Lines of a paragraph; links and code stay whole."""
+    kept = re.sub(r"`[^`]*`|\[[^\]]*\]\([^)]*\)", lambda link: link[0].replace(" ", "\0"), text)
     return textwrap.fill(kept, figures.LINE, break_on_hyphens=False, break_long_words=False).replace("\0", " ")
 
 

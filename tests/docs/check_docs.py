@@ -11,7 +11,8 @@ Prints one line a violation; exit status 1 when there is any.
                    A comment `<!-- not run: REASON -->` before the block exempts it.
   file excerpts    A block after `<!-- file: PATH -->` is the file, or lines of it that follow each other; less
                    indent is allowed.
-  links            A link to a file of the repository names one that is there, and a heading that it has.
+  links            A link to a file of the repository names one that is there, and a heading or a line that it has. Links
+                   whose text goes over two lines, pictures and HTML count, too.
   width            No line of a block is longer than 110 columns.
   length           README.md has at most 150 lines.
   coverage         command-line.md names what --help names, numerics.md the bounds that the tests hold the vector
@@ -33,7 +34,8 @@ LONGEST_README = 150
 TIMEOUT_SECONDS = 50.0
 FENCE = re.compile(r"^(`{3,})\s*(\w*)\s*$")
 COMMENT = re.compile(r"^<!--\s*(file|not run):\s*(.*?)\s*-->$")
-LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+LINK = re.compile(r"""\[[^\]]*\]\(([^)\s]+)\)|^\[[^\]]+\]:\s+(\S+)|<(?:a|img)\s[^>]*(?:href|src)="([^"]+)\"""", re.MULTILINE)
+CODE = re.compile(r"(`+)(?:(?!\1).)+?\1", re.DOTALL)
 
 
 @dataclass
@@ -176,19 +178,46 @@ def headings_of(text: str) -> set[str]:
     return anchors
 
 
-def link_faults(page: Path, text: str) -> list[tuple[int, str]]:
-    faults, fenced = [], False
-    for number, line in enumerate(text.splitlines(), 1):
-        fenced ^= bool(FENCE.match(line))
-        for target in [] if fenced else LINK.findall(re.sub(r"`[^`]*`", "", line)):
-            if re.match(r"\w+://|mailto:", target):
-                continue
-            path, _, anchor = target.partition("#")
-            file = (page.parent / path) if path else page
-            if not file.exists():
-                faults.append((number, f"the link {target} leads to nothing"))
-            elif anchor and file.suffix == ".md" and anchor not in headings_of(file.read_text(encoding="utf-8")):
-                faults.append((number, f"{file.name} has no heading '{anchor}'"))
+def without_code(text: str) -> str:
+    """The same lines without fenced blocks and code in lines."""
+    lines, fenced = [], False
+    for line in text.splitlines():
+        fence = bool(FENCE.match(line))
+        lines.append("" if fenced or fence else line)
+        fenced ^= fence
+    # Code in a line ends with its paragraph at the latest.
+    paragraphs = re.split(r"(\n\s*\n)", "\n".join(lines))
+    return "".join(CODE.sub(lambda code: "`" + "\n" * code[0].count("\n"), part) for part in paragraphs)
+
+
+def link_fault(page: Path, root: Path, target: str) -> str | None:
+    """What is wrong with a link of a page."""
+    path, _, anchor = target.partition("#")
+    file = (page.parent / path).resolve() if path else page
+    if path.startswith("/") or not file.is_relative_to(root):
+        return f"the link {target} leads out of the repository"
+    if not file.exists():
+        return f"the link {target} leads to nothing"
+    if not anchor:
+        return None
+    if file.suffix == ".md":
+        known = anchor in headings_of(file.read_text(encoding="utf-8"))
+        return None if known else f"{file.name} has no heading '{anchor}'"
+    line = re.fullmatch(r"L(\d+)", anchor)
+    if line and file.is_file() and int(line[1]) <= len(file.read_bytes().splitlines()):
+        return None
+    return f"{file.name} has no place '{anchor}'"
+
+
+def link_faults(page: Path, root: Path, text: str) -> list[tuple[int, str]]:
+    faults = []
+    plain = without_code(text)
+    for link in LINK.finditer(plain):
+        target = link[1] or link[2] or link[3]
+        if re.match(r"\w+://|mailto:", target):
+            continue
+        if fault := link_fault(page, root, target):
+            faults.append((plain.count("\n", 0, link.end()) + 1, fault))
     return faults
 
 
@@ -246,7 +275,7 @@ def numerics_faults(text: str, root: Path) -> list[str]:
 def faults_of(page: Path, root: Path, build: Path, show: bool) -> list[tuple[int, str]]:
     """What is wrong with a page, each with its line."""
     text = page.read_text(encoding="utf-8")
-    faults = link_faults(page, text)
+    faults = link_faults(page.resolve(), root.resolve(), text)
     for folder in set(re.findall(r"/tmp/ferrite-docs-\w+", text)):  # what the examples of an earlier run left there
         shutil.rmtree(folder, ignore_errors=True)
     for block in blocks_of(text):

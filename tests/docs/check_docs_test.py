@@ -50,6 +50,16 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.faults("# A title\n[code](code.txt) [here](#a-title) [web](https://example.org)\n"), [])
         self.assertTrue(self.faults("[code](other.txt)\n"))
         self.assertTrue(self.faults("[here](#nowhere)\n"))
+        self.assertTrue(self.faults("[a text of\ntwo lines](other.txt)\n"))
+        self.assertTrue(self.faults("![a picture](other.svg)\n"))
+        self.assertTrue(self.faults('<img src="other.svg">\n'))
+        self.assertTrue(self.faults("[a name]: other.txt\n"))
+        self.assertTrue(self.faults("[outside](../other.txt)\n"))
+        self.assertTrue(self.faults("[outside](/etc/passwd)\n"))
+        self.assertEqual(self.faults("[line](code.txt#L3)\n"), [])
+        self.assertTrue(self.faults("[line](code.txt#L4)\n"))
+        self.assertEqual(self.faults("`[code](other.txt)` and `code of\ntwo lines [x](other.txt)`\n"), [])
+        self.assertEqual(self.faults("An odd ` alone.\n\n[code](code.txt)\n"), [])
 
     def test_width(self):
         self.assertTrue(self.faults("```\n" + "x" * 111 + "\n```\n"))

@@ -38,12 +38,15 @@ extern "C" {
 #define FERRITE_ENOMEM 4
 #define FERRITE_EDEVICE 5
 
+// The loaded plugins of a pipeline and its devices. Opaque.
 typedef struct ferrite_session ferrite_session;
+// A model or a package, with the programs that were compiled for it. Opaque.
 typedef struct ferrite_model ferrite_model;
 
-// "0.1.0"
+// The version of the library, as "0.1.0". The string is constant.
 FERRITE_API const char* ferrite_version(void);
 
+// The description of a failure; ferrite_last_error() fills it.
 typedef struct ferrite_error {
   uint64_t size;
   int32_t status;  // FERRITE_E*
@@ -69,6 +72,7 @@ typedef struct ferrite_allocator {
   void (*free)(void* self, DLDevice device, void* data, uint64_t bytes, void* stream);
 } ferrite_allocator;
 
+// The pipeline and the devices of a session.
 typedef struct ferrite_session_options {
   uint64_t size;
   const char* manifest;        // a pipeline manifest (TOML); null: the default pipeline
@@ -85,6 +89,7 @@ typedef struct ferrite_session_options {
 } ferrite_session_options;
 // Loads the pipeline's plugins. `options` may be null. Takes some 10 ms; one session serves any number of models.
 FERRITE_API int32_t ferrite_session_open(const ferrite_session_options* options, ferrite_session** out);
+// Closes a session, of which no model is left. Null is allowed.
 FERRITE_API void ferrite_session_close(ferrite_session* session);
 // The device in whose memory a run can read and write tensors beside the host's: the first of the session's devices. kDLCPU where
 // that one works on the host's memory.
@@ -93,6 +98,7 @@ FERRITE_API int32_t ferrite_session_device(ferrite_session* session, DLDevice* o
 // Opens a model by its file's extension (.onnx, .fe, ...) and reads its signature. Nothing is compiled yet; of a
 // package (.fepkg) nothing ever is.
 FERRITE_API int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out);
+// Frees a model and its programs. Null is allowed.
 FERRITE_API void ferrite_model_free(ferrite_model* model);
 
 // An input or output as the model declares it.
@@ -105,9 +111,13 @@ typedef struct ferrite_port {
   const int64_t* dims;           // [rank]; -1: not fixed
   const char* const* dim_names;  // [rank]; names of dims that are not fixed, "" where they have none
 } ferrite_port;
+// The number of inputs that the model declares.
 FERRITE_API uint64_t ferrite_model_input_count(const ferrite_model* model);
+// The number of outputs that the model declares.
 FERRITE_API uint64_t ferrite_model_output_count(const ferrite_model* model);
+// Describes input `index`, counted from 0; FERRITE_EINVALID where there is none.
 FERRITE_API int32_t ferrite_model_input(const ferrite_model* model, uint64_t index, ferrite_port* out);
+// Describes output `index`, counted from 0; FERRITE_EINVALID where there is none.
 FERRITE_API int32_t ferrite_model_output(const ferrite_model* model, uint64_t index, ferrite_port* out);
 
 // Runs the model on `inputs`, in the order of its ports. A program is compiled for each new combination of input shapes, which
@@ -138,6 +148,7 @@ typedef struct ferrite_run_options {
 FERRITE_API int32_t ferrite_run_with(ferrite_model* model, const ferrite_run_options* options,
                                      const DLTensor* const* inputs, uint64_t input_count,
                                      DLTensor* const* outputs, uint64_t output_count);
+// See ferrite_run_with().
 FERRITE_API int32_t ferrite_run_alloc_with(ferrite_model* model, const ferrite_run_options* options,
                                            const DLTensor* const* inputs, uint64_t input_count,
                                            DLManagedTensorVersioned** outputs, uint64_t output_count);
