@@ -150,7 +150,7 @@ Result<package::Loaded> PackageEngine::load(const package::Package& package) {
   FE_TRY(const auto needs, package.needs());
   if (loads_installed_) {
     for (const auto& kind : needs.kinds) load_installed("ferrite_" + kind);
-    // By convention the library of plugin ferrite.cudnn is ferrite_cudnn.so.
+    // By convention the library of plugin acme.gemm is acme_gemm.so.
     for (auto id : needs.libraries) {
       std::ranges::replace(id, '.', '_');
       load_installed(id);

@@ -8,6 +8,9 @@ Prints one line a violation, `file:line: what and why`, then the lines of each b
   includes   nothing under plugins/, passes/, backends/, sdk/ includes a header of core/, runtime/, driver/ or tools/; these
              and sdk/ include no header of LLVM and their CMake files do not name it; a backend includes no header of
              another one, but for those that backends share, and none of a plugin
+  layers     includes point down: base (core/support), runtime, core, driver, tools; and no folders include each other in
+             a circle
+  size       no folder has more than 25 files of code, and no file more than 600 lines without a reason
   ops        no string literal in core/, runtime/ or driver/ equals the name of an op that plugins/std registers, apart from the keywords
              of the text forms in the files that read and write them, and the names of the scheduler's features
   vendors    a vendor's words, and names of its architectures, stand only in the folders of its own backend or provider,
@@ -143,6 +146,92 @@ def include_rules(tree: Tree) -> Iterator[Violation]:
                     yield name, number, "names LLVM: only backend plugins link it"
 
 
+# From the bottom up: whatever lies further down may be included. The longest prefix counts.
+LAYERS = {"core/support/": 0, "runtime/": 1, "core/": 2, "driver/": 3, "tools/": 4}
+LAYER_NAMES = ("base", "runtime", "core", "driver", "tools")
+
+
+def layer_of(name: str) -> int | None:
+    prefixes = [prefix for prefix in LAYERS if name.startswith(prefix)]
+    return LAYERS[max(prefixes, key=len)] if prefixes else None
+
+
+def layer_rule(tree: Tree) -> Iterator[Violation]:
+    reached: dict[str, dict[str, tuple[str, int]]] = {}  # by folder: the folders that it includes, and where
+    for name, text in tree.under(COMPILER, CPP_SUFFIXES):
+        for number, line in enumerate(text.splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match or match[1] not in tree.texts or layer_of(match[1]) is None:
+                continue
+            if layer_of(match[1]) > layer_of(name):
+                yield name, number, (f"includes {match[1]}: {LAYER_NAMES[layer_of(name)]} lies below "
+                                     f"{LAYER_NAMES[layer_of(match[1])]}")
+            folder, other = (posixpath.dirname(path) for path in (name, match[1]))
+            if folder != other:
+                reached.setdefault(folder, {}).setdefault(other, (name, number))
+    yield from circles(reached)
+
+
+def circles(reached: dict[str, dict[str, tuple[str, int]]]) -> Iterator[Violation]:
+    """One violation for each circle, at an include that closes it."""
+    done: set[str] = set()
+
+    def walk(folder: str, path: list[str]) -> Iterator[Violation]:
+        for other, (name, number) in sorted(reached.get(folder, {}).items()):
+            if other in path:
+                around = " -> ".join([*path[path.index(other):], other])
+                yield name, number, f"closes a circle of folders: {around}"
+            elif other not in done:
+                yield from walk(other, [*path, other])
+        done.add(folder)
+
+    for folder in sorted(reached):
+        if folder not in done:
+            yield from walk(folder, [folder])
+
+
+LIBRARY_LAYERS = {"ferrite_base": 0, "ferrite_running": 1, "ferrite_capi": 1, "libferrite_runtime": 1, "ferrite_core": 2,
+                  "ferrite_driver": 3, "libferrite": 3, "ferrite_tools": 4, "ferrite_cli": 4}  # fmt: skip
+LINKS = re.compile(r"\b(?:target_link_libraries|ferrite_embedding_library)\(\s*(\w+)([^)]*)\)")
+
+
+def link_rule(tree: Tree) -> Iterator[Violation]:
+    for name, text in tree.under(COMPILER):
+        if Path(name).name != "CMakeLists.txt":
+            continue
+        for match in LINKS.finditer(text):
+            own = LIBRARY_LAYERS.get(match[1])
+            for library in re.findall(r"\w+", match[2]):
+                if own is not None and LIBRARY_LAYERS.get(library, -1) > own:
+                    yield name, line_of(text, match.start()), f"{match[1]} links {library}, which lies above it"
+
+
+MOST_FILES, MOST_LINES = 25, 600
+CODE_SUFFIXES = CPP_SUFFIXES | {".py"}
+# Longer files, and why they are not taken apart.
+LONGER = {
+    "sdk/include/ferrite/errors.def": "one table",
+    "sdk/include/ferrite/index/pool.hpp": "one class, inline",
+    "sdk/include/ferrite/index/simplify.hpp": "the rules of one canonical form",
+    "plugins/onnx/format/schemas.def": "generated",
+}
+
+
+def size_rule(tree: Tree) -> Iterator[Violation]:
+    counts: dict[str, int] = {}
+    for name, text in tree.texts.items():
+        if Path(name).suffix not in CODE_SUFFIXES:
+            continue
+        folder = posixpath.dirname(name)
+        counts[folder] = counts.get(folder, 0) + 1
+        lines = text.count("\n")
+        if lines > MOST_LINES and name not in LONGER:
+            yield name, lines, f"has {lines} lines, and a file has at most {MOST_LINES}: take it apart by subject"
+    for folder, count in sorted(counts.items()):
+        if count > MOST_FILES:
+            yield folder, 1, f"holds {count} files of code, and a folder holds at most {MOST_FILES}"
+
+
 def backend_of(name: str) -> str | None:
     """The backend that a file belongs to: "cuda" of backends/cuda/target.cpp."""
     parts = name.split("/")
@@ -250,7 +339,7 @@ def text_rules(tree: Tree) -> Iterator[Violation]:
                     yield name, number, f"'{host}' is not among the public hosts that the text may refer to"
 
 
-RULES = (include_rules, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
+RULES = (include_rules, layer_rule, link_rule, size_rule, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
 
 
 def violations(tree: Tree) -> list[Violation]:

@@ -50,6 +50,29 @@ class CheckRules(unittest.TestCase):
                 text = LICENCE + f'#include "{include}"\n'
                 self.expect_one(header | {"passes/fold.cpp": text}, "passes/fold.cpp:2", "a header of the compiler")
 
+    def test_includes_point_down(self):
+        headers = {f"{room}/a.h": LICENCE + "#pragma once\n" for room in ("core/support", "runtime", "core/ir", "driver", "tools")}
+        for lower, upper in (("core/support", "runtime"), ("runtime", "core/ir"), ("core/ir", "driver"), ("driver", "tools")):
+            with self.subTest(f"{lower} under {upper}"):
+                up = {f"{lower}/b.cpp": LICENCE + f'#include "{upper}/a.h"\n'}
+                self.expect_one(headers | up, f"{lower}/b.cpp:2", f"includes {upper}/a.h")
+                self.assertEqual(self.messages(headers | {f"{upper}/b.cpp": LICENCE + f'#include "{lower}/a.h"\n'}), [])
+
+    def test_folders_form_no_circle(self):
+        ring = {f"core/{a}/a.h": LICENCE + f'#pragma once\n#include "core/{b}/a.h"\n' for a, b in ("xy", "yz", "zx")}
+        self.expect_one(ring, "core/z/a.h:3", "core/x -> core/y -> core/z -> core/x")
+
+    def test_libraries_link_what_lies_below(self):
+        licence = "# " + LICENCE[3:]
+        below = licence + "target_link_libraries(ferrite_core PUBLIC ferrite_running fmt::fmt)\n"
+        above = licence + "target_link_libraries(ferrite_running PUBLIC ferrite_base PRIVATE ferrite_core)\n"
+        self.assertEqual(self.messages({"core/CMakeLists.txt": below}), [])
+        self.expect_one({"runtime/CMakeLists.txt": above}, "runtime/CMakeLists.txt:2", "links ferrite_core")
+
+    def test_folders_and_files_are_small(self):
+        self.expect_one({f"core/a{k}.cpp": LICENCE for k in range(check_rules.MOST_FILES + 1)}, "core:1", "files of code")
+        self.expect_one({"core/a.cpp": LICENCE + "\n" * check_rules.MOST_LINES}, "core/a.cpp:601", "601 lines")
+
     def test_llvm_stays_in_backends(self):
         self.expect_one({"tools/cli/main.cpp": LICENCE + "#include <llvm/IR/Module.h>\n"}, "tools/cli/main.cpp:2", "LLVM")
         cmake = "# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\nfind_package(LLVM 22)\n"
@@ -75,10 +98,12 @@ class CheckRules(unittest.TestCase):
                 self.expect_one(headers | {place: text}, f"{place}:2", f"a header of {home}")
 
     def test_backends_are_small(self):
-        most = check_rules.MOST_LINES_OF_A_BACKEND
-        small = {"backends/one/a.cpp": LICENCE + "\n" * (most - 1), "backends/llvm/a.cpp": LICENCE + "\n" * most}
+        part = check_rules.MOST_LINES_OF_A_BACKEND // 3
+        parts = {f"a{k}.cpp": LICENCE + "\n" * (part - 1) for k in range(3)}
+        small = {f"backends/{backend}/{name}": text for backend in ("one", "llvm") for name, text in parts.items()}
         self.assertEqual(self.messages(small), [])
-        self.expect_one(small | {"backends/one/a.h": LICENCE + "#pragma once\n"}, "backends/one:1", f"it has {most + 2} lines")
+        more = {f"backends/{backend}/a.h": LICENCE + "#pragma once\n" for backend in ("one", "llvm")}
+        self.expect_one(small | more, "backends/one:1", f"it has {3 * part + 2} lines")
 
     def test_core_knows_no_op(self):
         ops = {"plugins/std/ops.cpp": LICENCE + 'op_def("relu");\nconst T t[] = {{"exp", Prim::exp_}};\nop_def("div");\n'}
