@@ -87,7 +87,7 @@ constexpr std::string_view by_element = R"(    %0 = load @1[i0, i1] : i64
     %2 = load @2[i0, i1] : f32
     store @3.1[$1, i1] = %2)";
 
-TEST(ScatterAtOnce, TheLastUpdateOfAnElementStays) {
+TEST(ParallelScatter, TheLastUpdateOfAnElementStays) {
   const auto schedule = at_once(scattered(both_loops, by_element), 4);
   const auto& statements = schedule.program.statements;
   EXPECT_EQ(statements[1].kind, uint32_t{FE_STATEMENT_MAP});
@@ -98,7 +98,7 @@ TEST(ScatterAtOnce, TheLastUpdateOfAnElementStays) {
   EXPECT_EQ(statements[3].points(VarKind::parallel), rows * columns);
 }
 
-TEST(ScatterAtOnce, RowsHaveOneNumber) {
+TEST(ParallelScatter, RowsHaveOneNumber) {
   const auto schedule = at_once(scattered(both_loops, R"(    %0 = load @1[i0, 0] : i64
     $1 = indirect %0 < 16 wrap
     %2 = load @2[i0, i1] : f32
@@ -111,7 +111,7 @@ TEST(ScatterAtOnce, RowsHaveOneNumber) {
   EXPECT_EQ(program.buffers[program.statements[2].stores[0].buffer].dtype, DType::i32_);
 }
 
-TEST(ScatterAtOnce, LoopsMayEndBeforeTheDimAndStandInAnyOrder) {
+TEST(ParallelScatter, LoopsMayEndBeforeTheDimAndStandInAnyOrder) {
   at_once(scattered("i0 < 640, i1 < 5", by_element), 4);
   at_once(scattered("i0 < 5, i1 < 640", R"(    %0 = load @1[i1, i0] : i64
     $1 = indirect %0 < 16 wrap
@@ -120,7 +120,7 @@ TEST(ScatterAtOnce, LoopsMayEndBeforeTheDimAndStandInAnyOrder) {
           4);
 }
 
-TEST(ScatterAtOnce, BothCoordinatesMayBeComputed) {
+TEST(ParallelScatter, BothCoordinatesMayBeComputed) {
   at_once(scattered(both_loops, R"(    %0 = load @1[i0, i1] : i64
     $1 = indirect %0 < 16 wrap
     $2 = indirect %0 < 7 clamp
@@ -129,7 +129,7 @@ TEST(ScatterAtOnce, BothCoordinatesMayBeComputed) {
           4);
 }
 
-TEST(ScatterAtOnce, UpdatesThatAreMaskedDoNotCount) {
+TEST(ParallelScatter, UpdatesThatAreMaskedDoNotCount) {
   at_once(scattered(both_loops, R"(    %0 = load @1[i0, i1] : i64
     $1 = indirect %0 < 16 wrap
     %2 = load @2[i0, i1] : f32
@@ -140,7 +140,7 @@ TEST(ScatterAtOnce, UpdatesThatAreMaskedDoNotCount) {
           4);
 }
 
-TEST(ScatterAtOnce, WhatNeedsTheOrderKeepsIt) {
+TEST(ParallelScatter, WhatNeedsTheOrderKeepsIt) {
   // An update of what is there.
   at_once(scattered(both_loops, R"(    %0 = load @1[i0, i1] : i64
     $1 = indirect %0 < 16 wrap
@@ -164,7 +164,7 @@ TEST(ScatterAtOnce, WhatNeedsTheOrderKeepsIt) {
           2);
 }
 
-TEST(ScatterAtOnce, OnlyWhereItPays) {
+TEST(ParallelScatter, OnlyWhereItPays) {
   auto target = a_grid();
   target.ordered_ns = 0;
   at_once(scattered(both_loops, by_element), 2, target);
@@ -179,7 +179,7 @@ TEST(ScatterAtOnce, OnlyWhereItPays) {
 }
 
 // Of a coordinate that is a sum, the variable whose step is longer than all that the others add.
-TEST(ScatterAtOnce, PointsThatNeverMeetAreCounted) {
+TEST(ParallelScatter, PointsThatNeverMeetAreCounted) {
   auto schedule = scattered("i0 < 640, i1 < 3, i2 < 2", R"(    %0 = load @1[i0, 2*i1 + i2] : i64
     $1 = indirect %0 < 16 wrap
     %2 = load @2[i0, 2*i1 + i2] : f32
