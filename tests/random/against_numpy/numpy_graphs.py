@@ -27,7 +27,7 @@ from numpy_graph import Graph, Source, pruned, with_values_as_source
 from numpy_pointwise import OPS
 from numpy_values import FLOATS, contiguous, numpy_type, stored, wrong_elements
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SECONDS_A_GRAPH = 60
 OPS_AT_LEAST = 60  # of so many ops each run of 100 graphs or more has some
 CPU = 1  # DLPack's number
