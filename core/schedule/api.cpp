@@ -40,6 +40,7 @@ int32_t StatementViews::fill(fe_call* call, const fe_statement_args* args, const
   view.kind = statement.kind;
   view.extents = abi::array(scratch.extents);
   view.parallel = static_cast<uint32_t>(statement.parallel_count());
+  // The group of a statement is looked up here and not stored, because split_group() changes the groups.
   view.group = FE_NONE32;
   for (uint32_t g = 0; g < groups.size(); ++g)
     if (std::binary_search(groups[g].statements.begin(), groups[g].statements.end(), args->statement))
@@ -93,6 +94,7 @@ LoopApi::LoopApi(const LoopProgram& program, FusionRequests* requests)
     api->requests_->forced.emplace_back(std::min(args->a, args->b), std::max(args->a, args->b));
     return FE_OK;
   };
+  // A pass that may only read gets no slots for requests, so that a call of one fails at once.
   if (!requests) table.forbid_fusion = table.force_fusion = nullptr;
   loan_.emplace(this, table);
 }
@@ -117,7 +119,8 @@ ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(sched
     if (!api) return refused;
     return api->views_.fill(call, args, api->schedule_.groups, out);
   };
-  // The part from `at` on becomes a group of its own, behind the first part, where its inputs are ready.
+  // The statements from `at` on become a group of their own, right after the rest of their old group:
+  // everything that they read has been computed by then.
   table.split_group = [](void* self, fe_call* call, const fe_group_args* args, fe_none*) -> int32_t {
     int32_t refused = FE_OK;
     auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_in_time(self, call, refused);

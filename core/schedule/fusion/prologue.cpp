@@ -10,16 +10,17 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// Tasks that have an operand's elements in common, each of which reads and computes them again.
+/// The number of tasks that use the same elements of an operand, each of which reads and computes them again.
 constexpr int64_t packings = 2;
-/// Of a constant that is computed at each run instead of once: so many products of each element at most, and it has to be so
-/// much narrower as it is stored.
+/// Limits for an operand that depends on constants only and would be computed in each run instead of once at
+/// load. Each element may take part in at most this many products, and the stored operand must be this many
+/// times larger than its inputs.
 constexpr int64_t few_products = 1, much_narrower = 2;
-/// Rows, or columns, of a block's tile.
+/// Rows, or columns, of a thread block's tile.
 constexpr int64_t products_of_block = 128;
-constexpr size_t most_operations = 256;  // of the contraction that computes its operands
+constexpr size_t most_operations = 256;  // of a contraction together with its prologues
 
-/// The one load of the storage; none where there are several.
+/// The only load of the storage; none where there are several.
 OpId only_load(const LoopProgram& program, const Statement& statement, BufferId storage) {
   OpId found = none;
   for (OpId id = 0; id < statement.ops.size(); ++id) {
@@ -31,7 +32,7 @@ OpId only_load(const LoopProgram& program, const Statement& statement, BufferId 
   return found;
 }
 
-/// In how many products an element of the operand takes part.
+/// The number of products in which an element of the operand takes part.
 int64_t products_of(const LoopProgram& program, const Statement& contract, const BodyOp& operand) {
   int64_t count = 1;
   for (const auto& var : contract.vars)
@@ -45,7 +46,8 @@ void add_once(std::vector<uint32_t>& list, uint32_t item) {
   if (std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
-/// `reader` computes itself what it read of `storage`, which `producer` alone made, for it alone.
+/// Updates the dependencies when `reader` computes the contents of `storage` itself. `producer` was the only
+/// writer and `reader` the only reader.
 void take_over(Dependencies& deps, uint32_t reader, uint32_t producer, BufferId storage) {
   std::erase(deps.reads[reader], storage);
   std::erase(deps.before[reader], producer);
@@ -122,7 +124,8 @@ void take_prologue(LoopProgram& program, Dependencies& deps, uint32_t map, uint3
   auto& contract = program.statements[number];
   splice_into(program, contract, program.statements[map]);
   take_over(deps, number, map, storage);
-  // What only widens a load leaves that the operand.
+  // A widening cast remains outside of the operand: the contraction takes the narrow type and widens it
+  // itself.
   for (auto* operand : {&contract.contract_a, &contract.contract_b}) {
     OpId load = *operand;
     const auto widens = [&](const BodyOp& op) {
