@@ -18,7 +18,7 @@ Result<std::shared_ptr<Executable>> Builder::Steps::link() {
   }
   if (auto prepared = executable_->prepare(); !prepared) {
     if (forgive(prepared.error())) return std::shared_ptr<Executable>();
-    // An index of the model's own that is out of range says nothing of who made the code.
+    // An out-of-range index of the model itself is not the fault of a provider.
     if (prepared.error().code == "FE-X10") return std::move(prepared.error());
     return with_makers(std::move(prepared.error()));
   }
@@ -82,6 +82,7 @@ void Builder::Steps::find_makers() {
                                  [&](const auto& store) { return program_.storage(store.buffer) == b; });
     });
   };
+  // Init groups after the last writer only read the buffer; its readers need not wait for them.
   for (auto& [b, groups] : makers_)
     while (!groups.empty() && !writes(groups.back(), b)) groups.pop_back();
 }
@@ -97,6 +98,7 @@ void Builder::Steps::link_constants(size_t g, Transfers& transfers) {
       if (found == makers_.end()) continue;
       for (size_t maker : found->second)
         if (wanted.insert(maker).second) pending.push_back(maker);
+      // Erased at once, so that each maker is listed only once over all groups.
       makers_.erase(found);
     }
   }

@@ -29,7 +29,7 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// What a provider claimed.
+/// A provider's claim of a region.
 struct Claim {
   uint32_t device = 0;
   size_t rank = 0;  ///< of the provider
@@ -38,12 +38,13 @@ struct Claim {
   std::string name;
   double cost = 0;
   std::vector<NodeId> nodes;  ///< in the graph's order
-  std::string subject;        ///< the nodes, for people
+  std::string subject;        ///< the nodes, for messages
   std::map<ValueId, Layout> layouts;
-  std::string fault;  ///< why it cannot be taken
+  std::string fault;  ///< the reason why it cannot be taken; empty: none
 };
 
-/// Whether each set of nodes could run as one: no path leaves a set and comes back, nor goes round between two of them.
+/// Whether each set of nodes could be contracted to one node: no path leaves a set and returns to it, and
+/// there is no cycle through several sets.
 bool can_contract(const Graph& graph, std::span<const Claim* const> claims) {
   std::map<NodeId, size_t> item;
   size_t count = 0;
@@ -74,7 +75,7 @@ bool can_contract(const Graph& graph, std::span<const Claim* const> claims) {
   return done == count;
 }
 
-/// One provider's claims on the whole graph.
+/// One provider's claims in the whole graph.
 Result<std::vector<Claim>> ask(const Graph& graph, const graph::FlatBytes& flat, uint32_t device, size_t rank,
                                const Compiler& compiler) {
   struct Taken {
@@ -136,7 +137,8 @@ class Claims {
   Result<std::vector<Region>> run() {
     FE_CHECK(collect());
     choose();
-    // Layouts hang on which regions are taken: where one does not compile, the others are compiled again without it.
+    // Layouts depend on which regions are taken. Where one does not compile, the others are compiled again
+    // without it.
     while (!taken_.empty()) {
       FE_TRY(const bool all, compile());
       if (all) break;
@@ -147,7 +149,7 @@ class Claims {
   }
 
  private:
-  /// Of a region, for people, while its nodes are there.
+  /// The name of a region in messages; available while its nodes exist.
   std::string describe(const Claim& claim) const {
     if (claim.nodes.empty()) return claim.name;
     const auto first = graph_.describe(claim.nodes.front());
@@ -200,7 +202,7 @@ class Claims {
     }
   }
 
-  /// What a region cannot be made of.
+  /// The reason why the claimed nodes cannot become a region; empty where they can.
   std::string unfit(const Claim& claim) const {
     for (NodeId id : claim.nodes) {
       for (ValueId value : graph_.node(id).operands)
@@ -216,7 +218,7 @@ class Claims {
 
   // ---- layouts and compilation
 
-  /// The layout of a value that only regions of one provider make and read; none otherwise.
+  /// The opaque layout of a value that only regions of one provider make and read; none otherwise.
   std::optional<Layout> layout_of(ValueId value, const std::map<NodeId, const Claim*>& owner) const {
     const auto& v = graph_.value(value);
     auto wanted = [&](NodeId node) -> std::pair<const Compiler*, const Layout*> {
@@ -243,6 +245,7 @@ class Claims {
     for (const auto* claim : taken_)
       for (NodeId id : claim->nodes) owner[id] = claim;
     opaque_.clear();
+    // Types with opaque layouts exist only while regions are compiled; the graph is rolled back afterwards.
     const auto before = graph_.mark();
     for (const auto* claim : taken_)
       for (NodeId id : claim->nodes)
@@ -304,7 +307,7 @@ class Claims {
 
   // ---- the graph
 
-  /// Puts a node for each region into the graph, in an order in which everything comes behind what it reads.
+  /// Inserts a node for each region into the graph, in an order in which each node comes after its operands.
   Result<void> cut() {
     std::map<NodeId, size_t> region_of;
     for (size_t r = 0; r < taken_.size(); ++r)
@@ -322,6 +325,7 @@ class Claims {
         FE_TRY(last, make_region(region, before));
       }
     }
+    // In reverse order, so that users are erased before their operands.
     for (const auto* claim : taken_)
       for (auto id = claim->nodes.rbegin(); id != claim->nodes.rend(); ++id) FE_CHECK(graph_.erase(*id));
     graph_.commit();
@@ -330,7 +334,8 @@ class Claims {
     return {};
   }
 
-  /// The graph's nodes, none and its number for a region, the earliest that can run first.
+  /// The nodes of the graph in a topological order, the earliest that can run first. A region is an entry
+  /// without a node, with the region's number.
   std::vector<std::pair<NodeId, size_t>> ordered(const std::map<NodeId, size_t>& region_of) const {
     std::map<NodeId, size_t> item;
     std::vector<std::pair<NodeId, size_t>> items;
@@ -371,7 +376,7 @@ class Claims {
     return result;
   }
 
-  /// A node that has to come later than it did.
+  /// Replaces a node that has to move to a later position by an equal one there.
   Result<NodeId> make_again(NodeId id, NodeId before) {
     const auto& node = graph_.node(id);
     graph::NodeSpec spec{
@@ -433,7 +438,7 @@ class Claims {
     }
     return {};
   }
-  /// What stands for a value that a flat graph was written with.
+  /// The current value in place of one with which a flat graph was written.
   ValueId now(ValueId value) const {
     const auto found = now_.find(value);
     return found == now_.end() ? value : found->second;
@@ -445,7 +450,7 @@ class Claims {
   Ledger& ledger_;
   std::vector<Claim> claims_;
   std::vector<const Claim*> taken_;
-  std::vector<graph::FlatBytes> flat_;  ///< beside taken_
+  std::vector<graph::FlatBytes> flat_;  ///< parallel to taken_
   std::vector<Region> regions_;
   std::map<ValueId, int64_t> opaque_;
   std::map<ValueId, ValueId> now_;
@@ -500,7 +505,7 @@ const fe_op_def& region_op_def() {
                  ? FE_OK
                  : abi::report(call, error(FE_EINVALID, "FE-S23", "the types of a region are cut short"));
     };
-    // lower::lower() takes regions itself.
+    // lower::lower() handles regions itself.
     op.lower = [](void*, fe_call*, const fe_lowering_args*, fe_none*) -> int32_t { return FE_EUNSUPPORTED; };
     return op;
   }();
