@@ -122,7 +122,7 @@ Error no_candidate(const Decisions& decisions, const Decision& decision, std::st
 /// FE-T43: the lock has no entry for a kernel.
 Error not_locked(const Decisions& decisions, std::string_view entry);
 
-/// "k_…: 12.3 us measured, 10.1 us by cost; costs pick 'llvm', 14.0 us measured", as far as these are known.
+/// "k_…: 12.3 us measured, 10.1 us by cost; costs pick 'llvm', 14.0 us measured", as far as known.
 std::string figures_text(std::string_view entry, const Decision& decision);
 
 /// The text of a decisions lock: the target numbers by which groups were formed, one table for each kind of

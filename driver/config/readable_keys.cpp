@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The keys that the readers of manifests, descriptors and lock files know: the one place where a key is added.
+// The keys of manifests, descriptors and lock files: the one place where a key is added.
 #include "core/ir/stages.h"
 #include "core/schedule/features.h"
 #include "driver/config/schema.h"
@@ -28,7 +28,7 @@ constexpr Key schema_key{.name = "schema",
                          .least = 0,
                          .most = newest_schema};
 
-// What a manifest and a descriptor say alike of a pass.
+// Keys of a pass that manifests and descriptors share.
 constexpr Key mode_key{
     .name = "mode",
     .type = KeyType::string,
@@ -216,7 +216,7 @@ constexpr Key pipeline_keys[] = {
 };
 constexpr KeyTable pipeline_table{"[pipeline]", pipeline_keys};
 
-// What stands in a manifest and in each of its profiles.
+// Keys of a manifest and of each of its profiles.
 constexpr Key enable_key{.name = "enable",
                          .type = KeyType::strings,
                          .absent = "none",

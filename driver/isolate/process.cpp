@@ -30,13 +30,14 @@ Error cannot_start(const std::string& program, int reason) {
                   std::strerror(reason)));
 }
 
-/// Above the numbers that the child's descriptors get, so that giving it one does not overwrite another.
+/// Moves a descriptor above the numbers of the child's fixed descriptors, so that setting one of those does
+/// not overwrite another.
 FileDescriptor raised(int number) {
   const FileDescriptor low(number);
   return FileDescriptor(::fcntl(number, F_DUPFD_CLOEXEC, 16));
 }
 
-/// It may grow and not shrink: who reads it never finds less than was there.
+/// Shared memory that may grow but not shrink, so that a reader never finds less than was announced.
 FileDescriptor shared_memory(const char* name) {
   FileDescriptor memory = raised(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (memory.get() >= 0) ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL);
@@ -91,7 +92,7 @@ Result<std::unique_ptr<Process>> Process::start(const std::string& program) {
     posix_spawn_file_actions_adddup2(&spawn.actions, from, static_cast<int>(to));
   };
   posix_spawn_file_actions_addopen(&spawn.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  // What a plugin prints must not get among the output of the program.
+  // The plugin's output must not mix with that of the program.
   if (::fcntl(STDERR_FILENO, F_GETFD) < 0)
     posix_spawn_file_actions_addopen(&spawn.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&spawn.actions, STDERR_FILENO, STDOUT_FILENO);
@@ -123,7 +124,7 @@ Process::~Process() { kill(); }
 
 void Process::kill() {
   if (child_ < 0) return;
-  ::kill(-child_, SIGKILL);  // what it started, too
+  ::kill(-child_, SIGKILL);  // including the processes that it started
   ::kill(child_, SIGKILL);   // it may have left its group
   while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -135,18 +136,18 @@ Error Process::ended() {
     return error(FE_EINTERNAL, "FE-P27", "the process that it runs in is gone: {}", how);
   };
   if (child_ < 0) return fault("it was ended");
-  // The end of its socket comes a moment before the end of the process.
+  // The socket closes a moment before the process ends.
   for (int attempt = 0; attempt < 500; ++attempt) {
     siginfo_t info{};
     const int waited = ::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT);
     if (waited == 0 && info.si_pid == child_) {
-      ::kill(-child_, SIGKILL);  // what it started
+      ::kill(-child_, SIGKILL);  // processes that it started
       int status = 0;
       ::waitpid(child_, &status, 0);
       child_ = -1;
       return fault(describe_status(status));
     }
-    // Programs that ignore SIGCHLD never get to know how their children end.
+    // Programs that ignore SIGCHLD cannot learn how their children ended.
     if (waited < 0 && errno == ECHILD) {
       child_ = -1;
       return fault("it ended");
@@ -179,11 +180,11 @@ Result<Bytes> Process::call(std::span<const std::byte> request, std::chrono::mil
 }
 
 bool Process::wait(Clock::time_point deadline, const std::function<bool()>& cancelled) const {
-  constexpr int64_t turn = 20;  // milliseconds between two questions
+  constexpr int64_t turn = 20;  // milliseconds between two calls of cancelled()
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count() + 1;
-    // The child too: what it started may hold its socket open.
+    // The process is watched too: its own children may keep the socket open.
     std::array<pollfd, 2> waiting = {{{control_.get(), POLLIN, 0}, {watched_.get(), POLLIN, 0}}};
     const int ready = ::poll(waiting.data(), waiting.size(),
                              static_cast<int>(std::clamp<int64_t>(left, 0, cancelled ? turn : INT32_MAX)));
@@ -194,7 +195,7 @@ bool Process::wait(Clock::time_point deadline, const std::function<bool()>& canc
 }
 
 Result<Bytes> Process::receive() {
-  // One byte more than a message has, to see that there is none.
+  // One byte more than a message, to detect trailing bytes.
   std::array<std::byte, sizeof(ControlMessage) + 1> buffer;
   ssize_t count = 0;
   do {

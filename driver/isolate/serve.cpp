@@ -30,7 +30,7 @@
 namespace ferrite::core::isolate {
 namespace {
 
-/// The graph that callbacks see: a copy, put back after each of them to what it was.
+/// The graph that callbacks see: a copy that is restored after each of them.
 struct HeldGraph {
   HeldGraph(graph::FlatRead read, const plugin::Registry& registry)
       : graph(std::move(read.graph)),
@@ -129,8 +129,8 @@ class Server {
     return {};
   }
 
-  /// Ops are asked for their types at each edit, lowerings hold recorders, runtimes and importers the host's memory: all of them
-  /// would be called too often, or are what isolation is against.
+  /// Rejects contributions that need the host's memory, or that the host would call too often: ops, whose
+  /// types are requested at each edit, lowerings, which hold recorders, and runtimes and importers.
   Result<void> refuse_what_needs_the_host() const {
     auto refused = [](std::string_view what) {
       return error(FE_EUNSUPPORTED, "FE-P30",
@@ -209,7 +209,7 @@ class Server {
     return held_ ? Result<void>() : Result<void>(malformed());
   }
 
-  /// Calls what looks at the graph, or edits it; then puts the graph back and gives the edits.
+  /// Runs a function that reads or edits the graph, then restores the graph and sends the edits.
   template <class Function>
   Result<void> with_graph(bool may_only_look, Encoder& to, Function function) {
     const graph::Mark mark = held_->graph.mark();
@@ -480,7 +480,7 @@ class Server {
   bool finished_ = false;
 };
 
-/// Ends this process when the other side closes its end or ends itself, also while a plugin computes for ever.
+/// Ends this process when the other side closes its socket or ends, even while a plugin computes forever.
 void watch_connection(int control) {
   for (;;) {
     pollfd waiting{control, POLLRDHUP, 0};
@@ -514,7 +514,7 @@ int serve() {
         ::send(control, &message, sizeof message, MSG_NOSIGNAL) != sizeof message)
       ::_exit(1);
   }
-  // What plugins have left to do at the end of a process is not waited for.
+  // Destructors and exit handlers of plugins are skipped.
   ::_exit(0);
 }
 

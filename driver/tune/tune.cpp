@@ -21,24 +21,25 @@ using Clock = std::chrono::steady_clock;
 using runtime::Compiler;
 using schedule::Schedule;
 
-// What may be spent on finding out how long each kernel takes as costs pick it: the rest is searched with.
+// The part of the budget for timing each kernel's cheapest candidate; the rest is for the search.
 constexpr double share_of_first = 0.4;
-// A candidate runs so long at least, for the clock's sake, and at most: then its least time is known well enough.
+// A candidate runs at least this long, because of the clock's resolution, and at most this long, because its
+// least time is then known well enough.
 constexpr double least_slice = 2e-3, most_slice = 40e-3;
-// Faster by less than this may be noise.
+// A smaller gain may be noise.
 constexpr double worth = 0.97;
 constexpr int rounds_of_final = 5;
 
-/// One way to compile a kernel.
+/// One candidate for a kernel.
 struct Way {
   const Compiler* compiler = nullptr;
-  size_t covered = 0;  ///< of a library: statements of the group with its maps apart
+  size_t covered = 0;  ///< of a library: number of statements of the group with unmerged maps
   std::string name{};
   double cost = 0;
   bool is_library() const { return compiler->is_library(); }
 };
 
-/// One distinct kernel with the ways in which it can be compiled, the one that costs pick first.
+/// A distinct kernel and its candidates; the cheapest one by cost comes first.
 struct Question {
   size_t group = 0;
   uint32_t device = 0;
@@ -46,7 +47,7 @@ struct Question {
   std::string subject{};
   size_t uses = 0;
   std::vector<Way> ways{};
-  double usual_seconds = 0;  ///< of the first way; 0: not measured
+  double usual_seconds = 0;  ///< of the first candidate; 0: not measured
   double weight() const { return usual_seconds * static_cast<double>(uses); }
 };
 
@@ -82,7 +83,7 @@ class Tuner {
                   "kernels cannot be measured here: {}; use --tune cached or --decisions, or compile for "
                   "this machine",
                   why));
-    // Costs of unlike kernels compare badly, but nothing else is known yet.
+    // Costs of different kernels compare badly, but nothing better is known yet.
     std::ranges::stable_sort(questions_, std::ranges::greater(), [](const Question& question) {
       return question.ways[0].cost * static_cast<double>(question.uses);
     });
@@ -130,11 +131,11 @@ class Tuner {
     return device.refusal(device.description);
   }
 
-  /// Gathers the distinct kernels that nothing is decided about.
+  /// Collects the distinct kernels without a decision.
   Result<void> ask() {
     select::LibraryOffers offers;
     if (subject_.parts) {
-      // What libraries say, on a copy: nothing is taken yet.
+      // The offers of libraries are collected on a copy, so that nothing is chosen yet.
       Schedule groups = subject_.groups;
       auto placement = subject_.placement;
       auto blocklist = blocklist_;
@@ -196,7 +197,7 @@ class Tuner {
       if (blocklist_.has_dropped(compiler)) continue;
       std::string declined;
       const auto proposals = runtime::propose_whole(compiler, kernel, declined);
-      // Selection drops it, and says so.
+      // Selection will drop the provider and report it.
       if (!proposals && compiler.plugin->on_error == plugin::OnError::skip) continue;
       if (!proposals) return at(question.subject, proposals.error());
       for (const auto& proposal : *proposals)
@@ -214,7 +215,7 @@ class Tuner {
     Decisions forced;
     auto options = build_;
     options.decisions = &forced;
-    options.memory.op_by_op.reset();  // that is of the whole program
+    options.memory.op_by_op.reset();  // that limit is for the whole program
     if (!way.is_library()) {
       forced.set(Kind::kernel, device, question.entry, {.provider = way.compiler->id, .candidate = way.name},
                  false);
@@ -243,7 +244,7 @@ class Tuner {
     ledger_.add({"candidate", question.subject, way.name, std::move(outcome), "", std::move(text), seconds});
   }
 
-  /// Compiles and times one way; none where that fails, which is in the ledger.
+  /// Compiles and times one candidate; none where that fails, which is recorded in the ledger.
   std::unique_ptr<Trial> try_way(const Question& question, const Way& way, double slice, double& seconds) {
     auto trial = make_trial(question, way);
     if (!trial) {
@@ -291,7 +292,7 @@ class Tuner {
       winner = &question.ways[k];
     }
     if (measured.empty()) return {};
-    // What seems better has to be so while both take turns.
+    // The winner must also win when both are timed alternately, which cancels drifts of the clock rate.
     if (best && usual && best_seconds < usual_seconds)
       for (int round = 0; round < rounds_of_final; ++round) {
         FE_TRY(usual_seconds, usual->measure(slice / 2));

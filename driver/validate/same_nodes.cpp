@@ -51,7 +51,7 @@ void SameNodes::ends_above(const Graph& version, ValueId value, std::vector<Valu
 std::vector<ValueId> SameNodes::common_ends(ValueId before, ValueId after, size_t levels) const {
   std::vector<ValueId> ends;
   for (const auto& [version, root] : {std::pair(&before_, before), std::pair(&after_, after)}) {
-    // An input of the model ends its own way.
+    // An input of the model ends its own path.
     if (version->value(root).kind == ValueKind::input) {
       if (std::find(ends.begin(), ends.end(), root) == ends.end()) ends.push_back(root);
     } else {

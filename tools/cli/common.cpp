@@ -97,7 +97,7 @@ Result<core::plugin::Pipeline> PipelineOptions::read(const std::string& devices)
   if (!validation.empty())
     pipeline.validate_rules = validation == "off"  ? RuleValidation::off
                               : validation == "on" ? RuleValidation::on
-                                              : RuleValidation::strict;
+                                                   : RuleValidation::strict;
   return pipeline;
 }
 

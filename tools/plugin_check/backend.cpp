@@ -29,7 +29,7 @@ uint64_t hash_of(const KernelCell& cell, const KernelCase& kernel) {
   return XXH3_64bits(text.data(), text.size());
 }
 
-/// One in ten by their hash, and at least one.
+/// One case in ten by hash, and at least one.
 std::vector<KernelCase> sampled(const KernelCell& cell, bool all) {
   auto cases = cases_of(cell);
   if (all || cases.empty()) return cases;
@@ -43,16 +43,17 @@ std::vector<KernelCase> sampled(const KernelCell& cell, bool all) {
   return cases;
 }
 
-/// The table as it grows. A name's cells are failed until it is through, so that what kills the process stays so.
+/// The table while it is filled. A name's cells count as failed until all of its cases are done, so that a
+/// case that kills the process leaves them failed.
 class Table {
  public:
-  Table(std::string path, select::CapabilityTable table, bool resumed)
+  Table(std::string path, runtime::CapabilityTable table, bool resumed)
       : path_(std::move(path)), table_(std::move(table)) {
     if (path_.empty() || !resumed) return;
-    auto before = select::CapabilityTable::read(path_);
+    auto before = runtime::CapabilityTable::read(path_);
     if (before && before->target == table_.target) table_ = std::move(*before);
   }
-  Result<void> set(const std::string& name, const std::map<DType, select::Verdict>& verdicts) {
+  Result<void> set(const std::string& name, const std::map<DType, runtime::Verdict>& verdicts) {
     if (path_.empty()) return {};
     for (const auto& [dtype, verdict] : verdicts) table_.cells[{name, dtype}] = verdict;
     return table_.write(path_);
@@ -60,14 +61,14 @@ class Table {
 
  private:
   std::string path_;
-  select::CapabilityTable table_;
+  runtime::CapabilityTable table_;
 };
 
 struct Backend {
   const fe_provider* provider = nullptr;
   const fe_runtime* runtime = nullptr;
   std::string kind;
-  bool own_runtime = false;  ///< the plugin's that is checked
+  bool own_runtime = false;  ///< the runtime belongs to the checked plugin
 };
 
 std::vector<Backend> backends_of(const Subject& subject) {
@@ -163,12 +164,12 @@ Verdict check_memory(const runtime::Device& device) {
   return {};
 }
 
-/// All samples of a name; the verdict of each of its cells goes to the table.
+/// Runs all samples of a name; the verdict of each of its cells goes to the table.
 Verdict check_name(const std::string& name, const runtime::Devices& devices, const CheckOptions& options,
                    Table& table, const Runner& runner) {
-  std::map<DType, select::Verdict> verdicts;
+  std::map<DType, runtime::Verdict> verdicts;
   for (const DType dtype : types_of(name))
-    if (!cases_of({name, dtype}).empty()) verdicts[dtype] = select::Verdict::failed;
+    if (!cases_of({name, dtype}).empty()) verdicts[dtype] = runtime::Verdict::failed;
   FE_CHECK(table.set(name, verdicts));
   size_t cases = 0, failed = 0, passed = 0, taken = 0;
   double worst = 0;
@@ -177,7 +178,7 @@ Verdict check_name(const std::string& name, const runtime::Devices& devices, con
   std::string reason;
   for (auto& [dtype, verdict] : verdicts) {
     const KernelCell cell{name, dtype};
-    verdict = select::Verdict::passed;
+    verdict = runtime::Verdict::passed;
     size_t of_cell = 0, declined_here = 0;
     for (const auto& kernel : sampled(cell, options.all)) {
       const auto result = run_case(kernel, devices, options.seed ^ hash_of(cell, kernel));
@@ -185,7 +186,7 @@ Verdict check_name(const std::string& name, const runtime::Devices& devices, con
       ++cases;
       ++of_cell;
       if (!result) {
-        verdict = select::Verdict::failed;
+        verdict = runtime::Verdict::failed;
         ++failed;
         if (!first)
           first = error(FE_EINVALID, "FE-P52", "{} {}, {}: {}", name, ferrite::name_of(dtype), kernel.name,
@@ -200,10 +201,10 @@ Verdict check_name(const std::string& name, const runtime::Devices& devices, con
       ++declined_here;
       reason = result->reason;
     }
-    // A cell is declined where all of its cases are: of others, the provider is asked kernel by kernel, and what it declines goes to
-    // another device.
-    if (declined_here == of_cell && of_cell > 0) verdict = select::Verdict::declined;
-    passed += verdict == select::Verdict::passed;
+    // A cell is declined only if all of its cases are. For other cells, the provider is asked kernel by
+    // kernel, and the kernels that it declines go to another device.
+    if (declined_here == of_cell && of_cell > 0) verdict = runtime::Verdict::declined;
+    passed += verdict == runtime::Verdict::passed;
     if (declined_here > 0)
       declined.push_back(
           fmt::format("{} ({} of {})", ferrite::name_of(dtype), declined_here, counted(of_cell, "case")));
@@ -250,8 +251,8 @@ Verdict check_repeatable(const runtime::Devices& devices) {
   return Verdict::passed(counted(compared, "kernel"));
 }
 
-/// The conformance list, and with it the table of capabilities. Providers of regions and of libraries take programs apart instead
-/// (check_programs).
+/// Runs the conformance list, which also fills the table of capabilities. Providers of regions and of
+/// libraries are checked on whole programs instead (check_programs).
 void check_kernels(const Backend& backend, const std::string& prefix,
                    const std::shared_ptr<runtime::Device>& device, const CheckOptions& options,
                    const Subject& subject, Runner& runner) {
@@ -264,7 +265,7 @@ void check_kernels(const Backend& backend, const std::string& prefix,
     });
     return;
   }
-  select::CapabilityTable empty;
+  runtime::CapabilityTable empty;
   empty.provider = compiler->id;
   empty.plugin = fmt::format("{} {}", subject.plugin().id, subject.plugin().version);
   empty.target = compiler->target_key;
@@ -291,7 +292,8 @@ void check_backends(const CheckOptions& options, const Subject& subject, Runner&
                                             abi::view(provider.table->device_kind)));
       });
   for (const auto& backend : backends) {
-    // Of somebody else's device nothing is the plugin's merit.
+    // On another plugin's device, the plugin provides the code only, so the check is named after the
+    // provider.
     const std::string prefix = backend.own_runtime
                                    ? fmt::format("backend {}: ", backend.kind)
                                    : fmt::format("provider {}: ", abi::view(backend.provider->id));

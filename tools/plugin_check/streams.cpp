@@ -15,13 +15,13 @@ constexpr int64_t bytes = 1 << 16;
 
 Error wrong(std::string what) { return Error{FE_EINVALID, "FE-P52", std::move(what), {}}; }
 
-/// What a check has taken of a device, given back at its end.
+/// Resources of a device that a check allocated; released at its end.
 class Taken {
  public:
   explicit Taken(const runtime::Device& device) : device_(device) {}
   ~Taken() {
     for (void* stream : streams_)
-      (void)device_.synchronise(stream);  // where the check ended before it waited
+      (void)device_.synchronise(stream);  // the check may have ended before it waited
     for (void* data : host_) device_.host_free(data);
     for (void* data : memory_) device_.free(data, nullptr);
     for (void* stream : streams_) device_.close_stream(stream);
@@ -37,12 +37,12 @@ class Taken {
     FE_TRY(void* const data, device_.alloc(bytes, stream));
     return memory_.emplace_back(data);
   }
-  /// Null where the runtime has none.
+  /// Null where the runtime has no events.
   Result<void*> event() {
     FE_TRY(void* const opened, device_.open_event());
     return events_.emplace_back(opened);
   }
-  /// Null where the runtime has none.
+  /// Null where the runtime has no host memory.
   std::byte* host() {
     void* const data = device_.host_alloc(bytes);
     if (data) host_.push_back(data);
@@ -69,8 +69,8 @@ uint32_t status_of(const runtime::Device& device) {
                                                                                                  : UINT32_MAX;
 }
 
-/// What the first stream stored the second one copies, and the first one stores something else there: each waits for the other by one
-/// event, which is recorded twice.
+/// The second stream copies the data that the first one stored, while the first one then stores other data
+/// there. Each waits for the other through one event, which is recorded twice.
 Result<void> check_events(const runtime::Device& device, Taken& taken, void* first, void* second) {
   FE_TRY(void* const event, taken.event());
   FE_TRY(void* const unrecorded, taken.event());
@@ -85,7 +85,7 @@ Result<void> check_events(const runtime::Device& device, Taken& taken, void* fir
   FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, other.data(), bytes, first));
   FE_CHECK(device.synchronise(first));
   FE_CHECK(device.wait_for_event(unrecorded, second));
-  constexpr int copies = 16;  // which take the device longer than the host
+  constexpr int copies = 16;  // the device takes longer for these than the host
   for (int k = 0; k < copies; ++k)
     FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, pinned ? pinned : given.data(), bytes, first));
   FE_CHECK(device.record_event(event, first));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite plugin order: the passes of each phase in their order, with who asked for it.
+// ferrite plugin order: the passes of each phase in their order, with the origin of each constraint.
 #include <algorithm>
 
 #include "core/support/suggest.h"
@@ -15,7 +15,7 @@ struct Options {
   std::string phase;
 };
 
-/// An order that orders nothing, because the other pass is there and runs in other phases.
+/// A constraint without effect, because the other pass exists but runs in other phases.
 void print_idle(const std::vector<plugin::PassEntry>& passes, const plugin::PassEntry& pass, bool after,
                 const std::string& name) {
   std::vector<std::string_view> phases;
