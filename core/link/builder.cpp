@@ -233,7 +233,7 @@ Result<bool> Builder::Steps::compile_unloadable_anew() {
     const auto loaded = alone.load_code(std::span(&blobs_[u], 1));
     if (loaded) continue;
     any = true;
-    // FE-P67 already says that the code does not match its cache entry.
+    // The message of FE-P67 is complete without a prefix.
     const char* what = loaded.error().code == "FE-P67" ? "" : "its code cannot be loaded: ";
     FE_TRY(auto made, codes_.make_anew(units_[u], kept_[u], what + loaded.error().message()));
     take(u, std::move(made));

@@ -60,14 +60,14 @@ void Builder::Steps::link_launches() {
   }
   for (BufferId b : brought_home()) transfers.bring_home(b, slot_of(b), executable_->steps);
   executable_->estimate = estimate();
-  if (const auto copies = transfers.listed(); !copies.empty())
+  if (const auto transfers = transfers.listed(); !transfers.empty())
     ledger_.add({"placement",
                  {},
                  {},
                  "transfers",
                  {},
                  "copies between memories, at load and in each run",
-                 static_cast<double>(copies.size())});
+                 static_cast<double>(transfers.size())});
   if (devices_.size() > 1)
     record_placement(schedule_, placed_groups(), transfers.listed(), devices_, ledger_);
 }
@@ -98,7 +98,7 @@ void Builder::Steps::link_constants(size_t g, Transfers& transfers) {
       if (found == makers_.end()) continue;
       for (size_t maker : found->second)
         if (wanted.insert(maker).second) pending.push_back(maker);
-      // Erased at once, so that each maker is listed only once over all groups.
+      // Later groups need not visit these makers again.
       makers_.erase(found);
     }
   }

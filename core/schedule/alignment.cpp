@@ -78,7 +78,6 @@ std::vector<Var> order_like(const LoopProgram& program, const Statement& map,
   std::vector<Var> result;
   const auto taken = [&](const Var& var) {
     return std::ranges::any_of(result, [&](const Var& earlier) { return earlier.symbol == var.symbol; });
-    // Two statements that store to one buffer never share loops: the order of their stores has to stay.
   };
   for (const auto& var : other.vars) {
     const Var* match = nullptr;
@@ -110,6 +109,7 @@ uint32_t common_loops(const LoopProgram& program, uint32_t x, uint32_t y, uint32
     for (const auto& op : second.ops)
       if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage)
         shared = std::min(shared, aligned(program, first, store.index, second, op.index, shared));
+    // Two statements that store to one buffer never share loops: the order of their stores has to stay.
     for (const auto& other : second.stores)
       if (program.storage(other.buffer) == storage) return 0;
   }

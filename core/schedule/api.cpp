@@ -94,7 +94,7 @@ LoopApi::LoopApi(const LoopProgram& program, FusionRequests* requests)
     api->requests_->forced.emplace_back(std::min(args->a, args->b), std::max(args->a, args->b));
     return FE_OK;
   };
-  // A pass that may only read gets no slots for requests, so that a call of one fails at once.
+  // A pass that may only read gets a table without the slots for requests.
   if (!requests) table.forbid_fusion = table.force_fusion = nullptr;
   loan_.emplace(this, table);
 }

@@ -74,6 +74,8 @@ std::vector<OpId> BodyWriter::splice(const std::vector<BodyOp>& source, Substitu
       for (auto& expr : op.index) expr = pool.substitute(expr, substitution);
     if (op.code == FE_OP_LOAD) {
       if (mask != none) {
+        // A load without a mask of its own gives 0 where the new mask is false; the caller selects the right
+        // value.
         op.b = op.a == none ? builder.constant(op.dtype, 0) : op.b;
         op.a = op.a == none ? mask : prim(Prim::and_, DType::bool_, mask, op.a);
       }
@@ -114,8 +116,6 @@ bool stores_identity(const LoopProgram& program, const Statement& statement) {
   const auto& store = statement.stores[0];
   const auto& buffer = program.buffers[store.buffer];
   size_t next = 0;
-  // A load that was masked already keeps its own value for masked-out elements; otherwise that value is 0,
-  // and the caller selects the right one.
   for (size_t d = 0; d < store.index.size(); ++d) {
     auto symbol = program.pool.as_symbol(store.index[d]);
     if (symbol && next < statement.vars.size() && statement.vars[next].symbol == *symbol &&
@@ -179,8 +179,8 @@ void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramSt
   auto numbers = body.splice(reader.ops, {}, none, [&](const BodyOp& load) -> std::optional<OpId> {
     if (program.storage(load.buffer) != storage) return std::nullopt;
     const auto at = place_of(program, producer, load);
-    // A pure view keeps the mask of the load on the load itself, which saves a select. With a checked index
-    // this would move the check under the mask.
+    // A pure view keeps the load's mask on the load itself, which saves a select. It must have no INDIRECT,
+    // whose operations would have to be spliced too.
     if (value.code == FE_OP_LOAD && value.a == none && load.a != none && is_unchecked(producer)) {
       BodyOp view = value;
       for (auto& expr : view.index) expr = program.pool.substitute(expr, at);

@@ -91,8 +91,6 @@ GroupKernel kernel_of(const LoopProgram& program, const Group& group,
     for (const auto& store : program.statements[s].stores) use(program.storage(store.buffer));
   }
 
-  // Symbols are translated into the kernel's own pool, so that kernels of one program can be compiled in
-  // parallel.
   std::map<index::Symbol, index::Expr> symbols;
   auto import = [&](index::Expr& expr) {
     expr = kernel.pool.import(program.pool, expr, [&](index::Symbol symbol) {

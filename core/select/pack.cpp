@@ -104,7 +104,7 @@ class PackWriter {
 
   /// One sum for each coordinate of the factor dim.
   std::vector<OpId> sums(const OperandLayout& layout) {
-    // Sums of narrow floats are computed in a wider type, so that packing adds no rounding error.
+    // Sums are computed in a wider type, where there is one, and rounded once.
     const DType wide = bits_of(source_.dtype) < 32 ? DType::f32_ : DType::f64_;
     std::vector<OpId> elements, sums;
     for (int64_t t = 0; t < packing_.terms; ++t) {

@@ -73,7 +73,7 @@ Placement place(const schedule::Schedule& schedule, const runtime::Devices& devi
     auto& choice = placement[g];
     choice.device = last;
     const auto& first = schedule.program.statements[schedule.groups[g].statements[0]];
-    // Work at load and calls of plugins' functions run on the last device, which is the host.
+    // Work at load and functions of plugins belong to the last device, which can access the host's memory.
     if (init[g] || first.kind == FE_STATEMENT_CALL) {
       choice.why = init[g] ? "it reads constants only, and runs once" : "it calls a function of a plugin";
       continue;

@@ -228,7 +228,8 @@ Result<void> write_text(const std::string& path, std::string_view text) {
 
 Progress::Progress(std::string_view text) { update(text); }
 
-/// What of the text goes into a line of the terminal on standard error: a line that wraps could not be taken back.
+/// The part of a text that fits into one line of the terminal on standard error: a wrapped line could not be
+/// erased.
 static std::string one_line(std::string_view text) {
   winsize window{};
   constexpr size_t usual = 80;
@@ -236,7 +237,7 @@ static std::string one_line(std::string_view text) {
   const size_t columns = known ? window.ws_col : usual;
   std::string line = core::printable(text.substr(0, text.find('\n')));
   if (line.size() < columns) return line;
-  // Bytes of UTF-8 are at least as many as columns; a character stays whole.
+  // UTF-8 has at least as many bytes as columns; a character is never cut.
   size_t end = columns - 1;
   while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;
   return line.substr(0, end);

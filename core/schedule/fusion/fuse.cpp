@@ -80,7 +80,7 @@ class Fuser {
       for (const auto& edge : operands_) attempt_prologue(edge);
       prologues_done_ = true;
       for (const auto& edge : std::exchange(beside_, {})) attempt(edge);
-      // Last, because joined writers could no longer be fused with the producers of their parts.
+      // Last: joined writers share no loops, so nothing else could be fused with them afterwards.
       for (BufferId b = 0; b < deps_.writers.size(); ++b)
         if (deps_.writers[b].size() > most_part_kernels) join_parts(b);
     }
@@ -355,7 +355,6 @@ class Fuser {
     const auto& first = groups_[a];
     const auto& second = groups_[b];
     text = costs_.dearer(edge, first, second, shared);
-    // Searching for a path costs more than the cost model, so it comes after it.
     if (!text.empty() && !advisor_) return std::string(category::cost);
     if (groups_.path_around(a, b)) {
       text = "another kernel stands between them";

@@ -103,9 +103,9 @@ FusedSoftmax::Answer FusedSoftmax::ask(const Groups& groups, const Candidate& ca
   const auto inside = [&](uint32_t s) { return std::ranges::binary_search(all.statements, s); };
   for (const uint32_t s : all.statements) {
     if (constant_[s]) return refuse(category::cost, "a part of it runs once, at load");
+    // Everything between the products moves into the kernel, so nothing outside may read it.
     if (groups.of(s) != candidate.groups.back() && !std::ranges::all_of(deps_.after[s], inside))
       return refuse(category::cycle, "another kernel depends on what lies between the products");
-    // Everything between the products moves into the kernel, so nothing outside may read it.
     for (const uint32_t other : all.statements)
       if (other != s)
         all.shared =

@@ -139,7 +139,7 @@ class Inliner {
       }
       for (const auto& st : reader.stores)
         if (program_.storage(st.buffer) == storage) return false;
-      // A contraction's operand has to stay a load; prologues of contractions are the business of fusion.
+      // A contraction's operand has to stay a load here; fusion decides about computed operands (prologues).
       if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view)
         return false;
       const auto reads = static_cast<size_t>(std::ranges::count_if(reader.ops, [&](const BodyOp& op) {

@@ -258,7 +258,7 @@ class Mixer {
       if (there) saved += local_.contains(b) ? 2 * bytes : bytes;
     }
     for (size_t h : reductions)
-      // 8 bytes: the largest accumulator.
+      // An estimate: 8 bytes for each result, the size of the widest accumulator.
       parts += 8 * program_.statements[schedule_.groups[h].statements[0]].points(VarKind::parallel);
     const int64_t least_saved = target_.launch_bytes() / 2;
     // Each statement reads the block's data again, so the block has to fit into cache.
