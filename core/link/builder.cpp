@@ -283,7 +283,7 @@ Error Builder::Steps::with_makers(Error failed) const {
   };
   for (const auto& unit : units_) add(*unit.compiler);
   for (const auto& region : regions_) add(*region.compiler);
-  failed.text += fmt::format("; what was loaded is made by {}", fmt::join(makers, ", "));
+  failed.text += fmt::format("; the loaded code was made by {}", fmt::join(makers, ", "));
   return failed;
 }
 

@@ -37,17 +37,16 @@ void Builder::Steps::record_recording() {
                device.place(),
                "recorded",
                {},
-               "launches and copies, by the second run of a context for those behind it",
+               "launches and copies, recorded in the second run of a context and replayed in later ones",
                static_cast<double>(executable_->steps.size())});
   const auto &inputs = executable_->inputs, &outputs = executable_->outputs;
   for (const size_t port : plan.fixed)
-    ledger_.add(
-        {"record", port < inputs.size() ? inputs[port].name : outputs[port - inputs.size()].name,
-         device.place(), "recorded for each place", "place",
-         fmt::format("a library's launch or a copy reaches it, whose pointers stay as they were recorded; "
-                     "recordings of {} places are kept",
-                     most_recordings),
-         0});
+    ledger_.add({"record", port < inputs.size() ? inputs[port].name : outputs[port - inputs.size()].name,
+                 device.place(), "recorded for each address", "address",
+                 fmt::format("a library's launch or a copy uses it, and recorded pointers cannot change; "
+                             "recordings for {} addresses are kept",
+                             most_recordings),
+                 0});
 }
 
 void Builder::Steps::link_launches() {

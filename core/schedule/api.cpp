@@ -130,7 +130,7 @@ ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(sched
     auto& members = groups[args->group].statements;
     auto place = std::find(members.begin(), members.end(), args->at);
     if (place == members.begin() || place == members.end())
-      return refuse(call, "FE-S02", "the statement is not inside the group, behind its first one");
+      return refuse(call, "FE-S02", "the statement is not in the group, after its first one");
     Group rest{{place, members.end()}, groups[args->group].shared};
     members.erase(place, members.end());
     groups.insert(groups.begin() + args->group + 1, std::move(rest));

@@ -97,7 +97,7 @@ Result<std::vector<Claim>> ask(const Graph& graph, const graph::FlatBytes& flat,
     claim.id = read.id;
     claim.name = abi::view(read.name);
     claim.cost = read.cost;
-    if (!std::isfinite(read.cost) || read.cost < 0) claim.fault = "its cost is no time";
+    if (!std::isfinite(read.cost) || read.cost < 0) claim.fault = "its cost is not a valid time";
     if (!abi::readable<uint32_t>(read.nodes) || !abi::readable<fe_claim_layout>(read.layouts)) {
       claim.fault = "its lists cannot be read";
       return FE_OK;
@@ -105,13 +105,13 @@ Result<std::vector<Claim>> ask(const Graph& graph, const graph::FlatBytes& flat,
     std::set<uint32_t> numbers;
     for (uint64_t k = 0; k < read.nodes.count; ++k) numbers.insert(abi::element<uint32_t>(read.nodes, k));
     if (numbers.empty() || *numbers.rbegin() >= to.flat.nodes.size())
-      claim.fault = "it names a node that is not there";
+      claim.fault = "it names a node that does not exist";
     for (uint32_t number : numbers)
       if (claim.fault.empty()) claim.nodes.push_back(to.flat.nodes[number]);
     for (uint64_t k = 0; k < read.layouts.count && claim.fault.empty(); ++k) {
       const auto layout = abi::element<fe_claim_layout>(read.layouts, k);
       if (layout.value >= to.flat.values.size() || layout.bytes <= 0 || abi::view(layout.layout).empty())
-        claim.fault = "a layout is of a value that is not there, or takes no bytes";
+        claim.fault = "a layout is for a value that does not exist, or takes no bytes";
       else
         claim.layouts[to.flat.values[layout.value]] = {abi::string(layout.layout), layout.bytes};
     }
@@ -195,7 +195,7 @@ class Claims {
       taken_.push_back(&claim);
       if (!can_contract(graph_, taken_)) {
         taken_.pop_back();
-        record(claim, "refused", "cycle", "what it makes comes back to it by way of others");
+        record(claim, "refused", "cycle", "its results come back to it through other nodes");
         continue;
       }
       owned.insert(claim.nodes.begin(), claim.nodes.end());
@@ -206,11 +206,12 @@ class Claims {
   std::string unfit(const Claim& claim) const {
     for (NodeId id : claim.nodes) {
       for (ValueId value : graph_.node(id).operands)
-        if (value && !graph_.type(value).bytes()) return "a size of what it reads is not known";
+        if (value && !graph_.type(value).bytes()) return "a size of an operand is not known";
       for (ValueId value : graph_.node(id).results) {
-        if (!graph_.type(value).bytes()) return "a size of what it makes is not known";
+        if (!graph_.type(value).bytes()) return "a size of a result is not known";
         for (const auto& use : graph_.value(value).uses)
-          if (!use.user && use.index & graph::Use::mutation) return "it makes what an input is changed into";
+          if (!use.user && use.index & graph::Use::mutation)
+            return "it computes the new contents of an input";
       }
     }
     return {};

@@ -242,7 +242,7 @@ Error not_locked(const Decisions& decisions, std::string_view entry) {
   return core::at(
       decisions.lock_path(),
       error(FE_EINVALID, "FE-T43",
-            "it says nothing of kernel {}: the model, its shapes or the pipeline changed; {}", entry, cure));
+            "it has no entry for kernel {}: the model, its shapes or the pipeline changed; {}", entry, cure));
 }
 
 std::string figures_text(std::string_view entry, const Decision& decision) {

@@ -161,7 +161,7 @@ Result<void> lay_out(Kernel& kernel, const OperandLayout& layout) {
       layout.unpack.size() != kernel.buffers[layout.buffer].dims.size() ||
       (layout.terms > 0 && !ferrite::is_float(kernel.buffers[layout.buffer].dtype)))
     return error(FE_EINTERNAL, "FE-K21",
-                 "the provider wants a layout for something that is no constant operand");
+                 "the provider requests a layout for an operand that is not constant");
   auto& buffer = kernel.buffers[layout.buffer];
   FE_TRY(buffer.packing, import_packing(layout, kernel.pool));
   buffer.strides.clear();

@@ -121,7 +121,7 @@ class Selector {
       }
       if (kernel::features_of(group.kernel) & ~compiler.slots.features) {
         ledger_.add({"select", subject, compiler.id, "refused", "declined",
-                     "it takes no operands of contractions that are computed", 0});
+                     "it does not support computed operands of contractions", 0});
         continue;
       }
       std::string declined;
@@ -138,11 +138,11 @@ class Selector {
         workspaces.emplace_back(proposal.workspace_bytes * copies,
                                 memory_.allows(proposal.workspace_bytes * copies, live));
         if (!workspaces.back().second)
-          offer.refused =
-              fmt::format("it wants {} bytes of workspace for each of {}, where {} bytes live of {} that may",
-                          proposal.workspace_bytes, counted(copies, "worker"), live, memory_.bytes(0));
+          offer.refused = fmt::format(
+              "it needs {} bytes of workspace for each of {}, but {} of the {} bytes allowed are in use",
+              proposal.workspace_bytes, counted(copies, "worker"), live, memory_.bytes(0));
         if (!only_constants(group.kernel, proposal))
-          offer.refused = "it wants a layout for what is no constant";
+          offer.refused = "it requests a layout for an operand that is not constant";
         if (offer.refused.empty() && proposal.covered < group.kernel.statements.size()) {
           auto found = rests.find(proposal.covered);
           if (found == rests.end()) {

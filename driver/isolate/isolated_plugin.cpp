@@ -85,8 +85,7 @@ Error Plugin::fail(std::string_view callback, Error error) {
 }
 
 Error Plugin::garbage(std::string_view callback) {
-  return fail(callback,
-              error(FE_EINTERNAL, "FE-P29", "its process gave an answer that is none, and was ended"));
+  return fail(callback, error(FE_EINTERNAL, "FE-P29", "its process gave a malformed answer, and was ended"));
 }
 
 /// Sends one request and returns its reply, including the status. After an error the child is gone.

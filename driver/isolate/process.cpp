@@ -209,7 +209,7 @@ Result<Bytes> Process::receive() {
       message.sequence != sequence_ || message.bytes > max_reply ||
       !read_shared(reply_.get(), message.bytes, reply)) {
     kill();
-    return error(FE_EINTERNAL, "FE-P29", "its process gave an answer that is none, and was ended");
+    return error(FE_EINTERNAL, "FE-P29", "its process gave a malformed answer, and was ended");
   }
   return reply;
 }

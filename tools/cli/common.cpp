@@ -64,7 +64,7 @@ void PipelineOptions::add_to(CLI::App& command) {
       ->type_name("PATH")
       ->check(not_empty)
       ->allow_extra_args(false);
-  command.add_option("--profile", profile, "Put the manifest's [profile.NAME] over the rest of it")
+  command.add_option("--profile", profile, "Apply the manifest's [profile.NAME] over the rest of it")
       ->type_name("NAME")
       ->check(not_empty);
   command.add_flag(
@@ -77,10 +77,9 @@ void PipelineOptions::add_to(CLI::App& command) {
       ->type_name("CHANNELS")
       ->check(not_empty);
   command
-      .add_option(
-          "--validate-rules", validation,
-          "Rules of plugins that are not built in: off applies them unconsidered; on tries them first and "
-          "refuses wrong ones; strict refuses those too that could not be tried")
+      .add_option("--validate-rules", validation,
+                  "Rules of plugins that are not built in: off applies them without validation; on validates "
+                  "them first and rejects wrong ones; strict also rejects those that could not be tested")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"off", "on", "strict"}));
 }
@@ -103,8 +102,8 @@ Result<core::plugin::Pipeline> PipelineOptions::read(const std::string& devices)
 
 void CheckPassesOptions::add_to(CLI::App& command) {
   command.add_flag("--check-passes", check,
-                   "Interpret what each pass and rule changed, as it was and as it is; name the first that "
-                   "changes a result, and write a small graph that shows it");
+                   "Interpret the part that each pass and rule changed, before and after; name the first "
+                   "that changes a result, and write a small graph that shows it");
   command.add_option("--reproducers", folder, "The folder for such graphs; without it the working folder")
       ->type_name("DIR")
       ->check(not_empty);
@@ -150,9 +149,8 @@ void DeviceOptions::add_to(CLI::App& command) {
       ->check(not_empty);
   command
       .add_option("--tune", tune,
-                  "What decides between the candidates of a kernel: off, costs; cached, what was measured "
-                  "before; or the "
-                  "seconds that may be spent on measuring")
+                  "How candidates of kernels are chosen: off, by cost; cached, by earlier measurements; or "
+                  "the seconds that may be spent on measuring")
       ->type_name("off|cached|SECONDS")
       ->check([](const std::string& value) {
         core::tune::Options options;
@@ -161,8 +159,7 @@ void DeviceOptions::add_to(CLI::App& command) {
                    : fmt::format("'{}' is neither off nor cached nor seconds above 0", value);
       });
   command
-      .add_option("--decisions", decisions,
-                  "Take the candidates that this decisions lock names, measure nothing")
+      .add_option("--decisions", decisions, "Use the candidates of this decisions lock, and measure nothing")
       ->type_name("FILE")
       ->check(not_empty);
   command

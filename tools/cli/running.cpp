@@ -70,7 +70,9 @@ Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOption
 
 void note_passed_over(const OpenModel& opened, const core::CompileStats& stats) {
   if (stats.passed_over.empty() || opened.compile.device_chosen || core::log::enabled("plugins")) return;
-  fmt::print(stderr, "ferrite: note: of no use here: {}, which the package prefers; --log plugins says why\n",
+  fmt::print(stderr,
+             "ferrite: note: not usable on this machine: {}, which the package prefers; --log plugins gives "
+             "the reasons\n",
              fmt::join(stats.passed_over, ", "));
 }
 

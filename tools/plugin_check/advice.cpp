@@ -113,9 +113,9 @@ Verdict check_larger(const Policies& policies, std::vector<graph::Graph> graphs,
       Enlarging enlarging(*policy.table);
       const auto given = schedule_by({{enlarging.table(), policy.plugin}}, *program);
       if (!enlarging.intact())
-        return error(
-            FE_EINVALID, "FE-P46",
-            "it writes behind the structs that it is given: use their 'size', and that of this version");
+        return error(FE_EINVALID, "FE-P46",
+                     "it writes past the end of the structs that it is given: use their 'size', and that of "
+                     "this version");
       if (!given || schedule::print(*given) != schedule::print(expected))
         return error(FE_EINVALID, "FE-P46", "with structs of a later version it decides otherwise on {}",
                      graph.name());
@@ -219,9 +219,9 @@ Verdict check_costs(const fe_cost_model& model, std::string_view device,
     FE_TRY(const auto first, cost_of(model, device, kernel, false, intact));
     const auto second = cost_of(model, device, kernel, larger, intact);
     if (!intact)
-      return error(
-          FE_EINVALID, "FE-P46",
-          "it writes behind the structs that it is given: use their 'size', and that of this version");
+      return error(FE_EINVALID, "FE-P46",
+                   "it writes past the end of the structs that it is given: use their 'size', and that of "
+                   "this version");
     if (!second || *second != first)
       return error(FE_EINVALID, larger ? "FE-P46" : "FE-P50", "{} it says otherwise of {}",
                    larger ? "with structs of a later version" : "asked twice", kernel.entry);

@@ -100,8 +100,7 @@ Verdict check_device(const fe_provider& provider, const runtime::Device& device)
   if (first.empty())
     return error(FE_EINVALID, "FE-P52",
                  "the provider has no fingerprint: code of another version of it would be taken for its own");
-  if (first != second)
-    return error(FE_EINVALID, "FE-P52", "the provider's fingerprint is another one each time");
+  if (first != second) return error(FE_EINVALID, "FE-P52", "the provider's fingerprint differs each time");
   return Verdict::passed(device.name);
 }
 
@@ -144,7 +143,7 @@ Verdict check_memory(const runtime::Device& device) {
   for (uint64_t bytes : {uint64_t{1}, uint64_t{100}, uint64_t{small_bytes}}) {
     const auto small = allocate(device, bytes);
     if (small.status != FE_OK || !small.data)
-      return error(FE_EINVALID, "FE-P52", "{} bytes of memory cannot be had", bytes);
+      return error(FE_EINVALID, "FE-P52", "{} bytes of memory cannot be allocated", bytes);
     const bool aligned = reinterpret_cast<uintptr_t>(small.data) % alignment == 0;
     release(device, small.data);
     if (!aligned)
@@ -155,11 +154,12 @@ Verdict check_memory(const runtime::Device& device) {
   const auto large = allocate(device, too_many_bytes);
   if (large.status == FE_OK && large.data) {
     release(device, large.data);
-    return error(FE_EINVALID, "FE-P52", "2^60 bytes of memory are given, which there cannot be");
+    return error(FE_EINVALID, "FE-P52", "2^60 bytes of memory are allocated, which is impossible");
   }
   const auto after = allocate(device, small_bytes);
   if (after.status != FE_OK || !after.data)
-    return error(FE_EINVALID, "FE-P52", "after memory ran out once, {} bytes cannot be had", small_bytes);
+    return error(FE_EINVALID, "FE-P52", "after memory ran out once, {} bytes cannot be allocated",
+                 small_bytes);
   release(device, after.data);
   return {};
 }

@@ -198,10 +198,10 @@ Verdict larger_structs(const std::vector<Trial>& trials, const graph::OpRegistry
       const auto given = run(callback, trial, larger, ops);
       ++calls;
       if (!larger.intact)
-        return error(
-            FE_EINVALID, "FE-P46",
-            "{}: it writes behind the structs that it is given: use their 'size', and that of this version",
-            trial.name());
+        return error(FE_EINVALID, "FE-P46",
+                     "{}: it writes past the end of the structs that it is given: use their 'size', and that "
+                     "of this version",
+                     trial.name());
       if (given != expected)
         return error(
             FE_EINVALID, "FE-P46",

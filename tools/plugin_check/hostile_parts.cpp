@@ -297,7 +297,7 @@ void check_creation(const CheckOptions& options, const Subject& subject, Runner&
     const auto given = create_and_destroy(*plugin, config, larger);
     if (!larger.intact || !given || *given != expected)
       return error(FE_EINVALID, "FE-P46", "with a host of a later version the plugin {}",
-                   !larger.intact ? "writes behind the structs that it is given"
+                   !larger.intact ? "writes past the end of the structs that it is given"
                    : given        ? "contributes something else"
                                   : "cannot be created: " + given.error().text);
     return {};
@@ -359,8 +359,9 @@ void check_hostile_importers(const CheckOptions& options, const Subject& subject
       larger.larger = true;
       const auto text = import(importer, path, file->bytes(), registry, larger);
       if (!larger.intact || (text ? *text : "error: " + text.error().text) != plain())
-        return error(FE_EINVALID, "FE-P46", "with structs of a later version the importer {}",
-                     larger.intact ? "gives another graph" : "writes behind the structs that it is given");
+        return error(
+            FE_EINVALID, "FE-P46", "with structs of a later version the importer {}",
+            larger.intact ? "gives another graph" : "writes past the end of the structs that it is given");
       return {};
     });
     with_file("refused host calls", [&]() -> Verdict {
@@ -432,7 +433,7 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
         const auto given = compile(compiler, kernel, true, 0, writes, intact);
         if (!intact || !given || *given != expected)
           return error(FE_EINVALID, "FE-P46", "with structs of a later version the provider {}",
-                       intact ? "gives other code" : "writes behind the structs that it is given");
+                       intact ? "gives other code" : "writes past the end of the structs that it is given");
       }
       return Verdict::passed(counted(kernels.size(), "kernel"));
     });

@@ -117,9 +117,9 @@ Verdict larger_structs(const plugin::PassEntry& pass, const std::vector<Trial>& 
     treatment.larger = true;
     const auto result = run_treated(pass, *trial.graph, registry, treatment);
     if (!treatment.intact)
-      return error(
-          FE_EINVALID, "FE-P46",
-          "it writes behind the structs that it is given: use their 'size', and that of this version");
+      return error(FE_EINVALID, "FE-P46",
+                   "it writes past the end of the structs that it is given: use their 'size', and that of "
+                   "this version");
     if (outcome_of(result) != trial.expected)
       return error(
           FE_EINVALID, "FE-P46",

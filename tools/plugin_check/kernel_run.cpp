@@ -211,7 +211,7 @@ Result<CaseResult> run_case(const KernelCase& kernel, const runtime::Devices& de
   if (!beside.empty()) return error(FE_EINVALID, "FE-P52", "{}", beside);
   for (size_t k = 0; k < memory.size(); ++k)
     if (!memory[k]->intact())
-      return error(FE_EINVALID, "FE-P52", "it writes behind the end of {} {}",
+      return error(FE_EINVALID, "FE-P52", "it writes past the end of {} {}",
                    k < inputs.size() ? "input" : "output", k < inputs.size() ? k : k - inputs.size());
   if (kernel.out_of_range) return result;
   for (size_t k = 0; k < inputs.size(); ++k)

@@ -96,8 +96,7 @@ Result<void> check_events(const runtime::Device& device, Taken& taken, void* fir
   FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, other.data(), bytes, first));
   FE_CHECK(device.copy(FE_COPY_TO_HOST, got.data(), copy, bytes, second));
   FE_CHECK(device.synchronise(first));
-  if (given != got)
-    return wrong("a stream goes on before what an event that it waits for stands for is done");
+  if (given != got) return wrong("a stream continues before the work of an event that it waits for is done");
   return {};
 }
 
@@ -119,7 +118,7 @@ Verdict check_streams(const runtime::Device& device) {
   FE_CHECK(device.copy(FE_COPY_ON_DEVICE, copy, data, bytes, first));
   FE_CHECK(device.synchronise(first));
   FE_CHECK(device.copy(FE_COPY_TO_HOST, got.data(), copy, bytes, second));
-  if (given != got) return wrong("what one stream stored, and was waited for, another one does not find");
+  if (given != got) return wrong("a stream does not see the data that another one stored before the event");
   if (auto* const pinned = taken.host()) {
     fill(pinned, 2);
     FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, pinned, bytes, second));
@@ -127,11 +126,11 @@ Verdict check_streams(const runtime::Device& device) {
     FE_CHECK(device.synchronise(second));
     fill(got.data(), 2);
     if (std::memcmp(pinned, got.data(), got.size()) != 0)
-      return wrong("a copy by way of the runtime's memory of the host comes back otherwise");
+      return wrong("a copy through the runtime's host memory returns other data");
   }
   FE_CHECK(check_events(device, taken, first, second));
   if (device.slots.device_status && status_of(device) != FE_DEVICE_OK)
-    return wrong("the device is said not to be well, though nothing failed");
+    return wrong("the device reports an error, though nothing failed");
   return {};
 }
 
@@ -142,7 +141,7 @@ Verdict check_recordings(const runtime::Device& device) {
   FE_TRY(void* const data, taken.memory(stream));
   FE_TRY(void* const copy, taken.memory(stream));
   std::byte *const from = taken.host(), *const to = taken.host();
-  if (!from || !to) return Verdict::skipped("the runtime has no memory of the host");
+  if (!from || !to) return Verdict::skipped("the runtime has no host memory");
   fill(from, 7);
   std::memset(to, 0, bytes);
   auto recorded = device.record(stream, [&]() -> Result<void> {
@@ -155,13 +154,13 @@ Verdict check_recordings(const runtime::Device& device) {
                                                       : Verdict(recorded.error());
   const auto replay = [&]() -> Verdict {
     FE_CHECK(device.synchronise(stream));
-    if (to[1] != std::byte{}) return wrong("what was recorded is done before it is replayed");
+    if (to[1] != std::byte{}) return wrong("recorded work runs before it is replayed");
     for (int round = 1; round <= 3; ++round) {
       fill(from, round);
       FE_CHECK(device.replay(*recorded, stream, {}));
       FE_CHECK(device.synchronise(stream));
       if (std::memcmp(from, to, bytes) != 0)
-        return wrong("what was recorded is not done again when it is replayed");
+        return wrong("recorded work does not run again when it is replayed");
     }
     return {};
   };

@@ -146,7 +146,7 @@ Result<std::vector<graph::Graph>> samples_of(const graph::OpInfo& op, const grap
   const auto none = abi::sized<fe_none>();
   auto sink = text.sink();
   const int32_t status = op.def.samples(op.def.self, call.get(), &none, &sink);
-  if (status != FE_OK) return at(op.name, call.error(status, "FE-P51", "its samples cannot be had"));
+  if (status != FE_OK) return at(op.name, call.error(status, "FE-P51", "its samples cannot be read"));
   // A line "---" separates two texts.
   std::vector<std::string> texts(1);
   for (std::string_view rest = text.bytes(); !rest.empty();) {

@@ -69,13 +69,11 @@ FusedGemmChain::Answer FusedGemmChain::ask(std::span<const uint32_t> statements,
           fmt::format("a product has {} bytes of columns, which each worker would copy for rows of {} bytes",
                       each.column_bytes, row_bytes * each.rows));
     if (each.points == 1 && products.size() == 1 && !has_another(statements, shared))
-      return refuse(category::cost, "one product that is no batch is done sooner alone");
+      return refuse(category::cost, "a single unbatched product is faster as a kernel of its own");
     if (each.points == 1 && each.a_row > products_for_byte * row_bytes)
-      return refuse(
-          category::cost,
-          fmt::format("{} multiplications for a row of {} bytes: matrices that are no batch are done "
-                      "sooner alone",
-                      each.a_row, row_bytes));
+      return refuse(category::cost, fmt::format("{} multiplications for a row of {} bytes: an unbatched "
+                                                "product is faster as a kernel of its own",
+                                                each.a_row, row_bytes));
   }
   return {true, {}, {}};
 }

@@ -293,7 +293,7 @@ class Fuser {
     const auto &map = groups_[a], &product = groups_[b];
     if (const auto kept = kept_apart(edge, map, product, text); !kept.empty()) return std::string(kept);
     if (map.statements.size() > 1) {
-      text = "a contraction only takes what follows it, and what is a kernel of its own";
+      text = "a contraction fuses only with its epilogue, and with prologues that are kernels of their own";
       return std::string(category::contraction);
     }
     if (product.statements[0] != edge.second || contractions(product.statements).size() > 1) {
@@ -475,13 +475,13 @@ class Fuser {
       }
     }
     if (contract && contractions(members(first, second)) != std::vector{first.statements[0]}) {
-      text = "a contraction only takes what follows it";
+      text = "a contraction fuses only with statements after it";
       return std::string(category::contraction);
     }
     if (edge.reads) {
       shared = std::min(shared, walked_alike(edge, shared));
       if (contract) {
-        text = "a contraction takes nothing beside it";
+        text = "a contraction cannot be fused horizontally";
         return std::string(category::contraction);
       }
     }

@@ -84,9 +84,9 @@ bool counts_evenly(std::span<const Step> steps) {
 
 Refusal compare(const Walk& a, int64_t points_of_a, const Walk& b, int64_t points_of_b) {
   if (a.indirect || b.indirect)
-    return {category::no_dependency, "which elements one of them touches is known when it runs"};
+    return {category::no_dependency, "the elements that one of them accesses depend on data"};
   if (points_of_a != points_of_b ? a.repeats || b.repeats : a.repeats != b.repeats)
-    return {category::broadcast, "one of them comes back to the same elements"};
+    return {category::broadcast, "one of them accesses the same elements repeatedly"};
   if (points_of_a != points_of_b)
     return {category::element_count, fmt::format("{} and {}", counted(points_of_a, "point"), points_of_b)};
   const auto reshaped = [&] {
@@ -103,15 +103,15 @@ Refusal compare(const Walk& a, int64_t points_of_a, const Walk& b, int64_t point
     if (turned) return {category::offset, "one of them goes backwards"};
     const auto stays = [](const Step& step) { return step.stride == 0; };
     if (!std::ranges::equal(x, y, {}, stays, stays))
-      return {category::broadcast, "they come back to the same elements in different loops"};
-    if (x != y) return {category::offset, "in other steps"};
+      return {category::broadcast, "they repeat the same elements in different loops"};
+    if (x != y) return {category::offset, "with other strides"};
     if (a.begin != b.begin)
       return {category::offset, fmt::format("{} apart", counted(std::abs(a.begin - b.begin), "element"))};
     // Loops of one iteration may stand at different positions.
     if (!std::ranges::equal(a.steps, b.steps, {}, &Step::extent, &Step::extent))
       return {category::loop_order, {}};
     if (!x.empty() && x[0].stride == 0)
-      return {category::broadcast, "both come back to the same elements in the first loop"};
+      return {category::broadcast, "both repeat the same elements in the first loop"};
     return {};
   }
   if (a.repeats || !counts_evenly(of_x) || !counts_evenly(of_y) || of_x.back().stride != of_y.back().stride)

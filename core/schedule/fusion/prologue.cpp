@@ -91,9 +91,10 @@ Refusal prologue_refusal(LoopProgram& program, const Dependencies& deps, const T
   for (BufferId b : deps.reads[map])
     for (uint32_t writer : deps.writers[b])
       if (writer > map)
-        return {category::no_dependency, "what the operand is computed of is changed before it is read"};
+        return {category::no_dependency,
+                "an input of the operand is overwritten before the contraction reads it"};
   if (std::ranges::any_of(producer.ops, [](const BodyOp& op) { return op.code == FE_OP_INDIRECT; }))
-    return {category::no_dependency, "the operand is picked by computed indices"};
+    return {category::no_dependency, "the operand is gathered by computed indices"};
   if (producer.ops.size() + reader.ops.size() > most_operations)
     return {category::size_limit, fmt::format("more than {} operations", most_operations)};
   if (index_grows_too_large(program, reader, producer))
@@ -102,19 +103,19 @@ Refusal prologue_refusal(LoopProgram& program, const Dependencies& deps, const T
   const int64_t products = products_of(program, reader, reader.ops[only_load(program, reader, storage)]);
   if (target.products != Products::any && products > products_of_block)
     return {category::cost,
-            fmt::format("an element has {} products; blocks have {} each, and would compute it again",
-                        products, products_of_block)};
+            fmt::format(
+                "an element takes part in {} products; each block has {} of them and would compute it again",
+                products, products_of_block)};
   const auto expensive = std::ranges::find_if(
       producer.ops, [](const BodyOp& op) { return op.is_prim() && !is_cheap(op.prim()); });
   if (expensive != producer.ops.end() && products > 1)
-    return {category::cost,
-            fmt::format("tasks may have to compute {} again", info_of(expensive->prim()).name)};
+    return {category::cost, fmt::format("tasks may have to recompute {}", info_of(expensive->prim()).name)};
   const int64_t reads = loaded_bytes(program, producer), stored = program.buffers[storage].bytes();
   if (at_load && (products > few_products || reads * much_narrower > stored))
     return {category::cost, "the operand is made once, at load"};
   if (!at_load && packings * reads >= reads + 2 * stored)
     return {category::cost,
-            fmt::format("{} bytes together, {} apart; what tasks compute again counts {} times",
+            fmt::format("{} bytes together, {} apart; bytes that tasks read again count {} times",
                         packings * reads, reads + 2 * stored, packings)};
   return {};
 }

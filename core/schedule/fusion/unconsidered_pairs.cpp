@@ -27,8 +27,8 @@ std::string text_of(const LoopProgram& program, const Dependencies& deps, Buffer
   };
   const auto maker = last_of(writers[0]);
   if (std::ranges::all_of(writers, [&](uint32_t w) { return last_of(w) == maker; }))
-    return "what " + maker + " makes";
-  return fmt::format("what {} and {} make", maker, counted(writers.size() - 1, "other"));
+    return "the result of " + maker;
+  return fmt::format("the results of {} and {}", maker, counted(writers.size() - 1, "other"));
 }
 
 /// The relation of two statements, one of each node, through one storage. The first value is the closest to
@@ -114,26 +114,25 @@ UnconsideredPairs why_untried(const LoopProgram& program, Features without, cons
   const uint64_t bytes = best->bytes;
   switch (best->nearness) {
     case Nearness::tried:
-      return {
-          together,
-          fmt::format("when it was their turn, for {}, both were in one group already; what is done behind "
-                      "fusion parts them",
-                      value),
-          bytes};
+      return {together,
+              fmt::format("when their pair came up, for {}, both were in one group already; a step after "
+                          "fusion separates them",
+                          value),
+              bytes};
     case Nearness::readers:
-      return {
-          readers,
-          fmt::format("both read {}, but {} between them, and a reader is tried with the {} before it", value,
-                      counted(best->between, "other reader lies", "other readers lie"), most_neighbours),
-          bytes};
+      return {readers,
+              fmt::format("both read {}, but {} between them, and a reader is paired with the {} before it",
+                          value, counted(best->between, "other reader lies", "other readers lie"),
+                          most_neighbours),
+              bytes};
     case Nearness::writers:
       return {
           writers,
-          fmt::format(
-              "{} reads {}, but is tried with {} of the {} writers, those at about its own place among "
-              "the {}, and {} is none of them",
-              second, value, tried_writers(deps, deps.readers[best->buffer][0], best->buffer).size(),
-              deps.writers[best->buffer].size(), counted(deps.readers[best->buffer].size(), "reader"), first),
+          fmt::format("{} reads {}, but is paired with {} of the {} writers, those at about its own position "
+                      "among the {}, and {} is not one of them",
+                      second, value, tried_writers(deps, deps.readers[best->buffer][0], best->buffer).size(),
+                      deps.writers[best->buffer].size(), counted(deps.readers[best->buffer].size(), "reader"),
+                      first),
           bytes};
     case Nearness::off:
       return {off, fmt::format("both only read {}, and 'horizontal_fusion' is off", value), bytes};

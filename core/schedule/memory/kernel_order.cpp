@@ -371,7 +371,7 @@ void store_in_place(Schedule& schedule, const std::vector<bool>& allowed, Ledger
                     {},
                     "in place",
                     {},
-                    fmt::format("@{} in the place of @{}", result, operand),
+                    fmt::format("@{} overwrites @{}", result, operand),
                     static_cast<double>(program.buffers[result].bytes())});
         take_place(schedule.program, result, operand, ++lives.versions[operand]);
         changed = true;

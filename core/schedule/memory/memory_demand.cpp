@@ -24,7 +24,7 @@ std::string maker_of(const LoopProgram& program, BufferId storage) {
     const auto stores = [&](BufferId b) { return program.storage(b) == storage; };
     if (std::ranges::any_of(statement.stores, stores, &Store::buffer) ||
         std::ranges::any_of(statement.call.writes, stores))
-      return "what " + origin_names(statement) + " makes";
+      return "the result of " + origin_names(statement);
   }
   return model_name(program.buffers[storage]);
 }
@@ -70,10 +70,11 @@ Result<void> check(const LoopProgram& program, const std::vector<BufferId>& held
   const auto& buffer = program.buffers[largest];
   return error(
       FE_ENOMEM, "FE-S30",
-      "{}, {}[{}], takes {} bytes{}; {} bytes can be held. Use smaller sizes, or where the machine can "
-      "hold more set --memory-limit or 'memory_limit'",
+      "{}, {}[{}], takes {} bytes{}; the limit is {} bytes. Use smaller sizes, or set --memory-limit or "
+      "'memory_limit' where the machine has more memory",
       maker_of(program, largest), name_of(buffer.dtype), fmt::join(buffer.dims, ","), bytes(largest),
-      bytes(largest) > limit ? "" : fmt::format(", with all that is held beside it {}", at_a_time), limit);
+      bytes(largest) > limit ? "" : fmt::format(", {} together with everything else that is held", at_a_time),
+      limit);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ class DepthLast {
     ledger_.add({"layout",
                  origin_names(program_.statements[users_[b].writer]),
                  fmt::format("{}x{}", name_of(buffer.dtype), fmt::join(buffer.dims, "x")),
-                 "depth last",
+                 "k contiguous",
                  {},
                  fmt::format("dims are stored in the order {}, as {} sums over the last ones",
                              fmt::join(order, ", "), origin_names(reader)),

@@ -332,20 +332,19 @@ class LayoutChooser {
     const auto& settled = program_.buffers[relayout.settled];
     const bool leaves = settled.role == Role::output ||
                         std::ranges::find(program_.outputs, relayout.settled) != program_.outputs.end();
-    const char* why =
-        settled.role == Role::input ? "an input has the layout of its caller"
-        : leaves                    ? "an output has the layout of its caller"
-        : follows_readers_[relayout.settled]
-            ? "what reads it only brings it on into a layout that is settled"
-            : "its channels are addressed by more than sums of loop variables, or share no loop "
-              "with what is stored channels last";
+    const char* why = settled.role == Role::input ? "an input has the layout of its caller"
+                      : leaves                    ? "an output has the layout of its caller"
+                      : follows_readers_[relayout.settled]
+                          ? "its reader only copies it into a fixed layout"
+                          : "its channels are addressed by more than sums of loop variables, or share no "
+                            "loop with a channels-last tensor";
     ledger_.add(
         {"layout",
          origin_names(program_.statements[relayout.statement]),
          fmt::format("{}x{}", name_of(settled.dtype), fmt::join(settled.dims, "x")),
          "relayout",
          {},
-         fmt::format("{} on the way: {}", relayout.to_given ? "to the given order" : "to channels last", why),
+         fmt::format("converted {}: {}", relayout.to_given ? "to the given order" : "to channels last", why),
          static_cast<double>(settled.bytes())});
   }
 

@@ -57,7 +57,7 @@ class RowPadder {
       for (int64_t& bytes : life) bytes += more;
       program_.buffers[b].strides = std::move(strides);
       record(b, "padded", {},
-             fmt::format("{} -> [{}]: rows lie multiples of {} bytes apart", old,
+             fmt::format("{} -> [{}]: rows are multiples of {} bytes apart", old,
                          fmt::join(buffer.strides, ", "), padding_.alignment),
              static_cast<double>(buffer.bytes() - old_bytes));
     }
@@ -139,15 +139,15 @@ class RowPadder {
   std::optional<Refusal> refusal_of(BufferId b, const Row& row, const std::vector<int64_t>& strides) const {
     const auto& buffer = program_.buffers[b];
     const auto& users = users_[b];
-    if (is_small(buffer)) return Refusal{"small", "it is smaller than what is padded"};
+    if (is_small(buffer)) return Refusal{"small", "it is smaller than the least size that is padded"};
     if (buffer.role == Role::input) return Refusal{"input", "an input has the layout of its caller"};
     if (buffer.role == Role::output || is_output_[b])
       return Refusal{"output", "an output has the layout of its caller"};
     if (buffer.role == Role::constant || is_constant_.contains(b))
-      return Refusal{"constant", "a constant is laid out once, as its kernels ask"};
+      return Refusal{"constant", "a constant is packed once, as its kernels request"};
     if (users.count == 1) return Refusal{"local", "it does not leave its kernel"};
     if (buffer.channels_last) return Refusal{"channels last", "convolutions walk several rows as one"};
-    if (users.opaque) return Refusal{"opaque", "an opaque kernel takes contiguous elements"};
+    if (users.opaque) return Refusal{"opaque", "an opaque kernel needs contiguous elements"};
     if (users.viewed) return Refusal{"view", "it is addressed by more than sums of loop variables"};
     auto padded = static_cast<const Buffer&>(buffer);
     padded.strides = strides;

@@ -259,7 +259,7 @@ void parallel_scatter(Schedule& schedule, const TargetNumbers& target, const Mem
                   {},
                   "not divided",
                   "memory",
-                  fmt::format("numbers of its places would take {} bytes", bytes),
+                  fmt::format("the numbers of its updates would take {} bytes", bytes),
                   static_cast<double>(points)});
       groups.push_back(group);
       continue;

@@ -386,7 +386,7 @@ void change_in_place(LoopProgram& program, Ledger& ledger) {
     const auto reason = base.obstacle();
     const auto& buffer = program.buffers[base.from()];
     ledger.add({"memory", origin_names(program.statements[base.first_change()]), buffer.name,
-                reason.empty() ? "in place" : "copied", reason, "the base of what is changed in part",
+                reason.empty() ? "in place" : "copied", reason, "the base of a partial change",
                 static_cast<double>(buffer.bytes())});
     if (!reason.empty()) continue;
     base.merge();

@@ -140,15 +140,15 @@ std::optional<Division> division_of(const LoopProgram& program, const Group& gro
   auto stores = element_stores(program, whole);
   if (stores.empty()) {
     refuse(ledger, whole, "what follows",
-           "parts would pay, but what follows it looks something up, or adds to what is there");
+           "parts would pay, but the operations after it gather, or accumulate into a buffer");
     return std::nullopt;
   }
   const int64_t points = walk.rows / (cut.parts * cut.steps + cut.rest) * cut.steps;
   // Elements that each step stores need one writer; the rest would be a second one.
   if (cut.rest > 0 && std::ranges::find(stores, true) != stores.end()) {
     refuse(ledger, whole, "several writers",
-           fmt::format("{} parts of {} would leave {} more, to store where they do", cut.parts, points,
-                       cut.rest));
+           fmt::format("{} parts of {} would leave a rest of {} that stores to the same buffer", cut.parts,
+                       points, cut.rest));
     return std::nullopt;
   }
   return Division{std::move(stores), cut, walk.work, points};

@@ -258,8 +258,8 @@ void split_scans(Schedule& schedule, const TargetNumbers& target, const MemoryLi
                   {},
                   "not divided",
                   "several writers",
-                  fmt::format("{} parts of {} would leave {} more, to store where others do", cut.parts,
-                              cut.steps, cut.rest),
+                  fmt::format("{} parts of {} would leave a rest of {} that stores where others do",
+                              cut.parts, cut.steps, cut.rest),
                   0});
       groups.push_back(group);
       continue;

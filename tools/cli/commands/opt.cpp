@@ -38,7 +38,7 @@ Result<std::optional<core::Source>> read_lowered(const core::Session& session, c
   for (const auto& [option, given] :
        {std::pair{"-i", !options.inputs.files.empty()}, std::pair{"--dim", !options.inputs.dims.empty()}})
     if (given)
-      return core::at(option, error(FE_EINVALID, "FE-C01", "the sizes of a text behind 'lower' are fixed"));
+      return core::at(option, error(FE_EINVALID, "FE-C01", "the sizes of a text after 'lower' are fixed"));
   return std::optional(std::move(source));
 }
 

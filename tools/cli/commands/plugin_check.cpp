@@ -73,7 +73,7 @@ struct Options {
             ->allow_extra_args(false);
     command
         .add_option("--capabilities", capabilities,
-                    "Write what a backend was measured to compute: to this file, or into this folder")
+                    "Write a backend's measured table of capabilities to this file, or into this folder")
         ->type_name("PATH")
         ->check(not_empty)
         ->excludes(patterns);  // kernels left out would appear in the table as unsupported
@@ -467,9 +467,8 @@ Run add_plugin_check(CLI::App& command) {
       ->check(CLI::Range(0.1, 3600.0));
   options->add_to(command);
   command.footer(
-      "L0 looks at the files, L1 loads the plugin, L2 treats it badly, L3 compares what it computes. Exit "
-      "status 1\n"
-      "if a check failed. Checks that cannot be done are skipped, with the reason.");
+      "L0 looks at the files, L1 loads the plugin, L2 misuses it, L3 compares its results. Exit status 1\nif "
+      "a check failed. Checks that cannot be done are skipped, with the reason.");
   return [options] {
     auto done = run_checks(*options);
     return done ? *done : report(done.error());

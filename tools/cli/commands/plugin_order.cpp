@@ -22,7 +22,7 @@ void print_idle(const std::vector<plugin::PassEntry>& passes, const plugin::Pass
   for (const auto& other : passes)
     if (other.name == name) phases.push_back(other.phase);
   if (phases.empty() || std::find(phases.begin(), phases.end(), pass.phase) != phases.end()) return;
-  fmt::print("       {} {}: orders nothing, it runs in {}\n", after ? "after" : "before", name,
+  fmt::print("       {} {}: no effect, it runs in {}\n", after ? "after" : "before", name,
              fmt::join(phases, ", "));
 }
 
@@ -54,7 +54,7 @@ Result<void> print_order(const Options& options) {
   for (auto phase : phases)
     if (options.phase.empty() || options.phase == phase)
       FE_CHECK(print_phase(session->registry().passes(), phase));
-  fmt::print("passes that nothing orders run by plugin id and name\n");
+  fmt::print("passes without constraints run by plugin id and name\n");
   return {};
 }
 
