@@ -1,6 +1,4 @@
-
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-
 // The keys of manifests, descriptors and lock files: the one place where a key is added.
 #include "core/ir/stages.h"
 #include "core/schedule/features.h"
