@@ -46,6 +46,8 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
     }
     log::warn("plugins", fmt::format("{} skipped: {}", request.id, loaded.error().message()));
   }
+  // The order matters: rules may use ops of all plugins, so they are compiled after loading; settings may
+  // disable passes, whose rules then need no validation.
   FE_CHECK(observe::check_sinks(session->registry_->metric_sinks()));
   FE_CHECK(session->registry_->settle_aliases());
   FE_CHECK(session->registry_->compile_rules());
@@ -327,6 +329,7 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   FE_TRY(auto imported, graph(input_dims));
   const auto imported_at = std::chrono::steady_clock::now();
   program->import_ms = milliseconds_between(start, imported_at);
+  // Metrics and sinks need an observation even where the caller wants none.
   CompileOptions watched = options;
   observe::Observation seen;
   const auto& metrics = session_.metrics();

@@ -71,6 +71,7 @@ std::optional<Entry> parse(std::string_view bytes, std::string_view key, std::st
   }
   if (!rest.empty()) return refuse("it is longer than it says");
   if (text_of(head.checksum) != checksum_of(bytes)) return refuse("its contents were changed");
+  // The hash proves only that the entry is unchanged; its numbers must be possible, too.
   if (auto why = kernel::unfit(head.tasks, head.grain, head.workspace_bytes); !why.empty())
     return refuse(std::move(why));
   const auto& [device, candidate, nodes, listing, blob] = parts;
@@ -133,6 +134,7 @@ std::optional<CompiledKernel> KernelFolder::find(const std::string& key, bool li
 void KernelFolder::drop(const std::string& key, const std::string& reason) {
   fault(path_of(key) + ": " + reason);
   const std::lock_guard lock(mutex_);
+  // find() has counted it as a hit.
   --counts_.hits;
   ++counts_.misses[unusable];
 }
@@ -190,6 +192,8 @@ Counts KernelFolder::counts() const {
 }
 
 std::string kernel_folder(const std::optional<std::string>& setting) {
+  // secure_getenv: a program that runs with another user's rights must not load code from a folder that its
+  // caller chose.
   const char* given = setting ? setting->c_str() : secure_getenv("FERRITE_CACHE");
   const std::string_view text = given ? given : "on";
   if (text == "off") return {};

@@ -111,11 +111,12 @@ inline constexpr std::string_view device_ability = "device.";
 /// folder, in this order. If there is a lock file beside the manifest, the plugins must match it. A named
 /// device needs no enabled plugin where a built-in plugin provides it, as "device.KIND", and no enabled
 /// plugin does.
-/// Errors, at file:line:col: FE-M01 syntax, FE-M02 unknown key, FE-M03 wrong type or missing key, FE-M04 newer schema,
-/// FE-M05 unknown plugin, FE-M06 missing library or rule file, FE-M07 a path leaves its folder, FE-M08 an id given twice,
-/// FE-M12 a requirement is not met, FE-M13 bad version, FE-M14 a file cannot be read, FE-M15 manifests extend each other,
-/// FE-M16 another ABI or platform, FE-M17 out of range, FE-M18 a declaration that contradicts itself, FE-M19 no such profile,
-/// FE-M23 another hash than the lock's, FE-M24 not as the lock has it.
+/// Errors, at file:line:col: FE-M01 syntax, FE-M02 unknown key, FE-M03 wrong type or missing key, FE-M04
+/// newer schema, FE-M05 unknown plugin, FE-M06 missing library or rule file, FE-M07 a path leaves its folder,
+/// FE-M08 an id given twice, FE-M12 a requirement is not met, FE-M13 bad version, FE-M14 a file cannot be
+/// read, FE-M15 manifests extend each other, FE-M16 another ABI or platform, FE-M17 out of range, FE-M18 a
+/// declaration that contradicts itself, FE-M19 no such profile, FE-M23 another hash than the lock's, FE-M24
+/// not as the lock has it.
 Result<Pipeline> read_pipeline(const PipelineRequest& request);
 
 /// The same for text that is located at `path` without being read from there.

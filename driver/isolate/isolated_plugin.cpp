@@ -125,6 +125,7 @@ Result<void> Plugin::ensure_running() {
       return blame("start", error(FE_EINTERNAL, "FE-P31",
                                   "{} of its processes have failed, and no other is started{}{}", starts_,
                                   last_failure_.empty() ? "" : "; the last one: ", last_failure_));
+    // A new child has neither the graph nor the other plugins.
     uploaded_.reset();
     loaded_ = 0;
     ++starts_;
@@ -143,6 +144,7 @@ Result<void> Plugin::ensure_running() {
       FE_CHECK(read_description(reply));
       description_ = std::move(reply);
     } else if (reply != description_) {
+      // The registered tables describe the first child, so later ones must agree.
       return garbage("start");
     }
   }
@@ -240,6 +242,7 @@ Result<bool> Plugin::finish_graph_call(std::string_view callback, const Bytes& r
   const auto edits = from.bytes();
   if (!from.done()) return garbage(callback);
   if (edits.empty()) return answer;
+  // A log that cannot be replayed comes from a faulty child, which is not used any more.
   if (auto done = replay(edits, api, uploaded_->names); !done) return fail(callback, std::move(done.error()));
   return answer;
 }

@@ -77,6 +77,7 @@ bool read_shared(int descriptor, uint64_t count, Bytes& out) {
 Result<std::unique_ptr<Process>> Process::start(const std::string& program) {
   std::unique_ptr<Process> process(new Process());
   std::array<int, 2> pair = {-1, -1};
+  // SOCK_SEQPACKET keeps messages apart, so that one of a wrong size is detected.
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0)
     return cannot_start(program, errno);
   process->control_ = raised(pair[0]);
@@ -100,6 +101,7 @@ Result<std::unique_ptr<Process>> Process::start(const std::string& program) {
   give(process->request_.get(), Descriptor::request);
   give(process->reply_.get(), Descriptor::reply);
   posix_spawn_file_actions_addclosefrom_np(&spawn.actions, static_cast<int>(Descriptor::reply) + 1);
+  // The child must not inherit blocked or ignored signals from a program that embeds Ferrite.
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
@@ -139,6 +141,8 @@ Error Process::ended() {
   // The socket closes a moment before the process ends.
   for (int attempt = 0; attempt < 500; ++attempt) {
     siginfo_t info{};
+    // WNOWAIT leaves the child a zombie, so that its group's number cannot be reused before the group is
+    // killed.
     const int waited = ::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT);
     if (waited == 0 && info.si_pid == child_) {
       ::kill(-child_, SIGKILL);  // processes that it started
@@ -199,6 +203,7 @@ Result<Bytes> Process::receive() {
   std::array<std::byte, sizeof(ControlMessage) + 1> buffer;
   ssize_t count = 0;
   do {
+    // There may be no message: wait() also returns when the child ends.
     count = ::recv(control_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   } while (count < 0 && errno == EINTR);
   if (count <= 0) return ended();

@@ -71,6 +71,7 @@ class Server {
     Encoder reply;
     put_status(reply, done ? FE_OK : done.error().status, done.error());
     Bytes bytes = reply.take();
+    // The partial body of a failed request is dropped.
     if (done) bytes.insert(bytes.end(), body.bytes().begin(), body.bytes().end());
     return bytes;
   }
@@ -117,7 +118,9 @@ class Server {
     FE_CHECK(log::enable(from.text()));
     log::show_warnings();
     FE_TRY(const auto request, read_request(from));
+    // A crash of a plugin is an expected event, so it leaves no core file.
     limit(RLIMIT_CORE, 0);
+    // Sanitizers reserve more address space than such a limit allows.
     if (!sanitized) limit(RLIMIT_AS, memory);
     host_ = plugin::make_host();
     registry_ = std::make_unique<plugin::Registry>(*host_);
@@ -215,6 +218,7 @@ class Server {
     const graph::Mark mark = held_->graph.mark();
     held_->recorder.begin(may_only_look);
     auto result = function();
+    // Also after an error, so that the next callback sees the same graph.
     FE_CHECK(held_->graph.rollback(mark));
     if (!result) return std::move(result.error());
     if (!held_->recorder.complete()) return error(FE_ENOMEM, "FE-P32", "out of memory");
@@ -328,6 +332,7 @@ class Server {
     const auto number = from.get<uint64_t>();
     const auto found = targets_.find(number);
     if (found == targets_.end()) return malformed();
+    // Erased before the call: the target counts as closed even if closing it fails.
     const OpenTarget open = found->second;
     targets_.erase(found);
     if (!open.provider->close_target) return {};
@@ -498,6 +503,7 @@ int serve() {
     std::fputs("this program runs plugins with isolation = \"process\"; Ferrite starts it itself\n", stderr);
     return 2;
   }
+  // A thread of its own, because the main thread may be inside a plugin.
   std::thread(watch_connection, control).detach();
   Server server;
   while (!server.finished()) {

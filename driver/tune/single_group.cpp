@@ -54,6 +54,7 @@ Schedule alone(const Schedule& schedule, size_t group, const std::set<BufferId>&
     buffer.kind = kind;
     buffer.number = static_cast<uint32_t>(number);
   };
+  // Ports that the group does not access become ordinary buffers without accesses.
   for (auto& buffer : program.buffers)
     if (buffer.role == Role::input || buffer.role == Role::output)
       become(buffer, Role::temporary, FE_BUFFER_OUTPUT, 0);
@@ -66,6 +67,7 @@ Schedule alone(const Schedule& schedule, size_t group, const std::set<BufferId>&
       become(own, Role::output, FE_BUFFER_OUTPUT, program.outputs.size());
       program.outputs.push_back(id);
     } else if (own.role == Role::constant && program.constants[own.number].data) {
+      // A constant of the model keeps its contents.
       continue;
     } else if (own.role == Role::constant || constants.contains(id)) {
       become(own, Role::constant, FE_BUFFER_CONSTANT, program.constants.size());

@@ -93,6 +93,7 @@ Result<std::unique_ptr<Trial>> Trial::make(const schedule::Schedule& schedule,
 }
 
 Result<double> Trial::measure(double seconds) {
+  // The first run warms up.
   FE_CHECK(executable_->run(*context_, inputs_, outputs_));
   Sweep sweep(*executable_);
   const auto start = Clock::now();
@@ -101,6 +102,7 @@ Result<double> Trial::measure(double seconds) {
     FE_CHECK(executable_->run(*context_, inputs_, outputs_));
     double kernels = 0;
     for (size_t k = 0; k < executable_->steps.size(); ++k) {
+      // Copies between memories are the same for all candidates.
       if (executable_->steps[k].copy != runtime::no_copy) continue;
       kernels += seconds_between(context_->times()[k].start, context_->times()[k].end);
     }

@@ -66,6 +66,8 @@ class Tuner {
         init_(schedule::init_groups(subject.groups)),
         constants_(schedule::init_buffers(subject.groups, init_)),
         start_(Clock::now()) {
+    // Trials run, so they are loaded; they must not add to the listings and the observation of the
+    // compilation.
     build_.listings = false;
     build_.observation = nullptr;
     build_.load = true;
@@ -73,6 +75,7 @@ class Tuner {
 
   Result<void> run() {
     FE_CHECK(ask());
+    // A kernel with one candidate needs no decision.
     std::erase_if(questions_, [](const Question& question) { return question.ways.size() < 2; });
     if (questions_.empty()) return {};
     for (const auto& question : questions_)
@@ -88,6 +91,7 @@ class Tuner {
       return question.ways[0].cost * static_cast<double>(question.uses);
     });
     for (size_t k = 0; k < questions_.size(); ++k) {
+      // Kernels beyond this part of the budget are left to costs.
       if (spent() > options_.seconds * share_of_first) break;
       report(0);
       FE_CHECK(measure_usual(questions_[k]));
@@ -185,6 +189,8 @@ class Tuner {
     if (!question.parts_entry.empty()) {
       const auto library = decisions_.find(Kind::library, kind, question.parts_entry);
       if (!library) return false;
+      // A library decision without a provider leaves the kernel to code generators, which need a decision of
+      // their own.
       if (!library->provider.empty()) return true;
     }
     return decisions_.find(Kind::kernel, kind, question.entry).has_value();
@@ -223,6 +229,8 @@ class Tuner {
       FE_TRY(auto trial,
              Trial::make(schedule, subject_.devices, {{0, question.device, nullptr}}, options, blocklist_));
       const auto taken = forced.taken();
+      // Compiled alone, the group may become another kernel than inside the program; its time would say
+      // nothing.
       if (taken.size() != 1 || taken[0].entry != question.entry || taken[0].decision.candidate != way.name)
         return error(FE_EINTERNAL, "FE-K22", "alone it is another kernel");
       return trial;
@@ -268,6 +276,8 @@ class Tuner {
   Result<void> search(const Question& question, double share) {
     const auto begin = Clock::now();
     const auto used = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    // Timing takes one slice for each candidate and each final round. Another slice for each candidate is
+    // left for compiling it.
     const double slice = std::clamp(share / static_cast<double>(2 * question.ways.size() + rounds_of_final),
                                     least_slice, most_slice);
     double usual_seconds = 0, best_seconds = std::numeric_limits<double>::infinity();
@@ -298,6 +308,7 @@ class Tuner {
         FE_TRY(usual_seconds, usual->measure(slice / 2));
         FE_TRY(best_seconds, best->measure(slice / 2));
       }
+    // Within the noise, the candidate with the lowest cost is kept, so that decisions are stable.
     if (usual && best_seconds >= usual_seconds * worth) {
       winner = &question.ways[0];
       best_seconds = usual_seconds;
@@ -326,6 +337,8 @@ class Tuner {
       return;
     }
     if (!question.parts_entry.empty()) {
+      // Two decisions: no library runs the group, and this candidate is chosen among those of code
+      // generators.
       Decision nobody = decision;
       nobody.provider.clear();
       decisions_.set(Kind::library, device, question.parts_entry, std::move(nobody), keep);

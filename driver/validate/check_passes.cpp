@@ -49,11 +49,13 @@ class PassCheck::Impl {
     rule_.clear();
     suspects_.clear();
     applications_ = 0;
+    // For rules, before_rule() takes a copy before each application.
     if (pass.pass) before_ = graph;
   }
 
   /// Ends the check of an imperative pass; the applications of rules were checked one by one.
   Result<void> end(const Graph& graph, bool well) {
+    // A wrong rule was found during the pass.
     if (blame_) return *blame_;
     if (!well) return {};
     if (!pass_->pass) {
@@ -79,6 +81,7 @@ class PassCheck::Impl {
     bool suspected = false;
     const size_t known = suspects_.size();
     for (const NodeId node : graph.nodes()) {
+      // New nodes are compared through the nodes that read their results.
       if (!before_->find(node)) continue;
       FE_TRY(const bool well, check_node(node, graph, same, edits, named));
       suspected = suspected || !well;
@@ -184,6 +187,8 @@ class PassCheck::Impl {
     Finding finding = Finding::skipped;
     Reason reason;
     std::vector<ValueId> nearer;
+    // A difference over the nearest common values may be impossible within the model. A larger part restricts
+    // the values more.
     for (const size_t levels : {0, 1, 2, 4, 8}) {
       const auto inputs = same.common_ends(pair.before, pair.after, levels);
       if (levels > 0 && inputs == nearer) break;  // the model ends above this level
@@ -222,6 +227,7 @@ class PassCheck::Impl {
       return Finding::skipped;
     };
     const std::string text = graph::print(was) + graph::print(is);
+    // The text does not show the contents of constants in memory, so equal texts need not be equal graphs.
     const bool has_hidden_data = text.find(" memory") != std::string::npos;
     const std::string key = hash128(text);
     if (!has_hidden_data && equal_.contains(key)) {
@@ -281,10 +287,12 @@ class PassCheck::Impl {
   /// The last resort for suspicions: interprets the whole graph, where it is not too large.
   Result<void> check_whole(const Graph& after, const Edits& edits, const Named& named, size_t known) {
     const auto whole = Interpreted::make(*before_, registry_);
+    // The whole graph is rarely interpreted, so it may be larger than a part.
     if (!whole || whole->points() > 4 * options_.most_points) return {};
     for (const Edit& edit : edits)
       if (const auto effect = effect_of(edit, *before_, registry_, ordinary_contents))
         return verdict(*before_, *effect, "an output", edit, named);
+    // Equal results of the whole model withdraw the suspicions.
     const auto now = Interpreted::make(after, registry_);
     if (!now || now->points() > 4 * options_.most_points) return {};
     if (const auto found = compare(*whole, *now, ordinary_contents, 1); found && !*found) settle(known);

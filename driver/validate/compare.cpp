@@ -160,6 +160,7 @@ Result<std::optional<Difference>> compare_all(const Interpreted& before, const C
   std::optional<Error> fault;
   bool compared = false;
   for (const Contents kind : contents) {
+    // Ties matter only if something is rounded to whole numbers.
     if (kind == Contents::halves && !rounds) continue;
     auto inputs = before.random_inputs(kind, seed);
     bool exact = false;
@@ -222,6 +223,7 @@ std::optional<Difference> effect_of(const Edit& edit, const graph::Graph& graph,
                                     const plugin::Registry& registry, std::span<const Contents> contents) {
   graph::Graph edited(graph);
   const uint64_t revision = edited.revision();
+  // An invalid result is not a difference; the verifier reports it.
   if (!edit(edited) || edited.revision() == revision || !graph::verify(edited, registry.ops())) return {};
   const auto before = Interpreted::make(graph, registry);
   if (!before) return {};

@@ -20,6 +20,7 @@ class Reduction {
       : graph_(std::move(graph)), edit_(edit), registry_(registry), contents_(contents), tries_(tries) {}
 
   Graph run() {
+    // After each successful step, all kinds of steps are tried again, the most effective ones first.
     while (one_output() || earlier_output() || cut_nodes() || free_constants() || smaller_sizes()) {
     }
     return std::move(graph_);

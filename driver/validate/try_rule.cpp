@@ -141,6 +141,7 @@ class Trial {
       return false;
     }
     const bool empty = elements_replaced(graph) == 0;
+    // Results without elements always agree, so a few such samples are enough.
     if (empty && ++empty_ > most_empty) return false;
     auto before = Interpreted::make(graph, registry_);
     if (!before) return unusable(before.error());
@@ -156,6 +157,7 @@ class Trial {
         return false;
       }
       const bool telling = tells(*before);
+      // Weak samples count only in a small proportion, so that they do not replace telling ones.
       if (telling || weak_samples_ < options_.samples / 4) note(sample, telling);
       return false;
     }
@@ -184,6 +186,7 @@ class Trial {
     if (!shown) return part;
     Graph fixed(part);
     for (const auto& input : shown->inputs)
+      // Larger contents cannot be literals of a text.
       if (input.size() > graph::Constant::max_literal_bytes) return part;
     for (size_t k = 0; k < shown->inputs.size(); ++k) {
       const graph::ValueId input = fixed.inputs()[k].value;
@@ -191,6 +194,7 @@ class Trial {
       if (!literal || !fixed.replace_uses(input, *literal)) return part;
     }
     fixed.commit();
+    // The edit may behave differently on constants, so the difference is checked again.
     return effect_of(edit, fixed, registry_, ordinary_contents) ? fixed : part;
   }
 

@@ -52,6 +52,7 @@ std::string key_of(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
   for (const auto& plugin : registry.plugins())
     if (definers.contains(plugin->id))
       text += fmt::format("{} {} {}\n", plugin->id, plugin->version, file_identity(plugin->library));
+  // Predicates are code, so the contents of the library count, not only its date.
   if (!set.predicates.empty()) text += file_hash128(set.plugin->library) + "\n";
   text += set.text;
   // Hashed, because the text contains texts of the plugin's author.
@@ -94,6 +95,7 @@ void write_kept(const std::string& folder, const std::string& name, const std::v
   std::string text;
   for (const Kept& one : kept) {
     std::string line = one.text;
+    // An entry is one line, but a reason may have several.
     std::replace(line.begin(), line.end(), '\n', ' ');
     text += fmt::format("{} {}\n", words[static_cast<size_t>(one.kind)], line);
   }
@@ -134,7 +136,7 @@ Result<std::vector<Kept>> try_all(const RuleSetEntry& set, const rewrite::Compil
   TryOptions options;
   options.plugin = set.plugin->id;
   for (size_t k = 0; k < rules.rules.size(); ++k) {
-    // the model still needs the remaining restarts of the plugin's process
+    // The model still needs the remaining restarts of the plugin's process
     if (!kept.empty() && kept.back().broken) {
       kept.push_back({Kept::Kind::untested,
                       fmt::format("{}: not tried after {}", rules.rules[k].name, kept.back().text), true});
