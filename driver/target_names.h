@@ -21,6 +21,6 @@ std::vector<std::string> target_names(std::string_view text);
 /// FE-D24 where no kind opens it, with each error, or where several do. FE-D01 for a kind for which no plugin
 /// compiles. A kind alone, "cpu:", is the device number 0 of this machine.
 Result<std::shared_ptr<Device>> find_target(const std::string& name, const std::vector<std::string>& kinds,
-                                            const plugin::Registry& registry);
+                                            const plugin::Backends& backends);
 
 }  // namespace ferrite::core::runtime

@@ -24,8 +24,8 @@ struct Compiler {
   fe_open_target_out target{};
   std::string id;
   const plugin::LoadedPlugin* plugin = nullptr;  ///< whose it is
-  std::string target_key;                        ///< select::target_key(); empty: it has no fingerprint
-  select::Coverage coverage;                     ///< declared and measured
+  std::string target_key;                        ///< runtime::target_key(); empty: it has no fingerprint
+  runtime::Coverage coverage;                     ///< declared and measured
 
   bool takes_kernels() const { return slots.propose && slots.compile; }
   /// What it compiles it launches itself.

@@ -7,7 +7,7 @@
 
 #include "ferrite/loop.hpp"
 
-namespace ferrite::core::kernel {
+namespace ferrite::core::runtime {
 
 /// Why no kernel can be launched with these: negative tasks, grain or workspace, or more workspace of a worker than any machine
 /// has. Of a kernel that is known also no tasks where it has points, or more than points of all its statements. Empty where one
@@ -15,4 +15,4 @@ namespace ferrite::core::kernel {
 std::string unfit(int64_t tasks, int64_t grain, int64_t workspace_bytes,
                   const loop::Kernel* kernel = nullptr);
 
-}  // namespace ferrite::core::kernel
+}  // namespace ferrite::core::runtime

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace ferrite::core::schedule {
+namespace ferrite::core::runtime {
 
 /// A buffer that lives from step `first` to step `last`, both inclusive.
 struct Lifetime {
@@ -25,4 +25,4 @@ struct MemoryPlan {
 /// fits (the "greedy by size" strategy of Pisarchyk and Lee, 2020). Offsets are multiples of `alignment`.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment);
 
-}  // namespace ferrite::core::schedule
+}  // namespace ferrite::core::runtime

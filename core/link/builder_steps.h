@@ -117,7 +117,7 @@ class Builder::Steps {
   const ArenaPlan& main_arena() const;
   /// The workspaces of a run's kernels that are in the arena, of all workers together. In code for another
   /// machine they follow the arena, because the number of workers is known only there.
-  std::vector<schedule::Lifetime> planned_workspaces(uint32_t d) const;
+  std::vector<runtime::Lifetime> planned_workspaces(uint32_t d) const;
   /// Adds the candidates of kernels to the blocklist whose workspaces exceed the memory limit.
   void refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena);
   BufferSlot slot_of(BufferId b) const;

@@ -42,7 +42,7 @@ class Transfers {
   struct State {
     bool home_valid = false;
     std::map<uint32_t, std::pair<BufferSlot, bool>>
-        transfers;  ///< by memory: the slot, and whether it has the newest contents
+        copies;  ///< by memory: the slot, and whether it has the newest contents
   };
   State& state_of(loop::BufferId buffer, const BufferSlot& home);
   /// The slot of the buffer in a memory's arena.

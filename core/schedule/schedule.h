@@ -17,6 +17,10 @@
 
 namespace ferrite::core::schedule {
 
+using runtime::Activations;
+using runtime::Products;
+using runtime::TargetNumbers;
+
 using namespace ferrite::core::loop;
 
 /// The accesses of statements, by storage, and the edges from each access to the earlier ones that must

@@ -11,7 +11,7 @@
 #include "core/support/error.h"
 #include "ferrite/dtype.hpp"
 
-namespace ferrite::core::select {
+namespace ferrite::core::runtime {
 
 /// What came of compiling and running the samples of one cell.
 enum class Verdict : uint8_t {
@@ -56,4 +56,4 @@ struct CapabilityTable {
 /// fingerprint, so that another machine, provider or version of it has a table of its own.
 std::string target_key(std::string_view description, std::string_view provider, std::string_view fingerprint);
 
-}  // namespace ferrite::core::select
+}  // namespace ferrite::core::runtime

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace ferrite::core::schedule {
+namespace ferrite::core::runtime {
 
 /// Which order of dims the convolutions of a target want of what they read and write.
 enum class Activations : uint8_t { any, channels_last };
@@ -66,4 +66,4 @@ struct TargetNumbers {
   }
 };
 
-}  // namespace ferrite::core::schedule
+}  // namespace ferrite::core::runtime

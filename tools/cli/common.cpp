@@ -14,6 +14,7 @@
 #include "core/support/printable.h"
 #include "core/support/suggest.h"
 #include "core/support/warning.h"
+#include "driver/cache/kernel_folder.h"
 
 namespace ferrite::cli {
 

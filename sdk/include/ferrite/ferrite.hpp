@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The embedding API in C++: ferrite.h with owners, exceptions and typed tensors. Header only; link Ferrite::runtime.
+// The embedding API in C++: ferrite.h with owners, exceptions and typed tensors. Header only; link Ferrite::ferrite, or Ferrite::runtime for packages alone.
 //
 //   ferrite::Session session;
 //   ferrite::Model model(session, "model.onnx");
