@@ -12,7 +12,7 @@
 #include "core/ir/loop/verify.h"
 #include "core/ir/stages.h"
 #include "core/ir/text/print_loops.h"
-#include "core/link/build.h"
+#include "core/link/build_rounds.h"
 #include "core/lower/lower.h"
 #include "core/observe/observation.h"
 #include "core/observe/stage_watch.h"
@@ -42,11 +42,11 @@ namespace {
 
 using schedule::Feature;
 
-/// A compilation on its way: what has been made so far, and a function for each step.
-class Way {
+/// A compilation: all that has been made so far, and a function for each step.
+class Steps {
  public:
-  Way(Source source, StageSpan stages, const plugin::Registry& registry, const CompileOptions& options,
-      const Services& services, Ledger& ledger);
+  Steps(Source source, StageSpan stages, const plugin::Registry& registry, const CompileOptions& options,
+        const Services& services, Ledger& ledger);
 
   // In the order of the page, where each is explained.
   Result<void> check_source();
@@ -61,7 +61,7 @@ class Way {
   Result<void> pre_fusion();
   Result<void> fuse();
   Result<void> post_fusion();
-  Result<void> arrange();
+  Result<void> finish_schedule();
   Result<void> build();
 
   Result<Compilation> run();
@@ -70,7 +70,7 @@ class Way {
   bool interprets() const { return options_.device == runtime::interpreter_name; }
   bool does(Feature feature) const { return !options_.without.has(feature); }
   bool wants(std::string_view stage) const;
-  Result<void> run_stage(std::string_view stage, Result<void> (Way::*step)());
+  Result<void> run_stage(std::string_view stage, Result<void> (Steps::*step)());
   Result<runtime::Devices> open_devices() const;
   schedule::HeldMemory held_memory() const;
   /// The memory that the plan may take, and the workers that share it.
@@ -109,37 +109,40 @@ class Way {
       unmerged_;  // with its maps apart, for libraries that take a part of a group
 };
 
-/// A stage and what is done there. Without a name: it is done where the way comes as far as the stage before it.
+/// A stage and its function. A step without a name runs where the compilation reaches the stage before it.
 struct Step {
   std::string_view stage;
-  Result<void> (Way::*run)();
+  Result<void> (Steps::*run)();
 };
 
-// THE PAGE: every step of the way from graph to executable, in order. The functions below follow the same order, and say which
-// parts a step has. A hook is a row of stage_table (core/ir/stages.h) and a row here, and the compiler compares the two tables.
+// THE PAGE: every step from graph to executable, in order, each with its reason. The functions below follow the
+// same order and list the parts of each step. A hook is a row of stage_table (core/ir/stages.h) and a row here;
+// a static_assert compares the two tables.
+// clang-format off: the columns are read as a table
 constexpr Step page[] = {
-    {"import", &Way::check_source},  // importers are plugins: their graph is verified before any pass sees it
-    {"pre_grad", &Way::hook},        // the graph as the model has it, before anything is differentiated
-    {"decompose_early", &Way::decompose_early},  // so that patterns are written over the parts of these ops
-    {"joint_pre", &Way::hook},                   // the graph holds both directions, forward and backward
-    {"joint_post", &Way::hook},                  // the same graph, after the passes of joint_pre
-    {"post_grad_pre", &Way::hook},   // composite ops are whole: a pattern matches layer_norm, not its parts
-    {"post_grad", &Way::hook},       // the standard passes of the default manifest: fold, simplify, share
-    {"post_grad_post", &Way::hook},  // patterns over simplified graphs
-    {"place", &Way::claim_regions},  // providers take whole regions while ops are still the author's
-    {"decompose_late", &Way::decompose_late},  // ops without a lowering of their own become their parts
-    {"pre_lower", &Way::hook},                 // decompositions made new constants and common subexpressions
-    {"lower", &Way::lower},                    // an op becomes a statement, a view an index map
-    {"", &Way::open_target},             // from here on decisions depend on the devices and their numbers
-    {"inline", &Way::inline_producers},  // before groups are formed, so that fusion sees real traffic only
-    {"layout", &Way::choose_layouts},    // over the whole program, as neighbours share a layout
-    {"pre_fusion", &Way::pre_fusion},    // passes request and forbid fusions
-    {"fuse", &Way::fuse},                // statements become groups, one kernel each
-    {"post_fusion", &Way::post_fusion},  // passes see the groups and may split them
-    {"schedule", &Way::arrange},  // groups are final: split what one worker would do, pad, order, merge
-    {"emit", &Way::build},        // device, candidate, code, memory and launches: core/link/build.cpp
-    {"code", nullptr},            // the end of emit where code is asked for as text
+    {"import",          &Steps::check_source},      // importers are plugins: their graph is verified first
+    {"pre_grad",        &Steps::hook},              // the graph as the model has it, before anything is differentiated
+    {"decompose_early", &Steps::decompose_early},   // so that patterns are written over the parts of these ops
+    {"joint_pre",       &Steps::hook},              // the graph holds both directions, forward and backward
+    {"joint_post",      &Steps::hook},              // the same graph, after the passes of joint_pre
+    {"post_grad_pre",   &Steps::hook},              // composite ops are whole: a pattern matches layer_norm
+    {"post_grad",       &Steps::hook},              // the standard passes: fold, simplify, share
+    {"post_grad_post",  &Steps::hook},              // patterns over simplified graphs
+    {"place",           &Steps::claim_regions},     // providers take whole regions, before ops are decomposed
+    {"decompose_late",  &Steps::decompose_late},    // ops without a lowering of their own become their parts
+    {"pre_lower",       &Steps::hook},              // decompositions made new constants and common subexpressions
+    {"lower",           &Steps::lower},             // an op becomes a statement, a view an index map
+    {"",                &Steps::open_target},       // decisions depend on the devices from here on
+    {"inline",          &Steps::inline_producers},  // before fusion, so that it sees real traffic only
+    {"layout",          &Steps::choose_layouts},    // over the whole program, as neighbours share a layout
+    {"pre_fusion",      &Steps::pre_fusion},        // passes request and forbid fusions
+    {"fuse",            &Steps::fuse},              // statements become groups, one kernel each
+    {"post_fusion",     &Steps::post_fusion},       // passes see the groups and may split them
+    {"schedule",        &Steps::finish_schedule},   // groups are final: split, pad, order, merge them
+    {"emit",            &Steps::build},             // candidates, code, memory, launches: link/build_rounds.cpp
+    {"code",            nullptr},                          // the end of emit, where code is asked for as text
 };
+// clang-format on
 
 consteval bool names_all_stages() {
   size_t next = 0;
@@ -152,12 +155,12 @@ consteval bool names_all_stages() {
 }
 static_assert(names_all_stages(), "the page and stage_table name the same stages in the same order");
 
-Result<Compilation> Way::run() {
+Result<Compilation> Steps::run() {
   FE_CHECK(check_source());
   ptrdiff_t before = 0;  // position of the stage before
   for (const auto& step : page) {
     if (!step.stage.empty()) before = position_of(step.stage);
-    if (before > stages_.last || !step.run || step.run == &Way::check_source) continue;
+    if (before > stages_.last || !step.run || step.run == &Steps::check_source) continue;
     if (step.stage.empty())
       FE_CHECK((this->*step.run)());
     else if (stages_.has(step.stage) && wants(step.stage))
@@ -172,24 +175,24 @@ Result<Compilation> Way::run() {
   return finish();
 }
 
-bool Way::wants(std::string_view stage) const {
+bool Steps::wants(std::string_view stage) const {
   // Hooks of both directions are for graphs that hold both.
   if (stage.starts_with("joint")) return made_.graph.forward_outputs().has_value();
   if (stage == "place") return select::has_claims(registry_) && !interprets();
   return true;
 }
 
-Result<void> Way::run_stage(std::string_view stage, Result<void> (Way::*step)()) {
+Result<void> Steps::run_stage(std::string_view stage, Result<void> (Steps::*step)()) {
   stage_ = stage;
   // What selects and emits is watched part by part.
-  if (step != &Way::build) watch_.begin(stage);
+  if (step != &Steps::build) watch_.begin(stage);
   FE_CHECK((this->*step)());
   if (made_.program) FE_CHECK(loop::verify(*made_.program));
   log_program(made_.schedule ? "schedule" : made_.program ? "loops" : "graph");
   return {};
 }
 
-Result<void> Way::check_source() {
+Result<void> Steps::check_source() {
   if (made_.program) made_.stats.statements = made_.program->statements.size();
   if (made_.schedule || made_.program || made_.kernel) return {};
   stage_ = "import";
@@ -199,29 +202,29 @@ Result<void> Way::check_source() {
   return {};
 }
 
-Result<void> Way::hook() { return plugin::run_phase(stage_, made_.graph, registry_, gate_, ledger_); }
+Result<void> Steps::hook() { return plugin::run_phase(stage_, made_.graph, registry_, gate_, ledger_); }
 
-Result<void> Way::decompose_early() {
+Result<void> Steps::decompose_early() {
   return lower::decompose(made_.graph, registry_, device_kind_, true, ledger_);
 }
 
-Result<void> Way::claim_regions() {
+Result<void> Steps::claim_regions() {
   FE_TRY(devices_, open_devices());
   FE_TRY(regions_, select::claim_regions(made_.graph, devices_, blocklist_, ledger_));
   return {};
 }
 
-Result<void> Way::decompose_late() {
+Result<void> Steps::decompose_late() {
   return lower::decompose(made_.graph, registry_, device_kind_, false, ledger_);
 }
 
-Result<void> Way::lower() {
+Result<void> Steps::lower() {
   FE_TRY(made_.program, lower::lower(made_.graph, registry_, device_kind_, ledger_));
   made_.stats.statements = made_.program->statements.size();
   return {};
 }
 
-Result<void> Way::open_target() {
+Result<void> Steps::open_target() {
   for (size_t k = 0; k < schedule::feature_count; ++k)
     if (const auto feature = static_cast<Feature>(k); !does(feature))
       ledger_.add({"feature",
@@ -241,7 +244,7 @@ Result<void> Way::open_target() {
   return {};
 }
 
-Result<void> Way::inline_producers() {
+Result<void> Steps::inline_producers() {
   auto& program = *made_.program;
   op_by_op_bytes_ = schedule::op_by_op_bytes(program);
   // Results that are constants are made once, at load.
@@ -262,7 +265,7 @@ Result<void> Way::inline_producers() {
   return {};
 }
 
-Result<void> Way::choose_layouts() {
+Result<void> Steps::choose_layouts() {
   if (!does(Feature::layout)) return {};
   // Tensors of convolutions in the order that the target asks for.
   schedule::choose_layouts(*made_.program, target_, ledger_);
@@ -271,11 +274,11 @@ Result<void> Way::choose_layouts() {
   return {};
 }
 
-Result<void> Way::pre_fusion() {
+Result<void> Steps::pre_fusion() {
   return plugin::run_pre_fusion(*made_.program, registry_, gate_, requests_, ledger_);
 }
 
-Result<void> Way::fuse() {
+Result<void> Steps::fuse() {
   schedule::FusionLimits limits;
   limits.without = options_.without;
   limits.target = target_;
@@ -295,14 +298,15 @@ Result<void> Way::fuse() {
   return {};
 }
 
-Result<void> Way::post_fusion() {
+Result<void> Steps::post_fusion() {
   return plugin::run_post_fusion(*made_.schedule, registry_, gate_, ledger_);
 }
 
-Result<void> Way::arrange() {
+Result<void> Steps::finish_schedule() {
   auto& groups = *made_.schedule;
   schedule::drop_unread(groups);
-  // Reductions over rows join the group that works along rows: each block of rows gives a part while it is in the caches.
+  // Reductions over rows join the group that works along rows: each block of rows gives a part while it is in
+  // the caches.
   if (does(Feature::fuse) && does(Feature::mixed_order_reductions))
     schedule::reduce_mixed_orders(groups, target_, memory(), ledger_);
   // Loops that one worker would run are divided, so that all workers have a part.
@@ -325,7 +329,7 @@ Result<void> Way::arrange() {
   return {};
 }
 
-Result<void> Way::build() {
+Result<void> Steps::build() {
   // What nobody could hold is refused before anything is run, be it to measure it.
   if (made_.schedule) FE_CHECK(schedule::check_held(*made_.schedule, held_memory()));
   // A kernel alone stands for a schedule without groups.
@@ -369,7 +373,7 @@ Result<void> Way::build() {
   return {};
 }
 
-Compilation Way::finish() {
+Compilation Steps::finish() {
   if (made_.executable) {
     auto& outputs = made_.executable->outputs;
     // Results have the names that the model gives them; what is compiled from a later stage's text has none.
@@ -381,8 +385,8 @@ Compilation Way::finish() {
   return std::move(made_);
 }
 
-Way::Way(Source source, StageSpan stages, const plugin::Registry& registry, const CompileOptions& options,
-         const Services& services, Ledger& ledger)
+Steps::Steps(Source source, StageSpan stages, const plugin::Registry& registry, const CompileOptions& options,
+             const Services& services, Ledger& ledger)
     : stages_(stages),
       registry_(registry),
       options_(options),
@@ -400,13 +404,13 @@ Way::Way(Source source, StageSpan stages, const plugin::Registry& registry, cons
   if (auto* kernel = std::get_if<loop::Kernel>(&source)) made_.kernel = std::move(*kernel);
 }
 
-Result<runtime::Devices> Way::open_devices() const {
+Result<runtime::Devices> Steps::open_devices() const {
   auto opened = runtime::open_devices(options_.device, registry_, options_.targets);
   if (!opened) return named_at(options_.device_where, std::move(opened.error()));
   return opened;
 }
 
-schedule::HeldMemory Way::held_memory() const {
+schedule::HeldMemory Steps::held_memory() const {
   if (options_.memory_limit > 0) return {options_.memory_limit};
   // Another machine's memory is not known here, nor is a device's own.
   const bool here = options_.load && options_.targets.empty();
@@ -414,12 +418,12 @@ schedule::HeldMemory Way::held_memory() const {
           std::ranges::all_of(devices_, [](const auto& device) { return device->host_memory; })};
 }
 
-schedule::MemoryLimit Way::memory() const {
+schedule::MemoryLimit Steps::memory() const {
   return {op_by_op_bytes_, options_.threads > 0 ? options_.threads : runtime::Pool::process().workers(),
           devices_.front()->host_memory ? 0 : target_.workers};
 }
 
-plugin::CostModels& Way::costs() {
+plugin::CostModels& Steps::costs() {
   if (!costs_) {
     std::map<std::string, fe_target_numbers, std::less<>> numbers;
     for (const auto& device : devices_)
@@ -429,7 +433,7 @@ plugin::CostModels& Way::costs() {
   return *costs_;
 }
 
-observe::Sizes Way::sizes() const {
+observe::Sizes Steps::sizes() const {
   observe::Sizes sizes;
   if (made_.schedule) {
     sizes.statements = made_.schedule->program.statements.size();
@@ -444,7 +448,7 @@ observe::Sizes Way::sizes() const {
 }
 
 /// What is known of each statement before it is fused.
-void Way::observe_statements(const schedule::DeviceAssignment& assignment) {
+void Steps::observe_statements(const schedule::DeviceAssignment& assignment) {
   const auto& program = *made_.program;
   for (uint32_t s = 0; s < program.statements.size(); ++s) {
     const auto& statement = program.statements[s];
@@ -457,7 +461,7 @@ void Way::observe_statements(const schedule::DeviceAssignment& assignment) {
 }
 
 /// Shows the program where the stage that runs has changed it.
-void Way::log_program(std::string_view channel) {
+void Steps::log_program(std::string_view channel) {
   if (!log::enabled(channel)) return;
   auto text = made_.text();
   if (text == logged_) return;
@@ -494,7 +498,7 @@ std::string Compilation::text() const {
 Result<Compilation> compile(Source source, const plugin::Registry& registry, const CompileOptions& options,
                             const Services& services, Ledger& ledger) {
   FE_TRY(const auto stages, stages_of(source, options));
-  return Way(std::move(source), stages, registry, options, services, ledger).run();
+  return Steps(std::move(source), stages, registry, options, services, ledger).run();
 }
 
 }  // namespace ferrite::core

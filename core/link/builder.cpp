@@ -65,7 +65,7 @@ Result<void> Builder::Steps::select(const loop::Kernel& kernel) {
     buffer.packing.reset();
     buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
   }
-  FE_TRY(alone_, units_.add(group, "kernel", home()));
+  FE_TRY(alone_, instances_.add(group, "kernel", home()));
   return choose_candidates();
 }
 
@@ -91,7 +91,7 @@ Result<void> Builder::Steps::load() {
 std::string Builder::Steps::text() const {
   auto text =
       fmt::format("{} {} {}\n", loop::keyword::ferrite, loop::keyword::listing, loop::keyword::version);
-  for (const auto& unit : units_) {
+  for (const auto& unit : instances_) {
     text += fmt::format("kernel {} from {} candidate {} {{\n", unit.entry, text::quote(unit.provenance),
                         text::quote(unit.candidate_name));
     text += loop::indented(loop::print(unit.group.kernel));
@@ -102,8 +102,9 @@ std::string Builder::Steps::text() const {
     std::string arguments;
     for (BufferId b : state.arguments) arguments += fmt::format("{}@{}", arguments.empty() ? "" : ", ", b);
     const auto& statement = program_.statements[schedule_.groups[g].statements[0]];
-    text += fmt::format("group {} {} {}({})\n", g, state.init ? "init" : "run",
-                        state.call ? text::quote(statement.call.name) : units_[state.unit].entry, arguments);
+    text +=
+        fmt::format("group {} {} {}({})\n", g, state.init ? "init" : "run",
+                    state.call ? text::quote(statement.call.name) : instances_[state.unit].entry, arguments);
   }
   for (uint32_t d = 0; d < devices_.size(); ++d) {
     if (d != home() && arenas_[d].bytes() == 0) continue;
@@ -115,9 +116,9 @@ std::string Builder::Steps::text() const {
 
 std::string Builder::Steps::code() const {
   std::string text = "ferrite code 0\n";
-  for (size_t u = 0; u < units_.size(); ++u) {
-    text += fmt::format("kernel {} from {} candidate {} {{\n", units_[u].entry,
-                        text::quote(units_[u].provenance), text::quote(units_[u].candidate_name));
+  for (size_t u = 0; u < instances_.size(); ++u) {
+    text += fmt::format("kernel {} from {} candidate {} {{\n", instances_[u].entry,
+                        text::quote(instances_[u].provenance), text::quote(instances_[u].candidate_name));
     text += loop::indented(code_[u]) + "}\n";
   }
   return text;
@@ -125,7 +126,7 @@ std::string Builder::Steps::code() const {
 
 Result<void> Builder::Steps::emit() {
   FE_CHECK(compile_units());
-  if (blobs_.size() == units_.size()) record_kernels();
+  if (blobs_.size() == instances_.size()) record_kernels();
   return {};
 }
 
@@ -158,14 +159,15 @@ Result<void> Builder::Steps::add_group(const schedule::KernelMaker& kernels, siz
   auto group = kernels.make(g);
   schedule::mark_constants(group, constants_);
   const auto& choice = placement_[g];
-  FE_TRY(state.unit, units_.add(group, state.provenance, choice.device, choice.compiler, choice.candidate));
+  FE_TRY(state.unit,
+         instances_.add(group, state.provenance, choice.device, choice.compiler, choice.candidate));
   state.arguments = std::move(group.arguments);
   return {};
 }
 
 Result<void> Builder::Steps::choose_candidates() {
   FE_TRY(const auto number,
-         units_.choose([&](size_t u, Error failed) { return send_elsewhere(u, std::move(failed)); }));
+         instances_.choose([&](size_t u, Error failed) { return send_elsewhere(u, std::move(failed)); }));
   for (auto& group : groups_)
     if (!group.call) group.unit = number[group.unit];
   if (alone_) alone_ = number[*alone_];
@@ -173,17 +175,17 @@ Result<void> Builder::Steps::choose_candidates() {
 }
 
 Result<void> Builder::Steps::compile_units() {
-  auto made = codes_.make(units_);
+  auto made = codes_.make(instances_);
   bool failed = false;
-  for (size_t u = 0; u < units_.size(); ++u) {
+  for (size_t u = 0; u < instances_.size(); ++u) {
     if (!made[u].failed) continue;
     failed = true;
     FE_CHECK(refuse(u, std::move(*made[u].failed)));
   }
   if (failed) return {};
   if (options_.observation) options_.observation->kernels.clear();
-  for (size_t u = 0; u < units_.size(); ++u) {
-    codes_.keep(units_[u], made[u]);
+  for (size_t u = 0; u < instances_.size(); ++u) {
+    codes_.keep(instances_[u], made[u]);
     take(u, std::move(made[u]));
   }
   return {};
@@ -199,22 +201,22 @@ void Builder::Steps::take(size_t u, Code code) {
   // Only code from the cache has a key here; compile_unloadable_anew() compiles these again.
   kept_[u] = code.found ? std::move(code.key) : std::string();
   auto& kernel = executable_->kernels[u];
-  kernel.device = units_[u].device;
-  if (units_[u].compiler->is_library()) kernel.library = units_[u].compiler;
-  kernel.entry = units_[u].entry;
-  kernel.provenance = units_[u].provenance;
-  kernel.candidate = units_[u].candidate_name;
+  kernel.device = instances_[u].device;
+  if (instances_[u].compiler->is_library()) kernel.library = instances_[u].compiler;
+  kernel.entry = instances_[u].entry;
+  kernel.provenance = instances_[u].provenance;
+  kernel.candidate = instances_[u].candidate_name;
   kernel.tasks = made.tasks;
   kernel.grain = made.grain;
   kernel.workspace_bytes = made.workspace_bytes;
-  kernel.checks_indices = checks_indices(units_[u].group.kernel);
-  kernel.checked_dims = checked_dims(units_[u].group.kernel);
+  kernel.checks_indices = checks_indices(instances_[u].group.kernel);
+  kernel.checked_dims = checked_dims(instances_[u].group.kernel);
   kernel.registers = made.registers;
   kernel.spills = made.spills;
   kernel.shared_bytes = made.shared_bytes;
   if (log::enabled("kernels"))
     log::write("kernels", fmt::format("{} from {}\n{}", kernel.entry, kernel.provenance,
-                                      loop::print(units_[u].group.kernel)));
+                                      loop::print(instances_[u].group.kernel)));
   if (!made.listing.empty() && log::enabled("output_code")) log::write("output_code", made.listing);
   if (options_.observation) observe_kernel(u, made);
   code_[u] = std::move(made.listing);
@@ -224,8 +226,8 @@ void Builder::Steps::take(size_t u, Code code) {
 Result<bool> Builder::Steps::compile_unloadable_anew() {
   bool any = false;
   // After the units there may be regions, which are not cached.
-  for (size_t u = 0; u < std::min(kept_.size(), units_.size()); ++u) {
-    const auto& device = *devices_[units_[u].device];
+  for (size_t u = 0; u < std::min(kept_.size(), instances_.size()); ++u) {
+    const auto& device = *devices_[instances_[u].device];
     if (kept_[u].empty() || (!options_.load && !device.refusal(device.description).empty())) continue;
     Executable alone;
     alone.devices = devices_;
@@ -235,16 +237,16 @@ Result<bool> Builder::Steps::compile_unloadable_anew() {
     any = true;
     // The message of FE-P67 is complete without a prefix.
     const char* what = loaded.error().code == "FE-P67" ? "" : "its code cannot be loaded: ";
-    FE_TRY(auto made, codes_.make_anew(units_[u], kept_[u], what + loaded.error().message()));
+    FE_TRY(auto made, codes_.make_anew(instances_[u], kept_[u], what + loaded.error().message()));
     take(u, std::move(made));
-    ledger_.add({"kernel", units_[u].provenance, units_[u].candidate_name, "compiled anew", "damaged",
-                 units_[u].entry, static_cast<double>(blobs_[u].size())});
+    ledger_.add({"kernel", instances_[u].provenance, instances_[u].candidate_name, "compiled anew", "damaged",
+                 instances_[u].entry, static_cast<double>(blobs_[u].size())});
   }
   return any;
 }
 
 void Builder::Steps::observe_kernel(size_t u, const cache::CompiledKernel& made) {
-  const auto& unit = units_[u];
+  const auto& unit = instances_[u];
   observe::Kernel seen{unit.entry,
                        unit.provenance,
                        unit.candidate_name,
@@ -272,7 +274,8 @@ void Builder::Steps::observe_loaded() {
 
 bool Builder::Steps::forgive(const Error& failed) {
   bool dropped = false;
-  for (const auto& unit : units_) dropped = blocklist_.forgive(*unit.compiler, failed, ledger_) || dropped;
+  for (const auto& unit : instances_)
+    dropped = blocklist_.forgive(*unit.compiler, failed, ledger_) || dropped;
   return dropped;
 }
 
@@ -281,31 +284,31 @@ Error Builder::Steps::with_makers(Error failed) const {
   const auto add = [&](const Compiler& compiler) {
     makers.insert(fmt::format("provider '{}' of {}", compiler.id, compiler.plugin->id));
   };
-  for (const auto& unit : units_) add(*unit.compiler);
+  for (const auto& unit : instances_) add(*unit.compiler);
   for (const auto& region : regions_) add(*region.compiler);
   failed.text += fmt::format("; the loaded code was made by {}", fmt::join(makers, ", "));
   return failed;
 }
 
 Result<void> Builder::Steps::refuse(size_t u, Error failed) {
-  if (blocklist_.forgive(*units_[u].compiler, failed, ledger_)) return {};
+  if (blocklist_.forgive(*instances_[u].compiler, failed, ledger_)) return {};
   return send_elsewhere(u, std::move(failed));
 }
 
 Result<void> Builder::Steps::send_elsewhere(size_t u, Error failed) {
-  const auto* compiler = units_[u].compiler;
+  const auto* compiler = instances_[u].compiler;
   const bool library = compiler && compiler->is_library();
-  if (!library && units_[u].device == home()) return failed;
+  if (!library && instances_[u].device == home()) return failed;
   ledger_.add({"placement",
-               units_[u].provenance,
-               compiler ? compiler->id : devices_[units_[u].device]->kind,
+               instances_[u].provenance,
+               compiler ? compiler->id : devices_[instances_[u].device]->kind,
                "refused",
                {},
                failed.message(),
                0});
   for (size_t g = 0; g < groups_.size(); ++g) {
     bool uses = !groups_[g].call && groups_[g].unit == u;
-    for (const auto& pack : units_.packs(groups_[g].unit))
+    for (const auto& pack : instances_.packs(groups_[g].unit))
       uses = uses || (!groups_[g].call && pack.unit == u);
     if (uses)
       blocklist_.groups.try_emplace({placement_[g].group, placement_[g].device, library ? compiler : nullptr},
@@ -315,13 +318,13 @@ Result<void> Builder::Steps::send_elsewhere(size_t u, Error failed) {
 }
 
 void Builder::Steps::record_kernels() {
-  std::vector<bool> seen(units_.size());
+  std::vector<bool> seen(instances_.size());
   const auto add = [&](const std::string& provenance, std::optional<size_t> unit) {
     LedgerRecord record{"kernel", provenance, {}, "called", {}, {}, 0};
     if (unit) {
-      record.object = units_[*unit].candidate_name;
+      record.object = instances_[*unit].candidate_name;
       record.outcome = seen[*unit] ? "reused" : "compiled";
-      record.text = units_[*unit].entry;
+      record.text = instances_[*unit].entry;
       record.score = static_cast<double>(blobs_[*unit].size());
       seen[*unit] = true;
     }
@@ -329,15 +332,15 @@ void Builder::Steps::record_kernels() {
   };
   for (const auto& state : groups_)
     add(state.provenance, state.call ? std::nullopt : std::optional(state.unit));
-  if (alone_) add(units_[*alone_].provenance, alone_);
-  for (size_t u = 0; u < units_.size(); ++u)
+  if (alone_) add(instances_[*alone_].provenance, alone_);
+  for (size_t u = 0; u < instances_.size(); ++u)
     if (!seen[u])
       ledger_.add({"packing",
-                   units_[u].provenance,
-                   units_[u].candidate_name,
+                   instances_[u].provenance,
+                   instances_[u].candidate_name,
                    "compiled",
                    {},
-                   units_[u].entry,
+                   instances_[u].entry,
                    static_cast<double>(blobs_[u].size())});
 }
 

@@ -35,7 +35,7 @@ class Builder::Steps {
         options_(options),
         blocklist_(blocklist),
         ledger_(ledger),
-        units_(devices_, options_, blocklist, ledger),
+        instances_(devices_, options_, blocklist, ledger),
         codes_(devices_, options_) {
     executable_ = std::make_shared<Executable>();
     executable_->devices = devices_;
@@ -112,7 +112,7 @@ class Builder::Steps {
   ArenaNeeds arena_needs(uint32_t d) const;
   /// The buffers whose contents must be in the host's memory after a run: results, and inputs that the model
   /// changes.
-  std::set<BufferId> brought_home() const;
+  std::set<BufferId> copied_home() const;
   /// The plan that is shown to users: the largest one.
   const ArenaPlan& main_arena() const;
   /// The workspaces of a run's kernels that are in the arena, of all workers together. In code for another
@@ -166,7 +166,7 @@ class Builder::Steps {
   std::map<BufferId, uint32_t> persistent_of_;
   std::map<BufferId, std::vector<size_t>>
       makers_;  ///< init groups that access it, up to its last writer; removed when they are linked
-  KernelInstances units_;
+  KernelInstances instances_;
   CompiledKernels codes_;
   std::optional<size_t> alone_;  // the unit of a kernel outside of a schedule
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;

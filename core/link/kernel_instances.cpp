@@ -72,7 +72,8 @@ Result<size_t> KernelInstances::unit_of(schedule::GroupKernel group, std::string
                                         const Compiler* compiler, const std::string& candidate) {
   auto flat = kernel::flatten(group.kernel, provenance);
   if (!flat) return at(provenance, std::move(flat.error()));
-  auto [found, added] = numbers_.emplace(std::tuple(device, compiler, candidate, flat->entry), units_.size());
+  auto [found, added] =
+      numbers_.emplace(std::tuple(device, compiler, candidate, flat->entry), instances_.size());
   if (added) {
     KernelInstance unit;
     unit.group = std::move(group);
@@ -82,7 +83,7 @@ Result<size_t> KernelInstances::unit_of(schedule::GroupKernel group, std::string
     unit.device = device;
     unit.compiler = compiler;
     unit.candidate_name = candidate;
-    units_.push_back(std::move(unit));
+    instances_.push_back(std::move(unit));
   }
   return found->second;
 }
@@ -148,20 +149,20 @@ Result<KernelInstances::Offer> KernelInstances::best_offer(const KernelInstance&
 }
 
 Result<std::vector<size_t>> KernelInstances::choose(const Declined& declined) {
-  const size_t kernels = units_.size();
+  const size_t kernels = instances_.size();
   // The loop also visits packing units that apply_layout() appends on the way.
-  for (size_t u = 0; u < units_.size(); ++u) {
-    auto offer = best_offer(units_[u], u >= kernels);
+  for (size_t u = 0; u < instances_.size(); ++u) {
+    auto offer = best_offer(instances_[u], u >= kernels);
     if (!offer) {
       const bool nothing = offer.error().code == "FE-K20";
-      auto failed = at(units_[u].provenance, std::move(offer.error()));
+      auto failed = at(instances_[u].provenance, std::move(offer.error()));
       if (!nothing) return failed;
       FE_CHECK(declined(u, std::move(failed)));
       continue;
     }
-    const bool generated = !units_[u].compiler;
-    const auto entry = units_[u].entry;
-    auto& unit = units_[u] = std::move(offer->form);
+    const bool generated = !instances_[u].compiler;
+    const auto entry = instances_[u].entry;
+    auto& unit = instances_[u] = std::move(offer->form);
     unit.compiler = offer->compiler;
     unit.asked = entry;
     unit.candidate = offer->proposal.id;
@@ -199,40 +200,41 @@ void KernelInstances::record_choice(const KernelInstance& unit, const std::strin
 std::vector<size_t> KernelInstances::merge_equal() {
   std::map<std::tuple<uint32_t, const Compiler*, std::string, std::string>, size_t> first;
   std::vector<size_t> number;
-  for (const auto& unit : units_) {
+  for (const auto& unit : instances_) {
     const bool library = unit.compiler && unit.compiler->is_library();
     const auto key = std::tuple(unit.device, unit.compiler, library ? unit.candidate_name : "", unit.entry);
     number.push_back(first.emplace(key, first.size()).first->second);
   }
-  if (first.size() == units_.size()) return number;
+  if (first.size() == instances_.size()) return number;
   std::vector<KernelInstance> kept(first.size());
   decltype(packs_) packs;
   // Backwards, so that the first of equal units is the one that is kept.
-  for (size_t u = units_.size(); u-- > 0;) kept[number[u]] = std::move(units_[u]);
+  for (size_t u = instances_.size(); u-- > 0;) kept[number[u]] = std::move(instances_[u]);
   for (auto& [u, list] : packs_) {
     for (auto& pack : list) pack.unit = number[pack.unit];
     packs[number[u]] = std::move(list);
   }
-  units_ = std::move(kept);
+  instances_ = std::move(kept);
   packs_ = std::move(packs);
   return number;
 }
 
 Result<void> KernelInstances::apply_layout(size_t u, const OperandLayout& layout) {
-  auto& kernel = units_[u].group.kernel;
+  auto& kernel = instances_[u].group.kernel;
   const auto plain = layout.buffer < kernel.buffers.size() ? kernel.buffers[layout.buffer] : loop::Buffer();
-  if (auto done = lay_out(kernel, layout); !done) return at(units_[u].provenance, std::move(done.error()));
+  if (auto done = lay_out(kernel, layout); !done)
+    return at(instances_[u].provenance, std::move(done.error()));
   FE_TRY(auto pack, make_pack_kernel(plain, layout));
   uint32_t argument = 0;
   for (uint32_t b = 0; b < layout.buffer; ++b)
     if (kernel.buffers[b].kind != FE_BUFFER_LOCAL) ++argument;
   schedule::GroupKernel pack_group{std::move(pack), {0, 1}};
   make_canonical(pack_group);
-  FE_TRY(size_t pack_unit,
-         unit_of(std::move(pack_group), "packing for " + units_[u].provenance, units_[u].device, nullptr));
-  units_[pack_unit].candidate_name = "pack";
+  FE_TRY(size_t pack_unit, unit_of(std::move(pack_group), "packing for " + instances_[u].provenance,
+                                   instances_[u].device, nullptr));
+  instances_[pack_unit].candidate_name = "pack";
   packs_[u].push_back({argument, pack_unit});
-  return flatten(units_[u]);
+  return flatten(instances_[u]);
 }
 
 }  // namespace ferrite::core::runtime

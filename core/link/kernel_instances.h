@@ -44,10 +44,10 @@ class KernelInstances {
                   Ledger& ledger)
       : devices_(devices), options_(options), blocklist_(blocklist), ledger_(ledger) {}
 
-  size_t size() const { return units_.size(); }
-  const KernelInstance& operator[](size_t unit) const { return units_[unit]; }
-  auto begin() const { return units_.begin(); }
-  auto end() const { return units_.end(); }
+  size_t size() const { return instances_.size(); }
+  const KernelInstance& operator[](size_t unit) const { return instances_[unit]; }
+  auto begin() const { return instances_.begin(); }
+  auto end() const { return instances_.end(); }
   /// The packed arguments of a unit; after choose().
   const std::vector<Pack>& packs(size_t unit) const;
 
@@ -80,7 +80,7 @@ class KernelInstances {
   const BuildOptions& options_;
   select::CandidateBlocklist& blocklist_;
   Ledger& ledger_;
-  std::vector<KernelInstance> units_;
+  std::vector<KernelInstance> instances_;
   std::map<std::tuple<uint32_t, const Compiler*, std::string, std::string>, size_t> numbers_;
   std::map<size_t, std::vector<Pack>> packs_;
 };

@@ -57,7 +57,7 @@ void Builder::Steps::link_launches() {
     link_constants(g, transfers);
     link_group(g, transfers);
   }
-  for (BufferId b : brought_home()) transfers.bring_home(b, slot_of(b), executable_->steps);
+  for (BufferId b : copied_home()) transfers.copy_home(b, slot_of(b), executable_->steps);
   executable_->estimate = estimate();
   if (const auto copies = transfers.listed(); !copies.empty())
     ledger_.add({"placement",
@@ -118,7 +118,7 @@ void Builder::Steps::link_group(size_t g, Transfers& transfers) {
     steps.push_back(std::move(launch));
     return;
   }
-  const auto& unit = units_[state.unit];
+  const auto& unit = instances_[state.unit];
   launch.kernel = static_cast<uint32_t>(state.unit);
   set_workspace(launch, g);
   for (size_t k = 0, b = 0; k < state.arguments.size(); ++k, ++b) {
@@ -140,8 +140,8 @@ std::vector<PlacedGroup> Builder::Steps::placed_groups() const {
       text = fmt::format("claimed by {} as {}", regions_[call->region].compiler->id,
                          regions_[call->region].name);
     else if (!state.call)
-      text = fmt::format("by {} as {}, kernel {}: {}", units_[state.unit].compiler->id,
-                         units_[state.unit].candidate_name, g + 1, units_[state.unit].entry);
+      text = fmt::format("by {} as {}, kernel {}: {}", instances_[state.unit].compiler->id,
+                         instances_[state.unit].candidate_name, g + 1, instances_[state.unit].entry);
     if (const auto& why = placement_[g].why; !why.empty() && !region_call(g))
       text += (text.empty() ? "" : "; ") + why;
     placed.push_back({state.provenance, device_of(g), state.init, std::move(text)});
@@ -157,7 +157,7 @@ double Builder::Steps::estimate() const {
     if (const auto* call = region_call(g))
       seconds += regions_[call->region].cost;
     else if (!groups_[g].call)
-      seconds += units_[groups_[g].unit].cost;
+      seconds += instances_[groups_[g].unit].cost;
     seconds += static_cast<double>(devices_[device_of(g)]->numbers.values.launch_ns) * 1e-9;
   }
   for (const auto& launch : executable_->steps)
@@ -229,14 +229,14 @@ void Builder::Steps::link_call(size_t g, Launch& launch, Transfers& transfers) {
 
 std::optional<BufferSlot> Builder::Steps::packed_slot(const GroupState& state, size_t argument,
                                                       uint32_t device, Transfers& transfers) {
-  for (const auto& pack : units_.packs(state.unit)) {
+  for (const auto& pack : instances_.packs(state.unit)) {
     if (pack.argument != argument) continue;
     auto [found, added] = packed_.try_emplace({state.arguments[argument], pack.unit});
     if (!added) return found->second;
     Launch prepare;
     prepare.kernel = static_cast<uint32_t>(pack.unit);
-    prepare.provenance = units_[pack.unit].provenance;
-    for (const auto& buffer : units_[pack.unit].group.kernel.buffers) {
+    prepare.provenance = instances_[pack.unit].provenance;
+    for (const auto& buffer : instances_[pack.unit].group.kernel.buffers) {
       if (buffer.kind != FE_BUFFER_OUTPUT) {
         prepare.arguments.push_back(
             reach(transfers, device, state.arguments[argument], false, executable_->init));

@@ -41,7 +41,7 @@ std::vector<Executable::ArenaPart> Builder::Steps::named_parts(const ArenaPlan& 
 }
 
 uint32_t Builder::Steps::device_of(size_t g) const {
-  if (!groups_[g].call) return units_[groups_[g].unit].device;
+  if (!groups_[g].call) return instances_[groups_[g].unit].device;
   const auto* call = region_call(g);
   return call ? regions_[call->region].device : home();
 }
@@ -60,7 +60,7 @@ ArenaNeeds Builder::Steps::arena_needs(uint32_t d) const {
   std::map<BufferId, std::set<uint32_t>> memories;  // the memories that its groups use
   for (size_t g = 0; g < groups_.size(); ++g)
     for (BufferId b : groups_[g].arguments) memories[b].insert(executable_->memory_of(device_of(g)));
-  const std::set<BufferId> leaving = brought_home();
+  const std::set<BufferId> leaving = copied_home();
   const uint32_t ports = executable_->memory_of_ports();
   const auto lives_here = [&](BufferId b) {
     const bool port = is_port(b);
@@ -87,7 +87,7 @@ ArenaNeeds Builder::Steps::arena_needs(uint32_t d) const {
   return needs;
 }
 
-std::set<BufferId> Builder::Steps::brought_home() const {
+std::set<BufferId> Builder::Steps::copied_home() const {
   std::set<BufferId> result;
   for (BufferId b : program_.outputs) result.insert(program_.storage(b));
   for (const auto& buffer : program_.buffers)
@@ -120,7 +120,7 @@ void Builder::Steps::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan&
   for (const auto& want : needs.workspaces) {
     const size_t g = want.first;
     if (groups_[g].call || options_.memory.allows(want.bytes, needs.bytes_at(g))) continue;
-    const auto& unit = units_[groups_[g].unit];
+    const auto& unit = instances_[groups_[g].unit];
     const bool is_new =
         unit.compiler->is_library()
             ? blocklist_.groups

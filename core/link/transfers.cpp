@@ -32,7 +32,7 @@ void Transfers::copy(loop::BufferId buffer, const BufferSlot& from, const Buffer
   steps.push_back(std::move(launch));
 }
 
-void Transfers::bring_home(loop::BufferId buffer, const BufferSlot& home, std::vector<Launch>& steps) {
+void Transfers::copy_home(loop::BufferId buffer, const BufferSlot& home, std::vector<Launch>& steps) {
   auto& state = state_of(buffer, home);
   if (state.home_valid) return;
   const auto newest =
@@ -73,7 +73,7 @@ BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const Buffer
     for (auto& [other, mirror] : state.copies) mirror.second = !at_home && other == memory;
   };
   if (memory == executable_.memory_of(home)) {
-    bring_home(buffer, home, steps);
+    copy_home(buffer, home, steps);
     write(true);
     return home;
   }
@@ -100,7 +100,7 @@ BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const Buffer
     valid = true;
   }
   if (!valid) {
-    bring_home(buffer, home, steps);
+    copy_home(buffer, home, steps);
     if (state.home_valid) {
       BufferSlot from = home;
       const uint32_t at_home = executable_.memory_of(home);

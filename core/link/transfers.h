@@ -27,7 +27,7 @@ class Transfers {
                    std::vector<Launch>& steps);
 
   /// Copies the newest contents back to the buffer's home, unless they are there.
-  void bring_home(loop::BufferId buffer, const BufferSlot& home, std::vector<Launch>& steps);
+  void copy_home(loop::BufferId buffer, const BufferSlot& home, std::vector<Launch>& steps);
 
   struct Transfer {
     loop::BufferId buffer;

@@ -53,8 +53,8 @@ class Fuser {
         deps_(Dependencies::of(program)),
         callers_(storages_of_caller(program)),
         constant_(at_load(program).statements),
-        row_products_(program, deps_, constant_, limits),
-        softmax_rows_(program, deps_, constant_, callers_, limits),
+        gemm_chains_(program, deps_, constant_, limits),
+        fused_softmax_(program, deps_, constant_, callers_, limits),
         costs_(program, deps_, callers_, limits, advisor),
         groups_(program, deps_) {}
 
@@ -160,12 +160,12 @@ class Fuser {
   /// Fuses a softmax with the two products around it, the second of which is `contraction`, where the target
   /// supports such kernels.
   void attempt_softmax(uint32_t contraction) {
-    for (const auto& found : softmax_rows_.candidates(groups_, contraction))
+    for (const auto& found : fused_softmax_.candidates(groups_, contraction))
       if (attempt_softmax(found)) return;
   }
   bool attempt_softmax(const FusedSoftmax::Candidate& found) {
     const Edge edge{found.from, found.to, none, false, 0};
-    const auto answer = softmax_rows_.ask(groups_, found);
+    const auto answer = fused_softmax_.ask(groups_, found);
     auto rest = found.groups;
     const uint32_t first = rest.front(), last = rest.back();
     std::string category(answer.refusal.category), text = answer.refusal.text;
@@ -531,7 +531,7 @@ class Fuser {
     if (!does(Feature::gemm_chains) || limits_.target.products != Products::any || edge.reads ||
         edge.buffer == none)
       return {};
-    return row_products_.ask(members(groups_[a], groups_[b]), shared_loops(groups_[a], groups_[b]));
+    return gemm_chains_.ask(members(groups_[a], groups_[b]), shared_loops(groups_[a], groups_[b]));
   }
 
   /// Whether the groups are maps that run inside the loops of a reduction to one value, and that reduction is
@@ -555,8 +555,8 @@ class Fuser {
   Dependencies deps_;
   const std::set<BufferId> callers_;  ///< storages
   const std::vector<bool> constant_;  ///< by statement: whether it runs at load
-  const FusedGemmChain row_products_;
-  const FusedSoftmax softmax_rows_;
+  const FusedGemmChain gemm_chains_;
+  const FusedSoftmax fused_softmax_;
   const FusionCosts costs_;
   Groups groups_;
   bool deferring_ = true;  ///< pairs that would make rows of products are put off

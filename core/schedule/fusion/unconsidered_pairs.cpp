@@ -86,9 +86,9 @@ std::span<const uint32_t> tried_writers(const Dependencies& deps, uint32_t reade
   return writers.subspan(std::min(middle - std::min(middle, count / 2), writers.size() - count), count);
 }
 
-UnconsideredPairs why_untried(const LoopProgram& program, Features without, const NodeStatements& a,
-                              const NodeStatements& b) {
-  using namespace untried_category;
+UnconsideredPairs why_unconsidered(const LoopProgram& program, Features without, const NodeStatements& a,
+                                   const NodeStatements& b) {
+  using namespace unconsidered_category;
   if (without.has(Feature::fuse)) return {off, "fusion is off"};
   for (const auto* node : {&a, &b})
     if (node->statements.empty())

@@ -28,12 +28,12 @@ struct NodeStatements {
 
 /// The reason why fuse() considers no pair of statements of two nodes.
 struct UnconsideredPairs {
-  std::string_view category;  ///< of `untried_category`
+  std::string_view category;  ///< of `unconsidered_category`
   std::string text;           ///< for people
   uint64_t bytes = 0;         ///< of the buffer that both access
 };
 
-namespace untried_category {
+namespace unconsidered_category {
 inline constexpr std::string_view readers = "far apart";  ///< both read it, with other readers between them
 inline constexpr std::string_view writers = "many writers";   ///< one reads it, and it has other writers too
 inline constexpr std::string_view off = "switched off";       ///< both only read it, or fusion is off
@@ -42,11 +42,11 @@ inline constexpr std::string_view parts = "written by both";  ///< neither reads
 inline constexpr std::string_view nothing = "nothing shared";
 /// already in one group when their pair came up
 inline constexpr std::string_view together = "together before";
-}  // namespace untried_category
+}  // namespace unconsidered_category
 
 /// `program`: as fusion receives it. Of several common buffers, the one that came closest to being considered
 /// is reported.
-UnconsideredPairs why_untried(const LoopProgram& program, Features without, const NodeStatements& a,
-                              const NodeStatements& b);
+UnconsideredPairs why_unconsidered(const LoopProgram& program, Features without, const NodeStatements& a,
+                                   const NodeStatements& b);
 
 }  // namespace ferrite::core::schedule

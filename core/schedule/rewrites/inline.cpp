@@ -43,7 +43,7 @@ class Inliner {
           const DeviceAssignment& assignment)
       : program_(program),
         ledger_(ledger),
-        homes_(assignment),
+        assignment_(assignment),
         target_(target),
         cheap_(static_cast<size_t>(target.operations_of_element())),
         at_load_(at_load(program)),
@@ -126,7 +126,7 @@ class Inliner {
     for (uint32_t r : readers) {
       const auto& reader = program_.statements[r];
       if (reader.kind == FE_STATEMENT_CALL) return false;
-      if (!view && homes_.apart(s, r)) return false;
+      if (!view && assignment_.apart(s, r)) return false;
       // A result that is computed once, at load, is not recomputed in each run, unless this takes no longer
       // than loading it.
       if (!view && at_load_.statements[s] && !at_load_.statements[r] &&
@@ -243,7 +243,7 @@ class Inliner {
 
   LoopProgram& program_;
   Ledger& ledger_;
-  const DeviceAssignment& homes_;
+  const DeviceAssignment& assignment_;
   const TargetNumbers& target_;
   const size_t cheap_;  ///< operations that cost less to recompute than the transfer of one element
   const AtLoad at_load_;

@@ -13,9 +13,9 @@
 namespace ferrite::core::schedule {
 namespace {
 
-class DepthLast {
+class KContiguous {
  public:
-  DepthLast(LoopProgram& program, Ledger& ledger)
+  KContiguous(LoopProgram& program, Ledger& ledger)
       : program_(program), ledger_(ledger), free_(free_to_order(program)) {
     find_users();
   }
@@ -124,6 +124,6 @@ class DepthLast {
 
 }  // namespace
 
-void make_k_contiguous(LoopProgram& program, Ledger& ledger) { DepthLast(program, ledger).run(); }
+void make_k_contiguous(LoopProgram& program, Ledger& ledger) { KContiguous(program, ledger).run(); }
 
 }  // namespace ferrite::core::schedule

@@ -152,7 +152,7 @@ Result<core::LedgerRecord> unconsidered(const OpenModel& opened, std::span<const
     for (uint32_t s = 0; s < statements.size(); ++s)
       if (names_node(core::schedule::origin_names(statements[s]), name)) all.push_back(s);
   auto [category, text, bytes] =
-      core::schedule::why_untried(*made.program, options.without, nodes[0], nodes[1]);
+      core::schedule::why_unconsidered(*made.program, options.without, nodes[0], nodes[1]);
   return core::LedgerRecord{"fusion",
                             pair[0],
                             pair[1],

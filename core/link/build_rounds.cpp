@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "core/link/build.h"
+#include "core/link/build_rounds.h"
 
 #include <utility>
 #include <vector>
