@@ -115,14 +115,14 @@ struct Step {
   Result<void> (Steps::*run)();
 };
 
-// THE PAGE: every step from graph to executable, in order, each with its reason. The functions below follow the
-// same order and list the parts of each step. A hook is a row of stage_table (core/ir/stages.h) and a row here;
-// a static_assert compares the two tables.
+// THE PAGE: every step from graph to executable, in order, each with its reason. The functions below follow
+// the same order and list the parts of each step. A hook is a row of stage_table (core/ir/stages.h) and a row
+// here; a static_assert compares the two tables.
 // clang-format off: the columns are read as a table
 constexpr Step page[] = {
     {"import",          &Steps::check_source},      // importers are plugins: their graph is verified first
-    {"pre_grad",        &Steps::hook},              // the graph as the model has it, before anything is differentiated
-    {"decompose_early", &Steps::decompose_early},   // so that patterns are written over the parts of these ops
+    {"pre_grad",        &Steps::hook},              // the graph as the model has it, before differentiation
+    {"decompose_early", &Steps::decompose_early},   // so that patterns match the parts of these ops
     {"joint_pre",       &Steps::hook},              // the graph holds both directions, forward and backward
     {"joint_post",      &Steps::hook},              // the same graph, after the passes of joint_pre
     {"post_grad_pre",   &Steps::hook},              // composite ops are whole: a pattern matches layer_norm
@@ -130,7 +130,7 @@ constexpr Step page[] = {
     {"post_grad_post",  &Steps::hook},              // patterns over simplified graphs
     {"place",           &Steps::claim_regions},     // providers take whole regions, before ops are decomposed
     {"decompose_late",  &Steps::decompose_late},    // ops without a lowering of their own become their parts
-    {"pre_lower",       &Steps::hook},              // decompositions made new constants and common subexpressions
+    {"pre_lower",       &Steps::hook},              // decompositions made constants and common subexpressions
     {"lower",           &Steps::lower},             // an op becomes a statement, a view an index map
     {"",                &Steps::open_target},       // decisions depend on the devices from here on
     {"inline",          &Steps::inline_producers},  // before fusion, so that it sees real traffic only
@@ -139,7 +139,7 @@ constexpr Step page[] = {
     {"fuse",            &Steps::fuse},              // statements become groups, one kernel each
     {"post_fusion",     &Steps::post_fusion},       // passes see the groups and may split them
     {"schedule",        &Steps::finish_schedule},   // groups are final: split, pad, order, merge them
-    {"emit",            &Steps::build},             // candidates, code, memory, launches: link/build_rounds.cpp
+    {"emit",            &Steps::build},             // candidates, code, memory, launches: build_rounds.cpp
     {"code",            nullptr},                          // the end of emit, where code is asked for as text
 };
 // clang-format on
@@ -188,7 +188,7 @@ Result<void> Steps::run_stage(std::string_view stage, Result<void> (Steps::*step
   if (step != &Steps::build) watch_.begin(stage);
   FE_CHECK((this->*step)());
   if (made_.program) FE_CHECK(loop::verify(*made_.program));
-  log_program(made_.schedule ? "schedule" : made_.program ? "loops" : "graph");
+  if (step != &Steps::build) log_program(made_.schedule ? "schedule" : made_.program ? "loops" : "graph");
   return {};
 }
 

@@ -84,7 +84,7 @@ struct CompileStats {
 };
 
 /// What a compilation starts from. A graph enters at the stages import to lower, a loop program at inline to fuse, a schedule
-/// at post_fusion or emit, a kernel at emit; a kernel alone is never linked.
+/// at post_fusion to emit, a kernel at emit; a kernel alone is never linked.
 using Source = std::variant<graph::Graph, loop::LoopProgram, schedule::Schedule, loop::Kernel>;
 
 /// Reads a text of any of these forms; its first line says which. Errors are those of the form's own parser.
