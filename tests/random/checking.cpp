@@ -141,7 +141,7 @@ namespace {
 /// marks to `progress`.
 Fault compare_schedules(const core::Session& session, const Here& here, const GeneratedGraph& graph,
                         core::CompileOptions compiled, int progress) {
-  compiled.to = "post_fusion";
+  compiled.to = "schedule";
   const auto schedule_without = [&](Features without) -> core::Result<std::string> {
     compiled.without = without;
     core::Ledger ledger;
@@ -199,7 +199,7 @@ Fault check_stages(const core::Session& session, const GeneratedGraph& graph, co
   };
   const auto stages = core::stages();
   for (size_t k = 0; stages[k] != "emit"; ++k) {
-    const auto end = stages[k] == "post_fusion" ? "emit" : "post_fusion";
+    const auto end = stages[k] == "schedule" ? "emit" : "schedule";
     const auto fault = [&](const std::string& text) {
       return Fault{
           fmt::format("the text of '{}', from '{}' to '{}': {}", stages[k], stages[k + 1], end, text), {}};

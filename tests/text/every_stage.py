@@ -21,8 +21,9 @@ STEPS = [
     ("inline", "pre_fusion", "pre_fusion", "inline"),
     ("inline", "fuse", "fuse", "fuse"),
     ("fuse", "post_fusion", "post_fusion", "post_fusion"),
-    ("post_fusion", "post_fusion", "post_fusion", "post_fusion"),
-    ("post_fusion", "emit", "emit", "emit"),
+    ("post_fusion", "schedule", "schedule", "schedule"),
+    ("schedule", "schedule", "schedule", "schedule"),
+    ("schedule", "emit", "emit", "emit"),
 ]
 
 

@@ -36,7 +36,7 @@ graph @scatter(%x: f32[1000], %i: i64[10], %u: f32[10]) -> (%y "y") {
   %y = scatter_elements(%x, %i, %u) {reduction = "add"} from "Scatter"
 }
 """
-STAGES = ["pre_grad", "post_grad", "pre_lower", "lower", "inline", "fuse", "post_fusion", "select", "emit", "load", "plan", "link"]
+STAGES = ["pre_grad", "post_grad", "pre_lower", "lower", "inline", "fuse", "post_fusion", "schedule", "select", "emit", "load", "plan", "link"]
 
 WORK = """ferrite graph 0
 graph @g(%x: f32[1,16,56,56], %w: f32[32,16,3,3], %a: bf16[256,512], %b: bf16[512,256], %q: i8[256,512], %s: f32[], %f: f32[512,256], %y: f32[1,16,56,56]) -> (%p "p", %n "n", %m "m", %h "h") {
@@ -169,7 +169,7 @@ class MetricsTest(ObserveTest):
         self.assertEqual(stages["pre_grad"]["nodes_before"], "5")
         self.assertEqual(stages["lower"]["statements_after"], rows[0]["statements"])
         # Two relus went into what stands before them.
-        self.assertEqual((stages["post_fusion"]["groups_after"], rows[0]["kernels"]), ("3", "3"))
+        self.assertEqual((stages["schedule"]["groups_after"], rows[0]["kernels"]), ("3", "3"))
         self.assertEqual((rows[0]["statements"], rows[0]["nodes_before_fusion"]), ("5", "5"))
 
     def test_fusions(self):
