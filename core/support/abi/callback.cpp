@@ -10,7 +10,7 @@
 namespace ferrite::core::callback {
 namespace {
 
-/// Appends to a buffer of fixed size, without anything that a signal handler may not use.
+/// Appends to a buffer of fixed size, using only async-signal-safe operations.
 class Text {
  public:
   Text(char* data, size_t capacity) : data_(data), capacity_(capacity) {}
@@ -31,7 +31,7 @@ struct Owner {
   std::array<char, 128> plugin{};
   Owner* next = nullptr;
 };
-// Both lists only ever grow at their head: whoever reads them needs no lock.
+// Both lists grow only at the head and nodes are never freed, so readers need no lock.
 std::atomic<Owner*> owners{nullptr};
 std::atomic<Thread*> all_threads{nullptr};
 std::atomic<Ended> on_end{nullptr};
@@ -40,7 +40,7 @@ std::mutex growing;
 thread_local Scope* innermost_scope = nullptr;
 constinit thread_local Thread* own_thread = nullptr;
 
-/// Gives the thread's record back when the thread ends.
+/// Returns the thread's record when the thread ends.
 struct Holder {
   ~Holder() {
     if (const Frame* frame = own_thread->innermost())
