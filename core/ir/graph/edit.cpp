@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The edits of the graph. Each checks first, then changes, then records how to undo: what an undo finds is exactly
-// what its edit left, because the journal is undone last first.
+// The edits of the graph. Each edit checks, then changes the graph, then records its inverse. The journal is
+// undone in reverse order, so an inverse finds exactly the state that its edit left.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ void Graph::insert_use(ValueId value, uint32_t slot, Use use) {
   slot_of(use) = slot;
 }
 
-/// Makes the use read `to`, and records it.
+/// Makes the use read `to`, and records the change.
 void Graph::redirect(const Use& use, ValueId to) {
   const ValueId from = target_of(use);
   if (from == to) return;
@@ -97,7 +97,7 @@ std::string Graph::free_name(std::string name) const {
 
 Result<void> Graph::check_type(const TensorType& type) const {
   if (type.dtype == DType::none) return error(FE_EINVALID, "FE-G06", "a tensor type without an element type");
-  // Element counts, byte counts and offsets of what is below this bound fit 64 bits.
+  // Below this bound, element counts, byte counts and offsets fit 64 bits.
   constexpr int64_t most_elements = int64_t{1} << 56;
   int64_t elements = 1;
   for (const Dim dim : type.dims) {
@@ -217,7 +217,7 @@ Result<ValueId> Graph::add_literal(TensorType type, std::span<const std::byte> b
   std::shared_ptr<std::byte[]> copy(new std::byte[bytes.size() + 1]);
   if (!bytes.empty()) {
     std::memcpy(copy.get(), bytes.data(), bytes.size());
-    // Unused bits of the last byte are zero, so that equal constants have equal bytes.
+    // Clear the unused bits of the last byte, so that equal constants have equal bytes.
     const int64_t used = (type.elements().value_or(0) % 8 * bits_of(type.dtype)) % 8;
     if (used != 0) copy[bytes.size() - 1] &= std::byte((1 << used) - 1);
   }

@@ -134,7 +134,8 @@ class Verifier {
 
 Result<void> verify(const Graph& graph, const OpRegistry& registry) {
   const Verifier verifier(graph, registry);
-  // Every operand has its use: as many of each user as it reads the value, and each of them true (see value()).
+  // value() checked that each listed use is a real one. Equal totals then prove that no operand misses its
+  // use.
   size_t operands = graph.outputs().size(), uses = 0;
   for (const Input& input : graph.inputs()) {
     FE_CHECK(verifier.value(input.value));
