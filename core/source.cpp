@@ -14,7 +14,7 @@
 namespace ferrite::core {
 namespace {
 
-/// What a source can be: its name for people, and the stages at which it enters.
+/// A kind of source: its name in messages, and the stages at which it enters.
 struct Entrance {
   std::string_view source, first, last;
 };
@@ -65,7 +65,7 @@ Result<StageSpan> stages_of(const Source& source, const CompileOptions& options)
 
 Result<Source> parse_source(std::string_view text, const graph::ParseOptions& options) {
   size_t form = 0;
-  // The code of a backend is no text that could be split into tokens.
+  // Check the header before tokenising: a backend's code does not follow the lexer's rules.
   if (text.starts_with("ferrite code ")) return at(options.file + ":1:1", enters_nothing("compiled code"));
   {
     FE_TRY(const auto tokens, text::TokenList::read(text, options.file));

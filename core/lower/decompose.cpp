@@ -43,9 +43,10 @@ Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registr
 
 namespace {
 
-constexpr size_t most_depth = 64;  // of decompositions within decompositions
+constexpr size_t most_depth = 64;  // nesting limit of decompositions
 
-/// Tries the decompositions that other plugins give for the op. False where all declined, with the graph as it was.
+/// Tries decompositions that other plugins provide for the op. False if all decline; the graph is then
+/// unchanged.
 Result<bool> decompose_by_others(graph::Graph& graph, const plugin::Registry& registry, graph::NodeId id,
                                  const std::string& op, Ledger& ledger) {
   for (const auto& entry : registry.decompositions(op)) {
@@ -82,7 +83,7 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
       const bool others = !registry.decompositions(op->name).empty();
       if (only_early ? !early : op->def.lower && !others) continue;
       if (!only_early && !registry.lowerings(op->name, device).empty()) {
-        // Without a decomposition there is no choice: lower() tells why all declined.
+        // An op without a decomposition goes to lower(), which reports why every lowering declined.
         if (!op->def.decompose && !others) continue;
         FE_TRY(const bool taken, accepts(graph, registry, device, id, ledger));
         if (taken) continue;

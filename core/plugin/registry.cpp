@@ -23,7 +23,7 @@ bool is_phase(std::string_view name) {
   return std::find(std::begin(phase_names), std::end(phase_names), name) != std::end(phase_names);
 }
 
-/// Records name whose advice it was, so that no two of a kind have one id.
+/// Adds an advisor. Ids must be unique per kind, because ledger records name advisors by id.
 template <class Table>
 Result<void> add_advice(std::vector<Contributed<Table>>& list, const Table* table, const LoadedPlugin& plugin,
                         std::string_view what) {
@@ -107,7 +107,8 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     return {};
   };
   if (auto added = add_all(); !added) {
-    // All or nothing: what came before goes again, so that the program can go on without the plugin.
+    // All or nothing: undo the contributions that were already registered, so that the program can continue
+    // without the plugin.
     auto fault = std::move(added.error());
     auto is_its = [&](const auto& item) { return item.plugin == &loaded; };
     std::erase_if(lowerings_, is_its);
@@ -272,7 +273,7 @@ Result<void> Registry::add_import_handler(const LoadedPlugin& plugin, const fe_i
   return {};
 }
 
-/// Of aliases and import handlers: FE-P96 where no importer reads models of the format.
+/// Checks the formats of aliases and import handlers. FE-P96 if no importer reads models of a format.
 static Result<void> check_formats(const Registry& registry) {
   std::vector<std::string_view> known(known_formats.begin(), known_formats.end());
   for (const auto& [table, plugin] : registry.importers())

@@ -20,7 +20,7 @@ using Kind = Operand::Kind;
 
 namespace {
 
-/// The comma-separated names of all nodes, each once.
+/// The comma-separated origins of all nodes, without duplicates.
 std::string joined_origins(const Graph& graph, const std::vector<NodeId>& nodes) {
   std::string result;
   std::set<std::string, std::less<>> seen;
@@ -110,7 +110,7 @@ std::optional<Refusal> Rewrite::make(const OpTerm& term) {
       continue;
     }
     spec.operands.push_back(operand.kind == Kind::none ? ValueId() : value(operand));
-    // What the alternatives taken do not have is absent.
+    // An operand that belongs to an alternative that was not taken is absent.
     if (operand.kind == Kind::made || !spec.operands.back()) continue;
     if (auto refused = check_order(spec.operands.back(), place_)) return refused;
   }

@@ -22,7 +22,7 @@ void for_each_side(const Graph& graph, const RegionMatch& region, const std::fun
     for (const ValueId operand : node.operands) {
       if (operand && seen.insert(operand.bits).second) visit(operand);
     }
-    // Those who read it come later.
+    // Walking in order visits every reader later.
     seen.insert(node.results[0].bits);
   }
 }
@@ -120,7 +120,7 @@ ValueId dependent_side(const Graph& graph, const RegionMatch& region, size_t& st
     while (!pending.empty() && !found && steps <= limit) {
       const NodeId producer = graph.value(pending.back()).producer;
       pending.pop_back();
-      // Nothing that stands before the operand's node depends on it.
+      // A node before the operand's producer cannot depend on it.
       if (!producer || (origin && !graph.comes_before(origin, producer))) continue;
       if (!seen.insert(producer.bits).second) continue;
       ++steps;

@@ -15,7 +15,8 @@ Error fault(const Rule& rule, text::Position place, const char* code, std::strin
   return {FE_EINVALID, code, std::move(what), rule.where(place)};
 }
 
-/// Calls `term` and `choice` with the number of each, in the order of the text: operands before their readers.
+/// Calls `term` and `choice` with the number of each, in the order of the text, so operands come before their
+/// readers.
 template <class OnTerm, class OnChoice>
 void for_each_in_order(const Rule& rule, const OnTerm& term, const OnChoice& choice) {
   uint32_t next = 0;
@@ -48,7 +49,8 @@ void keep(Bound& to, const Bound& from) {
   keep(to.choices, from.choices);
 }
 
-/// What matching each term and each choice binds; `join` puts the alternatives of a choice together.
+/// Computes which names matching each term and each choice binds; `join` combines the alternatives of a
+/// choice.
 class Reach {
  public:
   template <class Join>
@@ -110,7 +112,7 @@ Reach possible(const Rule& rule) {
   });
 }
 
-/// Regions are applied once each, in every match, and lie between two things that are found without them.
+/// Every match must apply each region exactly once, and must bind both of its ends without it.
 Result<void> check_regions(const Rule& rule) {
   std::vector<const OpTerm*> applied(rule.regions.size());
   std::vector<bool> read(rule.terms.size());
