@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a device is given through its runtime: memory, copies, streams and their recordings.
+// Work on a device through its runtime: memory, copies, streams and recordings.
 #include <algorithm>
 
 #include "core/support/abi/abi.h"
@@ -25,7 +25,7 @@ fe_event_args event_args(const Device& device, void* event, void* stream) {
   return args;
 }
 
-/// Calls a slot that gives nothing back; `code` and `what` are said where the plugin says nothing of its own.
+/// Calls a slot without results. `code` and `what` apply if the plugin sets no error of its own.
 template <typename Slot, typename Args>
 Result<void> invoke(const Device& device, Slot slot, const Args& args, const char* code, const char* what) {
   abi::Call call;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs of an executable: contexts, launches one by one, and what is said of those that fail.
+// Runs of an executable: contexts, launching step by step, and the errors of failed launches.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace ferrite::core::runtime {
 
 namespace {
 
-/// What a launch says of the indices that it checked.
+/// The words in which a launch reports a bad index.
 using ErrorWords = std::array<int64_t, FE_ERROR_WORDS>;
 
 using Bytes = std::span<const std::byte>;
@@ -31,7 +31,8 @@ bool overlap(Bytes a, Bytes b) {
   return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
 }
 
-/// Where the first byte between parts of an arena lies that is not `value`; empty: there is none.
+/// The position of the first byte between the parts of an arena that differs from `value`; empty if there is
+/// none.
 std::string first_beside(std::span<const Executable::ArenaPart> parts, Bytes arena, std::byte value) {
   for (size_t k = 0; k <= parts.size(); ++k) {
     const auto* const before = k > 0 ? &parts[k - 1] : nullptr;
@@ -50,7 +51,7 @@ std::string first_beside(std::span<const Executable::ArenaPart> parts, Bytes are
   return {};
 }
 
-/// Not of a lowering's call or a copy.
+/// False for a lowering's call and for a copy.
 bool is_kernel(const Launch& launch) { return launch.copy == no_copy && !launch.call.function; }
 
 }  // namespace
@@ -114,7 +115,7 @@ Executable::Context::~Context() {
   if (!recorded_.graphs.empty() || recorded_.staging || recorded_.stream) {
     const uint32_t d = executable_.recording_.device;
     const auto& device = *executable_.devices[d];
-    (void)device.synchronise(work_[d].stream);  // what it says was said to who ran it
+    (void)device.synchronise(work_[d].stream);  // its error was already reported to the caller of the run
     for (const auto& recorded : recorded_.graphs) device.free_graph(recorded.graph);
     device.host_free(recorded_.staging);
     device.close_stream(recorded_.stream);
@@ -124,13 +125,14 @@ Executable::Context::~Context() {
     for (void* data : {work_[d].arena, work_[d].errors}) executable_.free(d, data, work_[d].stream);
     device.close_stream(work_[d].stream);
   }
-  // When none of the streams is left that may have waited for one.
+  // Close events only after all streams are closed, as a stream may be waiting for another device's event.
   for (uint32_t d = 0; d < work_.size(); ++d) executable_.devices[d]->close_event(work_[d].event);
 }
 
 void Executable::Context::Work::add_source(const void* from, int64_t bytes) {
   const auto source = bytes_at(from, bytes);
-  // A context whose runs return early waits seldom, and copies from the same places in each.
+  // A context whose runs return early rarely waits, and copies from the same memory in each run: record each
+  // source only once.
   const bool known = std::ranges::any_of(
       sources, [&](Bytes other) { return other.data() == source.data() && other.size() == source.size(); });
   if (!known) sources.push_back(source);
@@ -200,7 +202,8 @@ Result<void*> Executable::alloc(uint32_t device, int64_t bytes, void* stream) co
               error(FE_ENOMEM, "FE-D03",
                     "the session's allocator has no memory for {} bytes; free memory, or use smaller sizes",
                     bytes));
-  // It may be the memory of work that the device's own stream has still to do, and other streams use it.
+  // The memory may still be in use by work queued on the device's default stream, while other streams will
+  // use it from now on.
   if (auto done = stream || !owner.has_streams() ? Result<void>() : owner.synchronise(nullptr); !done) {
     allocator->free(owner, data);
     return std::move(done.error());
@@ -274,7 +277,7 @@ Result<void> Executable::wait_for_sources(std::span<const Launch> launches, size
   const auto& places = step.arguments;
   const auto is_read = [&](Bytes written) {
     for (uint32_t d = 0; d < devices.size(); ++d) {
-      if (step.copy != no_copy && d == step.device) continue;  // in the order of one stream
+      if (step.copy != no_copy && d == step.device) continue;  // the stream already orders them
       if (std::ranges::any_of(context.work_[d].sources, [&](Bytes from) { return overlap(from, written); }))
         return true;
     }
@@ -322,7 +325,8 @@ Error Executable::bad_index(const Launch& launch, std::span<const int64_t> words
   const auto size = words[2], flags = words[3];
   if (!(flags & FE_BAD_INDEX_TOLD))
     return at(launch.provenance, error(FE_EINVALID, "FE-X10", "an index is out of range"));
-  // The code does not say which of the kernel's dims it is; several may have the size.
+  // The code does not tell which of the kernel's dims it is, and several may have this size: list all of
+  // them.
   std::vector<std::string> dims;
   for (const auto& checked : kernels[launch.kernel].checked_dims) {
     if (checked.size != size || checked.argument >= launch.arguments.size()) continue;
@@ -391,8 +395,9 @@ Result<void> Executable::launch_copy(std::span<const Launch> launches, size_t nu
   const bool of_peers = step.copy == FE_COPY_PEER;
   const auto& device = *devices[step.device];
   auto& work = context.work_[step.device];
-  // The memory of a device is used in the order of its stream, by its peers as well: a copy is behind what made its source, and what the
-  // giver goes on with, in this run or a later one, is behind the copy.
+  // A device's memory is used in the order of its own stream, by its peers too. So a copy must wait for the
+  // work that produced its source, and later work of the giving device (of this run or a later one) must wait
+  // for the copy.
   if (of_peers) FE_CHECK(put_behind(launches, number, step.device, giver_of(step), context));
   auto copied = device.copy(step.copy, to, from, step.arguments[0].bytes, work.stream,
                             of_peers ? devices[giver_of(step)].get() : nullptr);
@@ -452,7 +457,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
                              : plugin::invoke(runtime, devices[d]->slots.launch, call, &args, &out);
   if (status != FE_OK) {
     auto failed = devices[d]->failed(call.error(status, "FE-D04", "the launch failed"));
-    // Of a device that is lost, the launch only tells of what was given to it before.
+    // A launch on a lost device only reports the failure of earlier work.
     if (failed.code == "FE-D06") return of_pending(std::move(failed), launches, number + 1, d, context);
     return at(kernel.provenance, std::move(failed));
   }

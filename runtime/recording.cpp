@@ -13,8 +13,8 @@ namespace ferrite::core::runtime {
 namespace {
 
 constexpr int64_t staging_alignment = 256;
-constexpr int64_t most_staged = int64_t{64} << 20;  // the driver's own way with larger copies is no slower
-constexpr int64_t word_bytes = FE_ERROR_WORDS * int64_t{8};  // a launch's words of errors
+constexpr int64_t most_staged = int64_t{64} << 20;  // for larger copies the driver's own staging is as fast
+constexpr int64_t word_bytes = FE_ERROR_WORDS * int64_t{8};  // error words of one launch
 
 int64_t take(RecordingPlan& plan, int64_t bytes) {
   const int64_t offset = plan.bytes;
@@ -117,7 +117,8 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
     if (recorded.refused) return false;
     std::vector<void*> places;
     for (const size_t k : plan.fixed) places.push_back(port(k));
-    // The first run makes ready what is made ready once. A port that is elsewhere in each run is not worth recording.
+    // Record only if recent runs used the same addresses: the first run also does one-time preparation, and a
+    // port whose address changes in every run would need a recording per run.
     if (std::ranges::find(recorded.places, places) == recorded.places.end()) {
       recorded.places.insert(recorded.places.begin(), std::move(places));
       recorded.places.resize(std::min(recorded.places.size(), most_recordings));
@@ -146,7 +147,7 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
   }
   work.waited = 0;
   if (auto given = device.replay(graph.graph, work.stream, rebindings); !given) {
-    recorded.failed = true;  // which pointers it has is not known
+    recorded.failed = true;  // the pointers in the graph are unknown now
     return of_pending(std::move(given.error()), steps, steps.size(), plan.device, context);
   }
   if (context.early_ && plan.bytes == 0) return true;
@@ -173,7 +174,7 @@ Result<void> Executable::record(Context& context, const Buffers& buffers) const 
                       recording_.bytes));
     std::memset(recorded.staging, 0, static_cast<size_t>(recording_.bytes));
   }
-  // What others give to a stream of theirs is not to be recorded.
+  // Record on a separate stream, because work that the caller gives to its own stream must not be recorded.
   if (work.borrowed && !recorded.stream) {
     FE_TRY(recorded.stream, device.open_stream(nullptr));
   }
@@ -184,7 +185,7 @@ Result<void> Executable::record(Context& context, const Buffers& buffers) const 
   FE_TRY(made.graph, device.record(stream, [&] { return record_steps(context, buffers, stream); }));
   recorded.graphs.insert(recorded.graphs.begin(), std::move(made));
   if (recorded.graphs.size() > most_recordings) {
-    FE_CHECK(device.synchronise(work.stream));  // which may still run it
+    FE_CHECK(device.synchronise(work.stream));  // it may still be running the graph
     device.free_graph(recorded.graphs.back().graph);
     recorded.graphs.pop_back();
   }

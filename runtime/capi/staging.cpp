@@ -27,7 +27,7 @@ Result<void> Staging::copy(uint32_t direction, void* to, const void* from, int64
 Result<DeviceMemory> Staging::device_memory(std::shared_ptr<const Engine> engine) {
   DeviceMemory memory{std::move(engine), program_->executable(), {}};
   if (native_stream_ && !stream_) {
-    // Opened anew, because tensors may outlive the context.
+    // Open a stream of its own: tensors may outlive the context and its stream.
     FE_TRY(void* const stream, executable_->devices[0]->open_stream(native_stream_));
     stream_ = std::shared_ptr<void>(
         stream, [device = executable_->devices[0]](void* opened) { device->close_stream(opened); });

@@ -19,7 +19,8 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 using Bytes = std::span<const std::byte>;
 constexpr std::array<char, 8> magic = {'F', 'E', 'P', 'K', 'G', '\r', '\n', '\x1a'};
 constexpr uint32_t layout_version = 2;
-/// Of all compressed sections together: more than any program has, and no more memory than a machine spares.
+/// Limit on the total size of compressed sections: more than any program needs, and small enough for any
+/// machine.
 constexpr uint64_t most_decompressed = uint64_t{512} << 20;
 constexpr int level = 9;
 constexpr size_t digits = 64;
@@ -28,12 +29,12 @@ struct Header {
   std::array<char, 8> magic{};
   uint32_t version = 0, sections = 0;
   uint64_t file_bytes = 0;
-  std::array<char, digits> digest{};  ///< of the header before it, and of the table
+  std::array<char, digits> digest{};  ///< over the header before it, and the table
 };
 struct TableEntry {
   uint32_t kind = 0, codec = 0, target = 0, reserved = 0;
   uint64_t offset = 0, bytes = 0, raw_bytes = 0;
-  std::array<char, digits> digest{};  ///< of the bytes as they lie in the file
+  std::array<char, digits> digest{};  ///< over the section's bytes in the file
 };
 static_assert(sizeof(Header) == 88 && sizeof(TableEntry) == 104);
 
@@ -151,7 +152,7 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file,
     if (given.kind == 0 || given.kind > kind_count || given.codec > static_cast<uint32_t>(Codec::zstd) ||
         given.reserved != 0)
       return impossible(fmt::format("section {} is of no kind that this version reads", k));
-    // They follow each other, so none overlaps another and nothing is hidden between them.
+    // Sections must be consecutive: then none overlaps another and no bytes are hidden between them.
     if (given.offset != aligned(end) || given.offset > bytes.size() ||
         given.bytes > bytes.size() - given.offset)
       return impossible(fmt::format("section {} does not lie behind the one before it", k));
@@ -219,7 +220,7 @@ Result<std::vector<std::byte>> Container::read(Kind kind, uint32_t target) const
     return impossible(fmt::format("its section of kind {} does not decompress to the {} bytes that it says",
                                   static_cast<uint32_t>(kind), entry->raw_bytes));
   };
-  // What the frame says is looked at first, so that no memory is taken for a size that is not its own.
+  // Check the frame's declared size before allocating memory for it.
   if (ZSTD_getFrameContentSize(entry->bytes.data(), entry->bytes.size()) != entry->raw_bytes) return fault();
   std::vector<std::byte> contents(entry->raw_bytes);
   if (ZSTD_decompress(contents.data(), contents.size(), entry->bytes.data(), entry->bytes.size()) !=

@@ -18,7 +18,7 @@ bool same_port(const runtime::PortInfo& a, const runtime::PortInfo& b) {
   return a.name == b.name && a.dtype == b.dtype && a.dims == b.dims && a.changed == b.changed;
 }
 
-/// Whether a program has copies to or from a device's memory.
+/// Whether a program copies to or from a device's memory.
 bool copies_to(const runtime::Executable& executable, uint32_t device) {
   for (const auto* launches : {&executable.init, &executable.steps})
     for (const auto& launch : *launches)
@@ -26,7 +26,7 @@ bool copies_to(const runtime::Executable& executable, uint32_t device) {
   return false;
 }
 
-/// Devices of these kinds, each another one: "npu,npu:1,cpu".
+/// Distinct devices of these kinds: "npu,npu:1,cpu".
 std::string names_of(std::span<const runtime::Target> needs) {
   std::map<std::string_view, uint32_t> counts;
   std::vector<std::string> names;
@@ -41,7 +41,7 @@ Error refuse(const runtime::Target& need, const std::string& reason) {
   return error(FE_EUNSUPPORTED, "FE-K53", "'{}' ({}): {}", need.kind, need.description, reason);
 }
 
-/// Of a library that is not among those of the device.
+/// The reason why a library is not among those of the device.
 std::string why_not_here(const std::string& library, const plugin::Backends& backends) {
   const bool enabled = std::ranges::any_of(
       backends.providers(), [&](const auto& provider) { return abi::view(provider.table->id) == library; });
@@ -132,7 +132,8 @@ Result<void> Package::fit(const std::string& names, Read& program, const plugin:
                     names.empty() ? "its plugin is passed over" : fmt::format("the device is '{}'", names));
     auto& device = *(*opened)[d];
     if (auto reason = device.refusal(needs[d].description); !reason.empty()) return refuse(needs[d], reason);
-    // What was laid out without a device that could be asked copies to memory that this one need not have.
+    // A program compiled without a device copies to and from separate memory. Follow it, even if this device
+    // could access the host's.
     if (d + 1 < needs.size() && copies_to(executable, static_cast<uint32_t>(d))) device.host_memory = false;
   }
   for (size_t k = 0; k < program.parts.size(); ++k) {
@@ -165,7 +166,7 @@ Result<Loaded> Package::program(const std::string& names, const plugin::Backends
         return loaded;
       }
       if (loaded.error().status != FE_EUNSUPPORTED) return loaded;
-      // Libraries say so here of what they cannot open.
+      // A library reports here that it cannot open its part of the program.
       fitting = refuse(first, loaded.error().message());
     }
     log::print("plugins", "of the package's targets, {}", fitting.error().text);
@@ -186,7 +187,7 @@ Result<Loaded> Package::load(uint32_t target, Read program, int64_t threads) con
     constant.owned = std::shared_ptr<const std::vector<std::byte>>(container_.file(), nullptr);
   executable.workers = runtime::workers_for(threads, true);
   if (auto loaded = executable.load(blobs); !loaded) {
-    // Here it is the file that says what the code's launches are.
+    // The launches come from the file here, so a mismatch with the code is the file's error.
     if (loaded.error().code != "FE-P67") return std::move(loaded.error());
     return error(FE_EINVALID, "FE-K52", "{}: {}; make it again, or use --recompile", loaded.error().where,
                  loaded.error().text);

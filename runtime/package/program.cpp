@@ -47,7 +47,7 @@ void put(Encoder& to, const std::vector<Launch>& launches) {
   }
 }
 
-/// Memory of one kind: no machine has more, and sums of it do not overflow.
+/// Limit per kind of memory: no machine has more, and sums stay within int64.
 constexpr int64_t most_bytes = int64_t{1} << 40;
 bool possible(int64_t bytes) { return bytes >= 0 && bytes <= most_bytes; }
 
@@ -77,7 +77,7 @@ class Reader {
     return std::move(result_);
   }
 
-  /// What a program begins with.
+  /// Reads the devices, with which a program begins.
   const std::vector<runtime::Target>& devices() {
     result_.figures.nodes = from_.get<uint64_t>();
     result_.figures.statements = from_.get<uint64_t>();
@@ -208,7 +208,7 @@ class Reader {
     return {};
   }
 
-  /// Whether the memory that the place names is there, and as large.
+  /// Whether the memory that the slot refers to exists and is large enough.
   bool holds(const BufferSlot& place, bool in_run) const {
     const auto& executable = *result_.executable;
     const auto in = [&](const auto& list, auto bytes) {
