@@ -163,7 +163,7 @@ typedef struct fe_store_args {
 } fe_store_args;
 // An opaque kernel: a C function over contiguous buffers, called once per launch.
 typedef struct fe_kernel_buffer {
-  void* data;  // contiguous, aligned elements; owned by the host
+  void* data;  // contiguous elements; owned by the host
   fe_tensor_type type;
 } fe_kernel_buffer;
 typedef struct fe_kernel_call_args {
