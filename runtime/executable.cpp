@@ -22,6 +22,7 @@ namespace {
 template <class Out>
 Result<void> take_needs(CompiledKernel& kernel, const Out& needs) {
   kernel.arguments.clear();
+  // The code states nothing: the kernel's own launch data stand.
   if (needs.tasks < 0) return {};
   if (!abi::readable<fe_argument_needs>(needs.arguments))
     return at(kernel.provenance,
@@ -200,6 +201,7 @@ Result<void> Executable::load_code(std::span<const std::string> blobs) {
   const auto begin = std::chrono::steady_clock::now();
   auto loaded = load_modules(blobs);
   if (loaded) loaded = load_libraries(blobs);
+  // The caller may retry with other blobs, so leave nothing half loaded.
   if (!loaded) unload_code();
   load_ms = milliseconds_since(begin);
   return loaded;
@@ -225,6 +227,7 @@ Result<void> Executable::check(const Launch& launch) const {
     return at(launch.provenance, Error{FE_EINVALID, "FE-P67", std::move(what), {}});
   };
   const auto& given = launch.arguments;
+  // A package is untrusted: check alignment, reachability and size of every argument before any launch.
   for (const BufferSlot& place : given)
     if (place.kind == BufferSlot::Kind::arena &&
         static_cast<uint64_t>(place.offset) %
@@ -297,6 +300,7 @@ Result<void> Executable::prepare() {
     constant.data = reinterpret_cast<const std::byte*>(start);
   }
   for (auto& block : persistent_) {
+    // At least one byte, so that an empty block has an address of its own.
     FE_TRY(block.data, alloc(block.device, std::max<int64_t>(block.bytes, 1)));
   }
   {
@@ -317,6 +321,7 @@ Result<void> Executable::prepare() {
       constants[k].owned.reset();
       constants[k].data = nullptr;
     }
+  // Plan last: whether a kernel can be recorded is known only after loading.
   if (record_runs) recording_ = plan_recording();
   init_ms = milliseconds_since(loaded);
   return {};

@@ -28,6 +28,7 @@ Bytes bytes_at(const void* data, int64_t bytes) {
 }
 
 bool overlap(Bytes a, Bytes b) {
+  // std::less compares pointers into different allocations, which < does not allow.
   return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
 }
 
@@ -92,6 +93,8 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
     if (!is_done_here || !is_kernel(launch)) continue;
     fails = fails || executable_.may_fail(launch);
     const auto& kernel = executable_.kernels[launch.kernel];
+    // A negative offset means that the workspace is not in the memory plan: reserve the largest one after the
+    // arena. Launches of a device run in order, so they can share it.
     if (launch.workspace >= 0 || kernel.workspace_bytes == 0) continue;
     work.bytes = std::max(work.bytes, behind_arena(d) + kernel.workspace_bytes * executable_.workers_of(d));
   }
@@ -115,6 +118,7 @@ Executable::Context::~Context() {
   if (!recorded_.graphs.empty() || recorded_.staging || recorded_.stream) {
     const uint32_t d = executable_.recording_.device;
     const auto& device = *executable_.devices[d];
+    // Wait before freeing: the last replay may still be running.
     (void)device.synchronise(work_[d].stream);  // its error was already reported to the caller of the run
     for (const auto& recorded : recorded_.graphs) device.free_graph(recorded.graph);
     device.host_free(recorded_.staging);
@@ -194,6 +198,7 @@ Result<void*> Executable::alloc(uint32_t device, int64_t bytes, void* stream) co
   const Device& owner = *devices[device];
   if (!allocator || !allocator->serves(owner)) return owner.alloc(bytes, stream);
   if (bytes <= 0) return static_cast<void*>(nullptr);
+  // An allocator outside Ferrite knows the driver's handle only, not the runtime's stream object.
   void* const native = owner.has_streams() ? owner.native(FE_NATIVE_STREAM, stream) : nullptr;
   void* const data = allocator->alloc(owner, static_cast<uint64_t>(bytes), native);
   const auto where = "device " + owner.place();
@@ -231,6 +236,7 @@ Result<void> Executable::copy(uint32_t device, uint32_t direction, void* to, con
 Error Executable::of_pending(Error failed, std::span<const Launch> launches, size_t end, uint32_t device,
                              const Context& context) const {
   if (!failed.where.empty()) return failed;
+  // Queued work reports its failure at a later call, so any launch that was not waited for may be the cause.
   std::vector<std::string_view> pending;
   for (size_t k = context.work_[device].waited; k < end; ++k)
     if (is_kernel(launches[k]) && kernels[launches[k].kernel].device == device)
@@ -259,6 +265,7 @@ Result<void> Executable::wait(std::span<const Launch> launches, size_t end, Cont
 Result<void> Executable::put_behind(std::span<const Launch> launches, size_t end, uint32_t later,
                                     uint32_t earlier, Context& context) const {
   const auto& work = context.work_[earlier];
+  // Without events only the host can order the work of two devices.
   if (!work.event) return wait(launches, end, context);
   auto done = devices[earlier]->record_event(work.event, work.stream);
   if (done) done = devices[later]->wait_for_event(work.event, context.work_[later].stream);
@@ -287,6 +294,7 @@ Result<void> Executable::wait_for_sources(std::span<const Launch> launches, size
     if (step.copy != no_copy) return k == 1;
     if (step.call.function) return k >= step.call.reads;
     const auto& said = kernels[step.kernel].arguments;
+    // If the code does not state its accesses, assume that it writes.
     return said.empty() || said[k].written != 0;
   };
   bool waits = false;
@@ -356,7 +364,9 @@ Result<void> Executable::launch_all(std::span<const Launch> launches, const Buff
                                     Context& context) const {
   if (launches.empty()) return {};
   for (auto& work : context.work_) work.waited = 0;
+  // Clear the error words first: a kernel writes them only if an index is bad.
   FE_CHECK(move_words(launches, FE_COPY_TO_DEVICE, context));
+  // Waiting after each launch attributes times and errors to the launch that caused them.
   const bool waits = context.times_ || log::enabled(launch_channel);
   for (size_t k = 0; k < launches.size(); ++k) {
     if (!waits) {
@@ -381,6 +391,7 @@ Result<void> Executable::launch(std::span<const Launch> launches, size_t number,
   std::vector<void*> pointers(step.arguments.size());
   for (size_t k = 0; k < pointers.size(); ++k) pointers[k] = address(step.arguments[k], buffers, context);
   const auto device = device_of(step);
+  // Only these steps write host memory, which an asynchronous copy may still be reading.
   if (!device || devices[*device]->host_memory || step.copy == FE_COPY_TO_HOST)
     FE_CHECK(wait_for_sources(launches, number, pointers, context));
   if (step.copy != no_copy) return launch_copy(launches, number, pointers[0], pointers[1], context);
@@ -446,6 +457,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
   args.workers = workers_of(d);
   args.stream = stream;
   args.native_stream = native_stream;
+  // Each launch has words of its own, so one copy after the last launch shows which of them failed.
   if (work.errors)
     args.error = static_cast<ErrorWords*>(work.errors)[number].data();
   else if (devices[d]->host_memory)
@@ -473,11 +485,13 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
   FE_TRY(context.recorded_.replayed, replay(context, buffers));
   if (!context.recorded_.replayed)
     if (auto done = launch_all(steps, buffers, context); !done) {
+      // The queued work uses the caller's memory: wait for it before returning the error.
       abandon(context);
       return done;
     }
   for (size_t k = 0; k < output_slots.size(); ++k) {
     const auto& place = output_slots[k];
+    // The kernel has already written this output to the caller's memory.
     if (place.kind == BufferSlot::Kind::output && place.number == k) continue;
     const void* from = address(place, buffers, context);
     if (memory_of_ports() != host) {

@@ -83,6 +83,7 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment) {
   };
   std::vector<size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), size_t{0});
+  // Stable, so that equal sizes keep the order of the lifetimes and plans are reproducible.
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
 

@@ -73,6 +73,7 @@ Result<bool> decompose_by_others(graph::Graph& graph, const plugin::Registry& re
 Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
                        bool only_early, Ledger& ledger) {
   for (size_t depth = 0; depth < most_depth; ++depth) {
+    // A decomposition may build further composite ops, so repeat until a round changes nothing.
     bool changed = false;
     for (graph::NodeId id : graph.nodes()) {
       const auto* op = registry.ops().find(graph.op(id));
@@ -90,6 +91,7 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
       }
       FE_TRY(const bool done, decompose_by_others(graph, registry, id, op->name, ledger));
       if (!done) {
+        // Its own lowering applies now that the other plugins' decompositions have declined.
         if (!only_early && op->def.lower) continue;
         if (!op->def.decompose) {
           if (only_early) continue;

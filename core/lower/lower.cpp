@@ -112,6 +112,7 @@ class Lowerer {
       return {};
     };
     if (changed.empty()) return {};
+    // Save old contents that are still needed before the first store overwrites any.
     for (const auto& output : graph_.outputs()) FE_CHECK(keep(output.value));
     for (const auto& [id, value] : changed) FE_CHECK(keep(value));
     for (const auto& [id, value] : changed) {
@@ -183,6 +184,7 @@ class Lowerer {
         return false;
       }
       if (status != FE_OK) {
+        // The recorder's first error is the cause; the lowering's own error usually only follows from it.
         auto recorded = recorder_.error();
         recorder_.cancel();
         return at(graph_.describe(id),
@@ -228,7 +230,7 @@ Result<bool> accepts(const graph::Graph& graph, const plugin::Registry& registry
                      graph::NodeId node, Ledger& ledger) {
   Ledger trial;
   FE_TRY(const bool taken, Lowerer(graph, registry, device, trial).accepts(node));
-  // Record in the ledger which lowering took the node, once it is certain.
+  // If a lowering took the node, lower() records it later; otherwise nothing else would record the reasons.
   if (!taken)
     for (const auto& record : trial.records()) ledger.add(record);
   return taken;

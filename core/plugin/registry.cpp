@@ -91,6 +91,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     FE_TRY(contributions, create(*plugin, host_, config));
   }
   for (const auto& contribution : contributions) plugin->kinds.push_back(contribution.kind);
+  // Contributions refer to the plugin, so it must have its final address before they are added.
   plugins_.push_back(std::move(plugin));
   const LoadedPlugin& loaded = *plugins_.back();
   const auto add_all = [&]() -> Result<void> {
@@ -122,6 +123,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     std::erase_if(fusion_policies_, is_its);
     std::erase_if(cost_models_, is_its);
     std::erase_if(metric_sinks_, is_its);
+    // OpRegistry cannot erase: rebuild it without the plugin's ops.
     graph::OpRegistry others;
     for (const auto* op : ops_.all())
       if (op->plugin != loaded.id) FE_CHECK(others.add(op->def, op->plugin));
@@ -328,6 +330,7 @@ Result<void> Registry::settle_aliases() {
 }
 
 Result<void> Registry::compile_rules() {
+  // Only the sets added since the last call.
   for (size_t k = compiled_rules_.size(); k < rule_sets_.size(); ++k) {
     const auto& set = rule_sets_[k];
     auto compiled = rewrite::compile_rules(set.text, set.file, set.predicates, ops_);
@@ -369,6 +372,7 @@ Result<void> Registry::compile_rules() {
 std::vector<Contributed<fe_lowering>> Registry::lowerings(std::string_view op,
                                                           std::string_view device) const {
   std::vector<Contributed<fe_lowering>> result;
+  // Latest first: a plugin loaded later overrides earlier ones.
   for (auto lowering = lowerings_.rbegin(); lowering != lowerings_.rend(); ++lowering) {
     auto kind = abi::view(lowering->table->device);
     if (abi::view(lowering->table->op) == op && (kind.empty() || kind == device)) result.push_back(*lowering);

@@ -112,6 +112,7 @@ struct ferrite_model {
         return staging;
       }
     }
+    // Create it outside the lock: it opens streams and allocates arenas. Each concurrent run has its own.
     return std::make_unique<capi::Staging>(place.first, place.second);
   }
   void put_back(const RunKey& place, std::unique_ptr<capi::Staging> staging) {
@@ -159,6 +160,7 @@ Result<void> ferrite_model::run(const RunKey& place, std::unique_ptr<capi::Stagi
                                 std::span<const capi::BoundTensor> inputs,
                                 std::span<const capi::BoundTensor> outputs) {
   auto start = std::chrono::steady_clock::now();
+  // If the run fails, the staging is destroyed instead of reused: its state is unknown.
   FE_CHECK(staging->run(inputs, outputs));
   double taken = milliseconds_since(start);
   put_back(place, std::move(staging));
@@ -338,6 +340,7 @@ Result<void> run_alloc(std::string_view function, ferrite_model* model, const fe
   FE_TRY(const auto targets,
          capi::bind_outputs(*model->model, ports, tensors.data(), tensors.size(), device));
   FE_CHECK(model->run(place, std::move(staging), bound, targets));
+  // Output arguments are written on success only.
   for (size_t k = 0; k < made.size(); ++k) outputs[k] = made[k].release();
   return {};
 }

@@ -67,6 +67,8 @@ std::vector<std::string> kinds_of(const std::string& path) {
   std::vector<std::string> kinds;
   auto file = graph::MappedFile::open(path);
   if (!file) return kinds;
+  // Verify only the sections that are read: this runs before the plugins are loaded, and open() verifies
+  // everything.
   const auto container = Container::open(std::move(*file), Check::what_is_read);
   for (uint32_t target = 0; container && container->has(Kind::program, target); ++target) {
     const auto program = container->read(Kind::program, target);
@@ -88,12 +90,14 @@ Result<void> Package::read() {
   FE_TRY(const auto description, container_.read(Kind::description, all_targets));
   FE_CHECK(show(description));
   FE_TRY(weights_, container_.in_place(Kind::weights, all_targets));
+  // Read target 0 even if it is missing: a package without a program is an error.
   for (uint32_t target = 0; target == 0 || container_.has(Kind::program, target); ++target) {
     FE_TRY(auto bytes, container_.read(Kind::program, target));
     FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
     FE_TRY(const auto program, read_program(bytes, weights_, code_bytes));
     auto& [inputs, outputs] = ports_;
     if (target == 0) ports_ = {program.executable->inputs, program.executable->outputs};
+    // Callers bind tensors before a target is chosen, so all programs must have the same ports.
     if (!std::ranges::equal(inputs, program.executable->inputs, same_port) ||
         !std::ranges::equal(outputs, program.executable->outputs, same_port))
       return error(FE_EINVALID, "FE-K52", "its programs have different inputs or outputs");
@@ -165,6 +169,7 @@ Result<Loaded> Package::program(const std::string& names, const plugin::Backends
         loaded->passed_over = std::move(passed_over);
         return loaded;
       }
+      // Try the next target only if this machine cannot run the program; any other error is a real failure.
       if (loaded.error().status != FE_EUNSUPPORTED) return loaded;
       // A library reports here that it cannot open its part of the program.
       fitting = refuse(first, loaded.error().message());
@@ -183,6 +188,7 @@ Result<Loaded> Package::load(uint32_t target, Read program, int64_t threads) con
   std::vector<std::string> blobs;
   for (const Part& part : program.parts)
     blobs.emplace_back(reinterpret_cast<const char*>(code.data()) + part.offset, part.bytes);
+  // Constants point into the mapped file: keep it mapped as long as the executable.
   for (auto& constant : executable.constants)
     constant.owned = std::shared_ptr<const std::vector<std::byte>>(container_.file(), nullptr);
   executable.workers = runtime::workers_for(threads, true);

@@ -41,6 +41,8 @@ uint32_t Graph::add_use(ValueId value, Use use) {
 
 void Graph::remove_use(ValueId value, uint32_t slot) {
   auto& uses = at(value).uses;
+  // Swap with the last use, so that removal takes O(1). insert_use() is the exact inverse, which rollback
+  // needs.
   if (slot + 1 != uses.size()) {
     uses[slot] = uses.back();
     slot_of(uses[slot]) = slot;
@@ -205,6 +207,7 @@ Result<void> Graph::set_output_place(uint32_t output, ValueId alias_of, std::vec
 
 void Graph::add_guard(Guard guard) {
   symbols_.add_guard(std::move(guard));
+  // Guards are only appended, so the count identifies the state to restore.
   record({}, {}, [count = symbols_.guards().size() - 1](Graph& graph) { graph.symbols_.drop_guards(count); });
 }
 
@@ -260,6 +263,7 @@ Result<void> Graph::erase_constant(ValueId id) {
   const auto place = std::find(constants_.begin(), constants_.end(), id) - constants_.begin();
   constants_.erase(constants_.begin() + place);
   drop_value(id);
+  // Keep the slot until commit: undo may revive it.
   journal_->erased_values.push_back(id.index());
   record({}, {}, [id, place](Graph& graph) {
     graph.journal_->erased_values.pop_back();
@@ -327,6 +331,7 @@ Result<NodeId> Graph::make(NodeSpec spec) {
 Result<void> Graph::replace_uses(ValueId from, ValueId to) {
   if (!find(from) || !find(to)) return stale("value");
   if (from == to) return {};
+  // Copy the use: redirect() removes it from this list.
   while (!at(from).uses.empty()) redirect(Use(at(from).uses.back()), to);
   return {};
 }
@@ -360,6 +365,7 @@ Result<void> Graph::erase(NodeId id) {
       graph.value_arena_.revive(result);
       if (!graph.at(result).name.empty()) graph.value_names_.emplace(graph.at(result).name, result);
     }
+    // In reverse order of removal, so that each use returns to its old position.
     for (uint32_t k = static_cast<uint32_t>(back.operands.size()); k-- > 0;) {
       if (back.operands[k]) graph.insert_use(back.operands[k], back.use_slots_[k], {id, k});
     }

@@ -84,6 +84,7 @@ class Driver {
         const NodeId node = work_.front();
         work_.pop_front();
         queued_.erase(node.bits);
+        // An earlier application may have erased the queued node.
         if (graph_.find(node)) FE_CHECK(visit(node));
       }
     } while (applications_ != before && !options_.once && may_go_on());
@@ -206,6 +207,7 @@ class Driver {
     ++applications_;
     if (options_.near_misses) applied_.insert({&rule, root.bits});
     ledger_.add({"rule", rule.name, plugin_id_, "applied", {}, rewrite.text(), 1});
+    // The root survives if a node outside the match reads it. Its surroundings changed, so try it again.
     if (graph_.find(root)) push(root);
     for (const NodeId node : rewrite.made()) push(node);
     for (const auto& [from, to] : rewrite.replaced()) push_readers(to, matcher_.depth());
@@ -216,6 +218,7 @@ class Driver {
   /// Queues the nodes whose match may include a node that reads the value directly or through other nodes.
   /// Nodes beyond the limit wait for the next sweep.
   void push_readers(ValueId value, size_t depth) {
+    // Bounds the cost of one application at values with very many readers.
     size_t left = 64;
     std::vector<std::pair<ValueId, size_t>> pending{{value, depth}};
     while (!pending.empty()) {
@@ -227,6 +230,7 @@ class Driver {
         if (!user) continue;
         if (left-- == 0) return;
         push(user);
+        // A pattern looks through such a node without using up a term.
         const size_t below = matcher_.looks_through(graph_, user) ? levels : levels - 1;
         if (below == 0) continue;
         for (const ValueId result : graph_.node(user).results) pending.push_back({result, below});
@@ -318,7 +322,7 @@ class Driver {
   std::unordered_set<uint64_t> queued_;
   std::set<std::pair<const Rule*, uint64_t>> refused_;
   std::set<std::pair<const Rule*, uint64_t>> applied_;  // kept only for near misses
-  std::set<const Rule*> with_candidates_;  // kept only for near misses
+  std::set<const Rule*> with_candidates_;               // kept only for near misses
   std::map<std::string_view, size_t> counts_, rewrites_;
   size_t applications_ = 0;
 };
@@ -367,6 +371,7 @@ Result<size_t> apply_rules(const CompiledRules& rules, std::string_view phase, g
                            const ApplyOptions& options) {
   const graph::Mark start = graph.mark();
   std::optional<Graph> before;
+  // To explain why a rule missed a node that another rule replaced, keep the graph as it was.
   if (options.near_misses) before = graph;
   Driver driver(rules, phase, graph, registry, ledger, plugin_id, options);
   auto applications = driver.run();
