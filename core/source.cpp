@@ -54,12 +54,12 @@ Result<StageSpan> stages_of(const Source& source, const CompileOptions& options)
                  from);
   if (span.last < span.first)
     return options.from.empty()
-               ? error(FE_EINVALID, "FE-C04", "{} enters at '{}', behind stage '{}'", entrance.source, from,
+               ? error(FE_EINVALID, "FE-C04", "{} enters at '{}', after stage '{}'", entrance.source, from,
                        to)
-               : error(FE_EINVALID, "FE-C04", "stage '{}' is behind '{}', the last to run", from, to);
+               : error(FE_EINVALID, "FE-C04", "stage '{}' is after '{}', the last to run", from, to);
   if (options.device == runtime::interpreter_name && (!options.to.empty() || source.index() != 0) &&
       span.last > position_of("lower"))
-    return error(FE_EINVALID, "FE-C04", "device '{}' has no stage behind 'lower'", options.device);
+    return error(FE_EINVALID, "FE-C04", "device '{}' has no stage after 'lower'", options.device);
   return span;
 }
 

@@ -140,7 +140,7 @@ Result<FoundDevice> read_name(const std::string& name) {
     return error(FE_EINVALID, "FE-D01", "none is named; give --device or the manifest's 'device'");
   if (found.kind == interpreter_name)
     return colon == std::string::npos
-               ? error(FE_EINVALID, "FE-D01", "the interpreter stands alone: name no device beside it")
+               ? error(FE_EINVALID, "FE-D01", "the interpreter runs alone: name no other device")
                : error(FE_EINVALID, "FE-D01", "there is one interpreter, and it has no number: write '{}'",
                        interpreter_name);
   return found;

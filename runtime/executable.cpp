@@ -26,7 +26,7 @@ Result<void> take_needs(CompiledKernel& kernel, const Out& needs) {
   if (needs.tasks < 0) return {};
   if (!abi::readable<fe_argument_needs>(needs.arguments))
     return at(kernel.provenance,
-              error(FE_EINTERNAL, "FE-P67", "what its code says of its arguments cannot be read"));
+              error(FE_EINTERNAL, "FE-P67", "the argument requirements of its code cannot be read"));
   if (needs.tasks != kernel.tasks || needs.grain != kernel.grain ||
       needs.workspace_bytes != kernel.workspace_bytes)
     return at(kernel.provenance, error(FE_EINVALID, "FE-P67",
@@ -233,7 +233,7 @@ Result<void> Executable::check(const Launch& launch) const {
         static_cast<uint64_t>(place.offset) %
                 std::min<uint64_t>(least_alignment, devices[place.device]->alignment) !=
             0)
-      return refuse(fmt::format("an argument lies at {}, where no buffer begins", place.offset));
+      return refuse(fmt::format("an argument lies at {}, where no buffer can begin", place.offset));
   if (launch.copy != no_copy) {
     const bool from_host = launch.copy == FE_COPY_TO_DEVICE, to_host = launch.copy == FE_COPY_TO_HOST;
     const bool of_peers = launch.copy == FE_COPY_PEER;

@@ -44,7 +44,7 @@ std::string first_beside(std::span<const Executable::ArenaPart> parts, Bytes are
       if (arena[static_cast<size_t>(at)] == value) continue;
       std::vector<std::string> places;
       if (before)
-        places.push_back(fmt::format("{} behind the end of {}", counted(at - begin, "byte"), before->name));
+        places.push_back(fmt::format("{} after the end of {}", counted(at - begin, "byte"), before->name));
       if (behind) places.push_back(fmt::format("{} before {}", counted(end - at, "byte"), behind->name));
       return fmt::format("{}", fmt::join(places, " and "));
     }
@@ -178,7 +178,7 @@ Result<std::string> Executable::Context::written_beside(std::byte value) const {
       arena = copied;
     }
     if (auto place = first_beside(executable_.arena_parts[d], arena, value); !place.empty())
-      return fmt::format("memory of {} that is nobody's is written, first {}", device.place(), place);
+      return fmt::format("memory of {} outside of every buffer was written, first {}", device.place(), place);
   }
   return std::string();
 }

@@ -260,7 +260,7 @@ Result<void> Registry::add_import_handler(const LoadedPlugin& plugin, const fe_i
         "in {}",
         source, source_example);
   if (table.first > table.last)
-    return error(FE_EINVALID, "FE-P07", "its import handler of '{}' is for versions {} to {}, which are none",
+    return error(FE_EINVALID, "FE-P07", "its import handler of '{}' is for versions {} to {}, an empty range",
                  source, table.first, table.last);
   for (const auto& other : import_handlers_)
     if (abi::view(other.table->source) == source && other.table->first <= table.last &&

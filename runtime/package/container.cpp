@@ -155,7 +155,7 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file,
     // Sections must be consecutive: then none overlaps another and no bytes are hidden between them.
     if (given.offset != aligned(end) || given.offset > bytes.size() ||
         given.bytes > bytes.size() - given.offset)
-      return impossible(fmt::format("section {} does not lie behind the one before it", k));
+      return impossible(fmt::format("section {} does not follow the one before it", k));
     Entry entry{static_cast<Kind>(given.kind),
                 given.target,
                 static_cast<Codec>(given.codec),
@@ -173,13 +173,13 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file,
         return impossible(fmt::format("section {} is there twice", k));
     if (std::ranges::any_of(bytes.subspan(end, given.offset - end),
                             [](std::byte b) { return b != std::byte{}; }))
-      return altered("something lies between its sections");
+      return altered("there are bytes between its sections");
     if (check == Check::all && digest_of(std::array{entry.bytes}) != given.digest)
       return altered(fmt::format("the contents of section {} were changed", k));
     end = given.offset + given.bytes;
     result.entries_.push_back(entry);
   }
-  if (end != bytes.size()) return impossible("something lies behind its last section");
+  if (end != bytes.size()) return impossible("there are bytes after its last section");
   return result;
 }
 

@@ -71,7 +71,7 @@ class Reader {
     FE_CHECK(launches(executable.init, false));
     FE_CHECK(launches(executable.steps, true));
     FE_CHECK(places(executable.output_slots, true));
-    if (!from_.done()) return impossible("its program is cut short, or has something behind it");
+    if (!from_.done()) return impossible("its program is cut short, or bytes follow it");
     if (executable.output_slots.size() != executable.outputs.size())
       return impossible("its program has another number of places than of outputs");
     return std::move(result_);
@@ -202,7 +202,7 @@ class Reader {
       if (!from_.ok()) break;
       if (place.kind > BufferSlot::Kind::arena || !possible(place.bytes) || !possible(place.offset) ||
           !holds(place, in_run))
-        return impossible("its program has an argument that lies nowhere");
+        return impossible("its program has an argument in no memory");
       places.push_back(place);
     }
     return {};

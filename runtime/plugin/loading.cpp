@@ -26,7 +26,7 @@ Result<DescribedLibrary> describe_library(const std::string& path, const std::st
   }
   // A description of another ABI version may be shorter. Every version begins with the version number.
   if (!description || description->size < offsetof(fe_plugin_v0, self) || description->size > largest_struct)
-    return at(path, error(FE_EINVALID, "FE-P07", "its description is missing, or its size is none"));
+    return at(path, error(FE_EINVALID, "FE-P07", "its description is missing, or its size is invalid"));
   if (description->major != FE_ABI_MAJOR || description->minor != FE_ABI_MINOR)
     return at(path, error(FE_EINVALID, "FE-P04",
                           "it was built for ABI {}.{}, this is {}.{}; rebuild it with this SDK",

@@ -48,8 +48,8 @@ Result<const Table*> table_of(const fe_contribution& contribution, std::string_v
     return error(FE_EINVALID, "FE-P07", "its {} table has {} bytes, the ABI's first version has {}", what,
                  table->size, least);
   if (table->size > largest_struct)
-    return error(FE_EINVALID, "FE-P07", "its {} table says that it has {} bytes, which none has", what,
-                 table->size);
+    return error(FE_EINVALID, "FE-P07", "its {} table says that it has {} bytes, a size that no version has",
+                 what, table->size);
   return table;
 }
 

@@ -96,7 +96,7 @@ Result<CapabilityTable> CapabilityTable::parse(std::string_view text, const std:
     result.*member = value->get();
     if (wanted && result.*member != plain(wanted->*member))
       return malformed(path, *file.get(key),
-                       fmt::format("the table is of {} '{}', not of '{}', beside which it lies", key,
+                       fmt::format("the table is of {} '{}', not of '{}', next to which it is", key,
                                    result.*member, wanted->*member));
   }
   for (const auto& [key, node] : file) {

@@ -35,7 +35,7 @@ Result<std::string> MeasuredFile::save(const nlohmann::ordered_json& object) con
     return error(FE_EINVALID, "FE-C10", "there is no cache folder: set HOME or XDG_CACHE_HOME");
   const auto text = object.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   if (const auto fault = cache::write_file(folder_, name_, text); !fault.empty())
-    return at(folder_, error(FE_EINVALID, "FE-C10", "what was measured cannot be kept: {}", fault));
+    return at(folder_, error(FE_EINVALID, "FE-C10", "the measurements cannot be stored: {}", fault));
   return (std::filesystem::path(folder_) / name_).string();
 }
 

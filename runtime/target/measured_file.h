@@ -23,7 +23,7 @@ class MeasuredFile {
     std::string fault;
     const auto json = contents(fault);
     auto result = json && json->is_object() ? read(*json) : decltype(read(*json)){};
-    if (json && !result) fault = "it is not what `ferrite targets --measure` writes";
+    if (json && !result) fault = "it was not written by `ferrite targets --measure`";
     if (!fault.empty()) warn(fault);
     return result;
   }

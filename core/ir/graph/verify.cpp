@@ -58,7 +58,7 @@ class Verifier {
       if (!output.alias_of) continue;
       const Value* alias = graph_.find(output.alias_of);
       if (!alias || alias->kind != ValueKind::input || !alias->type.same_shape(value->type)) {
-        return error(FE_EINVALID, "FE-G53", "output {} aliases what is no input of its type",
+        return error(FE_EINVALID, "FE-G53", "output {} aliases a value that is no input of its type",
                      text::quote(output.name));
       }
     }

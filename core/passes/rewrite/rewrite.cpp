@@ -58,7 +58,7 @@ std::optional<Refusal> Rewrite::run() {
   for (const OpTerm& term : rule_.yields) {
     if (auto refused = term.region ? copy_region(term) : make(term)) return refused;
   }
-  if (same_as_before()) return Refusal{"no change", "the yield is what is there already"};
+  if (same_as_before()) return Refusal{"no change", "the yield equals what it replaces"};
   for (const Replacement& replacement : rule_.replacements) {
     if (auto refused = check(replacement)) return refused;
   }

@@ -24,7 +24,7 @@ std::string replace_file(const std::string& given, std::span<const std::span<con
   const bool replaced_link = links == Links::replaced && fs::is_symlink(given, failed);
   if (const auto there = fs::status(given, failed);
       !replaced_link && fs::exists(there) && !fs::is_regular_file(there))
-    return "what has its name is no regular file";
+    return "the existing path is no regular file";
   // A link is kept: follow it and write its target, even if the target does not exist yet.
   std::string path = given;
   constexpr int most_links = 40;  // Linux resolves at most 40 links

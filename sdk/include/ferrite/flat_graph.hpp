@@ -301,8 +301,8 @@ class GraphReader : FlatContainer {
       switch (flat.kind) {
         case FE_ATTR_INT:
         case FE_ATTR_FLOAT: break;
-        case FE_ATTR_BOOL: read = flat.bits <= 1 || fail("a truth value is none"); break;
-        case FE_ATTR_DTYPE: read = flat.bits <= UINT16_MAX || fail("an element type is none"); break;
+        case FE_ATTR_BOOL: read = flat.bits <= 1 || fail("a boolean is neither 0 nor 1"); break;
+        case FE_ATTR_DTYPE: read = flat.bits <= UINT16_MAX || fail("an element type is unknown"); break;
         case FE_ATTR_STRING: read = text(flat.list, to.text); break;
         case FE_ATTR_INTS:
         case FE_ATTR_FLOATS: read = integers(flat.list, to.list); break;

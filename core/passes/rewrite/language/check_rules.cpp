@@ -372,7 +372,7 @@ Result<void> check_rule(Rule& rule, const graph::OpRegistry& registry) {
   return at(rule.where(rule.position),
             error(FE_EINVALID, "FE-R14",
                   "rule '{}' would never end: {}; add a condition that its result does not meet", rule.name,
-                  nothing ? "its yield is its match" : "its own match takes what it yields"));
+                  nothing ? "its yield is its match" : "its match accepts its own yield"));
 }
 
 }  // namespace ferrite::core::rewrite

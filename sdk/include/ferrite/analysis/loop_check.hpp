@@ -430,7 +430,7 @@ class StatementCheck {
   bool placement() {
     for (const auto& store : s_.stores)
       if (!valued(store.value) || (store.mask != none && !valued(store.mask)))
-        return fault("a store has no value, or its mask is none");
+        return fault("a store has no value, or its mask is invalid");
     where_ = place(pool_, s_);
     for (size_t k = 0; k < s_.ops.size(); ++k)
       if (where_.finish[k] && where_.inner[k])

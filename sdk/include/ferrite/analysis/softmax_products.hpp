@@ -171,7 +171,7 @@ class SoftmaxProductsFinder {
   /// For columns or values: whether the address is linear in both variables and contiguous along one of them.
   bool lies_evenly(SoftmaxProducts::Operand& operand, const Var& depth, const Var& across) {
     for (const auto& var : {depth, across})
-      if (!pool_.coefficient(operand.address, var.symbol)) return fail("an operand lies unevenly");
+      if (!pool_.coefficient(operand.address, var.symbol)) return fail("an operand's address is not linear");
     operand.depth_inside = side_by_side(operand.address, depth, softmax_product_lanes);
     return operand.depth_inside || side_by_side(operand.address, across, softmax_product_lanes) ||
            fail("of an operand no 8 elements lie side by side");
@@ -279,7 +279,7 @@ class SoftmaxProductsFinder {
       const auto own_var = own(map, VarKind::parallel);
       if (map.kind != FE_STATEMENT_MAP || !is_plain(map) || !own_var ||
           own_var->extent != found_.feature.extent)
-        return fail("behind the second product is more than maps over its results");
+        return fail("the second product is followed by more than maps over its results");
       auto same = shared_variables(map, finish);
       same.emplace_back(own_var->symbol, pool_.symbol(found_.feature.symbol));
       if (!splice_stores(finish, map, same, 0, true)) return false;
@@ -355,7 +355,7 @@ class SoftmaxProductsFinder {
     for (auto store : from.stores) {
       const bool local = kernel_.buffers[store.buffer].kind == FE_BUFFER_LOCAL;
       if (store.mask != none || store.mode != FE_STORE_SET) return fail("something is stored by a condition");
-      if (!local && !keep) return fail("what lies between the products is stored");
+      if (!local && !keep) return fail("a value between the products is stored");
       store.value = splice(into, from, store.value, substitution, reduced);
       if (store.value == none) return false;
       for (auto& expr : store.index) expr = pool_.substitute(expr, substitution);
