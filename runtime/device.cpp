@@ -19,7 +19,7 @@
 namespace ferrite::core::runtime {
 namespace {
 
-/// The runtime and providers that a device name refers to.
+/// The runtime and the number that a device name refers to.
 struct FoundDevice {
   std::string kind;
   uint32_t number = 0;
@@ -90,7 +90,7 @@ Kinds known_kinds(const plugin::Backends& backends) {
       kinds.here.emplace_back(kind);
       continue;
     }
-    // Devices are looked for in order; the first reason stands for all.
+    // The text lists everything that was tried; the first item is enough here.
     const std::string said = count ? "no device" : count.error().text;
     kinds.absent.push_back(fmt::format("{} ({})", kind, said.substr(0, said.find("; "))));
   }
@@ -274,8 +274,8 @@ Result<std::shared_ptr<Device>> Device::open(const Target& target, const plugin:
   device->slots = abi::read(found.runtime);
   device->kind = found.kind;
   const auto count = count_devices(*found.runtime);
-  // Assume separate memory, whether or not a device is present, so that packages are the same on every
-  // machine.
+  // Use the same defaults for separate memory whether or not a device is present, so that packages are the
+  // same on every machine.
   if (!count || *count == 0 || !device->describe() || !device->host_memory) {
     device->host_memory = false;
     device->alignment = usual_alignment;
@@ -336,7 +336,9 @@ Result<void> Device::open_targets(const plugin::Backends& backends) {
     FE_CHECK(check_row_padding(compilers.back()));
     FE_CHECK(find_coverage(compilers.back(), description));
   }
+  // There was at least one provider, so `fault` is set.
   if (compilers.empty()) return *fault;
+  // The plugin enabled last goes first. Code generators go before the others, as generators() expects.
   std::reverse(compilers.begin(), compilers.end());
   std::stable_partition(compilers.begin(), compilers.end(),
                         [](const Compiler& c) { return c.takes_kernels() && !c.is_library(); });
@@ -347,6 +349,7 @@ Result<void> Device::find_numbers() {
   // Apply the first generator last, so that its numbers win.
   for (const auto& compiler : std::views::reverse(generators())) {
     auto stated = abi::read(compiler.target.numbers);
+    // Local memory follows below: there the smallest value counts, not the first.
     stated.local_bytes = 0;
     if (auto done = state(numbers, stated); !done)
       return core::at(compiler.plugin->id,
@@ -440,6 +443,7 @@ TargetNumbers numbers_of(const Devices& devices) {
   for (const auto& device : devices) {
     if (device->generators().empty()) continue;
     const auto& numbers = device->numbers.values;
+    // The first device that compiles loops decides; the next two lines are the exceptions.
     if (!result) result = numbers;
     result->local_bytes = std::min(result->local_bytes, numbers.local_bytes);
     if (result->activations == schedule::Activations::any) result->activations = numbers.activations;

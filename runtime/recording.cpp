@@ -63,6 +63,8 @@ RecordingPlan Executable::plan_recording() const {
     checks = checks || may_fail(step);
     if (is_copy && step.copy != FE_COPY_ON_DEVICE) {
       const auto& from = step.arguments[0];
+      // A replay copies from staging memory that the host fills beforehand, so the source must not depend on
+      // the replay itself.
       if (step.copy == FE_COPY_TO_DEVICE && from.kind != BufferSlot::Kind::input &&
           from.kind != BufferSlot::Kind::constant)
         return prevented(step.provenance, "host", "the device gets back what it gave to the host");
@@ -76,6 +78,8 @@ RecordingPlan Executable::plan_recording() const {
     for (uint32_t argument = 0; argument < step.arguments.size(); ++argument) {
       const auto& place = step.arguments[argument];
       if (!is_port(place)) continue;
+      // Only launches by the runtime can be rebound to other addresses; copies and libraries keep the
+      // recorded ones.
       if (is_copy || is_library) {
         if (std::ranges::find(plan.fixed, port_of(place)) == plan.fixed.end())
           plan.fixed.push_back(port_of(place));
@@ -138,6 +142,7 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
   for (const auto& use : plan.uses)
     if (graph.bound[use.port] != port(use.port))
       rebindings.push_back({use.launch, use.argument, port(use.port)});
+  // Rebindings stay in the graph, so record which pointers it has now.
   for (size_t k = 0; k < graph.bound.size(); ++k) graph.bound[k] = port(k);
   for (const auto& staged : plan.staged) {
     const auto& from = steps[staged.step].arguments[0];
@@ -145,11 +150,13 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
       std::memcpy(recorded.staging + staged.offset, address(from, buffers, context),
                   static_cast<size_t>(from.bytes));
   }
+  // Every launch of the replay counts as pending until the next wait.
   work.waited = 0;
   if (auto given = device.replay(graph.graph, work.stream, rebindings); !given) {
     recorded.failed = true;  // the pointers in the graph are unknown now
     return of_pending(std::move(given.error()), steps, steps.size(), plan.device, context);
   }
+  // With staged copies the host must wait, to copy the results out of the staging memory.
   if (context.early_ && plan.bytes == 0) return true;
   FE_CHECK(wait(steps, steps.size(), context));
   for (const auto& staged : plan.staged) {

@@ -35,7 +35,7 @@ struct Stage {
   std::function<Result<void>(bool)> watch = [](bool) { return Result<void>(); };
   std::function<bool()> changed = [] { return false; };
   RuleCounts* counts = nullptr;  ///< applications per rule of the last pass
-  std::string_view channel;  ///< the log channel that shows the text after a change
+  std::string_view channel;      ///< the log channel that shows the text after a change
   std::function<std::string()> text = [] { return std::string(); };
 };
 
@@ -119,6 +119,8 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
     if (options.observation)
       options.observation->add(
           {"pass", entry->name, start, Clock::now(), 0, {{"plugin", entry->plugin->id}}});
+    // Tell the watcher in either case, before the pass is undone: it may look at the graph that the pass
+    // left.
     if (auto watched = stage.watch(verdict.has_value()); !watched) {
       FE_CHECK(stage.undo());
       return watched;
@@ -132,6 +134,7 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
           {"pass", entry->name, entry->plugin->id, "failed", {}, verdict.error().message(), milliseconds});
       if (entry->plugin->on_error == OnError::skip) {
         log::warn("passes", fmt::format("{}; skipped, as the manifest says", failure.text));
+        // A skipped pass was applied 0 times. That may violate an expectation, which is never skipped.
         if (expect) FE_CHECK(check_expectations(*entry, 0, {}));
         continue;
       }
@@ -193,6 +196,7 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
     if (entry.pass) {
       const auto before = graph.revision();
       auto args = abi::sized<fe_pass_args>();
+      // A new table for each callback: a pass that kept an earlier one is refused.
       api.renew();
       args.graph = api.api();
       api.set_made_by(entry.name);
@@ -225,6 +229,7 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
   stage.channel = "graph";
   stage.text = [&] { return graph::print(graph); };
   FE_CHECK(run_all(phase, registry, options, ledger, stage));
+  // No pass can be undone any more after the phase, so drop the history.
   graph.commit();
   return {};
 }
@@ -233,8 +238,7 @@ Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& re
                             const GateOptions& options, schedule::FusionRequests& requests, Ledger& ledger) {
   schedule::FusionRequests before;
   schedule::LoopApi api(program, &requests);
-  Stage
-      stage;  // no check: each request was checked when it was made, and fusion rejects illegal ones
+  Stage stage;  // no check: each request was checked when it was made, and fusion rejects illegal ones
   stage.begin = [&](const PassEntry&) { before = requests; };
   stage.run = [&](const PassEntry& entry, const Deadline& deadline) -> Result<size_t> {
     if (!entry.pass) return size_t{0};

@@ -129,6 +129,7 @@ Result<std::vector<fe_value>> operands_for(const graph::OpInfo& op, const fe_imp
   std::vector<fe_value> operands;
   for (uint64_t k = 0; k < node.operands.count; ++k)
     operands.push_back(abi::element<fe_value>(node.operands, k));
+  // Models often list absent trailing inputs.
   while (!operands.empty() && operands.back() == 0) operands.pop_back();
   std::vector<std::string> names;
   for (const auto& operand : op.operands)
@@ -234,6 +235,7 @@ std::vector<std::pair<std::string, SourceReader>> readers_of(const Registry& reg
     if (of_format(source)) result.push_back({source, {FE_READER_ALIAS, entry.plugin->id, entry.alias.op}});
   for (const auto* op : registry.ops().all()) {
     const auto point = op->name.rfind('.');
+    // Only ops with a domain are found by name. The core's own ops belong to no model format.
     if (point == std::string::npos || op->plugin == Registry::core_id) continue;
     result.push_back({fmt::format("{}:{}::{}", format, op->name.substr(0, point), op->name.substr(point + 1)),
                       {FE_READER_OP, op->plugin, op->name}});
@@ -333,6 +335,7 @@ Result<void> ImportOps::import_node(const fe_import_args& args, const fe_import_
   for (const auto& [table, plugin] : handlers(source, node.version)) {
     const auto mark = graph.mark();
     const size_t inputs = graph.inputs().size(), outputs = graph.outputs().size();
+    // Clear what a previous handler may have stored before it declined.
     std::fill(out.results, out.results + node.results.count, fe_value{0});
     auto given = abi::sized<fe_import_args>();
     given.graph = args.graph;
@@ -345,6 +348,8 @@ Result<void> ImportOps::import_node(const fe_import_args& args, const fe_import_
                                           table->self, call, &given, &results);
     if (status == FE_OK) return check_handled(graph, inputs, outputs, node, out, plugin->id);
     auto fault = call.error(status, "FE-I42", "it failed without a reason");
+    // FE_EUNSUPPORTED with another code means that something inside the handler is unsupported: an error and
+    // no decline.
     if (status != FE_EUNSUPPORTED || fault.code != declines)
       return place.by_handler(std::move(fault), plugin->id);
     FE_CHECK(graph.rollback(mark));

@@ -17,6 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "numbers are written as they lie in memory");
 
 using Bytes = std::span<const std::byte>;
+// The line ends and the end-of-file character reveal damage by a transfer in text mode, as in PNG.
 constexpr std::array<char, 8> magic = {'F', 'E', 'P', 'K', 'G', '\r', '\n', '\x1a'};
 constexpr uint32_t layout_version = 2;
 /// Limit on the total size of compressed sections: more than any program needs, and small enough for any
@@ -140,6 +141,7 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file,
     return error(FE_EINVALID, "FE-K51", "it says that it has {} bytes, and has {}; get the file again",
                  header.file_bytes, bytes.size());
   const uint64_t table_bytes = uint64_t{header.sections} * sizeof(TableEntry);
+  // Check the count before hashing the table: the header is not verified yet.
   if (header.sections > most_sections || table_bytes > bytes.size() - sizeof header)
     return altered("its table of sections is no table");
   const Bytes table = bytes.subspan(sizeof header, table_bytes);

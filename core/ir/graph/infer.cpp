@@ -159,6 +159,7 @@ Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
                  "no enabled plugin defines op '{}'{}; `ferrite ops` lists those that are there", op,
                  did_you_mean(op, names));
   }
+  // Equal nodes must have equal operand lists, so drop absent trailing operands.
   while (!operands.empty() && !operands.back() && operands.size() > info->least_operands() &&
          !info->variadic()) {
     operands.pop_back();
@@ -190,6 +191,7 @@ Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
                    attribute_kind_name(wanted), attribute_kind_name(attribute.kind()));
     }
   }
+  // Search only the attributes that were given: those appended below are distinct.
   const size_t given = attributes.size();
   for (const auto& def : info->attributes) {
     const auto end = attributes.begin() + static_cast<std::ptrdiff_t>(given);
@@ -357,10 +359,12 @@ Result<void> reinfer(Graph& graph, const OpRegistry& registry, NodeId first) {
     }
     for (size_t k = 0; k < results.size(); ++k) {
       if (graph.type(results[k]).same_shape((*types)[k])) continue;
+      // The shape rule does not decide the device, so keep it.
       (*types)[k].device = graph.type(results[k]).device;
       auto set = graph.set_type(results[k], std::move((*types)[k]));
       if (!set) return fail(std::move(set.error()));
       for (const NodeId user : graph.users(results[k])) {
+        // An invalid graph may have a user before its producer; skipping it guarantees termination.
         if (graph.comes_before(id, user)) pending.emplace(user, true);
       }
     }

@@ -69,6 +69,7 @@ class Odometer {
 template <class T>
 T read(const std::byte* base, int64_t offset) {
   T value;
+  // memcpy: the caller's memory may have any alignment.
   std::memcpy(&value, base + offset * static_cast<int64_t>(sizeof(T)), sizeof(T));
   return value;
 }
@@ -121,6 +122,7 @@ class Runner {
       while (outer.broadcast(data())) {
         reset();
         Odometer inner(vars.subspan(parallel_), registers.subspan(parallel_));
+        // All lanes: the inner loop reads these registers at every lane.
         execute(body_.once, lane_count);
         while (const size_t n = inner.fill(data(), lane_count)) {
           execute(body_.inner, n);
@@ -218,6 +220,7 @@ class Runner {
     Register& to = registers_[in.to];
     const bool every_lane = access.proved && in.a == none;  // the usual case: no check per lane
     const int64_t* offsets = every_lane ? registers_[access.offset].i : nullptr;
+    // Fast path for the most frequent load.
     if (every_lane && in.dtype == DType::f32_) {
       for (size_t l = 0; l < n; ++l) to.f[l] = read<float>(base, offsets[l]);
       return;
@@ -499,6 +502,7 @@ Result<void> evaluate(const StatementList& list, std::span<const Memory> given) 
   std::vector<Memory> memory(given.begin(), given.end());
   std::vector<std::vector<std::byte>> owned;
   for (BufferId id = 0; id < list.buffers.size(); ++id) {
+    // Versions have no memory of their own.
     if (list.storage[id] != id) continue;
     const auto needed = static_cast<uint64_t>(std::max<int64_t>(list.buffers[id]->bytes(), 0));
     if (memory[id].size() >= needed) continue;

@@ -9,7 +9,8 @@
 
 namespace ferrite::core {
 
-/// The sections of one container, in the order in which they are added. Elements are plain data without padding.
+/// The sections of one container, in the order in which they are added. Elements are plain data without
+/// padding.
 class FlatContainer {
  public:
   /// Adds a section. Readers must understand a semantic section, and entry() hashes it.

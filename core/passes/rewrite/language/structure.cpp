@@ -237,6 +237,7 @@ Result<void> find_roots(Rule& rule) {
       if (way.kind == Kind::matched) read[way.index] = true;
     }
   }
+  // Choices are numbered separately from terms: the last value is a choice if no term follows it.
   const bool ends_in_choice = !rule.choices.empty() && rule.choices.back().terms_before == rule.terms.size();
   Operand last;
   last.kind = ends_in_choice ? Kind::choice : Kind::matched;
@@ -250,7 +251,9 @@ Result<void> find_roots(Rule& rule) {
   }
   const Reach always = certain(rule), any = possible(rule);
   rule.roots.push_back({last, 0});
+  // `bound`: bound in every match; only this can anchor a further root. `reached`: part of some match.
   Bound bound = always.of(last), reached = any.of(last);
+  // Each new root may bind the operand at which another one is found, so repeat until nothing changes.
   for (bool progress = true; progress;) {
     progress = false;
     for (uint32_t term = 0; term < rule.terms.size(); ++term) {
