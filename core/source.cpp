@@ -9,7 +9,7 @@
 #include "core/ir/stages.h"
 #include "core/ir/text/loop_keywords.h"
 #include "core/ir/text/parse_graph.h"
-#include "core/ir/text/parse_loops.h"
+#include "core/ir/text/print_loops.h"
 
 namespace ferrite::core {
 namespace {

@@ -32,7 +32,13 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
   session->pipeline_ = pipeline;
   FE_TRY(session->metrics_, observe::Metrics::from_environment());
   session->host_ = plugin::make_host();
-  session->registry_ = std::make_unique<plugin::Registry>(*session->host_, isolate::Plugin::open);
+  session->registry_ = std::make_unique<plugin::Registry>(
+      *session->host_,
+      [](const plugin::PluginRequest& request, const std::deque<plugin::PluginRequest>& op_plugins)
+          -> Result<std::shared_ptr<plugin::PluginProcess>> {
+        FE_TRY(auto opened, isolate::Plugin::open(request, op_plugins));
+        return std::shared_ptr<plugin::PluginProcess>(std::move(opened));
+      });
   session->registry_->set_device_kinds(pipeline.device_kinds);
   FE_CHECK(session->registry_->add_core_op(select::region_op_def()));
   for (const auto& request : pipeline.plugins) {

@@ -10,11 +10,11 @@ namespace ferrite::core::runtime {
 namespace {
 
 /// The kinds that anything enabled compiles for, in the order of their runtimes.
-std::vector<std::string> compiled_kinds(const plugin::Registry& registry) {
+std::vector<std::string> compiled_kinds(const plugin::Backends& backends) {
   std::vector<std::string> kinds;
-  for (const auto& runtime : registry.runtimes()) {
+  for (const auto& runtime : backends.runtimes()) {
     const std::string kind(abi::view(runtime.table->id));
-    const bool compiled = std::ranges::any_of(registry.providers(), [&](const auto& provider) {
+    const bool compiled = std::ranges::any_of(backends.providers(), [&](const auto& provider) {
       return abi::view(provider.table->device_kind) == kind;
     });
     if (compiled) kinds.push_back(kind);
@@ -22,14 +22,14 @@ std::vector<std::string> compiled_kinds(const plugin::Registry& registry) {
   return kinds;
 }
 
-bool is_known(const std::string& kind, const plugin::Registry& registry) {
-  return std::ranges::any_of(registry.runtimes(),
+bool is_known(const std::string& kind, const plugin::Backends& backends) {
+  return std::ranges::any_of(backends.runtimes(),
                              [&](const auto& runtime) { return abi::view(runtime.table->id) == kind; });
 }
 
 /// The target, or the device that is here where nothing is said of it.
-Result<std::shared_ptr<Device>> open(const Target& target, const plugin::Registry& registry) {
-  return target.description.empty() ? Device::open(target.kind, registry) : Device::open(target, registry);
+Result<std::shared_ptr<Device>> open(const Target& target, const plugin::Backends& backends) {
+  return target.description.empty() ? Device::open(target.kind, backends) : Device::open(target, backends);
 }
 
 }  // namespace
@@ -41,17 +41,17 @@ std::vector<std::string> target_names(std::string_view text) {
 }
 
 Result<std::shared_ptr<Device>> find_target(const std::string& name, const std::vector<std::string>& kinds,
-                                            const plugin::Registry& registry) {
+                                            const plugin::Backends& backends) {
   if (const auto colon = name.find(':'); colon != std::string::npos)
-    if (auto kind = name.substr(0, colon); is_known(kind, registry))
-      return open({std::move(kind), name.substr(colon + 1)}, registry);
+    if (auto kind = name.substr(0, colon); is_known(kind, backends))
+      return open({std::move(kind), name.substr(colon + 1)}, backends);
   if (name.empty())
     return error(FE_EINVALID, "FE-D24", "a target without a name; write one between two commas, or drop one");
-  const auto asked = kinds.empty() ? compiled_kinds(registry) : kinds;
+  const auto asked = kinds.empty() ? compiled_kinds(backends) : kinds;
   std::vector<std::shared_ptr<Device>> found;
   std::vector<std::string> reasons;
   for (const auto& kind : asked) {
-    auto opened = open({kind, name}, registry);
+    auto opened = open({kind, name}, backends);
     if (opened)
       found.push_back(std::move(*opened));
     else if (asked.size() == 1)

@@ -20,6 +20,6 @@ std::vector<std::string> target_names(std::string_view text);
 /// is one kind; FE-D24 where none has it, with what each said, or several. FE-D01 for a kind that nothing compiles for. A kind alone,
 /// "cpu:", is the device number 0 that is here.
 Result<std::shared_ptr<Device>> find_target(const std::string& name, const std::vector<std::string>& kinds,
-                                            const plugin::Registry& registry);
+                                            const plugin::Backends& backends);
 
 }  // namespace ferrite::core::runtime

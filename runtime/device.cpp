@@ -211,7 +211,7 @@ Result<void> check_row_padding(const Compiler& compiler) {
 /// measured table of this target, which is searched next to the plugin's library.
 Result<void> find_coverage(Compiler& compiler, const std::string& description) {
   const auto& plugin = *compiler.plugin;
-  auto coverage = select::Coverage::declared(compiler.target.capabilities);
+  auto coverage = runtime::Coverage::declared(compiler.target.capabilities);
   if (!coverage) return at(plugin.id, std::move(coverage.error()));
   compiler.coverage = *coverage;
   if (!compiler.slots.fingerprint) return {};
@@ -227,17 +227,17 @@ Result<void> find_coverage(Compiler& compiler, const std::string& description) {
         error(FE_EDEVICE, "FE-D05",
               "the fingerprint of provider '{}' is empty; it names the target and the compiler's version",
               compiler.id));
-  select::CapabilityTable wanted;
+  runtime::CapabilityTable wanted;
   wanted.provider = compiler.id;
   wanted.plugin = fmt::format("{} {}", plugin.id, plugin.version);
-  wanted.target = compiler.target_key = select::target_key(description, compiler.id, fingerprint.bytes());
+  wanted.target = compiler.target_key = runtime::target_key(description, compiler.id, fingerprint.bytes());
   const auto path = std::filesystem::path(plugin.library).parent_path() / wanted.file_name();
   std::error_code missing;
   const bool measured = std::filesystem::exists(path, missing);
   log::print("plugins", "{}: the table of what '{}' takes is {}{}", plugin.id, compiler.id, path.string(),
              measured ? "" : ", which is not there");
   if (!measured) return {};
-  FE_TRY(const auto table, select::CapabilityTable::read(path.string(), &wanted));
+  FE_TRY(const auto table, runtime::CapabilityTable::read(path.string(), &wanted));
   compiler.coverage.exclude(table);
   return {};
 }
@@ -446,7 +446,7 @@ TargetNumbers numbers_of(const Devices& devices) {
     // The first device that compiles loops decides; the next two lines are the exceptions.
     if (!result) result = numbers;
     result->local_bytes = std::min(result->local_bytes, numbers.local_bytes);
-    if (result->activations == schedule::Activations::any) result->activations = numbers.activations;
+    if (result->activations == Activations::any) result->activations = numbers.activations;
   }
   return result.value_or(TargetNumbers());
 }

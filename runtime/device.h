@@ -24,8 +24,8 @@ struct Compiler {
   fe_open_target_out target{};
   std::string id;
   const plugin::LoadedPlugin* plugin = nullptr;  ///< the plugin that contributed it
-  std::string target_key;  ///< select::target_key(); empty if the provider has no fingerprint
-  select::Coverage coverage;  ///< as declared and measured
+  std::string target_key;  ///< runtime::target_key(); empty if the provider has no fingerprint
+  runtime::Coverage coverage;  ///< as declared and measured
 
   bool takes_kernels() const { return slots.propose && slots.compile; }
   /// Whether it also launches the kernels that it compiles.

@@ -65,7 +65,7 @@ void Executable::plan_init() {
     blocks.push_back(persistent_[k]);
   }
   // Blocks used only by init live from the first to the last launch of init that touches them.
-  std::vector<std::vector<schedule::Lifetime>> lifetimes(devices.size());
+  std::vector<std::vector<runtime::Lifetime>> lifetimes(devices.size());
   std::vector<size_t> life_of(persistent_.size(), nowhere);
   each_place(init, [&](const BufferSlot& place, size_t number) {
     if (kept[place.number] != nowhere) return;
@@ -76,9 +76,9 @@ void Executable::plan_init() {
     }
     lives[life_of[place.number]].last = number;
   });
-  std::vector<schedule::MemoryPlan> plans;
+  std::vector<runtime::MemoryPlan> plans;
   for (size_t d = 0; d < devices.size(); ++d) {
-    plans.push_back(schedule::plan_memory(lifetimes[d], static_cast<int64_t>(devices[d]->alignment)));
+    plans.push_back(runtime::plan_memory(lifetimes[d], static_cast<int64_t>(devices[d]->alignment)));
     init_arena_bytes.push_back(plans[d].bytes);
   }
   const auto move = [&](BufferSlot& place, size_t) {

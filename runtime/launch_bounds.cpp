@@ -7,7 +7,7 @@
 
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::kernel {
+namespace ferrite::core::runtime {
 
 namespace {
 
@@ -43,4 +43,4 @@ std::string unfit(int64_t tasks, int64_t grain, int64_t workspace_bytes, const l
   return kernel ? too_many_or_few(*kernel, tasks) : std::string();
 }
 
-}  // namespace ferrite::core::kernel
+}  // namespace ferrite::core::runtime

@@ -7,7 +7,7 @@
 
 #include "ferrite/loop.hpp"
 
-namespace ferrite::core::kernel {
+namespace ferrite::core::runtime {
 
 /// Why a kernel with these launch data cannot be launched: negative tasks, grain or workspace, or a workspace
 /// per worker larger than any machine's memory. If the kernel is given, also no tasks although it has points,
@@ -16,4 +16,4 @@ namespace ferrite::core::kernel {
 std::string unfit(int64_t tasks, int64_t grain, int64_t workspace_bytes,
                   const loop::Kernel* kernel = nullptr);
 
-}  // namespace ferrite::core::kernel
+}  // namespace ferrite::core::runtime

@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-namespace ferrite::core::schedule {
+namespace ferrite::core::runtime {
 
 namespace {
 
@@ -107,4 +107,4 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment) {
   return plan;
 }
 
-}  // namespace ferrite::core::schedule
+}  // namespace ferrite::core::runtime

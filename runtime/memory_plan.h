@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace ferrite::core::schedule {
+namespace ferrite::core::runtime {
 
 /// A buffer that lives from step `first` to step `last`, both inclusive.
 struct Lifetime {
@@ -26,4 +26,4 @@ struct MemoryPlan {
 /// `alignment`.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment);
 
-}  // namespace ferrite::core::schedule
+}  // namespace ferrite::core::runtime

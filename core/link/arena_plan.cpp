@@ -35,7 +35,7 @@ int64_t ArenaNeeds::bytes_at(size_t group) const {
 ArenaPlan::ArenaPlan(const ArenaNeeds& needs, int64_t alignment, int64_t most)
     : buffers_(needs.buffers), workers_(needs.workers), alignment_(alignment) {
   for (const auto& want : needs.workspaces) groups_.push_back(want.first);
-  std::vector<schedule::Lifetime> one;
+  std::vector<runtime::Lifetime> one;
   if (!needs.workspaces.empty()) {
     one = {needs.workspaces.front()};
     one[0].last = needs.workspaces.back().last;
@@ -49,10 +49,10 @@ ArenaPlan::ArenaPlan(const ArenaNeeds& needs, int64_t alignment, int64_t most)
              memory_.sum);
 }
 
-void ArenaPlan::lay(const ArenaNeeds& needs, std::vector<schedule::Lifetime> workspaces) {
+void ArenaPlan::lay(const ArenaNeeds& needs, std::vector<runtime::Lifetime> workspaces) {
   lifetimes_ = needs.lifetimes;
   lifetimes_.insert(lifetimes_.end(), workspaces.begin(), workspaces.end());
-  memory_ = schedule::plan_memory(lifetimes_, alignment_);
+  memory_ = runtime::plan_memory(lifetimes_, alignment_);
 }
 
 void ArenaPlan::index() {

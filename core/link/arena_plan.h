@@ -24,8 +24,8 @@ struct ArenaNeeds {
   int64_t bytes_at(size_t group) const;
 
   std::vector<loop::BufferId> buffers;
-  std::vector<schedule::Lifetime> lifetimes;   ///< of the buffers
-  std::vector<schedule::Lifetime> workspaces;  ///< each for all workers together, while its kernel runs
+  std::vector<runtime::Lifetime> lifetimes;   ///< of the buffers
+  std::vector<runtime::Lifetime> workspaces;  ///< each for all workers together, while its kernel runs
   int64_t workers = 1;
 
  private:
@@ -60,15 +60,15 @@ class ArenaPlan {
   void describe(observe::Observation& seen) const;
 
  private:
-  void lay(const ArenaNeeds& needs, std::vector<schedule::Lifetime> workspaces);
+  void lay(const ArenaNeeds& needs, std::vector<runtime::Lifetime> workspaces);
   /// Makes the maps of where buffers and workspaces lie.
   void index();
 
   std::vector<loop::BufferId> buffers_;
-  std::vector<schedule::Lifetime> lifetimes_;  ///< of the buffers, then of the workspaces
+  std::vector<runtime::Lifetime> lifetimes_;  ///< of the buffers, then of the workspaces
   std::vector<size_t> groups_;                 ///< that have a workspace
   int64_t workers_ = 1, alignment_ = 1;
-  schedule::MemoryPlan memory_;
+  runtime::MemoryPlan memory_;
   std::map<loop::BufferId, int64_t> offsets_;
   std::map<size_t, int64_t> workspace_at_;
 };

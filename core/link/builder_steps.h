@@ -112,7 +112,7 @@ class Builder::Steps {
   const ArenaPlan& main_arena() const;
   /// The workspaces of a run's kernels that lie in the arena, of all workers together. What is loaded elsewhere has them behind
   /// its arena, because how many workers there are is known then.
-  std::vector<schedule::Lifetime> planned_workspaces(uint32_t d) const;
+  std::vector<runtime::Lifetime> planned_workspaces(uint32_t d) const;
   /// Refuses the candidates of those kernels that have too much while they run.
   void refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena);
   BufferSlot slot_of(BufferId b) const;

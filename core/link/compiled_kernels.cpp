@@ -95,7 +95,7 @@ Code CompiledKernels::find_or_compile(const KernelInstance& unit) const {
   if (options_.cache) {
     code.key = key_of(unit);
     if (auto kept = options_.cache->find(code.key, options_.listings)) {
-      const auto why = kernel::unfit(kept->tasks, kept->grain, kept->workspace_bytes, &unit.group.kernel);
+      const auto why = runtime::unfit(kept->tasks, kept->grain, kept->workspace_bytes, &unit.group.kernel);
       if (why.empty()) {
         code.kernel = std::move(*kept);
         code.found = true;
@@ -128,7 +128,7 @@ Result<cache::CompiledKernel> CompiledKernels::compile(const KernelInstance& uni
   const int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
   if (status != FE_OK)
     return core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
-  if (auto why = kernel::unfit(out.tasks, out.grain, out.workspace_bytes, &unit.group.kernel); !why.empty())
+  if (auto why = runtime::unfit(out.tasks, out.grain, out.workspace_bytes, &unit.group.kernel); !why.empty())
     return core::at(unit.provenance, error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
   return cache::CompiledKernel{std::move(blob.bytes()),
                                std::move(listing.bytes()),

@@ -60,14 +60,14 @@ void Builder::Steps::link_launches() {
   }
   for (BufferId b : brought_home()) transfers.bring_home(b, slot_of(b), executable_->steps);
   executable_->estimate = estimate();
-  if (const auto transfers = transfers.listed(); !transfers.empty())
+  if (const auto copies = transfers.listed(); !copies.empty())
     ledger_.add({"placement",
                  {},
                  {},
                  "transfers",
                  {},
                  "copies between memories, at load and in each run",
-                 static_cast<double>(transfers.size())});
+                 static_cast<double>(copies.size())});
   if (devices_.size() > 1)
     record_placement(schedule_, placed_groups(), transfers.listed(), devices_, ledger_);
 }

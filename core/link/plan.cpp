@@ -98,8 +98,8 @@ const ArenaPlan& Builder::Steps::main_arena() const {
   return *std::ranges::max_element(arenas_, {}, [](const ArenaPlan& arena) { return arena.bytes(); });
 }
 
-std::vector<schedule::Lifetime> Builder::Steps::planned_workspaces(uint32_t d) const {
-  std::vector<schedule::Lifetime> result;
+std::vector<runtime::Lifetime> Builder::Steps::planned_workspaces(uint32_t d) const {
+  std::vector<runtime::Lifetime> result;
   for (size_t g = 0; g < groups_.size() && options_.load; ++g) {
     const auto& state = groups_[g];
     if (state.init || device_of(g) != d) continue;

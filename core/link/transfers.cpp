@@ -36,15 +36,15 @@ void Transfers::bring_home(loop::BufferId buffer, const BufferSlot& home, std::v
   auto& state = state_of(buffer, home);
   if (state.home_valid) return;
   const auto newest =
-      std::ranges::find_if(state.transfers, [](const auto& mirror) { return mirror.second.second; });
-  if (newest == state.transfers.end()) return;
+      std::ranges::find_if(state.copies, [](const auto& mirror) { return mirror.second.second; });
+  if (newest == state.copies.end()) return;
   constexpr uint32_t host = Executable::host;
   BufferSlot from = newest->second.first;
   // Between devices of different runtimes the way is through the host's memory.
   const uint32_t at_home = executable_.memory_of(home);
   if (at_home != host && newest->first != host && !are_peers(at_home, newest->first)) {
     auto& [place, valid] =
-        state.transfers.try_emplace(host, arena_slot(host, buffer, home), false).first->second;
+        state.copies.try_emplace(host, arena_slot(host, buffer, home), false).first->second;
     copy(buffer, from, place, steps);
     valid = true;
     from = place;
@@ -69,14 +69,14 @@ BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const Buffer
   const auto write = [&](bool at_home) {
     if (!written) return;
     state.home_valid = at_home;
-    for (auto& [other, mirror] : state.transfers) mirror.second = !at_home && other == memory;
+    for (auto& [other, mirror] : state.copies) mirror.second = !at_home && other == memory;
   };
   if (memory == executable_.memory_of(home)) {
     bring_home(buffer, home, steps);
     write(true);
     return home;
   }
-  if (auto found = state.transfers.find(memory); found == state.transfers.end()) {
+  if (auto found = state.copies.find(memory); found == state.copies.end()) {
     if (home.kind == BufferSlot::Kind::constant || home.kind == BufferSlot::Kind::persistent) {
       BufferSlot place;
       place.kind = BufferSlot::Kind::persistent;
@@ -84,16 +84,16 @@ BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const Buffer
       place.bytes = home.bytes;
       place.number = executable_.add_persistent(memory, home.bytes);
       copy(buffer, home, place, executable_.init);
-      state.transfers.emplace(memory, std::pair(place, true));
+      state.copies.emplace(memory, std::pair(place, true));
     } else {
-      state.transfers.emplace(memory, std::pair(arena_slot(memory, buffer, home), false));
+      state.copies.emplace(memory, std::pair(arena_slot(memory, buffer, home), false));
     }
   }
-  auto& [place, valid] = state.transfers.at(memory);
-  const auto peer = std::ranges::find_if(state.transfers, [&](const auto& mirror) {
+  auto& [place, valid] = state.copies.at(memory);
+  const auto peer = std::ranges::find_if(state.copies, [&](const auto& mirror) {
     return mirror.second.second && are_peers(memory, mirror.first);
   });
-  if (!valid && !state.home_valid && peer != state.transfers.end()) {
+  if (!valid && !state.home_valid && peer != state.copies.end()) {
     copy(buffer, peer->second.first, place, steps);
     valid = true;
   }

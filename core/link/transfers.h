@@ -39,7 +39,7 @@ class Transfers {
   struct State {
     bool home_valid = false;
     std::map<uint32_t, std::pair<BufferSlot, bool>>
-        transfers;  ///< by memory: where, and whether its contents are the newest
+        copies;  ///< by memory: where, and whether its contents are the newest
   };
   State& state_of(loop::BufferId buffer, const BufferSlot& home);
   /// Where a memory's arena has the buffer.

@@ -17,6 +17,10 @@
 
 namespace ferrite::core::schedule {
 
+using runtime::Activations;
+using runtime::Products;
+using runtime::TargetNumbers;
+
 using namespace ferrite::core::loop;
 
 /// Who reads and writes what, by storage; edges from every earlier access that must come first.

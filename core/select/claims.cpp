@@ -289,7 +289,7 @@ class Claims {
              call.error(status, "FE-K22", "the region could not be compiled").message());
       return false;
     }
-    if (auto why = kernel::unfit(out.tasks, out.grain, out.workspace_bytes); !why.empty()) {
+    if (auto why = runtime::unfit(out.tasks, out.grain, out.workspace_bytes); !why.empty()) {
       record(claim, "refused", "compile", std::move(why));
       return false;
     }

@@ -70,7 +70,7 @@ std::optional<Entry> parse(std::string_view bytes, std::string_view key, std::st
   }
   if (!rest.empty()) return refuse("it is longer than it says");
   if (text_of(head.checksum) != checksum_of(bytes)) return refuse("its contents were changed");
-  if (auto why = kernel::unfit(head.tasks, head.grain, head.workspace_bytes); !why.empty())
+  if (auto why = runtime::unfit(head.tasks, head.grain, head.workspace_bytes); !why.empty())
     return refuse(std::move(why));
   const auto& [device, candidate, nodes, listing, blob] = parts;
   return Entry{{std::string(blob), std::string(listing), head.listed != 0, head.tasks, head.grain,

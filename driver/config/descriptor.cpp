@@ -10,6 +10,7 @@
 #include "core/support/split.h"
 #include "core/support/suggest.h"
 #include "core/support/toml/toml_reader.h"
+#include "driver/config/schema.h"
 #include "ferrite/abi/base.h"
 
 namespace ferrite::core::plugin {

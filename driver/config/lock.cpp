@@ -6,6 +6,7 @@
 
 #include "core/support/digest.h"
 #include "core/support/toml/toml_reader.h"
+#include "driver/config/schema.h"
 #include "driver/config/manifest_read.h"
 #include "runtime/plugin/plugin_library.h"
 

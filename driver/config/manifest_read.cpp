@@ -11,6 +11,7 @@
 #include "core/select/tuning_options.h"
 #include "core/support/suggest.h"
 #include "driver/config/descriptor.h"
+#include "driver/config/schema.h"
 
 namespace ferrite::core::plugin {
 namespace {

@@ -31,7 +31,7 @@ void put_request(Encoder& to, const plugin::PluginRequest& request) {
   to.put(request.library_sha256);
   to.put(request.why);
   to.put(uint64_t{request.config.size()});
-  for (const graph::Attribute& setting : request.config) to.put(setting);
+  for (const graph::Attribute& setting : request.config) put(to, setting);
 }
 
 /// Of a function of a table: nothing is thrown across, and an error becomes a status.

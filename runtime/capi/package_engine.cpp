@@ -8,8 +8,11 @@
 #include <set>
 #include <utility>
 
+#include "core/support/abi/abi.h"
 #include "core/support/elapsed.h"
 #include "core/support/files/installed_files.h"
+#include "core/support/log.h"
+#include "core/support/warning.h"
 #include "runtime/capi/engine.h"
 #include "runtime/host.h"
 #include "runtime/package/package.h"

@@ -161,7 +161,7 @@ class Reader {
       part.offset = from_.get<uint64_t>();
       part.bytes = from_.get<uint64_t>();
       if (!from_.ok()) break;
-      if (auto why = kernel::unfit(kernel.tasks, kernel.grain, kernel.workspace_bytes); !why.empty())
+      if (auto why = runtime::unfit(kernel.tasks, kernel.grain, kernel.workspace_bytes); !why.empty())
         return impossible(why);
       if (kernel.device >= result_.needs.size() || !inside(part.offset, part.bytes, code_bytes_))
         return impossible("its program has a kernel of a device, or with code, that is not there");

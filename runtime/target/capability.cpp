@@ -13,7 +13,7 @@
 #include "core/support/toml/toml_reader.h"
 #include "ferrite/analysis/loop_check.hpp"
 
-namespace ferrite::core::select {
+namespace ferrite::core::runtime {
 namespace {
 
 constexpr std::array<std::string_view, 7> keys = {"schema", "target", "provider", "plugin",
@@ -151,4 +151,4 @@ std::string target_key(std::string_view description, std::string_view provider,
   return hash128({description, provider, fingerprint});
 }
 
-}  // namespace ferrite::core::select
+}  // namespace ferrite::core::runtime

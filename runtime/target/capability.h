@@ -12,7 +12,7 @@
 #include "core/support/error.h"
 #include "ferrite/dtype.hpp"
 
-namespace ferrite::core::select {
+namespace ferrite::core::runtime {
 
 /// The result of compiling and running the samples of one cell.
 enum class Verdict : uint8_t {
@@ -57,4 +57,4 @@ struct CapabilityTable {
 /// fingerprint. Another machine, provider or provider version therefore has its own table.
 std::string target_key(std::string_view description, std::string_view provider, std::string_view fingerprint);
 
-}  // namespace ferrite::core::select
+}  // namespace ferrite::core::runtime

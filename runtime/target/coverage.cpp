@@ -8,7 +8,7 @@
 #include "core/support/abi/abi.h"
 #include "ferrite/analysis/loop_check.hpp"
 
-namespace ferrite::core::select {
+namespace ferrite::core::runtime {
 namespace {
 
 using ferrite::loop::Kernel;
@@ -82,4 +82,4 @@ std::string Coverage::missing(const Kernel& kernel, size_t count) const {
   return {};
 }
 
-}  // namespace ferrite::core::select
+}  // namespace ferrite::core::runtime

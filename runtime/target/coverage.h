@@ -11,7 +11,7 @@
 #include "ferrite/loop.hpp"
 #include "runtime/target/capability.h"
 
-namespace ferrite::core::select {
+namespace ferrite::core::runtime {
 
 /// Sets of element types (1 << code) by statement kind and by primitive. Initially a target takes everything:
 /// it is asked and may decline.
@@ -38,4 +38,4 @@ class Coverage {
   std::array<Cells, primitives> primitives_;
 };
 
-}  // namespace ferrite::core::select
+}  // namespace ferrite::core::runtime

@@ -13,8 +13,6 @@ namespace ferrite::core::runtime {
 namespace {
 
 // The choices have the same numeric values in the ABI.
-using schedule::Activations;
-using schedule::Products;
 static_assert(static_cast<uint32_t>(Activations::channels_last) == FE_ACTIVATIONS_CHANNELS_LAST);
 static_assert(static_cast<uint32_t>(Products::apart) == FE_PRODUCTS_APART);
 static_assert(static_cast<uint32_t>(Products::softmax) == FE_PRODUCTS_SOFTMAX);

@@ -18,7 +18,6 @@
 
 namespace ferrite::core::runtime {
 
-using schedule::TargetNumbers;
 
 /// A number as it appears in the ABI, the store, locks and listings.
 struct Number {
@@ -62,7 +61,7 @@ inline constexpr std::array<Number, 12> number_table = {
 struct Choice {
   std::string_view name, doc;
   std::span<const std::string_view> names;  ///< of its values
-  std::variant<schedule::Activations TargetNumbers::*, schedule::Products TargetNumbers::*> value;
+  std::variant<Activations TargetNumbers::*, Products TargetNumbers::*> value;
   uint32_t fe_target_numbers::* stated;
 
   uint32_t get(const TargetNumbers& numbers) const {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace ferrite::core::schedule {
+namespace ferrite::core::runtime {
 
 /// The order of dims that a target's convolutions prefer for their inputs and outputs.
 enum class Activations : uint8_t { any, channels_last };
@@ -70,4 +70,4 @@ struct TargetNumbers {
   }
 };
 
-}  // namespace ferrite::core::schedule
+}  // namespace ferrite::core::runtime

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ferrite_add_plugin(NAME [SOURCES file... [LIBRARIES target...]] [DESCRIPTOR file [RULES file...]] [INSTALL])
+# ferrite_add_plugin(NAME [SOURCES file... [LIBRARIES target...]] [DESCRIPTOR file [RULES file...]] [INSTALL [COMPONENT name]])
 #   builds a plugin: a module that exports the one entry symbol and nothing else, against Ferrite::sdk alone. A plugin of
 #   rules alone has no SOURCES: its files are put in their place, and no compiler is needed.
 #   DESCRIPTOR  <id>.plugin.toml, put beside the library with the rule files that it names. A rule file lies there as <id>.<file>, and the
 #               descriptor there says so: plugins that share a folder do not overwrite each other's rules.
 #   INSTALL     installs all of them where Ferrite looks for plugins: lib/ferrite/plugins below the prefix
+#   COMPONENT   the component of the installation that they belong to; without it CMake's own default
 #   FERRITE_PLUGIN_DIRECTORY, where it is set, is the folder that the plugin is built into.
 #
 # ferrite_add_test(NAME OUTPUT regex COMMAND word...)
@@ -17,7 +18,7 @@ elseif(NOT DEFINED CMAKE_INSTALL_LIBDIR)
 endif()
 set(FERRITE_PLUGIN_EXPORTS ${CMAKE_CURRENT_LIST_DIR}/plugin.map)
 function(ferrite_add_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALL" "DESCRIPTOR" "SOURCES;LIBRARIES;RULES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALL" "DESCRIPTOR;COMPONENT" "SOURCES;LIBRARIES;RULES")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "ferrite_add_plugin(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -26,6 +27,10 @@ function(ferrite_add_plugin name)
     set(directory ${FERRITE_PLUGIN_DIRECTORY})
   endif()
   set(destination ${CMAKE_INSTALL_LIBDIR}/ferrite/plugins)
+  set(component "")
+  if(arg_COMPONENT)
+    set(component COMPONENT ${arg_COMPONENT})
+  endif()
   if(arg_RULES AND NOT arg_DESCRIPTOR)
     message(FATAL_ERROR "ferrite_add_plugin(${name}): RULES need a DESCRIPTOR that names them")
   endif()
@@ -54,7 +59,7 @@ function(ferrite_add_plugin name)
       file(WRITE ${directory}/${descriptor_name} "${text}")
     endif()
     if(arg_INSTALL)
-      install(FILES ${placed} DESTINATION ${destination})
+      install(FILES ${placed} DESTINATION ${destination} ${component})
     endif()
   endif()
   if(NOT arg_SOURCES)
@@ -82,9 +87,11 @@ function(ferrite_add_plugin name)
     target_link_options(${name} PRIVATE -Wl,-z,defs)
   endif()
   if(arg_INSTALL)
-    install(TARGETS ${name} LIBRARY DESTINATION ${destination})
-    # Of Ferrite's own build: installing looks whether all of these are built before it copies anything.
-    set_property(GLOBAL APPEND PROPERTY FERRITE_INSTALLED_TARGETS ${name})
+    if(COMMAND ferrite_install) # Ferrite's own build looks whether all of a component is built before it copies anything
+      ferrite_install(${arg_COMPONENT} ${name} LIBRARY DESTINATION ${destination})
+    else()
+      install(TARGETS ${name} LIBRARY DESTINATION ${destination} ${component})
+    endif()
   endif()
 endfunction()
 

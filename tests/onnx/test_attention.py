@@ -13,7 +13,9 @@ import numpy as np
 from onnx import helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from program import OK, UNSUPPORTED, ProgramTest, main  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from models import ArraysTest  # noqa: E402
+from program import OK, UNSUPPORTED, main  # noqa: E402
 
 
 def expected(q, k, v, mask=None, causal=False, scale=None):
@@ -36,24 +38,15 @@ def flat(x):
     return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
 
 
-class AttentionTest(ProgramTest):
+class AttentionTest(ArraysTest):
     def run_model(self, inputs, opset=23, outputs=("y",), **attributes):
-        names = list(inputs)
-        infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in inputs.items() if n]
-        results = [helper.make_tensor_value_info(n, infos[0].type.tensor_type.elem_type, None) for n in outputs]
-        graph = helper.make_graph([helper.make_node("Attention", names, list(outputs), **attributes)], "g", infos, results)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-        (self.folder / "m.onnx").write_bytes(model.SerializeToString())
-        words = []
-        for name, x in inputs.items():
-            np.save(self.folder / f"{name}.npy", x)
-            words += ["-i", f"{name}={name}.npy"]
-        return self.call("run", "m.onnx", *words, "-o", "out")
+        node = helper.make_node("Attention", list(inputs), list(outputs), **attributes)
+        return self.run_on(inputs, [node], outputs, opset=opset, ir_version=10)
 
     def check(self, inputs, wanted, **attributes):
         done = self.run_model(inputs, **attributes)
         self.assertEqual(done.returncode, OK, done.stderr)
-        np.testing.assert_allclose(np.load(self.folder / "out/output_0.npy"), wanted, rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(self.found(), wanted, rtol=2e-5, atol=2e-5)
 
     def tensors(self, heads=4, of_keys=4, rows=5, columns=7):
         random = np.random.default_rng(3)

@@ -10,35 +10,24 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from program import OK, ProgramTest, main  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from models import ArraysTest  # noqa: E402
+from program import OK, main  # noqa: E402
 
 # A dim, a scale, and the size that ONNX Runtime makes of them in all its opsets.
 SIZES = [(10, 0.7, 7), (10, 1.3, 13), (5, 2.6, 13), (20, 0.35, 7), (15, 1.4, 21), (100, 0.29, 29), (3, 1 / 3, 1), (49, 1 / 49, 1),
          (7, 0.7, 4), (33, 1.7, 56), (224, 0.875, 196), (1000, 0.001, 1), (299, 1.1, 328)]  # fmt: skip
 
 
-class ModelTest(ProgramTest):
-    def run_model(self, nodes, inputs, constants=(), opset=13, shape=None, value_info=(), options=()):
-        """The finished process of a model whose output is y; its result is found()."""
-        infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in inputs.items()]
-        output = helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(next(iter(inputs.values())).dtype), shape)
-        tensors = [numpy_helper.from_array(x, name) for name, x in dict(constants).items()]
-        graph = helper.make_graph(nodes, "g", infos, [output], tensors, value_info=list(value_info))
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-        (self.folder / "m.onnx").write_bytes(model.SerializeToString())
-        words = []
-        for name, x in inputs.items():
-            np.save(self.folder / f"{name}.npy", x)
-            words += ["-i", f"{name}={name}.npy"]
-        done = self.call("run", "m.onnx", *words, "-o", "out", *options)
+class ModelTest(ArraysTest):
+    def run_model(self, nodes, inputs, constants=(), opset=13, **model):
+        """The finished process of a model whose output is y."""
+        done = self.run_on(inputs, nodes, constants=constants, opset=opset, **model)
         self.assertEqual(done.returncode, OK, done.stderr)
         return done
-
-    def found(self):
-        return np.load(self.folder / "out/output_0.npy")
 
 
 class Sizes(ModelTest):

@@ -244,7 +244,7 @@ TEST(Isolation, APredicateThatFailsOnceIsTriedAgain) {
   pipeline.plugins = {standard_ops(), isolated("abort", OnError::fail, "rules")};
   auto session = Session::open(pipeline);
   ASSERT_TRUE(session) << session.error().message();
-  const auto judge = [&](Trust level) {
+  const auto judge = [&](RuleValidation level) {
     return validate::validate_rules(const_cast<Registry&>((*session)->registry()), level,
                                     installed_files().plugin_folder, folder.string(), {});
   };

@@ -14,6 +14,7 @@
 #include "core/support/printable.h"
 #include "core/support/suggest.h"
 #include "core/support/warning.h"
+#include "driver/cache/kernel_folder.h"
 
 namespace ferrite::cli {
 
@@ -97,7 +98,7 @@ Result<core::plugin::Pipeline> PipelineOptions::read(const std::string& devices)
   if (!validation.empty())
     pipeline.validate_rules = validation == "off"  ? RuleValidation::off
                               : validation == "on" ? RuleValidation::on
-                                              : RuleValidation::strict;
+                                                   : RuleValidation::strict;
   return pipeline;
 }
 

@@ -46,13 +46,13 @@ std::vector<KernelCase> sampled(const KernelCell& cell, bool all) {
 /// The table as it grows. A name's cells are failed until it is through, so that what kills the process stays so.
 class Table {
  public:
-  Table(std::string path, select::CapabilityTable table, bool resumed)
+  Table(std::string path, runtime::CapabilityTable table, bool resumed)
       : path_(std::move(path)), table_(std::move(table)) {
     if (path_.empty() || !resumed) return;
-    auto before = select::CapabilityTable::read(path_);
+    auto before = runtime::CapabilityTable::read(path_);
     if (before && before->target == table_.target) table_ = std::move(*before);
   }
-  Result<void> set(const std::string& name, const std::map<DType, select::Verdict>& verdicts) {
+  Result<void> set(const std::string& name, const std::map<DType, runtime::Verdict>& verdicts) {
     if (path_.empty()) return {};
     for (const auto& [dtype, verdict] : verdicts) table_.cells[{name, dtype}] = verdict;
     return table_.write(path_);
@@ -60,7 +60,7 @@ class Table {
 
  private:
   std::string path_;
-  select::CapabilityTable table_;
+  runtime::CapabilityTable table_;
 };
 
 struct Backend {
@@ -166,9 +166,9 @@ Verdict check_memory(const runtime::Device& device) {
 /// All samples of a name; the verdict of each of its cells goes to the table.
 Verdict check_name(const std::string& name, const runtime::Devices& devices, const CheckOptions& options,
                    Table& table, const Runner& runner) {
-  std::map<DType, select::Verdict> verdicts;
+  std::map<DType, runtime::Verdict> verdicts;
   for (const DType dtype : types_of(name))
-    if (!cases_of({name, dtype}).empty()) verdicts[dtype] = select::Verdict::failed;
+    if (!cases_of({name, dtype}).empty()) verdicts[dtype] = runtime::Verdict::failed;
   FE_CHECK(table.set(name, verdicts));
   size_t cases = 0, failed = 0, passed = 0, taken = 0;
   double worst = 0;
@@ -177,7 +177,7 @@ Verdict check_name(const std::string& name, const runtime::Devices& devices, con
   std::string reason;
   for (auto& [dtype, verdict] : verdicts) {
     const KernelCell cell{name, dtype};
-    verdict = select::Verdict::passed;
+    verdict = runtime::Verdict::passed;
     size_t of_cell = 0, declined_here = 0;
     for (const auto& kernel : sampled(cell, options.all)) {
       const auto result = run_case(kernel, devices, options.seed ^ hash_of(cell, kernel));
@@ -185,7 +185,7 @@ Verdict check_name(const std::string& name, const runtime::Devices& devices, con
       ++cases;
       ++of_cell;
       if (!result) {
-        verdict = select::Verdict::failed;
+        verdict = runtime::Verdict::failed;
         ++failed;
         if (!first)
           first = error(FE_EINVALID, "FE-P52", "{} {}, {}: {}", name, ferrite::name_of(dtype), kernel.name,
@@ -202,8 +202,8 @@ Verdict check_name(const std::string& name, const runtime::Devices& devices, con
     }
     // A cell is declined where all of its cases are: of others, the provider is asked kernel by kernel, and what it declines goes to
     // another device.
-    if (declined_here == of_cell && of_cell > 0) verdict = select::Verdict::declined;
-    passed += verdict == select::Verdict::passed;
+    if (declined_here == of_cell && of_cell > 0) verdict = runtime::Verdict::declined;
+    passed += verdict == runtime::Verdict::passed;
     if (declined_here > 0)
       declined.push_back(
           fmt::format("{} ({} of {})", ferrite::name_of(dtype), declined_here, counted(of_cell, "case")));
@@ -264,7 +264,7 @@ void check_kernels(const Backend& backend, const std::string& prefix,
     });
     return;
   }
-  select::CapabilityTable empty;
+  runtime::CapabilityTable empty;
   empty.provider = compiler->id;
   empty.plugin = fmt::format("{} {}", subject.plugin().id, subject.plugin().version);
   empty.target = compiler->target_key;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The embedding API in C++: ferrite.h with owning objects, exceptions and typed tensors. Header only; link
-// Ferrite::runtime.
+// Ferrite::ferrite, or Ferrite::runtime to run packages only.
 //
 //   ferrite::Session session;
 //   ferrite::Model model(session, "model.onnx");

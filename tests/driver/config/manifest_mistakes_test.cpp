@@ -184,7 +184,7 @@ TEST_F(Mistakes, OfAKeyThatIsTooLong) {
   EXPECT_EQ(says(read_pipeline_text("schema = 0\n[" + many + "]\n", "m.toml", {})), "FE-M01 m.toml:2:129");
   EXPECT_EQ(says(Descriptor::parse(many + " = 1", "d.toml")), "FE-M01 d.toml:1:128");
   EXPECT_EQ(says(Lock::parse("[[" + many + "]]", "l.lock")), "FE-M01 l.lock:1:130");
-  EXPECT_EQ(says(select::CapabilityTable::parse("\"\u00e4\"." + many, "c.toml")), "FE-M01 c.toml:1:130");
+  EXPECT_EQ(says(runtime::CapabilityTable::parse("\"\u00e4\"." + many, "c.toml")), "FE-M01 c.toml:1:130");
   // In every place where keys are, and none where points are no keys' parts.
   const std::string half = most.substr(0, 2 * 40);
   for (const std::string& text :

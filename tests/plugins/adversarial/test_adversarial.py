@@ -37,7 +37,7 @@ class AdversarialTest(ProgramTest):
     def write_manifest(self, case, extra="", library=None):
         config = ", ".join(f'{key} = "{value}"' for key, value in case.get("config", {"mode": case.get("name")}).items())
         (self.folder / "ferrite.toml").write_text(
-            'schema = 0\nenable = ["test.adversarial"]\n[pipeline]\ntrust = "off"\n[plugin."test.adversarial"]\n'
+            'schema = 0\nenable = ["test.adversarial"]\n[pipeline]\nvalidate_rules = "off"\n[plugin."test.adversarial"]\n'
             f'library = "{library or self.library(case)}"\nconfig = {{ {config} }}\n{extra}')
 
     def library(self, case):

@@ -100,23 +100,23 @@ TEST(Elf, DamagedFilesAreRefusedOrRead) {
     }
 }
 
-select::CapabilityTable sample_table() {
-  select::CapabilityTable table{"0123", "acme", "acme.backend 1.0.0", {}};
-  table.cells[{"map", f32}] = select::Verdict::passed;
-  table.cells[{"map", i32}] = select::Verdict::passed;
-  table.cells[{"where", boolean}] = select::Verdict::failed;
-  table.cells[{"contract", f64}] = select::Verdict::declined;
+runtime::CapabilityTable sample_table() {
+  runtime::CapabilityTable table{"0123", "acme", "acme.backend 1.0.0", {}};
+  table.cells[{"map", f32}] = runtime::Verdict::passed;
+  table.cells[{"map", i32}] = runtime::Verdict::passed;
+  table.cells[{"where", boolean}] = runtime::Verdict::failed;
+  table.cells[{"contract", f64}] = runtime::Verdict::declined;
   return table;
 }
 
 TEST(Capabilities, AreReadAsWritten) {
   const auto table = sample_table();
-  auto read = select::CapabilityTable::parse(table.text(), "table.toml");
+  auto read = runtime::CapabilityTable::parse(table.text(), "table.toml");
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->cells, table.cells);
   EXPECT_EQ(read->text(), table.text());
-  EXPECT_EQ(read->find("map", f32), select::Verdict::passed);
-  EXPECT_EQ(read->find("contract", f64), select::Verdict::declined);
+  EXPECT_EQ(read->find("map", f32), runtime::Verdict::passed);
+  EXPECT_EQ(read->find("contract", f64), runtime::Verdict::declined);
   EXPECT_EQ(read->find("contract", f32), std::nullopt);
   EXPECT_EQ(read->file_name(), "0123.capabilities.toml");
 }
@@ -132,17 +132,17 @@ TEST(Capabilities, FaultsHaveCodesAndPlaces) {
         {head + "[passed]\nmap = 3\n", "FE-P54", "t.toml:6:7"},
         {std::string("schema = 0\n"), "FE-P54", "t.toml:1:1"},
         {std::string("schema = \n"), "FE-M01", "t.toml:"}}) {
-    auto read = select::CapabilityTable::parse(text, "t.toml");
+    auto read = runtime::CapabilityTable::parse(text, "t.toml");
     ASSERT_FALSE(read) << text;
     EXPECT_EQ(read.error().code, code) << text;
     EXPECT_TRUE(read.error().where.starts_with(where)) << read.error().where << "\n" << text;
   }
   // The schema before all else that may be another in another version.
-  auto later = select::CapabilityTable::parse("schema = 1\nkinds = 3\n", "t.toml");
+  auto later = runtime::CapabilityTable::parse("schema = 1\nkinds = 3\n", "t.toml");
   ASSERT_FALSE(later);
   EXPECT_EQ(later.error().where, "t.toml:1:10");
   EXPECT_NE(later.error().text.find("later version"), std::string::npos) << later.error().text;
-  auto unknown = select::CapabilityTable::parse(head + "[passed]\nmap = [\"f33\"]\n", "t.toml");
+  auto unknown = runtime::CapabilityTable::parse(head + "[passed]\nmap = [\"f33\"]\n", "t.toml");
   EXPECT_NE(unknown.error().text.find("'f33'"), std::string::npos) << unknown.error().text;
   auto written = sample_table().write("/proc/none/table.toml");
   ASSERT_FALSE(written);
@@ -152,13 +152,13 @@ TEST(Capabilities, FaultsHaveCodesAndPlaces) {
 TEST(Capabilities, AreOfWhatTheyLieBeside) {
   const auto table = sample_table();
   const auto text = table.text();
-  EXPECT_TRUE(select::CapabilityTable::parse(text, "t.toml", &table));
-  for (const auto& [member, place] : {std::pair{&select::CapabilityTable::target, "t.toml:2:10"},
-                                      {&select::CapabilityTable::provider, "t.toml:3:12"},
-                                      {&select::CapabilityTable::plugin, "t.toml:4:10"}}) {
+  EXPECT_TRUE(runtime::CapabilityTable::parse(text, "t.toml", &table));
+  for (const auto& [member, place] : {std::pair{&runtime::CapabilityTable::target, "t.toml:2:10"},
+                                      {&runtime::CapabilityTable::provider, "t.toml:3:12"},
+                                      {&runtime::CapabilityTable::plugin, "t.toml:4:10"}}) {
     auto wanted = table;
     (wanted.*member) += "1";
-    auto read = select::CapabilityTable::parse(text, "t.toml", &wanted);
+    auto read = runtime::CapabilityTable::parse(text, "t.toml", &wanted);
     ASSERT_FALSE(read);
     EXPECT_EQ(read.error().code, "FE-P54");
     EXPECT_EQ(read.error().where, place);
@@ -167,12 +167,12 @@ TEST(Capabilities, AreOfWhatTheyLieBeside) {
 }
 
 TEST(Capabilities, KeysTellTargetsApart) {
-  const auto key = select::target_key("cpu", "llvm", "1");
+  const auto key = runtime::target_key("cpu", "llvm", "1");
   EXPECT_EQ(key.size(), 32u);
-  EXPECT_EQ(key, select::target_key("cpu", "llvm", "1"));
-  std::set<std::string> keys = {key, select::target_key("cp", "ullvm", "1"),
-                                select::target_key("cpu", "llvm", "2"),
-                                select::target_key("cpu2", "llvm", "1")};
+  EXPECT_EQ(key, runtime::target_key("cpu", "llvm", "1"));
+  std::set<std::string> keys = {key, runtime::target_key("cp", "ullvm", "1"),
+                                runtime::target_key("cpu", "llvm", "2"),
+                                runtime::target_key("cpu2", "llvm", "1")};
   EXPECT_EQ(keys.size(), 4u);
 }
 

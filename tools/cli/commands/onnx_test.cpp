@@ -146,7 +146,7 @@ std::vector<std::string> child_arguments(const Options& options, const core::plu
   add("--without", options.device.without.text());
   add("--manifest", options.pipeline.manifest);
   for (const auto& plugin : options.pipeline.plugins) add("--plugin", plugin);
-  add("--validate-rules", options.pipeline.validate_rules);
+  add("--validate-rules", options.pipeline.validation);
   add("--log", options.pipeline.log);
   return result;
 }

@@ -31,11 +31,11 @@ extern char** environ;
 namespace ferrite::cli {
 namespace {
 
-namespace check = core::check;
+namespace check = core::plugin_check;
 using Clock = std::chrono::steady_clock;
-using plugin_check::Finding;
-using plugin_check::Message;
-using plugin_check::Outcome;
+using check::Finding;
+using check::Message;
+using check::Outcome;
 
 constexpr int report_file = 3;                        // where a child writes its messages
 constexpr size_t most_restarts = 32;                  // of one level
@@ -124,7 +124,7 @@ class Child {
     const auto until = Clock::now() + std::chrono::duration<double>(seconds);
     for (;;) {
       if (const auto line_end = text_.find('\n'); line_end != std::string::npos) {
-        auto message = plugin_check::decode(std::string_view(text_).substr(0, line_end));
+        auto message = check::decode(std::string_view(text_).substr(0, line_end));
         text_.erase(0, line_end + 1);
         garbled_ = !message;
         return message;
@@ -204,7 +204,7 @@ class Child {
 };
 
 struct Report {
-  plugin_check::Target target;
+  check::Target target;
   std::vector<Finding> findings;
 
   size_t count(Outcome outcome) const {
@@ -213,7 +213,7 @@ struct Report {
   }
 };
 
-std::vector<std::string> child_arguments(const Options& options, const plugin_check::Target& target,
+std::vector<std::string> child_arguments(const Options& options, const check::Target& target,
                                          const std::string& level, size_t first) {
   std::vector<std::string> result = {"ferrite",
                                      "plugin-level",
@@ -244,7 +244,7 @@ std::vector<std::string> child_arguments(const Options& options, const plugin_ch
 
 /// At once: a check may take its time.
 void print(const Finding& finding) {
-  fmt::print("  {} {:<8} {}", finding.level, plugin_check::name_of(finding.outcome), finding.name);
+  fmt::print("  {} {:<8} {}", finding.level, check::name_of(finding.outcome), finding.name);
   if (!finding.text.empty())
     fmt::print(": {}{}{}", finding.code, finding.code.empty() ? "" : " ", finding.text);
   fmt::print("\n");
@@ -319,11 +319,11 @@ void print_json(const std::vector<Report>& reports) {
     for (const auto& f : report.findings)
       checks.push_back({{"level", f.level},
                         {"name", f.name},
-                        {"outcome", plugin_check::name_of(f.outcome)},
+                        {"outcome", check::name_of(f.outcome)},
                         {"code", f.code},
                         {"text", f.text}});
     plugins.push_back({{"path", report.target.path},
-                       {"badge", plugin_check::badge(report.findings)},
+                       {"badge", check::badge(report.findings)},
                        {"passed", report.count(Outcome::passed)},
                        {"failed", report.count(Outcome::failed)},
                        {"skipped", report.count(Outcome::skipped)},
@@ -362,12 +362,12 @@ Result<void> check_patterns(const std::vector<std::string>& patterns, const std:
     for (const auto& finding : report.findings) names.push_back(finding.name);
   const auto is_asked_for = [&](const std::string& name) {
     return std::ranges::any_of(patterns,
-                               [&](const std::string& p) { return plugin_check::matches(name, p); });
+                               [&](const std::string& p) { return check::matches(name, p); });
   };
   if (!std::ranges::all_of(names, is_asked_for)) return {};
   for (const auto& pattern : patterns)
     if (std::ranges::none_of(names,
-                             [&](const std::string& name) { return plugin_check::matches(name, pattern); }))
+                             [&](const std::string& name) { return check::matches(name, pattern); }))
       return core::at(
           "--only " + pattern,
           error(FE_EINVALID, "FE-C01",
@@ -380,7 +380,7 @@ Result<int> run_checks(const Options& options) {
     return core::at("--safe-mode", error(FE_EINVALID, "FE-C01",
                                          "it loads the built-in plugins only, and so none that "
                                          "could be checked; leave it out"));
-  FE_TRY(const auto targets, plugin_check::find_targets(options.path));
+  FE_TRY(const auto targets, check::find_targets(options.path));
   if (!options.capabilities.empty()) FE_CHECK(check_writable(options.capabilities));
   for (const auto& sample : options.samples)
     if (auto file = core::graph::MappedFile::open(sample); !file)
@@ -393,11 +393,11 @@ Result<int> run_checks(const Options& options) {
     for (const auto& target : targets) {
       auto& report = reports.emplace_back(Report{target, {}});
       if (!options.json) fmt::print("{}\n", target.path);
-      for (const auto level : plugin_check::level_names)
+      for (const auto level : check::level_names)
         if (options.levels.empty() || std::ranges::find(options.levels, level) != options.levels.end())
           run_level(options, std::string(level), report, progress);
       progress.update("");
-      if (!options.json) fmt::print("{}\n", plugin_check::badge(report.findings));
+      if (!options.json) fmt::print("{}\n", check::badge(report.findings));
     }
   }
   FE_CHECK(check_patterns(options.only, reports));
@@ -417,7 +417,7 @@ int run_one_level(const Options& options, size_t first) {
     setrlimit(RLIMIT_DATA, &memory);
   }
   const auto say = [](const Message& message) {
-    const auto line = plugin_check::encode(message);
+    const auto line = check::encode(message);
     size_t written = 0;
     while (written < line.size()) {
       const ssize_t count = write(report_file, line.data() + written, line.size() - written);
@@ -426,9 +426,9 @@ int run_one_level(const Options& options, size_t first) {
     }
   };
   if (auto enabled = core::log::enable(options.pipeline.log); !enabled) return report(enabled.error());
-  auto targets = plugin_check::find_targets(options.path);
+  auto targets = check::find_targets(options.path);
   if (!targets) return report(targets.error());
-  plugin_check::CheckOptions given;
+  check::CheckOptions given;
   given.target = targets->front();
   given.manifest = options.pipeline.manifest;
   given.profile = options.pipeline.profile;
@@ -437,8 +437,8 @@ int run_one_level(const Options& options, size_t first) {
   given.seed = options.seed;
   given.all = options.all;
   given.capabilities = options.capabilities;
-  plugin_check::Runner runner(options.levels.front(), options.only, first, say);
-  plugin_check::run_level(options.levels.front(), given, runner);
+  check::Runner runner(options.levels.front(), options.only, first, say);
+  check::run_level(options.levels.front(), given, runner);
   say({});
   return 0;
 }
@@ -452,8 +452,8 @@ Run add_plugin_check(CLI::App& command) {
       ->type_name("PATH");
   command.add_option("--level", options->levels, "Only this level: L0, L1, L2 or L3; may be repeated")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(plugin_check::level_names),
-                                                     std::end(plugin_check::level_names))))
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(check::level_names),
+                                                     std::end(check::level_names))))
       ->allow_extra_args(false);
   command.add_flag("--json", options->json, "Print the report as JSON");
   command
