@@ -92,7 +92,7 @@ class Way {
   Compilation made_;
   observe::StageWatch watch_;
   std::string_view stage_;  // the stage that is running
-  std::string logged_;  // the text logged last
+  std::string logged_;      // the text logged last
 
   // State of the target.
   runtime::Devices devices_;

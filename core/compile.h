@@ -35,29 +35,27 @@ struct CompileOptions {
   std::string
       device_where;  ///< file:line:col in the manifest, or the option that names its target; empty: neither
   /// The device was requested explicitly; else a package runs on any of its targets that is available.
-  bool device_chosen =
-      false;
+  bool device_chosen = false;
   std::vector<runtime::Target>
-      targets;  ///< cross-compilation: the targets to use instead of the devices of these kinds
+      targets;       ///< cross-compilation: the targets to use instead of the devices of these kinds
   bool load = true;  ///< load the kernels; if false the program cannot run here and goes into a package
-  bool ports_on_device = false;  ///< inputs and outputs are in the first device's memory
+  bool ports_on_device = false;                   ///< inputs and outputs are in the first device's memory
   std::shared_ptr<runtime::Allocator> allocator;  ///< for device memory; null: the devices' runtimes
   bool red_zones = false;                         ///< runtime::BuildOptions::red_zones
-  bool recompile = false;  ///< for a package: compile its graph again, like a model
-  int64_t threads = 0;  ///< number of workers; 0: the machine's
+  bool recompile = false;                         ///< for a package: compile its graph again, like a model
+  int64_t threads = 0;                            ///< number of workers; 0: the machine's
   /// Limit in bytes on results and on buffers that live between kernels, at any one time. A larger program is
   /// refused (FE-S30). 0: the memory that this process can have (host_memory_bytes()), applied to programs
   /// that run here and use the host's memory.
   int64_t memory_limit = 0;
-  int64_t jobs = 0;  ///< number of kernels that compile in parallel; 0: as many as workers
+  int64_t jobs = 0;            ///< number of kernels that compile in parallel; 0: as many as workers
   schedule::Features without;  ///< features of the scheduler to switch off
   std::vector<std::string> only_passes;  ///< if not empty, run only these passes
   /// Stages; empty: from the first stage that the source enters, through all stages and the link.
   std::string from, to;
   plugin::PassWatcher* watcher = nullptr;  ///< observes passes over graphs; must outlive the compilation
-  std::string
-      cache;  ///< folder of the persistent cache of compiled kernels; empty: none
-  tune::Options tune;  ///< how to choose between the candidates of a kernel
+  std::string cache;      ///< folder of the persistent cache of compiled kernels; empty: none
+  tune::Options tune;     ///< how to choose between the candidates of a kernel
   bool listings = false;  ///< keep the kernels' listings for --log output_code
   observe::Observation* observation =
       nullptr;  ///< if not null, receives the observations; must outlive the compilation
@@ -70,15 +68,15 @@ std::span<const std::string_view> stages();
 struct CompileStats {
   size_t nodes = 0;            ///< of the imported graph
   size_t statements = 0;       ///< after lowering
-  size_t kernels = 0;  ///< launches per run
+  size_t kernels = 0;          ///< launches per run
   size_t kernels_at_load = 0;  ///< launches at load time, which prepare constants
-  size_t unique_kernels = 0;  ///< distinct kernels in both
-  double compile_ms = 0;  ///< from import to link, including load_ms
-  double load_ms = 0;  ///< loading kernels into memory; for a package also reading it
-  double init_ms = 0;  ///< preparing constants at load; not part of the other times
+  size_t unique_kernels = 0;   ///< distinct kernels in both
+  double compile_ms = 0;       ///< from import to link, including load_ms
+  double load_ms = 0;          ///< loading kernels into memory; for a package also reading it
+  double init_ms = 0;          ///< preparing constants at load; not part of the other times
   cache::Counts cache;
   bool packaged = false;  ///< the program came compiled, from a package
-  std::string target{};  ///< for a package with several targets: the one used
+  std::string target{};   ///< for a package with several targets: the one used
   std::vector<std::string>
       passed_over{};  ///< the first device of each target that precedes it but cannot be used here
 
@@ -99,7 +97,7 @@ struct Compilation {
   std::optional<loop::LoopProgram> program;
   std::optional<schedule::Schedule> schedule;
   std::optional<loop::Kernel> kernel;  ///< the source, if it is a kernel
-  std::string listing;  ///< of emit or code, if options.to asks for it
+  std::string listing;                 ///< of emit or code, if options.to asks for it
   std::shared_ptr<runtime::Executable> executable;
   CompileStats stats;
   std::string text() const;

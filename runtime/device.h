@@ -20,11 +20,11 @@ inline constexpr std::string_view interpreter_name = "interpreter";
 /// A provider with an open target.
 struct Compiler {
   const fe_provider* table = nullptr;  ///< the plugin's own table, which identifies the lock of its slots
-  fe_provider slots{};  ///< the same table at this side's size
+  fe_provider slots{};                 ///< the same table at this side's size
   fe_open_target_out target{};
   std::string id;
   const plugin::LoadedPlugin* plugin = nullptr;  ///< the plugin that contributed it
-  std::string target_key;  ///< runtime::target_key(); empty if the provider has no fingerprint
+  std::string target_key;      ///< runtime::target_key(); empty if the provider has no fingerprint
   runtime::Coverage coverage;  ///< as declared and measured
 
   bool takes_kernels() const { return slots.propose && slots.compile; }
@@ -60,14 +60,14 @@ class Device {
   Device(const Device&) = delete;
 
   const fe_runtime* runtime = nullptr;  ///< the plugin's own table, which identifies the lock of its slots
-  fe_runtime slots{};  ///< the same table at this side's size
+  fe_runtime slots{};                   ///< the same table at this side's size
   std::vector<Compiler> compilers;      ///< code generators first, the one that was
                                         ///< enabled last before the others
   uint32_t number = 0;
-  uint64_t alignment = 1;  ///< of allocations, in bytes; a power of two
-  uint64_t capacity = 0;  ///< bytes of memory; 0: unknown
+  uint64_t alignment = 1;   ///< of allocations, in bytes; a power of two
+  uint64_t capacity = 0;    ///< bytes of memory; 0: unknown
   bool host_memory = true;  ///< it can access host pointers
-  int32_t dlpack = 1;  ///< DLPack's device type
+  int32_t dlpack = 1;       ///< DLPack's device type
   std::string kind;         ///< the runtime's id
   std::string description;  ///< bytes that describe the device to its compilers
   std::string name;

@@ -25,7 +25,7 @@ struct BufferSlot {
   Kind kind = Kind::arena;
   uint32_t device = 0;  ///< the device whose memory it is; constants are in the host's
   uint32_t number = 0;  ///< index among inputs, outputs, constants or persistent blocks
-  int64_t offset = 0;  ///< for the arena: in bytes
+  int64_t offset = 0;   ///< for the arena: in bytes
   int64_t bytes = 0;
 };
 
@@ -45,8 +45,8 @@ struct PluginCall {
 
 /// One launch of a kernel, one call of a plugin's function, or one copy between memories.
 struct Launch {
-  uint32_t kernel = 0;  ///< index into Executable::kernels; ignored for calls and copies
-  uint32_t device = 0;  ///< for a copy: the device whose runtime performs it
+  uint32_t kernel = 0;      ///< index into Executable::kernels; ignored for calls and copies
+  uint32_t device = 0;      ///< for a copy: the device whose runtime performs it
   uint32_t copy = no_copy;  ///< FE_COPY_*: from the first argument to the second
   std::vector<BufferSlot> arguments;
   int64_t workspace = -1;  ///< offset in the arena of the kernel's device; negative: after the arena
@@ -64,12 +64,12 @@ struct CheckedDim {
 };
 
 struct CompiledKernel {
-  std::string entry;  ///< the hash of its semantics
+  std::string entry;       ///< the hash of its semantics
   std::string provenance;  ///< model nodes
   std::string candidate;
   uint32_t device = 0;
   const Compiler* library = nullptr;  ///< the provider that launches it; null: the runtime
-  void* function = nullptr;  ///< the runtime's handle, or the library's exec
+  void* function = nullptr;           ///< the runtime's handle, or the library's exec
   int64_t tasks = 1, grain = 1, workspace_bytes = 0;
   /// As compiled, else as reported at load; -1: unknown.
   int64_t registers = -1, spills = -1, shared_bytes = -1;
@@ -90,7 +90,7 @@ struct PortInfo {
   DType dtype = DType::none;
   std::vector<int64_t> dims;
   int64_t bytes = 0;
-  bool changed = false;  ///< an input whose contents the run changes
+  bool changed = false;   ///< an input whose contents the run changes
   std::string indexed{};  ///< the text that error messages use for an index into it
 };
 
@@ -111,13 +111,13 @@ class Executable {
 
   std::vector<PortInfo> inputs, outputs;
   std::vector<CompiledKernel> kernels;
-  double estimate = 0;  ///< of one run, in seconds: costs of its kernels and of copies
+  double estimate = 0;              ///< of one run, in seconds: costs of its kernels and of copies
   double load_ms = 0, init_ms = 0;  ///< time that load() took to load kernels and to prepare constants
   std::vector<Launch> init, steps;
   std::vector<BufferSlot>
       output_slots;  ///< where each output is after the run; it is copied if that is not the caller's memory
   std::vector<Constant> constants;
-  Devices devices;  ///< buffers are in the memory of the last one by default
+  Devices devices;                   ///< buffers are in the memory of the last one by default
   std::vector<int64_t> arena_bytes;  ///< by device, including the workspaces within
   struct ArenaPart {
     std::string name;
@@ -215,14 +215,14 @@ class Executable {
     /// The state of one device.
     struct Work {
       bool used = false;
-      int64_t bytes = 0;  ///< of the arena and the workspaces after it
+      int64_t bytes = 0;       ///< of the arena and the workspaces after it
       void* stream = nullptr;  ///< null: the device's default stream
-      bool borrowed = false;  ///< the stream belongs to the caller
+      bool borrowed = false;   ///< the stream belongs to the caller
       void* native = nullptr;  ///< the driver's handle of the stream, for libraries
-      void* event = nullptr;  ///< peers wait for it; null: the host waits for the device
+      void* event = nullptr;   ///< peers wait for it; null: the host waits for the device
       void* arena = nullptr;
       void* errors = nullptr;  ///< error words for each launch; null if no launch needs them
-      size_t waited = 0;  ///< launches of the current run before this one are known to be complete
+      size_t waited = 0;       ///< launches of the current run before this one are known to be complete
       /// Host memory that copies may still be reading: copies from pinned memory are asynchronous.
       std::vector<std::span<const std::byte>> sources;
 

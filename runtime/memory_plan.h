@@ -17,8 +17,8 @@ struct Lifetime {
 
 struct MemoryPlan {
   std::vector<int64_t> offsets;  ///< in bytes, one per lifetime
-  int64_t bytes = 0;  ///< size of the arena
-  int64_t sum = 0;  ///< total size of all buffers, without reuse
+  int64_t bytes = 0;             ///< size of the arena
+  int64_t sum = 0;               ///< total size of all buffers, without reuse
 };
 
 /// Chooses offsets such that buffers that are alive at the same step do not overlap: largest buffer first,

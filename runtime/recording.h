@@ -49,11 +49,11 @@ struct Recorded {
   std::vector<Graph> graphs;  ///< most recently used first; most_recordings at most
   /// Recent addresses of the fixed ports for which no graph was found.
   std::vector<std::vector<void*>> places;
-  void* stream = nullptr;  ///< the stream that is recorded; null: the context's own
+  void* stream = nullptr;        ///< the stream that is recorded; null: the context's own
   std::byte* staging = nullptr;  ///< pinned host memory
-  bool refused = false;  ///< the driver refused: record no more
-  bool failed = false;  ///< the contents of the graphs are unknown: replay none
-  bool replayed = false;  ///< the last run was a replay
+  bool refused = false;          ///< the driver refused: record no more
+  bool failed = false;           ///< the contents of the graphs are unknown: replay none
+  bool replayed = false;         ///< the last run was a replay
 };
 
 }  // namespace ferrite::core::runtime

@@ -47,7 +47,7 @@ struct Stage {
 struct Kernel {
   std::string entry, provenance, candidate;
   Facts facts;
-  std::string text;  ///< the kernel's text form
+  std::string text;     ///< the kernel's text form
   std::string listing;  ///< the generated code, if the provider shows it; empty if not requested
   int64_t registers = -1, spills = -1, shared_bytes = -1;
 };
@@ -73,14 +73,14 @@ class Observation {
   bool texts = false;       ///< keep the text of each stage
   bool statements = false;  ///< keep the statements before fusion
   std::vector<Stage> stages;
-  std::vector<Statement> unfused;  ///< if requested
-  std::vector<Kernel> kernels;  ///< by their number in the executable, including packing kernels
+  std::vector<Statement> unfused;       ///< if requested
+  std::vector<Kernel> kernels;          ///< by their number in the executable, including packing kernels
   std::vector<tune::Taken> selections;  ///< the candidate chosen for each distinct kernel
   std::vector<PlannedBuffer> memory;
-  size_t groups = 0;  ///< number of steps of the memory plan
-  int64_t arena_bytes = 0;  ///< size with reuse, including workspaces
-  int64_t buffer_bytes = 0;  ///< size without reuse
-  int64_t workspace_bytes = 0;  ///< the largest workspace of one kernel, for all workers
+  size_t groups = 0;                      ///< number of steps of the memory plan
+  int64_t arena_bytes = 0;                ///< size with reuse, including workspaces
+  int64_t buffer_bytes = 0;               ///< size without reuse
+  int64_t workspace_bytes = 0;            ///< the largest workspace of one kernel, for all workers
   std::optional<int64_t> op_by_op_bytes;  ///< size with one kernel per op, if known
 
   void add(Span span) {

@@ -29,9 +29,9 @@ class PassWatcher : public rewrite::Watcher {
 };
 
 struct GateOptions {
-  std::vector<std::string> only_passes;  ///< if not empty, only these run; each is PASS or PASS#RULE
-  rewrite::NearMisses* near_misses = nullptr;  ///< if not null, receives near misses of rules
-  PassWatcher* watcher = nullptr;  ///< observes passes over graphs
+  std::vector<std::string> only_passes;         ///< if not empty, only these run; each is PASS or PASS#RULE
+  rewrite::NearMisses* near_misses = nullptr;   ///< if not null, receives near misses of rules
+  PassWatcher* watcher = nullptr;               ///< observes passes over graphs
   observe::Observation* observation = nullptr;  ///< if not null, receives a span for each pass
   bool expect = true;  ///< whether to check the number of applications that manifests expect
 };

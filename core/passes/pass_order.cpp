@@ -25,8 +25,7 @@ std::string place_of(const PassEntry& pass, const std::string& word, const std::
 /// another waiting one before it.
 Error cycle_error(const std::vector<const PassEntry*>& members, const std::vector<OrderEdge>& edges,
                   const std::vector<size_t>& waits, std::string_view phase) {
-  std::map<const PassEntry*, const OrderEdge*>
-      before;  // for each waiting pass, an edge from another one
+  std::map<const PassEntry*, const OrderEdge*> before;  // for each waiting pass, an edge from another one
   for (const auto& edge : edges)
     for (size_t k = 0; k < members.size(); ++k)
       if (waits[k] > 0 && members[k] == edge.first) before.try_emplace(edge.second, &edge);

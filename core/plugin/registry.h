@@ -27,16 +27,15 @@ namespace ferrite::core::plugin {
 /// The limits on the child process of one isolated plugin.
 struct ProcessLimits {
   std::chrono::milliseconds timeout{10'000};  ///< per callback
-  uint64_t memory = uint64_t{4} << 30;  ///< bytes of address space, including mapped weights
+  uint64_t memory = uint64_t{4} << 30;        ///< bytes of address space, including mapped weights
   uint32_t starts = 4;  ///< the number of child processes that may fail before no more are started
 };
 
 enum class PassMode : uint8_t { once, fixpoint };
 /// How a pass or a rule set runs; an empty field means the default for its kind.
 struct PassLimits {
-  std::optional<PassMode> mode;  ///< the default is fixpoint for rules, once for others
-  std::optional<size_t>
-      max_rewrites;  ///< applications per rule; changes per pass with mode = "fixpoint"
+  std::optional<PassMode> mode;        ///< the default is fixpoint for rules, once for others
+  std::optional<size_t> max_rewrites;  ///< applications per rule; changes per pass with mode = "fixpoint"
   std::optional<std::chrono::milliseconds> timeout;  ///< per compilation
 };
 inline constexpr size_t default_max_rewrites = 100'000;
@@ -59,7 +58,7 @@ struct DescribedPass {
 /// An entry of a descriptor that maps an op of model files to an op of a plugin.
 struct Alias {
   std::string source;  ///< "onnx:com.acme::FusedRope"
-  std::string op;  ///< the op's name; empty: the only op that the plugin defines
+  std::string op;      ///< the op's name; empty: the only op that the plugin defines
   std::string where;   ///< file:line:col
 };
 
@@ -73,9 +72,9 @@ struct PluginRequest {
   std::string library;                 ///< absolute path
   /// Position of 'library' in the manifest or descriptor; empty: given by --plugin.
   std::string library_place;
-  std::string library_sha256;  ///< from the lock; empty: do not check
-  std::string descriptor;              ///< path; empty: none
-  std::vector<std::string> tried;  ///< paths at which no descriptor was found
+  std::string library_sha256;                ///< from the lock; empty: do not check
+  std::string descriptor;                    ///< path; empty: none
+  std::vector<std::string> tried;            ///< paths at which no descriptor was found
   std::vector<std::string> needs, provides;  ///< from the descriptor
   bool given = false;                        ///< by --plugin
   std::string why;  ///< who requested it: "share/ferrite/default.toml:4:3", "--plugin"
@@ -117,8 +116,7 @@ struct PassEntry {
 struct RuleSetEntry {
   std::string text, file;
   /// The name in manifests and --pass; it contains no path, so that a manifest works on every machine.
-  std::string
-      pass;
+  std::string pass;
   std::span<const fe_predicate> predicates;
   const LoadedPlugin* plugin = nullptr;
 };

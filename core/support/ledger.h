@@ -16,12 +16,12 @@ namespace ferrite::core {
 /// `object` does, too.
 struct LedgerRecord {
   std::string kind;
-  std::string subject;  ///< the thing decided about: a rule, a pass, a pair's first node
+  std::string subject;   ///< the thing decided about: a rule, a pass, a pair's first node
   std::string object;    ///< the pair's second node, the plugin, the device
   std::string outcome;   ///< "applied", "fused", "refused", "chosen", ...
   std::string category;  ///< the category of a refusal; otherwise empty
-  std::string text;  ///< an explanation for people
-  double score = 0;  ///< bytes saved, seconds or matches, depending on `kind`
+  std::string text;      ///< an explanation for people
+  double score = 0;      ///< bytes saved, seconds or matches, depending on `kind`
 };
 
 /// The list of decisions. Any-thread.

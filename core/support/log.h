@@ -11,8 +11,8 @@
 
 namespace ferrite::core::log {
 
-/// Turns channels on: a comma-separated list of graph, loops, schedule, kernels, output_code, plugins, passes,
-/// launches.
+/// Turns channels on: a comma-separated list of graph, loops, schedule, kernels, output_code, plugins,
+/// passes, launches.
 /// FE-C03 names an unknown one. Call before threads are started.
 Result<void> enable(std::string_view channels);
 bool enabled(std::string_view channel);

@@ -39,7 +39,7 @@ class Staging {
 
   std::shared_ptr<const RunnableProgram> program_;
   const runtime::Executable* executable_;  ///< null: the program is interpreted
-  bool apart_ = false;  ///< ports are in the memory of the first device
+  bool apart_ = false;                     ///< ports are in the memory of the first device
   void* native_stream_;
   std::shared_ptr<void> stream_;  ///< for tensors in the device's memory
   std::unique_ptr<runtime::Executable::Context> context_;

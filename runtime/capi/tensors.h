@@ -30,8 +30,8 @@ TensorDevice tensor_device(const runtime::Devices& devices);
 struct BoundTensor {
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;  ///< in elements; empty: contiguous
-  int64_t width = 1;  ///< of an element, in bytes
-  int64_t bytes = 0;  ///< of all elements
+  int64_t width = 1;             ///< of an element, in bytes
+  int64_t bytes = 0;             ///< of all elements
   char* data = nullptr;
   bool on_device = false;  ///< in the device's memory, contiguous
 

@@ -28,7 +28,7 @@ std::vector<std::string> kinds_of(const std::string& path);
 struct Loaded {
   std::shared_ptr<runtime::Executable> executable;
   Figures figures;
-  std::string target;  ///< "cpu (x86-64-v4)"; empty if the package has only one program
+  std::string target;                    ///< "cpu (x86-64-v4)"; empty if the package has only one program
   std::vector<std::string> passed_over;  ///< the first device of each earlier target that does not fit
 };
 
@@ -68,8 +68,8 @@ class Package {
   Result<Loaded> load(uint32_t target, Read program, int64_t threads) const;
 
   Container container_;
-  std::span<const std::byte> weights_;  ///< in the file
-  std::vector<std::vector<std::byte>> programs_;  ///< by target
+  std::span<const std::byte> weights_;                                               ///< in the file
+  std::vector<std::vector<std::byte>> programs_;                                     ///< by target
   std::pair<std::vector<runtime::PortInfo>, std::vector<runtime::PortInfo>> ports_;  ///< inputs and outputs
 };
 

@@ -34,7 +34,7 @@ Result<std::vector<std::byte>> write_program(const runtime::Executable& executab
 struct Read {
   /// The devices it needs: a runtime of each kind that accepts code for the target.
   std::vector<runtime::Target> needs;
-  std::vector<Part> parts;             ///< by kernel
+  std::vector<Part> parts;  ///< by kernel
   std::shared_ptr<runtime::Executable> executable;
   Figures figures;
 };

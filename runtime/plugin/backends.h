@@ -40,7 +40,7 @@ struct LoadedPlugin {
   /// Null for a plugin of rule files only, and for one in a child process.
   const fe_plugin_v0* description = nullptr;
   std::shared_ptr<PluginProcess> process;  ///< null for a plugin in this process
-  std::vector<uint32_t> kinds;  ///< FE_CONTRIBUTION_* of its contributions, in order
+  std::vector<uint32_t> kinds;             ///< FE_CONTRIBUTION_* of its contributions, in order
   void* instance = nullptr;
 };
 

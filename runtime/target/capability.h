@@ -16,8 +16,8 @@ namespace ferrite::core::runtime {
 
 /// The result of compiling and running the samples of one cell.
 enum class Verdict : uint8_t {
-  passed,  ///< every sample that the provider accepts gave the interpreter's result
-  failed,  ///< a sample gave a wrong result, was refused by the runtime or killed the process
+  passed,    ///< every sample that the provider accepts gave the interpreter's result
+  failed,    ///< a sample gave a wrong result, was refused by the runtime or killed the process
   declined,  ///< the provider accepts none of the samples
 };
 

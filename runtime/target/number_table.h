@@ -18,14 +18,13 @@
 
 namespace ferrite::core::runtime {
 
-
 /// A number as it appears in the ABI, the store, locks and listings.
 struct Number {
   std::string_view name, doc;
   int64_t TargetNumbers::* value;
   int64_t fe_target_numbers::* stated;
   int64_t most;
-  bool is_measured;  ///< whether `ferrite targets --measure` measures it
+  bool is_measured;   ///< whether `ferrite targets --measure` measures it
   int64_t least = 1;  ///< smallest value in a lock; 0 from a provider means "not stated"
 };
 

@@ -24,17 +24,17 @@ struct TargetNumbers {
   int64_t local_bytes = 256 << 10;
   /// Capacity that several statements can touch in turn and still find in a near cache.
   int64_t near_bytes = 128 << 10;
-  int64_t line_bytes = 64;  ///< bytes per memory transfer
+  int64_t line_bytes = 64;    ///< bytes per memory transfer
   int64_t page_bytes = 4096;  ///< rows this far apart are on separate pages
-  int64_t pages = 512;  ///< entries of the fast TLB
+  int64_t pages = 512;        ///< entries of the fast TLB
   /// Cost factor of an access that no inner loop walks; the default is the number of f32 per line.
   int64_t uncoalesced = 16;
   int64_t launch_ns = 16384;  ///< cost of one more launch
-  int64_t join_ns = 2048;  ///< time before other workers join a launch
+  int64_t join_ns = 2048;     ///< time before other workers join a launch
   /// Time per point of a scatter that replaces values, which must run in order, on a device whose combining
   /// scatters of 32 bits or more run in parallel; 0: on this target they do not.
   int64_t ordered_ns = 0;
-  int64_t bandwidth = 32'000'000'000;  ///< bytes per second
+  int64_t bandwidth = 32'000'000'000;   ///< bytes per second
   int64_t operations = 16'000'000'000;  ///< scalar primitives per second
   Activations activations = Activations::any;
   Products products = Products::any;

@@ -13,7 +13,7 @@
 namespace ferrite::core::graph {
 namespace {
 
-constexpr uint32_t max_depth = 256;  // nesting limit of an expression; readers enforce the same
+constexpr uint32_t max_depth = 256;        // nesting limit of an expression; readers enforce the same
 constexpr std::string_view kept = "kept";  // replaces the file name of kept weights
 
 /// Collects the sections. `whole`: write the graph's own signature, else that of the given nodes.

@@ -52,7 +52,7 @@ class GraphApi {
 
  private:
   struct NodeScratch {
-    std::vector<fe_attr> attributes;  // only the first ones belong to the node, as many as it has
+    std::vector<fe_attr> attributes;              // only the first ones belong to the node, as many as it has
     std::vector<std::vector<fe_string>> strings;  // the strings of each attribute
   };
   /// Where to find the attributes of a viewed node: an index into `node_views`, valid while the revision is
@@ -68,7 +68,7 @@ class GraphApi {
     bool has_view = false;
     std::vector<NodeId> nodes;
     std::vector<ValueId> inputs, outputs;
-    std::vector<Viewed> viewed;  // by node index
+    std::vector<Viewed> viewed;          // by node index
     std::deque<NodeScratch> node_views;  // the first `used` belong to this revision
     size_t used = 0;
     std::unordered_map<uint64_t, std::vector<NodeId>> users;

@@ -65,7 +65,7 @@ class Arena {
  private:
   struct Slot {
     uint32_t generation = 0;  // 0: dead
-    uint32_t issued = 0;  // the last count issued
+    uint32_t issued = 0;      // the last count issued
     T item;
   };
   std::deque<Slot> slots_;  // a deque: references to items stay valid while others are added

@@ -55,18 +55,18 @@ struct Value {
   std::string name;  ///< unique in the graph unless empty
   TensorType type;
   NodeId producer;        ///< results only
-  uint32_t result = 0;  ///< the result's number at the producer, or the number of the graph input
+  uint32_t result = 0;    ///< the result's number at the producer, or the number of the graph input
   std::vector<Use> uses;  ///< unordered; Graph::users() gives them in order
   std::shared_ptr<const Constant> constant;
 };
 
 struct Node {
-  uint32_t op = 0;  ///< a number; Graph::op_name() gives its name
+  uint32_t op = 0;                ///< a number; Graph::op_name() gives its name
   std::vector<ValueId> operands;  ///< an absent optional operand is none
   std::vector<ValueId> results;
   std::vector<Attribute> attributes;  ///< sorted by name, without duplicates
-  std::string origin;  ///< the model's own node names, separated by commas
-  std::string made_by;  ///< the pass or rule that made the node; empty: the importer
+  std::string origin;                 ///< the model's own node names, separated by commas
+  std::string made_by;                ///< the pass or rule that made the node; empty: the importer
 
   const Attribute* find(std::string_view attribute) const;
 
@@ -86,7 +86,7 @@ struct Input {
 struct Output {
   std::string name;
   ValueId value;
-  ValueId alias_of;  ///< the input whose memory the output shares; none: the output has its own
+  ValueId alias_of;              ///< the input whose memory the output shares; none: the output has its own
   std::vector<int64_t> strides;  ///< required strides, in elements; empty: any
   friend bool operator==(const Output&, const Output&) = default;
 };
@@ -97,7 +97,7 @@ struct NodeSpec {
   std::vector<ValueId> operands;
   std::vector<Attribute> attributes;
   std::vector<TensorType> types;  ///< one per result
-  NodeId before;  ///< insert before this node; none: append
+  NodeId before;                  ///< insert before this node; none: append
   std::string origin, made_by;
 };
 
@@ -182,10 +182,10 @@ class Graph {
   Result<void> erase_constant(ValueId id);  ///< FE-G04 if it has uses
   Result<NodeId> make(NodeSpec spec);
   Result<void> replace_uses(ValueId from, ValueId to);  ///< includes graph outputs; the types may differ
-  Result<void> erase(NodeId id);  ///< FE-G04 if a result has uses
+  Result<void> erase(NodeId id);                        ///< FE-G04 if a result has uses
   /// `value` none makes the operand absent
   Result<void> set_operand(NodeId id, uint32_t operand, ValueId value);
-  Result<void> set_attribute(NodeId id, Attribute attribute);            ///< adds or replaces
+  Result<void> set_attribute(NodeId id, Attribute attribute);  ///< adds or replaces
   Result<void> set_type(ValueId id, TensorType type);
   Result<void> set_made_by(NodeId id, std::string made_by);
   Result<void> set_origin(NodeId id, std::string origin);
@@ -246,7 +246,7 @@ class Graph {
   uint32_t tag_ = 0;  // the top bits of every generation, so that handles of other graphs are stale here
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
-  std::vector<uint32_t> output_slots_;  // by output: its index in the value's uses
+  std::vector<uint32_t> output_slots_;    // by output: its index in the value's uses
   std::vector<uint32_t> mutation_slots_;  // by input: the index of its mutation in the uses of mutated_by
   std::vector<ValueId> constants_;
   std::vector<std::string> op_names_;

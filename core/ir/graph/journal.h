@@ -13,7 +13,7 @@ namespace ferrite::core::graph {
 class Journal {
  public:
   struct Entry {
-    NodeId node;  ///< made or changed; none: an edit of the signature
+    NodeId node;    ///< made or changed; none: an edit of the signature
     ValueId value;  ///< likewise
     std::function<void(Graph&)> undo;
   };

@@ -52,7 +52,7 @@ class OpRegistry {
   /// FE-G21 if an op of this name is already registered, by any plugin.
   Result<void> add(const fe_op_def& def, std::string plugin);
   const OpInfo* find(std::string_view name) const;  ///< null where no plugin defines it
-  std::vector<const OpInfo*> all() const;  ///< sorted by name
+  std::vector<const OpInfo*> all() const;           ///< sorted by name
 
  private:
   std::map<std::string, std::unique_ptr<const OpInfo>, std::less<>> ops_;

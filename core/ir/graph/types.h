@@ -33,10 +33,10 @@ struct Block {
 struct Layout {
   uint16_t kind = FE_LAYOUT_ANY;
   std::vector<int64_t> strides;  ///< strided: one per dim, in elements
-  int64_t offset = 0;  ///< strided: in elements
-  uint32_t alignment = 0;  ///< bytes; 0: the dtype's own alignment
+  int64_t offset = 0;            ///< strided: in elements
+  uint32_t alignment = 0;        ///< bytes; 0: the dtype's own alignment
   std::vector<Block> blocks;     ///< blocked: the stored dims, outermost first
-  std::string tag;  ///< opaque: the provider's name for the layout
+  std::string tag;               ///< opaque: the provider's name for the layout
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 

@@ -35,9 +35,9 @@ struct Token {
   TokenKind kind = TokenKind::end;
   Position position;
   std::string_view text;
-  bool quoted = false;  ///< a name after a sigil is written as a string: %"0" is a name, %0 a number
+  bool quoted = false;   ///< a name after a sigil is written as a string: %"0" is a name, %0 a number
   uint64_t integer = 0;  ///< of integer tokens
-  double number = 0;  ///< of integer and number tokens
+  double number = 0;     ///< of integer and number tokens
 };
 
 /// The tokens of one text. `name` is the file's name, for errors.

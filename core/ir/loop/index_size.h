@@ -13,8 +13,7 @@ namespace ferrite::core::loop {
 
 struct IndexSize {
   uint32_t levels = 1;  ///< nesting depth in a kernel's bytes, where a sum is a chain of additions
-  uint32_t parts =
-      1;  ///< node count as text, where shared subexpressions count once per use; saturates
+  uint32_t parts = 1;   ///< node count as text, where shared subexpressions count once per use; saturates
 };
 
 IndexSize size_of(const index::Pool& pool, index::Expr expr);

@@ -355,7 +355,7 @@ class Compiler {
   CompiledBody body_;
   std::vector<Place> places_;                 // by register
   std::vector<bool> value_used_, bits_used_;  // by operation
-  std::vector<uint32_t> values_, bits_;  // by operation: its registers for value and for bits
+  std::vector<uint32_t> values_, bits_;       // by operation: its registers for value and for bits
   std::unordered_map<index::Symbol, uint32_t> symbols_;
   std::unordered_map<uint32_t, uint32_t> exprs_;
 };

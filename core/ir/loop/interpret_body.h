@@ -42,7 +42,7 @@ struct Instruction {
   Code code = Code::prim;
   Prim prim = Prim::add_;
   DType dtype = DType::none;  ///< of the result
-  DType from = DType::none;  ///< of the last operand
+  DType from = DType::none;   ///< of the last operand
   uint32_t to = 0, a = none, b = none, c = none;
   uint32_t first = 0, count = 0;  ///< sum: terms
   uint32_t access = 0;
@@ -57,7 +57,7 @@ struct Access {
   DType dtype = DType::none;
   bool proved = false;  ///< every coordinate is in range at every point of the statement
   uint32_t offset = 0;  ///< proved: the register with the element offset
-  int64_t base = 0;  ///< else the offset is base + the sum of stride * coordinate
+  int64_t base = 0;     ///< else the offset is base + the sum of stride * coordinate
   std::vector<uint32_t> coordinates;
   std::vector<int64_t> dims, strides;
 };
@@ -79,8 +79,8 @@ struct CompiledBody {
   std::vector<uint32_t> elements, indices;     ///< per reduction: registers of the element and its index
   std::vector<std::vector<uint32_t>> reduced;  ///< per reduction: registers that receive its result
   std::vector<std::vector<uint32_t>> carried;  ///< per carry: registers that hold it
-  std::vector<uint64_t> initial;  ///< per carry: the initial contents of a lane
-  std::vector<uint32_t> next;  ///< per carry: the register of its next value
+  std::vector<uint64_t> initial;               ///< per carry: the initial contents of a lane
+  std::vector<uint32_t> next;                  ///< per carry: the register of its next value
 };
 
 /// `statement` must already be verified.

@@ -71,8 +71,7 @@ void run_float(const Instruction& in, Register* r, size_t n) {
     case Prim::trunc_: return map([](double x) { return std::trunc(x); });
     case Prim::isnan_: return lanes(n, [&](size_t l) { flag[l] = std::isnan(a[l]); });
     case Prim::isinf_: return lanes(n, [&](size_t l) { flag[l] = std::isinf(a[l]); });
-    default:
-      return;  // and, or, xor, not, shl, shr take no floats; run_prim handles where, cast and bitcast
+    default: return;  // and, or, xor, not, shl, shr take no floats; run_prim handles where, cast and bitcast
   }
 }
 

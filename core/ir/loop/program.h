@@ -38,9 +38,9 @@ enum class Role : uint8_t { input, output, constant, temporary };
 /// written and read in their order.
 struct ProgramBuffer : Buffer {
   Role role = Role::temporary;
-  uint32_t number = 0;  ///< index among the inputs, outputs or constants
-  BufferId base = none;  ///< versions only: the buffer whose storage it shares, itself no version
-  uint32_t version = 0;  ///< versions only: 1, 2, ...
+  uint32_t number = 0;         ///< index among the inputs, outputs or constants
+  BufferId base = none;        ///< versions only: the buffer whose storage it shares, itself no version
+  uint32_t version = 0;        ///< versions only: 1, 2, ...
   bool channels_last = false;  ///< temporaries only: stored in channels-last order, for convolutions
 };
 
@@ -61,13 +61,12 @@ struct CallInfo {
   fe_kernel_function function = nullptr;  ///< null in a program read from text
   void* self = nullptr;
   std::vector<BufferId> reads, writes;
-  uint32_t region =
-      none;  ///< the number of a region that a provider claimed; then there is no function
+  uint32_t region = none;  ///< the number of a region that a provider claimed; then there is no function
 };
 
 struct ProgramStatement : Statement {
   std::vector<Origin> origins;  ///< in order, without duplicates
-  CallInfo call;  ///< only if the kind is FE_STATEMENT_CALL
+  CallInfo call;                ///< only if the kind is FE_STATEMENT_CALL
 };
 
 struct LoopProgram {
@@ -94,7 +93,7 @@ struct LoopProgram {
 struct StatementList {
   const index::Pool& pool;
   std::vector<const Buffer*> buffers;  ///< by id
-  std::vector<BufferId> storage;  ///< by id: the buffer whose memory it uses
+  std::vector<BufferId> storage;       ///< by id: the buffer whose memory it uses
   std::vector<const Statement*> statements;
   std::vector<const ProgramStatement*> provenance;  ///< parallel to `statements`; null in a kernel
   uint32_t shared = 0;  ///< number of leading variables that form loops around all statements

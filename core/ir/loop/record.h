@@ -54,7 +54,7 @@ class Recorder {
  private:
   friend struct RecorderSlots;
 
-  struct Slot {  ///< the meaning of a buffer token
+  struct Slot {              ///< the meaning of a buffer token
     BufferId buffer = none;  ///< the current version
     bool writable = false;
     bool written = false;  ///< has contents

@@ -16,7 +16,7 @@
 namespace ferrite::core::graph {
 
 struct ParseOptions {
-  std::string file = "text";             ///< for error messages
+  std::string file = "text";  ///< for error messages
   /// the folder against which names of weight files are resolved; empty: the working directory
   std::string weight_folder;
   const OpRegistry* registry = nullptr;  ///< null: ops are not checked, and each node must give its types

@@ -259,7 +259,7 @@ class Printer {
 
   const StatementList& list_;
   index::Pool pool_;
-  std::vector<std::string> text_of_;  // by symbol of pool_
+  std::vector<std::string> text_of_;                        // by symbol of pool_
   std::unordered_map<index::Symbol, index::Expr> symbols_;  // of the statement: from the list's pool to pool_
 };
 

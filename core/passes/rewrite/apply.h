@@ -53,7 +53,7 @@ class Watcher {
 
 struct ApplyOptions {
   size_t max_rewrites = 100'000;  ///< limit per rule and call; each op of a copied region counts
-  bool once = false;  ///< visit each existing node once instead of iterating to a fixed point
+  bool once = false;              ///< visit each existing node once instead of iterating to a fixed point
   size_t most_applications = SIZE_MAX;  ///< limit over all rules; further applications are not made
   Deadline deadline;
   /// Implements fe_graph_api.evaluate for predicates.

@@ -23,7 +23,7 @@ namespace ferrite::core::rewrite {
 /// The alternative taken for a choice.
 struct Taken {
   const Operand* way = nullptr;  ///< null: the match does not use the choice
-  graph::ValueId value;  ///< the value at the choice's first use
+  graph::ValueId value;          ///< the value at the choice's first use
 };
 
 /// The bindings of a rule's names; none for names in alternatives that were not taken. Complete once match()
@@ -104,10 +104,10 @@ class Matcher {
   Predicate predicate_;
   // By name: the numbers of the ops that rules mention.
   std::unordered_map<std::string_view, uint32_t> numbers_;
-  std::vector<uint32_t> of_graph_;  // from the graph's op numbers to these
+  std::vector<uint32_t> of_graph_;              // from the graph's op numbers to these
   std::vector<std::optional<bool>> pointwise_;  // by the graph's op number
   std::vector<std::vector<uint32_t>> by_root_;  // by op number: the rules whose first root can be that op
-  std::vector<bool> through_;  // by op number: whether some rule looks through it
+  std::vector<bool> through_;                   // by op number: whether some rule looks through it
   std::vector<uint32_t> no_rules_;
   SplatCache splats_;
   size_t depth_ = 0;

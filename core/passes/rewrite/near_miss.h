@@ -30,7 +30,7 @@ struct Taken;
 /// A miss with the rule and the node.
 struct NearMiss {
   std::string rule, plugin, phase;
-  std::string node;  ///< the node at which matching began; empty if the graph has no node of that op
+  std::string node;   ///< the node at which matching began; empty if the graph has no node of that op
   std::string place;  ///< the failed part, as file:line:column
   std::string failed, wanted, found;
   size_t held = 0, parts = 0;

@@ -59,7 +59,7 @@ class Rewrite {
   graph::NodeId place_;
   std::vector<graph::ValueId> from_;
   std::vector<graph::NodeId> made_;  // as Rule::yields; for a region its last node
-  std::vector<graph::NodeId> new_;  // all new nodes, in order
+  std::vector<graph::NodeId> new_;   // all new nodes, in order
   std::vector<Replaced> replaced_;
   size_t copied_ = 0, computed_ = 0;
 };

@@ -16,9 +16,9 @@ namespace ferrite::core::callback {
 
 /// One call of a plugin's function. The caller keeps the strings alive for the duration of the call.
 struct Frame {
-  std::string_view plugin;  ///< the plugin's id; empty if `table` identifies it, or it is unknown
-  const char* what = "";  ///< the kind of function: "pass", "shape rule of op"
-  std::string_view name;  ///< the name of the pass, op, ...
+  std::string_view plugin;      ///< the plugin's id; empty if `table` identifies it, or it is unknown
+  const char* what = "";        ///< the kind of function: "pass", "shape rule of op"
+  std::string_view name;        ///< the name of the pass, op, ...
   const void* table = nullptr;  ///< a table registered with own(); may be null
 };
 

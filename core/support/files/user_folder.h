@@ -32,7 +32,7 @@ std::string write_file(const std::string& folder, const std::string& name, std::
 struct File {
   std::string name;
   uint64_t bytes = 0;
-  int64_t unused = 0;  ///< seconds since the last use
+  int64_t unused = 0;          ///< seconds since the last use
   std::optional<int64_t> age;  ///< seconds since creation, if the file system records it
 };
 /// The files with this suffix, sorted by name. FE-K30 if the folder does not exist or cannot be read.

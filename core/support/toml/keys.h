@@ -14,13 +14,13 @@ enum class KeyType : uint8_t {
   string,
   strings,            ///< a list of strings
   string_or_strings,  ///< one string, or a list of them
-  values,  ///< a list whose elements the caller checks
-  value,  ///< any value; the caller checks it
-  table,  ///< a table with the keys of `inner`
+  values,             ///< a list whose elements the caller checks
+  value,              ///< any value; the caller checks it
+  table,              ///< a table with the keys of `inner`
   named_tables,       ///< a table whose keys are names and whose values have the keys of `inner`
   strings_or_tables,  ///< a list of names, or named_tables
   table_list,         ///< [[key]]: a list of tables with the keys of `inner`
-  settings,  ///< a table whose keys a plugin declares
+  settings,           ///< a table whose keys a plugin declares
   /// the table in which a plugin declares its settings; `inner` has the keys of one declaration
   declarations,
 };

@@ -28,13 +28,13 @@ struct Operand {
   enum class Kind : uint8_t {
     capture,  ///< Rule::captures[index]; bound at its first use, and the same value everywhere
     matched,  ///< result `result` of Rule::terms[index]
-    choice,  ///< the value of the alternative taken for Rule::choices[index]
+    choice,   ///< the value of the alternative taken for Rule::choices[index]
     made,     ///< result `result` of Rule::yields[index]
     /// In a match: a constant all of whose elements equal the number, rounded to the dtype; in a yield: a
     /// scalar literal.
     number,
-    any,      ///< any value
-    none,     ///< an absent optional operand
+    any,   ///< any value
+    none,  ///< an absent optional operand
   };
   Kind kind = Kind::any;
   uint32_t index = 0, result = 0;
@@ -60,7 +60,7 @@ struct Expression {
     elements_of,
     uses_of,
     constant_of,
-    value_of,  // value; for dim_of the dim is children[0]
+    value_of,      // value; for dim_of the dim is children[0]
     side_rank_of,  // index into Rule::regions
     predicate,     // index into Rule::predicates
     list_of,       // a list of the children
@@ -123,7 +123,7 @@ struct OpTerm {
 /// A value of the match with several alternatives, tried in order: `%q = sqrt(%v) | pow(%v, 0.5) | %v`. All
 /// uses of the choice take the same alternative.
 struct Choice {
-  std::string name;  ///< empty: written inline at its use
+  std::string name;           ///< empty: written inline at its use
   std::vector<Operand> ways;  ///< at least 2; none is of kind `made` or applies a region
   uint32_t terms_before = 0;  ///< how many of Rule::terms precede it in the text
   text::Position position;
@@ -170,13 +170,13 @@ struct Replacement {
 struct Rule {
   std::string name, phase, file;
   text::Position position;
-  std::vector<std::string> captures;  ///< names of captured values, without the sigil
+  std::vector<std::string> captures;    ///< names of captured values, without the sigil
   std::vector<std::string> attributes;  ///< names of captured attributes, without the sigil
   std::vector<std::string> predicates;
   std::vector<Region> regions;
   std::vector<std::string> dims;  ///< names of the sizes in regions' `over`
-  std::vector<OpTerm> terms;  ///< each after the terms it reads
-  std::vector<Choice> choices;  ///< likewise: an alternative reads only terms and choices before it
+  std::vector<OpTerm> terms;      ///< each after the terms it reads
+  std::vector<Choice> choices;    ///< likewise: an alternative reads only terms and choices before it
   std::vector<Root> roots;
   std::vector<Condition> conditions;
   std::vector<OpTerm> yields;
