@@ -103,7 +103,7 @@ class Way {
   std::optional<plugin::CostModels> costs_;
 
   // State of the schedule.
-  // With one kernel per statement; an upper bound for the memory plan.
+  // The memory needed with one kernel per statement: an upper bound for the memory plan.
   std::optional<int64_t> op_by_op_bytes_;
   schedule::FusionRequests requests_;  // from the passes at pre_fusion
   std::optional<schedule::Schedule>

@@ -118,7 +118,7 @@ class Work {
   void find_times() {
     const size_t vars = statement_.vars.size();
     std::vector<std::vector<bool>> varies(statement_.ops.size(), std::vector<bool>(vars));
-    // Of the largest buffer that the operation depends on.
+    // Element counts of the largest buffer that each operation depends on.
     std::vector<double> elements(statement_.ops.size());
     for (size_t k = 0; k < statement_.ops.size(); ++k) {
       const auto& op = statement_.ops[k];

@@ -159,7 +159,7 @@ class Registry : public Backends {
   const std::vector<Contributed<fe_importer>>& importers() const { return importers_; }
   /// At most one handler reads each version of a source op.
   const std::vector<Contributed<fe_import_handler>>& import_handlers() const { return import_handlers_; }
-  /// By source op.
+  /// The aliases, by source op.
   const std::map<std::string, AliasEntry, std::less<>>& aliases() const { return aliases_; }
   /// Finds the op of each alias. FE-P95 if the op is not defined, or none is named and the plugin does not
   /// define exactly one; FE-P96 if an alias or an import handler is for a format that no importer reads. Call

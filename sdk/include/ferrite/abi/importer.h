@@ -58,7 +58,7 @@ typedef struct fe_import_node {
   fe_array operands;  // of fe_value; 0: absent
   fe_array attrs;     // of fe_attr, as in the model
   fe_array tensors;   // of fe_named_value: tensor attributes, as constants of the graph
-  // Of fe_dtype, indexed by the format's own numbers of element types; 0: not supported.
+  // An array of fe_dtype, indexed by the format's own numbers of element types; 0: not supported.
   fe_array element_types;
   fe_array results;  // of fe_string: the model's names of the results; "" if nothing reads the result
 } fe_import_node;

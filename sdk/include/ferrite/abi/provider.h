@@ -33,8 +33,8 @@ typedef struct fe_open_target_out {
   int64_t local_bytes;        // capacity for LOCAL buffers of one kernel, in bytes per outer iteration
   // Bits 1 << FE_STATEMENT_* of the kinds that compile accepts; others are rewritten to simpler ones. 0: all.
   uint64_t statement_kinds;
-  // Of fe_capability, lives as long as the target. Kernels with anything else are not offered. Empty: all
-  // are.
+  // An array of fe_capability that lives as long as the target. Kernels with anything else are not offered.
+  // Empty: all are.
   fe_array capabilities;
   // A request: the rows of large buffers that are internal to the program should be a multiple of this many
   // bytes apart. A power of two; 0: no request.
