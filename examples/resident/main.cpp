@@ -88,7 +88,7 @@ void run(const Arguments& arguments, const ferrite_allocator& allocator) {
   auto state = ferrite::Tensor::view<const float>(inputs[0].dims, start);
   for (int step = 1; step < arguments.steps; ++step)
     state = model.run({state}, {.outputs_on_device = true})[0];
-  // Copy the last result to host memory to read it.
+  // Without outputs_on_device the last result is in host memory, where it can be read.
   const auto result = model.run({state})[0];
   const auto [least, most] = std::ranges::minmax(result.elements<float>());
   std::printf("%zu elements after %d steps: %.3f to %.3f\n", count, arguments.steps, least, most);
